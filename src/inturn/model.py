@@ -1,0 +1,286 @@
+"""The nouns of Inturn: what is submitted, what is kept, what is told. Frozen values, no clock, no I/O."""
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from inturn.errors import InvalidInputError
+
+SECOND: Final = 1_000_000
+MAX_NAME: Final = 255
+MAX_METADATA: Final = 16_384
+MAX_COST: Final = 10_000.0
+MIN_COST: Final = 0.001
+MAX_WEIGHT: Final = 1_000.0
+MIN_WEIGHT: Final = 0.001
+MAX_ATTEMPTS: Final = 100
+MAX_TIME: Final = 2**62
+"""The latest time a store can keep, about the year 148,000: whatever adds a delay to a time stays below it."""
+
+
+class DocumentState(StrEnum):
+    """Where a document is in its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DELAYED = "delayed"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+MOVES: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingProxyType(
+    {
+        DocumentState.WAITING: frozenset({DocumentState.RUNNING, DocumentState.CANCELLED, DocumentState.EXPIRED}),
+        DocumentState.RUNNING: frozenset(
+            {
+                DocumentState.DONE,
+                DocumentState.DELAYED,
+                DocumentState.FAILED,
+                DocumentState.WAITING,
+                DocumentState.CANCELLED,
+            }
+        ),
+        DocumentState.DELAYED: frozenset({DocumentState.WAITING, DocumentState.CANCELLED, DocumentState.EXPIRED}),
+        DocumentState.DONE: frozenset(),
+        DocumentState.FAILED: frozenset({DocumentState.WAITING}),
+        DocumentState.CANCELLED: frozenset({DocumentState.WAITING}),
+        DocumentState.EXPIRED: frozenset({DocumentState.WAITING}),
+    }
+)
+"""Which state may follow which. Back from running to waiting is a hand-back or a lost lease; back from an end is a
+retry by hand."""
+
+ENDED: Final = frozenset(
+    {
+        DocumentState.DONE,
+        DocumentState.FAILED,
+        DocumentState.CANCELLED,
+        DocumentState.EXPIRED,
+    }
+)
+CANCELLABLE: Final = frozenset(state for state, after in MOVES.items() if DocumentState.CANCELLED in after)
+RETRYABLE: Final = frozenset(state for state in ENDED if DocumentState.WAITING in MOVES[state])
+NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def seconds(value: float) -> int:
+    """Seconds as the microseconds that every time and duration here is given in."""
+    if not math.isfinite(value):
+        raise InvalidInputError(f"a time in seconds must be a finite number, not {value}")
+    return round(value * SECOND)
+
+
+def clean_text(what: str, text: str, longest: int = MAX_NAME) -> str:
+    """NFC, 1 to `longest` characters, no control characters; `what` names the value in the error."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{what} must be text, not {type(text).__name__}")
+    if not (text.isascii() and text.isprintable()):
+        text = unicodedata.normalize("NFC", text)
+        if any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
+            raise InvalidInputError(f"{what} may not contain control characters or lone surrogates: {text!r}")
+    if not 0 < len(text) <= longest:
+        raise InvalidInputError(f"{what} must have 1 to {longest} characters, not {len(text)}")
+    return text
+
+
+def clean_number(what: str, value: float, lowest: float, highest: float) -> float:
+    """A finite number between two bounds, both allowed; `what` names the value in the error."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest <= value <= highest:
+        raise InvalidInputError(f"{what} must be a number from {lowest:g} to {highest:g}, not {value!r}")
+    return value
+
+
+def clean_time(what: str, value: int) -> int:
+    """A time or duration in whole microseconds."""
+    if type(value) is not int or not 0 <= value <= MAX_TIME:
+        raise InvalidInputError(
+            f"{what} must be a whole number of microseconds, 0 or more, not {value!r}; for seconds write seconds(…)",
+        )
+    return value
+
+
+def _private_copy(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError) as wrong:
+        raise InvalidInputError(f"metadata must be JSON, an object with text keys: {wrong}") from wrong
+    if len(text) > MAX_METADATA:
+        raise InvalidInputError(f"metadata may have {MAX_METADATA} characters as JSON, not {len(text)}")
+    return MappingProxyType(json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """What a submitter gives: a file we keep (`blob`) or a reference to one elsewhere (`uri`), and how to treat it."""
+
+    name: str
+    uri: str | None = None
+    blob: str | None = None
+    sha256: str | None = None
+    size: int | None = None
+    media_type: str | None = None
+    batch: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
+    cost: float = 1.0
+    delay: int = 0
+    start_by: int | None = None
+    max_attempts: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", clean_text("a document's name", self.name))
+        clean_number("cost", self.cost, MIN_COST, MAX_COST)
+        clean_time("delay", self.delay)
+        if type(self.max_attempts) is not int or not 1 <= self.max_attempts <= MAX_ATTEMPTS:
+            raise InvalidInputError(
+                f"max_attempts must be a whole number from 1 to {MAX_ATTEMPTS}, not {self.max_attempts!r}",
+            )
+        if self.batch is not None:
+            object.__setattr__(self, "batch", clean_text("a batch's name", self.batch))
+        if self.start_by is not None:
+            clean_time("start_by", self.start_by)
+        if self.metadata is not NO_METADATA:
+            object.__setattr__(self, "metadata", _private_copy(self.metadata))
+        self._validate_content()
+
+    def _validate_content(self) -> None:
+        if self.uri is not None:
+            clean_text("uri", self.uri, longest=2048)
+        if self.media_type is not None:
+            clean_text("media_type", self.media_type)
+        if self.size is not None and (type(self.size) is not int or not 0 <= self.size < 2**62):
+            raise InvalidInputError(f"size must be a whole number of bytes, 0 or more, not {self.size!r}")
+        if self.blob is not None and self.uri is not None:
+            raise InvalidInputError("a document is a file we keep or a reference: give blob or uri, not both")
+
+
+class Receipt(NamedTuple):
+    """What the submitter gets for each document."""
+
+    id: str
+    level: int
+    count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
+
+
+class Check(NamedTuple):
+    """What a check alone gives: the count it left and the level of that count."""
+
+    level: int
+    count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
+
+
+class Document(NamedTuple):
+    """A document as the store keeps it. A tuple because one is made for every claim; treat it as a record."""
+
+    id: str
+    customer: str
+    seq: int
+    given: NewDocument
+    level: int
+    count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
+    state: DocumentState
+    submitted_at: int
+    ready_at: int
+    due_at: int | None
+    started_at: int | None
+    finished_at: int | None
+    attempt: int
+    fence: int | None
+    worker: str | None
+    lease_until: int | None
+    expedited: bool
+    error: str | None
+
+    @property
+    def line_level(self) -> int:
+        """The level whose line it waits in: its own, or 0, before all others, once expedited."""
+        return EXPEDITED if self.expedited else self.level
+
+
+EXPEDITED: Final = 0
+"""The level of the lines that operators fill by expediting: served before level 1."""
+
+
+class Claimed(NamedTuple):
+    """A document in a worker's hands: the fence proves whose it is, until `document.lease_until`."""
+
+    document: Document
+    fence: int
+
+
+class Line(NamedTuple):
+    """One customer's waiting documents of one level."""
+
+    level: int
+    waiting: int
+    is_open: bool
+
+
+class RateLimit(NamedTuple):
+    """At most so many documents started in any stretch of `per` microseconds, after a first burst of as many."""
+
+    documents: int
+    per: int
+
+
+class CustomerSettings(NamedTuple):
+    """What an operator decides about one customer."""
+
+    weight: float = 1.0
+    cap: int | None = None
+    rate: RateLimit | None = None
+    paused: bool = False
+    display_name: str | None = None
+
+
+class Customer(NamedTuple):
+    """A customer as the store knows it."""
+
+    name: str
+    count: int | None  # type: ignore[assignment]  # a field of this record, not tuple.count
+    updated_at: int | None
+    settings: CustomerSettings
+    running: int
+    lines: tuple[Line, ...]
+
+    @property
+    def waiting(self) -> int:
+        """Documents in its lines."""
+        return sum(line.waiting for line in self.lines)
+
+
+def clean_settings(settings: CustomerSettings) -> CustomerSettings:
+    """The settings, or an error that says which of them is out of range."""
+    clean_number("weight", settings.weight, MIN_WEIGHT, MAX_WEIGHT)
+    if settings.cap is not None and (type(settings.cap) is not int or not 1 <= settings.cap <= 1_000_000):
+        raise InvalidInputError(f"cap must be a whole number from 1 to 1000000, or None, not {settings.cap!r}")
+    if settings.rate is not None:
+        documents, per = settings.rate
+        if type(documents) is not int or not 1 <= documents <= 1_000_000:
+            raise InvalidInputError(f"a rate needs a whole number of documents from 1 to 1000000, not {documents!r}")
+        if type(per) is not int or not 1_000 <= per <= 86_400 * SECOND or per < documents:
+            raise InvalidInputError(
+                f"a rate's span must be 1 millisecond to 1 day in microseconds"
+                f" and at least one microsecond a document, not {per!r}",
+            )
+    if settings.display_name is not None:
+        clean_text("display_name", settings.display_name)
+    return settings
+
+
+def plain(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON knows them."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in changes.items()}
+
+
+def settings_of(kept: Mapping[str, Any]) -> CustomerSettings:
+    """Settings read back from `plain`."""
+    rate = kept.get("rate")
+    return CustomerSettings(**{**kept, "rate": None if rate is None else RateLimit(*rate)})

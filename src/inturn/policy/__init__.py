@@ -1,0 +1,37 @@
+"""The rules: which level a document gets, whose turn it is, when a failed one comes back. No clock, no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from inturn.policy.priority import Checked, Counter, PriorityPolicy
+from inturn.policy.retry import RetryPolicy
+from inturn.policy.turns import Order, TurnPolicy
+
+__all__ = ["Checked", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What an operator may change at run time: levels for new checks, order for what already waits."""
+
+    priority: PriorityPolicy = field(default_factory=PriorityPolicy)
+    turns: TurnPolicy = field(default_factory=TurnPolicy)
+
+    def plain(self) -> dict[str, Any]:
+        """The settings as JSON knows them, durations in microseconds."""
+        return {
+            "reset_interval": self.priority.reset_interval,
+            "thresholds": list(self.priority.thresholds),
+            "order": str(self.turns.order),
+            "overdue_after": self.turns.overdue_after,
+            "overdue_every": self.turns.overdue_every,
+        }
+
+    @classmethod
+    def of(cls, kept: Mapping[str, Any]) -> "Policy":
+        """A policy read back from `plain`."""
+        return cls(
+            PriorityPolicy(kept["reset_interval"], tuple(kept["thresholds"])),
+            TurnPolicy(Order(kept["order"]), kept["overdue_after"], kept["overdue_every"]),
+        )

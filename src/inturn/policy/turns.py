@@ -1,0 +1,287 @@
+"""Whose turn it is: start-time fair queueing inside a level, strict order between levels, and the overdue slot.
+
+Definitions. A *line* is one customer's waiting documents of one level, oldest first; its *head* is the first of them.
+A line stands at `(turn, stamp)`: `turn` is virtual time, `stamp` the queue's next number, given whenever the turn is
+set, so that ties go to whoever stood there first. `V` of a level is where the line last taken as its lowest stood.
+
+- A claim takes the lowest open line of the first level that has one. V moves there; the line's turn goes up by
+  `cost / weight`.
+- A line that gets its first document, or opens again, stands at V at the earliest: idle or closed time earns nothing.
+- A level without any open line forgets who was ahead: V jumps to the highest turn ever set in it.
+- Every `overdue_every`-th document goes to a level in which a head has waited `overdue_after` or longer, the overdue
+  levels by rotation; every tenth time that a level is so served, to its longest waiting head, not its lowest line.
+
+`Turns` works on the lines it is given: all of a queue's (memory store), or as many as one claim can reach (SQL stores:
+for k documents, of each level the k lowest open lines and the k longest waiting heads). Either way the order is this.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from heapq import heapify, heappop, heappush
+from typing import Final, Generic, NamedTuple, Self, TypeVar
+
+from inturn.errors import InvalidInputError
+from inturn.model import EXPEDITED, MAX_TIME, SECOND
+
+UNIT: Final = 1_000_000
+"""Virtual time that a document of cost 1 takes at weight 1."""
+LEVELS: Final = range(EXPEDITED, 10)
+OLDEST_EVERY: Final = 10
+"""Every so many uses of the overdue slot by a level go to its longest waiting head."""
+MAX_OVERDUE_EVERY: Final = 1_000
+
+
+class Order(StrEnum):
+    """How a level is served."""
+
+    FAIR = "fair"
+    CLASSIC = "classic"
+    """The literal spec: first come first served inside a level, no overdue slot, nothing charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPolicy:
+    """The order, and when waiting becomes overdue (microseconds)."""
+
+    order: Order = Order.FAIR
+    overdue_after: int = 900 * SECOND
+    overdue_every: int = 10
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, Order):
+            raise InvalidInputError(f"order must be one of {', '.join(Order)}, not {self.order!r}")
+        if type(self.overdue_after) is not int or not 0 < self.overdue_after <= MAX_TIME:
+            raise InvalidInputError(
+                f"overdue_after must be a whole number of microseconds, more than 0, not {self.overdue_after!r};"
+                f" for 900 seconds write seconds(900)",
+            )
+        if type(self.overdue_every) is not int or not 2 <= self.overdue_every <= MAX_OVERDUE_EVERY:
+            raise InvalidInputError(
+                f"overdue_every must be a whole number from 2 to {MAX_OVERDUE_EVERY}, not {self.overdue_every!r}",
+            )
+
+
+class Standing(NamedTuple):
+    """A point in a level's virtual time."""
+
+    turn: int
+    stamp: int
+
+
+class Head(NamedTuple):
+    """What the order needs to know of a line's first document."""
+
+    seq: int
+    ready_at: int
+    cost: float
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """Where one customer's line of one level stands. `filed` while it is open, has a head, and may be taken."""
+
+    customer: str
+    level: int
+    weight: float = 1.0
+    turn: int = 0
+    stamp: int = 0
+    head: Head | None = None
+    filed: bool = False
+    turn_entry: tuple[int, int, Self] | None = None
+    age_entry: tuple[int, int, int, Self] | None = None
+
+
+LineT = TypeVar("LineT", bound=Line)
+START: Final = Standing(0, 0)
+
+
+@dataclass(slots=True, eq=False)
+class Level(Generic[LineT]):
+    """One level's virtual time, and the open lines in it."""
+
+    number: int
+    v: Standing = START
+    highest: int = 0
+    overdue_uses: int = 0
+    open_lines: int = 0
+    by_turn: list[tuple[int, int, LineT]] = field(default_factory=list)
+    by_age: list[tuple[int, int, int, LineT]] = field(default_factory=list)
+
+    def lowest(self) -> LineT | None:
+        """The open line whose turn it is."""
+        heap = self.by_turn
+        while heap:
+            entry = heap[0]
+            if entry[2].turn_entry is entry:
+                return entry[2]
+            heappop(heap)
+        return None
+
+    def oldest(self) -> LineT | None:
+        """The open line whose head has waited longest."""
+        heap = self.by_age
+        while heap:
+            entry = heap[0]
+            if entry[3].age_entry is entry:
+                return entry[3]
+            heappop(heap)
+        return None
+
+
+class Turns(Generic[LineT]):
+    """The levels, and whose turn it is."""
+
+    __slots__ = ("_tick", "dispatched", "levels", "next_stamp", "policy", "rotation")
+
+    def __init__(self, policy: TurnPolicy) -> None:
+        self.policy = policy
+        self.levels: list[Level[LineT]] = [Level(number) for number in LEVELS]
+        self.next_stamp = 1
+        self.dispatched = 0
+        self.rotation = 0
+        self._tick = 0
+
+    def set_policy(self, policy: TurnPolicy) -> None:
+        """A new order holds for what already waits: the open lines are filed anew, where they stand."""
+        refile = policy.order is not self.policy.order
+        self.policy = policy
+        for level in self.levels if refile else ():
+            lines = [entry[3] for entry in level.by_age if entry[3].age_entry is entry]
+            level.by_turn.clear()
+            level.by_age.clear()
+            for line in lines:
+                self.file(line)
+
+    def enter(self, line: LineT) -> None:
+        """A line got its first document, or opened: it stands at V at the earliest, behind all who stand there."""
+        level = self.levels[line.level]
+        if level.open_lines == 0 and level.highest > level.v.turn:
+            level.v = Standing(level.highest, 0)
+        self._set_turn(line, level, max(line.turn, level.v.turn))
+        level.open_lines += 1
+        self.file(line)
+
+    def file(self, line: LineT) -> None:
+        """Let a line that stands somewhere already be taken."""
+        level, head = self.levels[line.level], line.head
+        if head is None:
+            raise AssertionError(f"an empty line of {line.customer!r} cannot be taken")
+        self._tick = tick = self._tick + 1
+        fair = self.policy.order is Order.FAIR
+        by_turn = (line.turn, line.stamp, line) if fair else (head.seq, tick, line)
+        by_age = (head.ready_at, head.seq, tick, line)
+        line.turn_entry, line.age_entry, line.filed = by_turn, by_age, True
+        heappush(level.by_turn, by_turn)
+        heappush(level.by_age, by_age)
+        if len(level.by_age) > 2 * level.open_lines + 64:
+            _forget_stale(level)
+
+    def leave(self, line: LineT) -> None:
+        """A line closed or became empty. Its turn is kept: coming back early gains nothing."""
+        if line.filed:
+            self._unfile(line)
+            self.levels[line.level].open_lines -= 1
+
+    def change_head(self, line: LineT, head: Head | None) -> None:
+        """The head was cancelled, or an older document came back in front of it."""
+        if not line.filed:
+            line.head = head
+        elif head is None:
+            self.leave(line)
+            line.head = None
+        elif head != line.head:
+            self._unfile(line)
+            line.head = head
+            self.file(line)
+
+    def take(self, now: int) -> LineT | None:
+        """Choose the line whose head is started next, and charge it. Then call `put_back` with its new head."""
+        slot = self._overdue_level(now) if (self.dispatched + 1) % self.policy.overdue_every == 0 else None
+        if slot is None:
+            line, moves_v = self._first(), True
+        else:
+            self.rotation = slot.number
+            slot.overdue_uses += 1
+            moves_v = slot.overdue_uses % OLDEST_EVERY != 0
+            line = slot.lowest() if moves_v else slot.oldest()
+        if line is not None:
+            self.dispatched += 1
+            self._charge(line, moves_v=moves_v)
+        return line
+
+    def put_back(self, line: LineT, head: Head | None) -> None:
+        """A line that was taken goes on with its next document, if it has one."""
+        line.head = head
+        if head is None:
+            self.levels[line.level].open_lines -= 1
+        else:
+            self.file(line)
+
+    def reweigh(self, line: LineT, weight: float) -> None:
+        """A new weight holds for what already waits: the line's distance from V is scaled by old / new."""
+        level = self.levels[line.level]
+        filed = line.filed
+        if filed:
+            self._unfile(line)
+        ahead = max(0, line.turn - level.v.turn)
+        if ahead or filed:
+            self._set_turn(line, level, level.v.turn + round(ahead * line.weight / weight))
+        line.weight = weight
+        if filed:
+            self.file(line)
+
+    def is_spent(self, line: LineT) -> bool:
+        """Whether nothing is lost by forgetting this line: it is empty and not ahead of V."""
+        return line.head is None and line.turn <= self.levels[line.level].v.turn
+
+    def _first(self) -> LineT | None:
+        for level in self.levels:
+            if level.open_lines:
+                return level.lowest()
+        return None
+
+    def _overdue_level(self, now: int) -> Level[LineT] | None:
+        """The next level in rotation in which a head has waited too long."""
+        if self.policy.order is not Order.FAIR:
+            return None
+        since = now - self.policy.overdue_after
+        after, upto = self.levels[self.rotation + 1 :], self.levels[EXPEDITED + 1 : self.rotation + 1]
+        for level in (*after, *upto):
+            if level.open_lines:
+                oldest = level.oldest()
+                if oldest is not None and oldest.head is not None and oldest.head.ready_at <= since:
+                    return level
+        return None
+
+    def _charge(self, line: LineT, *, moves_v: bool) -> None:
+        head = line.head
+        self._unfile(line)
+        if head is None or self.policy.order is not Order.FAIR:
+            return
+        level = self.levels[line.level]
+        if moves_v:
+            level.v = Standing(line.turn, line.stamp)
+        self._set_turn(line, level, line.turn + increment(head.cost, line.weight))
+
+    def _set_turn(self, line: LineT, level: Level[LineT], turn: int) -> None:
+        line.turn, line.stamp = turn, self.next_stamp
+        self.next_stamp += 1
+        level.highest = max(level.highest, turn)
+
+    @staticmethod
+    def _unfile(line: LineT) -> None:
+        line.turn_entry = line.age_entry = None
+        line.filed = False
+
+
+def increment(cost: float, weight: float) -> int:
+    """Virtual time that one document of this cost takes at this weight."""
+    return max(1, round(cost * UNIT / weight))
+
+
+def _forget_stale(level: Level[LineT]) -> None:
+    """Entries of lines that moved on are dropped when they come up; here all at once, before they pile up."""
+    level.by_turn = [entry for entry in level.by_turn if entry[2].turn_entry is entry]
+    level.by_age = [entry for entry in level.by_age if entry[3].age_entry is entry]
+    heapify(level.by_turn)
+    heapify(level.by_age)

@@ -1,0 +1,373 @@
+"""The queue as its users speak of it: submit, claim, finish, fail, cancel, pause. Cleans what it is given, then asks
+its store; every promise stands in `inturn.store`.
+"""
+
+import hashlib
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from types import TracebackType
+from typing import Any, Final, Self
+
+from inturn.clock import Clock, SystemClock
+from inturn.errors import IllegalMoveError, InvalidInputError
+from inturn.ids import Ids, RandomIds, clean_id
+from inturn.model import (
+    SECOND,
+    Check,
+    Claimed,
+    Customer,
+    CustomerSettings,
+    Document,
+    NewDocument,
+    RateLimit,
+    Receipt,
+    clean_text,
+    clean_time,
+)
+from inturn.policy import Policy, RetryPolicy
+from inturn.store import (
+    ClaimRequest,
+    Counts,
+    CustomerFilter,
+    DocumentFilter,
+    Event,
+    Exchanged,
+    Hold,
+    Operator,
+    Outcome,
+    OutcomeKind,
+    Page,
+    PolicyVersion,
+    Removed,
+    Store,
+    Submission,
+)
+
+MAX_AT_ONCE: Final = 10_000
+MAX_RESULT: Final = 256 * 1024
+MAX_ERROR: Final = 8_192
+DEFAULT_LEASE: Final = 60 * SECOND
+_GIVEN: Final = tuple(each.name for each in fields(NewDocument))
+
+
+class Queue:
+    """A durable document queue in which no customer waits behind another customer's pile."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        retries: RetryPolicy | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self.store = store
+        self.retries = retries or RetryPolicy()
+        self._clock = clock or SystemClock()
+        self._ids = ids or RandomIds()
+        self._chance = random.SystemRandom()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    # -- documents come in ------------------------------------------------------------------------------------------
+
+    def check(self, customer: str, n: int = 1, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
+        """Which levels the customer's next n documents get, for systems with a queue of their own."""
+        customer = clean_text("a customer's name", customer)
+        return self.store.check(customer, _clean_count("the number of checks", n), key=_clean_key(key), now=now)
+
+    def submit(
+        self,
+        customer: str,
+        documents: Iterable[NewDocument],
+        *,
+        key: str | None = None,
+        now: int | None = None,
+    ) -> tuple[Receipt, ...]:
+        """Take in documents of one customer: a receipt each, in order. Repeating a call with its `key` is safe."""
+        customer = clean_text("a customer's name", customer)
+        given = tuple(documents)
+        _clean_count("the number of documents", len(given))
+        ids = self._ids.make(len(given), self._clock.now() if now is None else now)
+        if key is None:
+            return self.store.submit(Submission(customer, ids, given), now=now)
+        return self.store.submit(Submission(customer, ids, given, _clean_key(key), fingerprint(given)), now=now)
+
+    # -- workers ----------------------------------------------------------------------------------------------------
+
+    def claim(
+        self,
+        worker: str,
+        limit: int = 1,
+        *,
+        lease: int = DEFAULT_LEASE,
+        now: int | None = None,
+    ) -> tuple[Claimed, ...]:
+        """Take up to `limit` documents whose turn it is, each leased for `lease` microseconds."""
+        return self.store.claim(claim_request(worker, limit, lease), now=now)
+
+    def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        worker: str,
+        limit: int,
+        *,
+        lease: int = DEFAULT_LEASE,
+        now: int | None = None,
+    ) -> Exchanged:
+        """Record outcomes (made by `done`, `failed`, `handed_back`) and claim the next documents in one commit."""
+        return self.store.exchange(outcomes, claim_request(worker, limit, lease), now=now)
+
+    def done(self, claimed: Claimed, result: Any = None) -> Outcome:
+        """The outcome of a claim that succeeded, with a result that JSON can hold."""
+        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result=result_text(result))
+
+    def failed(self, claimed: Claimed, error: str, *, retry_in: int | None = None, final: bool = False) -> Outcome:
+        """The outcome of a claim that failed: tried again after `retry_in`, by default a delay that doubles."""
+        if final:
+            retry_in = None
+        elif retry_in is None:
+            retry_in = self.retries.delay(claimed.document.attempt, self._chance.random())
+        else:
+            clean_time("retry_in", retry_in)
+        return Outcome(
+            claimed.document.id, claimed.fence, OutcomeKind.FAILED, error=clean_error(error), retry_in=retry_in
+        )
+
+    def handed_back(self, claimed: Claimed) -> Outcome:
+        """The outcome of a claim that was not begun."""
+        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.HANDED_BACK)
+
+    def finish(self, claimed: Claimed, result: Any = None, *, now: int | None = None) -> None:
+        """Record success; StaleFenceError when the claim was lost meanwhile."""
+        self.store.finish(claimed.document.id, claimed.fence, result_text(result), now=now)
+
+    def fail(
+        self,
+        claimed: Claimed,
+        error: str,
+        *,
+        retry_in: int | None = None,
+        final: bool = False,
+        now: int | None = None,
+    ) -> None:
+        """Record failure; StaleFenceError when the claim was lost meanwhile."""
+        outcome = self.failed(claimed, error, retry_in=retry_in, final=final)
+        self.store.fail(outcome.id, outcome.fence, outcome.error or "", outcome.retry_in, now=now)
+
+    def hand_back(self, claimed: Claimed, *, now: int | None = None) -> None:
+        """Give a document back unstarted; StaleFenceError when the claim was lost meanwhile."""
+        self.store.hand_back(claimed.document.id, claimed.fence, now=now)
+
+    def heartbeat(
+        self,
+        claims: Sequence[Claimed],
+        *,
+        lease: int = DEFAULT_LEASE,
+        now: int | None = None,
+    ) -> tuple[Hold, ...]:
+        """Renew leases; tells which claims are held, cancelled or lost."""
+        pairs = tuple((claimed.document.id, claimed.fence) for claimed in claims)
+        return self.store.heartbeat(pairs, clean_lease(lease), now=now)
+
+    # -- operators --------------------------------------------------------------------------------------------------
+
+    def cancel(self, id: str, operator: Operator, *, now: int | None = None) -> None:
+        """Cancel one document that has not ended."""
+        if not self.store.cancel((clean_id(id),), operator, now=now):
+            self._refuse(id, "be cancelled")
+
+    def retry(self, id: str, operator: Operator, *, now: int | None = None) -> Receipt:
+        """Try one ended document again: a new check."""
+        receipts = self.store.retry((clean_id(id),), operator, now=now)
+        if not receipts:
+            self._refuse(id, "be tried again")
+        return receipts[0]
+
+    def cancel_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
+        """Cancel whatever matches and has not ended; tells how many."""
+        return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._ids_of(where))
+
+    def retry_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
+        """Try again whatever matches and can be; tells how many."""
+        return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._ids_of(where))
+
+    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
+        """Move one waiting document to the front of the queue."""
+        if not self.store.expedite(clean_id(id), operator, now=now):
+            self._refuse(id, "be expedited")
+
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+        """Delete all documents of a customer; its counter stays."""
+        return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
+
+    def change_customer(
+        self,
+        customer: str,
+        operator: Operator,
+        *,
+        now: int | None = None,
+        **changes: Any,
+    ) -> CustomerSettings:
+        """Change some of a customer's settings: weight, cap, rate, paused, display_name."""
+        unknown = set(changes) - set(CustomerSettings._fields)
+        if unknown or not changes:
+            given = ", ".join(sorted(unknown)) or "nothing"
+            raise InvalidInputError(f"change one of {', '.join(CustomerSettings._fields)}, not {given}")
+        if isinstance(changes.get("rate"), (tuple, list)):
+            changes["rate"] = RateLimit(*changes["rate"])
+        return self.store.change_customer(clean_text("a customer's name", customer), changes, operator, now=now)
+
+    def pause(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
+        """Start nothing more: of one customer, or of the whole queue."""
+        if customer is None:
+            self.store.pause(operator, now=now)
+        else:
+            self.change_customer(customer, operator, paused=True, now=now)
+
+    def resume(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
+        """Start again: documents of one customer, or of the whole queue."""
+        if customer is None:
+            self.store.resume(operator, now=now)
+        else:
+            self.change_customer(customer, operator, paused=False, now=now)
+
+    def policy(self) -> PolicyVersion:
+        """The policy in force."""
+        return self.store.policy()
+
+    def set_policy(
+        self,
+        policy: Policy,
+        operator: Operator,
+        *,
+        expected: int | None = None,
+        now: int | None = None,
+    ) -> PolicyVersion:
+        """Put a policy in force; `expected` guards against overwriting somebody else's change."""
+        return self.store.set_policy(policy, operator, expected=expected, now=now)
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def document(self, id: str) -> Document:
+        """One document."""
+        return self.store.document(clean_id(id))
+
+    def result(self, id: str) -> Any:
+        """A done document's result; None before."""
+        text = self.store.result(clean_id(id))
+        return None if text is None else json.loads(text)
+
+    def documents(
+        self,
+        where: DocumentFilter | None = None,
+        *,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[Document]:
+        """Documents, newest first, a page at a time."""
+        if after is not None and not (after.isascii() and after.isdigit() and len(after) < 20):
+            raise InvalidInputError(f"{after!r} is no cursor of this list; use a page's `next`")
+        return self.store.documents(where or DocumentFilter(), limit=_clean_count("limit", limit), after=after)
+
+    def customer(self, name: str) -> Customer:
+        """One customer."""
+        return self.store.customer(clean_text("a customer's name", name))
+
+    def customers(
+        self,
+        where: CustomerFilter | None = None,
+        *,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page[Customer]:
+        """Customers by name, a page at a time."""
+        return self.store.customers(where or CustomerFilter(), limit=_clean_count("limit", limit), after=after)
+
+    def counts(self, where: DocumentFilter | None = None) -> Counts:
+        """Documents by state, and the waiting ones by level."""
+        return self.store.counts(where or DocumentFilter())
+
+    def events(self, after: int = 0, *, limit: int = 1_000) -> tuple[Event, ...]:
+        """What happened since event number `after`."""
+        return self.store.events(after, limit=_clean_count("limit", limit))
+
+    def close(self) -> None:
+        """Let go of the store."""
+        self.store.close()
+
+    def _ids_of(self, where: DocumentFilter) -> Iterable[list[str]]:
+        after: str | None = None
+        while True:
+            page = self.store.documents(where, limit=1_000, after=after)
+            yield [document.id for document in page.items]
+            after = page.next
+            if after is None:
+                return
+
+    def _refuse(self, id_: str, what: str) -> None:
+        document = self.store.document(clean_id(id_))
+        state = "expedited already" if document.expedited and what == "be expedited" else str(document.state)
+        raise IllegalMoveError(f"document {document.id} is {state} and cannot {what}")
+
+
+def claim_request(worker: str, limit: int, lease: int = DEFAULT_LEASE) -> ClaimRequest:
+    """A clean request for documents."""
+    return ClaimRequest(clean_text("a worker's name", worker), _clean_count("limit", limit), clean_lease(lease))
+
+
+def fingerprint(documents: Sequence[NewDocument]) -> str:
+    """Tells a repeated call from another one under the same key: what was given, not where we put its bytes."""
+    digest = hashlib.sha256()
+    for given in documents:
+        values = {name: getattr(given, name) for name in _GIVEN if name != "blob"}
+        values["metadata"] = dict(given.metadata)
+        digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def clean_lease(lease: int) -> int:
+    """A lease of a millisecond to a day."""
+    if type(lease) is not int or not 1_000 <= lease <= 86_400 * SECOND:
+        raise InvalidInputError(
+            f"a lease must be 1 millisecond to 1 day in microseconds, not {lease!r}; for seconds write seconds(…)",
+        )
+    return lease
+
+
+def clean_error(error: str) -> str:
+    """An error's text, cut to what a row keeps and free of what no database takes."""
+    return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR]
+
+
+def result_text(result: Any) -> str:
+    """A result as JSON, small enough for a row."""
+    if result is None:
+        return "null"
+    try:
+        text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+    except (TypeError, ValueError) as wrong:
+        raise InvalidInputError(f"a result must be JSON: {wrong}") from wrong
+    if size > MAX_RESULT:
+        raise InvalidInputError(
+            f"a result may have {MAX_RESULT} bytes as JSON, not {size}; keep large output in a file"
+        )
+    return text
+
+
+def _clean_count(what: str, n: int) -> int:
+    if type(n) is not int or not 1 <= n <= MAX_AT_ONCE:
+        raise InvalidInputError(f"{what} must be a whole number from 1 to {MAX_AT_ONCE}, not {n!r}")
+    return n
+
+
+def _clean_key(key: str | None) -> str | None:
+    return None if key is None else clean_text("an idempotency key", key)

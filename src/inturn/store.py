@@ -1,0 +1,453 @@
+"""THE CONTRACT: what every store promises, numbered. Learn the queue here; `inturn.testing.contract` tests each number.
+
+Everywhere:
+- A0. A call happens entirely or not at all, survives a crash once it has returned (memory excepted), and is isolated
+  from every other call.
+- A1. `now` is microseconds; left out, the store's own clock rules. A clock that goes back loses nothing.
+- A2. Arguments are clean: `inturn.queue` has validated them. Unknown ids and customers raise `NotFoundError`.
+- A3. Each change of a document's state is one of `inturn.model.MOVES`, and is told by an event.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from inturn.errors import StaleFenceError
+from inturn.model import (
+    NO_METADATA,
+    SECOND,
+    Check,
+    Claimed,
+    Customer,
+    CustomerSettings,
+    Document,
+    DocumentState,
+    NewDocument,
+    Receipt,
+)
+from inturn.policy import Policy
+
+KEY_KEPT: Final = 7 * 86_400 * SECOND
+"""How long an idempotency key is remembered."""
+
+LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
+
+Item = TypeVar("Item")
+
+
+class Operator(NamedTuple):
+    """Who acts on the queue by hand, and why: both are kept with the event."""
+
+    name: str
+    why: str
+
+
+FIRST_OPERATOR: Final = Operator("inturn", "the defaults of a new queue")
+
+
+class Submission(NamedTuple):
+    """One call's documents of one customer. With a `key`, `fingerprint` tells a repeat from other content."""
+
+    customer: str
+    ids: Sequence[str]
+    documents: Sequence[NewDocument]
+    key: str | None = None
+    fingerprint: str = ""
+
+
+class ClaimRequest(NamedTuple):
+    """A worker asks for up to `limit` documents, each for `lease` microseconds at first."""
+
+    worker: str
+    limit: int
+    lease: int
+
+
+class OutcomeKind(StrEnum):
+    """How a claim ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    HANDED_BACK = "handed_back"
+
+
+class Outcome(NamedTuple):
+    """What a worker says of a document it had claimed under this fence."""
+
+    id: str
+    fence: int
+    kind: OutcomeKind
+    result: str | None = None
+    """JSON text, with DONE."""
+    error: str | None = None
+    retry_in: int | None = None
+    """With FAILED: try again after so many microseconds, if attempts are left; None is a final failure."""
+
+
+class Verdict(StrEnum):
+    """What became of an outcome."""
+
+    RECORDED = "recorded"
+    REPEATED = "repeated"
+    STALE = "stale"
+
+
+class Exchanged(NamedTuple):
+    """A verdict for each outcome, and the documents claimed."""
+
+    verdicts: tuple[Verdict, ...]
+    claimed: tuple[Claimed, ...]
+
+
+class Hold(StrEnum):
+    """What a heartbeat learns of a claim."""
+
+    HELD = "held"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class DocumentFilter(NamedTuple):
+    """Which documents: every condition given must hold. `text` is looked for in names, case-insensitively."""
+
+    states: frozenset[DocumentState] | None = None
+    customer: str | None = None
+    level: int | None = None
+    batch: str | None = None
+    text: str | None = None
+
+
+class CustomerFilter(NamedTuple):
+    """Which customers: every condition given must hold. `text` is looked for in names, case-insensitively."""
+
+    text: str | None = None
+    waiting: bool | None = None
+    paused: bool | None = None
+
+
+class Page(NamedTuple, Generic[Item]):
+    """One page of a list; give `next` as `after` for the following one."""
+
+    items: tuple[Item, ...]
+    next: str | None
+
+
+class Counts(NamedTuple):
+    """Documents by state, and the waiting ones by the level of their line."""
+
+    states: Mapping[DocumentState, int]
+    waiting: Mapping[int, int]
+
+
+class EventKind(StrEnum):
+    """What happened."""
+
+    SUBMITTED = "submitted"
+    STARTED = "started"
+    FINISHED = "finished"
+    DELAYED = "delayed"
+    FAILED = "failed"
+    HANDED_BACK = "handed_back"
+    LEASE_LOST = "lease_lost"
+    DUE = "due"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    RETRIED = "retried"
+    EXPEDITED = "expedited"
+    PURGED = "purged"
+    CUSTOMER_CHANGED = "customer_changed"
+    QUEUE_PAUSED = "queue_paused"
+    QUEUE_RESUMED = "queue_resumed"
+    POLICY_SET = "policy_set"
+    REPAIRED = "repaired"
+
+
+OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.HANDED_BACK)
+"""The order in which one exchange tells what its outcomes did."""
+
+
+class Event(NamedTuple):
+    """One thing that one call did to one customer's documents, or that an operator did."""
+
+    number: int
+    at: int
+    kind: EventKind
+    customer: str | None
+    documents: tuple[str, ...] = ()
+    operator: Operator | None = None
+    detail: Mapping[str, Any] = NO_METADATA
+
+
+class PolicyVersion(NamedTuple):
+    """A policy that was or is in force."""
+
+    number: int
+    policy: Policy
+    at: int
+    operator: Operator
+
+
+class Swept(NamedTuple):
+    """How many documents or customers upkeep moved on."""
+
+    expired: int = 0
+    leases_lost: int = 0
+    due: int = 0
+    customers_opened: int = 0
+
+
+class Removed(NamedTuple):
+    """What a purge or prune deleted, and the blobs that nothing refers to any more."""
+
+    documents: int
+    events: int
+    keys: int
+    blobs: tuple[str, ...]
+
+
+class Discrepancy(NamedTuple):
+    """A count that did not agree with the documents it counts."""
+
+    customer: str
+    what: str
+    kept: int
+    counted: int
+
+
+def check_fingerprint(n: int) -> str:
+    """What an idempotency key of a check alone stands for."""
+    return f"check {n}"
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Keeps counters, documents, lines and turns, and changes them by the rules of `inturn.policy`."""
+
+    # -- documents come in ------------------------------------------------------------------------------------------
+
+    def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
+        """Look at a customer for n documents that wait elsewhere.
+
+        S1. Exactly `PriorityPolicy.check`, n times at one instant, on the counter that submit uses too.
+        S2. Makes no line and no document.
+        S3. With a key, a repeat within 7 days returns the first answer and checks nothing; with another n: KeyConflict.
+        """
+        ...
+
+    def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
+        """Take documents in: one check each, at one instant, in the order given.
+
+        S4. When this returns, the documents are kept, and counter, level and line changed with them.
+        S5. Each waits in the line of its level, behind the customer's earlier ones (`delay`: from then on).
+        S6. With a key, a repeat within 7 days returns the first receipts and changes nothing; other content is refused
+            with KeyConflict. A call refused for any reason leaves no trace.
+        """
+        ...
+
+    # -- workers ----------------------------------------------------------------------------------------------------
+
+    def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        request: ClaimRequest | None,
+        *,
+        now: int | None = None,
+    ) -> Exchanged:
+        """Record outcomes, then claim, in one commit.
+
+        S7. An outcome counts once: RECORDED under the fence of the running claim, REPEATED when this very outcome was
+            recorded under this fence before, STALE otherwise; a stale outcome changes nothing.
+        S8. DONE keeps the result. FAILED with `retry_in` and an attempt left delays; otherwise it fails for good. An
+            automatic retry keeps level and place (its seq) and is no check. HANDED_BACK waits again, its attempt
+            not counted.
+        S9. A claim first moves on everything that is due: `start_by` (never started documents only), lost leases,
+            delays, rate limits. Each in the order of its time, then of seq or name.
+        S10. It then takes documents in the order of `inturn.policy.turns`; k at once equal k claims of one.
+        S11. A document is in one worker's hands at a time; fences are never given twice, and grow.
+        S12. Nothing is claimed from a paused queue or customer, above a cap or above a rate.
+        S13. With anything open and waiting, a claim with room never returns nothing (work conservation).
+        """
+        ...
+
+    def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claimed, ...]:
+        """Exchange without outcomes: S9 to S13."""
+        return self.exchange((), request, now=now).claimed
+
+    def finish(self, id: str, fence: int, result: str, *, now: int | None = None) -> None:
+        """Record success: S7 and S8; StaleFenceError when stale."""
+        self._record(Outcome(id, fence, OutcomeKind.DONE, result=result), now)
+
+    def fail(self, id: str, fence: int, error: str, retry_in: int | None, *, now: int | None = None) -> None:
+        """Record failure: S7 and S8; StaleFenceError when stale."""
+        self._record(Outcome(id, fence, OutcomeKind.FAILED, error=error, retry_in=retry_in), now)
+
+    def hand_back(self, id: str, fence: int, *, now: int | None = None) -> None:
+        """Give a document back unstarted: S7 and S8; StaleFenceError when stale."""
+        self._record(Outcome(id, fence, OutcomeKind.HANDED_BACK), now)
+
+    def _record(self, outcome: Outcome, now: int | None) -> None:
+        if self.exchange((outcome,), None, now=now).verdicts[0] is Verdict.STALE:
+            raise StaleFenceError(
+                f"fence {outcome.fence} no longer holds document {outcome.id}: its lease was lost, or it was"
+                f" cancelled or purged; drop this outcome",
+            )
+
+    def heartbeat(
+        self,
+        claims: Sequence[tuple[str, int]],
+        lease: int,
+        *,
+        now: int | None = None,
+    ) -> tuple[Hold, ...]:
+        """Renew the leases of running claims, given as (id, fence).
+
+        S14. HELD claims last `lease` from now; nobody else can claim them before. The others are told apart:
+             CANCELLED (stop working) and LOST.
+        """
+        ...
+
+    # -- operators --------------------------------------------------------------------------------------------------
+
+    def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
+        """Cancel waiting, delayed and running documents; returns those it cancelled.
+
+        S15. Ids that have ended already or are unknown are passed over. The counter is not given back; a running
+             document stays charged, and its fence is stale at once.
+        """
+        ...
+
+    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+        """Try ended documents again by hand; returns a receipt for each that waits again.
+
+        S16. A retry by hand is a new check: new level, new place, attempts from zero. Done, running, waiting and
+             unknown documents are passed over.
+        """
+        ...
+
+    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
+        """Move one waiting or delayed document before all levels; False when it is in no such state.
+
+        S17. It keeps its level and counts; expedited documents of several customers take turns. A closed line stays
+             closed. Told by an event with the operator.
+        """
+        ...
+
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+        """Delete a customer's documents, results and keys, in any state.
+
+        S18. Counter and settings stay; running claims become stale; the event names operator and number.
+        """
+        ...
+
+    def change_customer(
+        self,
+        customer: str,
+        changes: Mapping[str, Any],
+        operator: Operator,
+        *,
+        now: int | None = None,
+    ) -> CustomerSettings:
+        """Change some of a customer's settings (fields of `CustomerSettings`), known or not yet seen.
+
+        S19. Holds for what already waits. Closing (pause, cap, rate) keeps levels and places; opening joins at V: time
+             closed earns no credit. A weight scales the distance from V and changes no level.
+        """
+        ...
+
+    def pause(self, operator: Operator, *, now: int | None = None) -> None:
+        """Start nothing more in the whole queue. S20. What runs may finish; submits go on."""
+        ...
+
+    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+        """Start again. S21. Lines stand where they stood."""
+        ...
+
+    def paused(self) -> Operator | None:
+        """Who paused the queue and why; None when it runs."""
+        ...
+
+    def policy(self) -> PolicyVersion:
+        """The policy in force."""
+        ...
+
+    def set_policy(
+        self,
+        policy: Policy,
+        operator: Operator,
+        *,
+        expected: int | None = None,
+        now: int | None = None,
+    ) -> PolicyVersion:
+        """Put a policy in force.
+
+        S22. New levels are for new checks; a new order holds for what already waits. Versions count up from 1 and keep
+             who, when and why. When `expected` is not the version in force: VersionConflict.
+        """
+        ...
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        """All versions, newest first."""
+        ...
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def document(self, id: str) -> Document:
+        """One document."""
+        ...
+
+    def result(self, id: str) -> str | None:
+        """A done document's result as JSON text; None before."""
+        ...
+
+    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
+        """Documents, newest first. S23. Pages neither repeat nor skip what stays unchanged meanwhile."""
+        ...
+
+    def customer(self, name: str) -> Customer:
+        """One customer."""
+        ...
+
+    def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
+        """Customers by name. S23 holds."""
+        ...
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        """How many. S24. States and levels with none are left out; lines agree with documents."""
+        ...
+
+    def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
+        """What happened since event number `after`, oldest first.
+
+        S25. Numbers grow and are never filled in later: who has read up to n misses nothing up to n.
+        """
+        ...
+
+    def next_due(self) -> int | None:
+        """When a delay, a lease or a rate limit is due next. S26. Until then, waiting alone makes nothing claimable."""
+        ...
+
+    # -- upkeep -----------------------------------------------------------------------------------------------------
+
+    def sweep(self, *, now: int | None = None) -> Swept:
+        """Move on what is due (S9) without claiming. S27. Any number may do it at once, as often as they like."""
+        ...
+
+    def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
+        """Delete up to `limit` ended documents and as many events older than `before`, and outlived keys.
+
+        S28. Nothing that waits or runs is touched; events with an operator are kept.
+        """
+        ...
+
+    def backup(self, path: Path) -> None:
+        """Write a consistent copy that can be opened as a store of the same kind. S29. Work goes on meanwhile."""
+        ...
+
+    def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
+        """Compare every kept count with the documents, and set it right if told to. S30. None is found otherwise."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...

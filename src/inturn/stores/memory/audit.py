@@ -1,0 +1,47 @@
+"""Compares what the memory store's lines and customers count with the documents themselves."""
+
+from collections import Counter as Tally
+
+from inturn.model import DocumentState
+from inturn.store import Discrepancy
+from inturn.stores.memory.state import State
+
+
+def discrepancies(state: State) -> tuple[Discrepancy, ...]:
+    """Every count that does not agree, by customer and level."""
+    waiting, running = _counted(state)
+    found = []
+    for name, customer in sorted(state.lines.customers.items()):
+        levels = sorted({level for each, level in waiting if each == name} | set(customer.lines))
+        for level in levels:
+            line = customer.lines.get(level)
+            kept = 0 if line is None else line.waiting
+            if kept != waiting[name, level]:
+                found.append(Discrepancy(name, f"waiting in level {level}", kept, waiting[name, level]))
+        if customer.running != running[name]:
+            found.append(Discrepancy(name, "running", customer.running, running[name]))
+    return tuple(found)
+
+
+def repair(state: State) -> None:
+    """Set every count right, and let each line stand on the documents it really has."""
+    _, running = _counted(state)
+    for line in state.lines.all():
+        state.lines.turns.leave(line)
+        line.rows, line.waiting, line.head = [], 0, None
+    for name, customer in state.lines.customers.items():
+        customer.running = running[name]
+    for row in sorted(state.documents.values(), key=lambda row: row.seq):
+        if row.state is DocumentState.WAITING:
+            state.lines.join(row)
+
+
+def _counted(state: State) -> tuple[Tally[tuple[str, int]], Tally[str]]:
+    waiting: Tally[tuple[str, int]] = Tally()
+    running: Tally[str] = Tally()
+    for row in state.documents.values():
+        if row.state is DocumentState.WAITING:
+            waiting[row.customer, row.line_level] += 1
+        elif row.state is DocumentState.RUNNING:
+            running[row.customer] += 1
+    return waiting, running

@@ -1,0 +1,58 @@
+"""The memory store's numbered events."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inturn.model import NO_METADATA
+from inturn.store import Event, EventKind, Operator
+from inturn.stores.memory.rows import Row
+
+
+class Journal:
+    """Events in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.last = 0
+
+    def note(
+        self,
+        kind: EventKind,
+        at: int,
+        customer: str | None,
+        documents: tuple[str, ...] = (),
+        operator: Operator | None = None,
+        detail: Mapping[str, Any] = NO_METADATA,
+    ) -> None:
+        """Add an event."""
+        self.last = number = self.last + 1
+        self.events.append(Event(number, at, kind, customer, documents, operator, detail))
+
+    def note_each(self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None) -> None:
+        """Add an event for each customer, in the order of their first document."""
+        if len(rows) == 1:
+            self.note(kind, at, rows[0].customer, (rows[0].id,), operator)
+            return
+        grouped: dict[str, list[str]] = {}
+        for row in rows:
+            grouped.setdefault(row.customer, []).append(row.id)
+        for customer, documents in grouped.items():
+            self.note(kind, at, customer, tuple(documents), operator)
+
+    def since(self, after: int, limit: int) -> tuple[Event, ...]:
+        """Up to `limit` events with higher numbers."""
+        start = bisect_right(self.events, after, key=lambda event: event.number)
+        return tuple(self.events[start : start + limit])
+
+    def prune(self, before: int, limit: int) -> int:
+        """Drop up to `limit` events older than `before` that no operator caused."""
+        kept, dropped = [], 0
+        for event in self.events:
+            if event.at < before and event.operator is None and dropped < limit:
+                dropped += 1
+            else:
+                kept.append(event)
+        if dropped:
+            self.events = kept
+        return dropped

@@ -1,0 +1,70 @@
+"""Filters, pages and counts of the memory store."""
+
+from collections import Counter as Tally
+from collections.abc import Iterable
+
+from inturn.model import Customer, Document, DocumentState
+from inturn.store import Counts, CustomerFilter, DocumentFilter, Page
+from inturn.stores.memory.rows import CustomerRow, Row
+
+
+def page_of_documents(rows: Iterable[Row], where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
+    """Newest first; the cursor is the last seq shown."""
+    below = None if after is None else int(after)
+    found = sorted(
+        (row for row in rows if (below is None or row.seq < below) and _matches(row, where)),
+        key=lambda row: -row.seq,
+    )
+    more = len(found) > limit
+    return Page(tuple(row.view() for row in found[:limit]), str(found[limit - 1].seq) if more else None)
+
+
+def counts_of(rows: Iterable[Row], where: DocumentFilter) -> Counts:
+    """How many documents match, by state and, waiting, by level."""
+    states: Tally[DocumentState] = Tally()
+    waiting: Tally[int] = Tally()
+    for row in rows:
+        if _matches(row, where):
+            states[row.state] += 1
+            if row.state is DocumentState.WAITING:
+                waiting[row.line_level] += 1
+    return Counts(dict(states), dict(waiting))
+
+
+def page_of_customers(
+    customers: Iterable[CustomerRow],
+    where: CustomerFilter,
+    limit: int,
+    after: str | None,
+) -> Page[Customer]:
+    """By name; the cursor is the last name shown."""
+    found = sorted(
+        (each for each in customers if (after is None or each.name > after) and _customer_matches(each, where)),
+        key=lambda each: each.name,
+    )
+    more = len(found) > limit
+    return Page(tuple(customer_view(each) for each in found[:limit]), found[limit - 1].name if more else None)
+
+
+def customer_view(row: CustomerRow) -> Customer:
+    """A customer as callers see it."""
+    count, updated_at = (None, None) if row.counter is None else row.counter
+    return Customer(row.name, count, updated_at, row.settings, row.running, row.views())
+
+
+def _matches(row: Row, where: DocumentFilter) -> bool:
+    return (
+        (where.states is None or row.state in where.states)
+        and (where.customer is None or row.customer == where.customer)
+        and (where.level is None or row.level == where.level)
+        and (where.batch is None or row.given.batch == where.batch)
+        and (where.text is None or where.text.lower() in row.given.name.lower())
+    )
+
+
+def _customer_matches(row: CustomerRow, where: CustomerFilter) -> bool:
+    return (
+        (where.text is None or where.text.lower() in row.name.lower())
+        and (where.waiting is None or where.waiting == any(line.waiting for line in row.lines.values()))
+        and (where.paused is None or where.paused == row.settings.paused)
+    )

@@ -1,0 +1,92 @@
+"""What the memory store keeps: a row per document and customer, changed in place."""
+
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from inturn.model import EXPEDITED, CustomerSettings, Document, DocumentState, Line, NewDocument
+from inturn.policy import Counter, turns
+from inturn.policy.turns import Head
+from inturn.store import OutcomeKind
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """A document: the fields of `Document`, its result, and the outcome last recorded under its fence."""
+
+    id: str
+    customer: str
+    seq: int
+    given: NewDocument
+    level: int
+    count: int
+    state: DocumentState
+    submitted_at: int
+    ready_at: int
+    due_at: int | None = None
+    started_at: int | None = None
+    finished_at: int | None = None
+    attempt: int = 0
+    fence: int | None = None
+    worker: str | None = None
+    lease_until: int | None = None
+    expedited: bool = False
+    error: str | None = None
+    result: str | None = None
+    settled: OutcomeKind | None = None
+
+    @property
+    def line_level(self) -> int:
+        """The level whose line it waits in."""
+        return EXPEDITED if self.expedited else self.level
+
+    def view(self) -> Document:
+        """The frozen document as callers see it."""
+        return Document._make(_FIELDS(self))
+
+
+_FIELDS = attrgetter(*Document._fields)
+
+
+@dataclass(slots=True, eq=False)
+class MemoryLine(turns.Line):
+    """A line with its documents: a heap by seq, in which those that left other than by a claim are passed over."""
+
+    waiting: int = 0
+    rows: list[tuple[int, Row]] = field(default_factory=list)
+
+    def is_here(self, seq: int, row: Row) -> bool:
+        """Whether the document of a heap entry still waits in this line at that place."""
+        return row.state is DocumentState.WAITING and row.seq == seq and row.line_level == self.level
+
+
+def head_of(row: Row) -> Head:
+    """What the order needs to know of a document."""
+    return Head(row.seq, row.ready_at, row.given.cost)
+
+
+@dataclass(slots=True, eq=False)
+class CustomerRow:
+    """A customer: counter, settings, what runs, and its lines by level."""
+
+    name: str
+    counter: Counter | None = None
+    settings: CustomerSettings = CustomerSettings()  # noqa: RUF009 - frozen
+    running: int = 0
+    whole_at: int = 0
+    """When its rate allowance is whole again."""
+    rate_closed_until: int | None = None
+    lines: dict[int, MemoryLine] = field(default_factory=dict)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its documents may be started now."""
+        settings = self.settings
+        if settings.paused or self.rate_closed_until is not None:
+            return False
+        return settings.cap is None or self.running < settings.cap
+
+    def views(self) -> tuple[Line, ...]:
+        """Its lines that have documents, as callers see them."""
+        return tuple(
+            Line(level, line.waiting, self.is_open) for level, line in sorted(self.lines.items()) if line.waiting
+        )

@@ -1,0 +1,126 @@
+"""The memory store written to a JSON file and read back."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from inturn.errors import StoreError
+from inturn.model import DocumentState, NewDocument, plain, settings_of
+from inturn.policy import Counter, Policy
+from inturn.policy.turns import LEVELS, Standing
+from inturn.store import Event, EventKind, Operator, OutcomeKind, PolicyVersion
+from inturn.stores.memory.lines import Lines
+from inturn.stores.memory.rows import CustomerRow, Row
+from inturn.stores.memory.state import KeyRecord, State
+
+FORMAT = 1
+_GIVEN = [each.name for each in fields(NewDocument)]
+_ROW = [each.name for each in fields(Row) if each.name != "given"]
+
+
+def write(state: State, path: Path) -> None:
+    """All of it, or no file."""
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "seq": state.seq,
+            "fence": state.fence,
+            "paused": state.paused,
+            "policies": [[*version[:1], version.policy.plain(), *version[2:]] for version in state.policies],
+            "documents": [_plain_row(row) for row in state.documents.values()],
+            "customers": [_plain_customer(each) for each in state.lines.customers.values()],
+            "keys": [[*key, *record] for key, record in state.keys.items()],
+            "events": [[*event[:-1], dict(event.detail)] for event in state.journal.events],
+            "last_event": state.journal.last,
+            "turns": _plain_turns(state.lines),
+        }
+    )
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def read(path: Path) -> State:
+    """The state as it was written."""
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as wrong:
+        raise StoreError(f"{path} is not a backup of a memory store: {wrong}") from wrong
+    if not isinstance(kept, dict) or kept.get("format") != FORMAT:
+        raise StoreError(f"{path} is not a backup of a memory store that this version can read")
+    versions = [
+        PolicyVersion(number, Policy.of(policy), at, Operator(*operator))
+        for number, policy, at, operator in kept["policies"]
+    ]
+    state = State(versions[-1])
+    state.policies = versions
+    state.seq, state.fence = kept["seq"], kept["fence"]
+    state.paused = None if kept["paused"] is None else Operator(*kept["paused"])
+    state.keys = {
+        (customer, key): KeyRecord(fingerprint, at, tuple((id_, level, count) for id_, level, count in answer))
+        for customer, key, fingerprint, at, answer in kept["keys"]
+    }
+    state.journal.events = [_event(*each) for each in kept["events"]]
+    state.journal.last = kept["last_event"]
+    for each in kept["customers"]:
+        _read_customer(state.lines, each)
+    _read_turns(state.lines, kept["turns"])
+    _read_documents(state, kept["documents"])
+    return state
+
+
+def _plain_row(row: Row) -> list[Any]:
+    given = {name: getattr(row.given, name) for name in _GIVEN}
+    given["metadata"] = dict(row.given.metadata)
+    return [given, *(getattr(row, name) for name in _ROW)]
+
+
+def _plain_customer(customer: CustomerRow) -> list[Any]:
+    lines = [[line.level, line.turn, line.stamp] for line in customer.lines.values()]
+    return [
+        customer.name,
+        customer.counter,
+        plain(customer.settings._asdict()),
+        customer.whole_at,
+        customer.rate_closed_until,
+        lines,
+    ]
+
+
+def _plain_turns(lines: Lines) -> list[Any]:
+    turns = lines.turns
+    levels = [[*level.v, level.highest, level.overdue_uses] for level in turns.levels]
+    return [turns.next_stamp, turns.dispatched, turns.rotation, levels]
+
+
+def _event(number: int, at: int, kind: str, customer: str | None, documents: list[str], *rest: Any) -> Event:
+    operator, detail = rest
+    return Event(number, at, EventKind(kind), customer, tuple(documents), operator and Operator(*operator), detail)
+
+
+def _read_customer(lines: Lines, kept: list[Any]) -> None:
+    name, counter, settings, whole_at, rate_closed_until, stood = kept
+    customer = lines.customer(name)
+    customer.counter = None if counter is None else Counter(*counter)
+    customer.settings = settings_of(settings)
+    customer.whole_at = whole_at
+    lines.restore(customer, rate_closed_until, stood)
+
+
+def _read_documents(state: State, kept: Iterable[list[Any]]) -> None:
+    for given, *rest in sorted(kept, key=lambda each: each[1 + _ROW.index("seq")]):
+        values = dict(zip(_ROW, rest, strict=True))
+        values["state"] = DocumentState(values["state"])
+        values["settled"] = values["settled"] and OutcomeKind(values["settled"])
+        state.resume(Row(given=NewDocument(**given), **values))
+    state.lines.file_all()
+
+
+def _read_turns(lines: Lines, kept: list[Any]) -> None:
+    turns = lines.turns
+    turns.next_stamp, turns.dispatched, turns.rotation, levels = kept
+    for number, (turn, stamp, highest, uses) in zip(LEVELS, levels, strict=True):
+        level = turns.levels[number]
+        level.v, level.highest, level.overdue_uses = Standing(turn, stamp), highest, uses

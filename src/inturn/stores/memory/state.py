@@ -1,0 +1,256 @@
+"""What the memory store holds, and the moves that keep documents, lines and deadlines in step."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from inturn.errors import KeyConflictError, NotFoundError
+from inturn.model import ENDED, DocumentState, NewDocument
+from inturn.policy import Policy
+from inturn.policy.priority import CheckedMany
+from inturn.store import (
+    KEY_KEPT,
+    LEASE_LOST_ERROR,
+    ClaimRequest,
+    EventKind,
+    Operator,
+    Outcome,
+    OutcomeKind,
+    PolicyVersion,
+    Swept,
+    Verdict,
+)
+from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
+from inturn.stores.memory.journal import Journal
+from inturn.stores.memory.lines import Lines
+from inturn.stores.memory.rows import CustomerRow, Row
+
+
+class KeyRecord(NamedTuple):
+    """An idempotency key's first call: its content and its answer."""
+
+    fingerprint: str
+    at: int
+    answer: tuple[tuple[str, int, int], ...]
+
+
+class State:
+    """Everything there is. Not locked: the store does that."""
+
+    def __init__(self, first: PolicyVersion) -> None:
+        self.documents: dict[str, Row] = {}
+        self.lines = Lines(first.policy.turns)
+        self.journal = Journal()
+        self.keys: dict[tuple[str, str], KeyRecord] = {}
+        self.policies = [first]
+        self.paused: Operator | None = None
+        self.seq = 0
+        self.fence = 0
+        self.leases = Deadline(lease_of)
+        self.delays = Deadline(delay_of)
+        self.start_bys = Deadline(start_by_of)
+        self._deadlines = (self.leases, self.delays, self.start_bys)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.policies[-1].policy
+
+    def row(self, id: str) -> Row:
+        """A document's row."""
+        try:
+            return self.documents[id]
+        except KeyError:
+            raise NotFoundError(f"there is no document {id}") from None
+
+    # -- in ---------------------------------------------------------------------------------------------------------
+
+    def repeated(self, customer: str, key: str, fingerprint: str, now: int) -> KeyRecord | None:
+        """The first call under this key, if it is remembered and was the same."""
+        record = self.keys.get((customer, key))
+        if record is None or now - record.at > KEY_KEPT:
+            return None
+        if record.fingerprint != fingerprint:
+            raise KeyConflictError(
+                f"key {key!r} of {customer!r} was used before for something else; use a new key for new content",
+            )
+        return record
+
+    def check(self, customer: CustomerRow, n: int, now: int) -> CheckedMany:
+        """Lower the customer's counter n times."""
+        checked = self.policy.priority.check_many(customer.counter, now, n)
+        customer.counter = checked.counter
+        return checked
+
+    def admit(
+        self,
+        customer: str,
+        documents: Iterable[tuple[str, NewDocument]],
+        checked: CheckedMany,
+        now: int,
+    ) -> list[tuple[str, int, int]]:
+        """Keep documents that were checked at this instant; tells (id, level, count) of each."""
+        answer = []
+        for (id_, given), (level, count) in zip(documents, checked.each(), strict=True):
+            self.seq += 1
+            row = Row(id_, customer, self.seq, given, level, count, DocumentState.WAITING, now, now)
+            self.documents[id_] = row
+            self._begin(row, now)
+            answer.append((id_, level, count))
+        return answer
+
+    def _begin(self, row: Row, now: int) -> None:
+        given = row.given
+        if given.delay:
+            self.delay(row, now + given.delay)
+        else:
+            self.lines.join(row)
+        if given.start_by is not None:
+            self.start_bys.add(given.start_by, row)
+
+    def resume(self, row: Row) -> None:
+        """Take a document over as it was kept, its line's turn unchanged."""
+        self.documents[row.id] = row
+        if row.state in {DocumentState.WAITING, DocumentState.RUNNING}:
+            self.lines.stand(row)
+        for deadline in self._deadlines:
+            at = deadline.time_of(row)
+            if at is not None:
+                deadline.add(at, row)
+
+    # -- work -------------------------------------------------------------------------------------------------------
+
+    def take(self, request: ClaimRequest, now: int) -> Row | None:
+        """Put the document whose turn it is into a worker's hands."""
+        row = self.lines.take(now)
+        if row is not None:
+            self.fence += 1
+            row.attempt += 1
+            row.fence, row.worker, row.settled = self.fence, request.worker, None
+            row.started_at, row.lease_until = now, now + request.lease
+            self.leases.add(row.lease_until, row)
+        return row
+
+    def settle(self, outcome: Outcome, now: int, told: dict[EventKind, list[Row]]) -> Verdict:
+        """Record an outcome once, and put down what to tell of it."""
+        row = self.documents.get(outcome.id)
+        if row is None or row.fence != outcome.fence:
+            return Verdict.STALE
+        kind = outcome.kind
+        if row.state is not DocumentState.RUNNING:
+            return Verdict.REPEATED if row.settled is kind else Verdict.STALE
+        row.settled = kind
+        if kind is OutcomeKind.DONE:
+            row.result, row.error = outcome.result, None
+            self.end(row, DocumentState.DONE, now)
+            told[EventKind.FINISHED].append(row)
+        elif kind is OutcomeKind.HANDED_BACK:
+            row.attempt -= 1
+            self.wait_again(row, now)
+            told[EventKind.HANDED_BACK].append(row)
+        else:
+            self._settle_failure(row, outcome, now, told)
+        return Verdict.RECORDED
+
+    def _settle_failure(self, row: Row, outcome: Outcome, now: int, told: dict[EventKind, list[Row]]) -> None:
+        row.error = outcome.error
+        if outcome.retry_in is None or row.attempt >= row.given.max_attempts:
+            self.end(row, DocumentState.FAILED, now)
+            told[EventKind.FAILED].append(row)
+        else:
+            self._stop(row)
+            self.delay(row, now + outcome.retry_in)
+            told[EventKind.DELAYED].append(row)
+
+    # -- moves ------------------------------------------------------------------------------------------------------
+
+    def delay(self, row: Row, until: int) -> None:
+        """Out of the line until a time."""
+        row.state, row.due_at = DocumentState.DELAYED, until
+        self.delays.add(until, row)
+
+    def wait_again(self, row: Row, now: int) -> None:
+        """Back into its line by its seq."""
+        self._stop(row)
+        row.state, row.ready_at, row.due_at = DocumentState.WAITING, now, None
+        self.lines.join(row)
+        if row.attempt == 0 and row.given.start_by is not None:
+            self.start_bys.add(row.given.start_by, row)
+
+    def end(self, row: Row, state: DocumentState, now: int) -> None:
+        """The document's life ends, wherever it was."""
+        was_waiting = row.state is DocumentState.WAITING
+        self._stop(row)
+        row.state, row.finished_at, row.due_at = state, now, None
+        if was_waiting:
+            self.lines.left(row, row.line_level)
+
+    def begin_again(self, row: Row, now: int) -> None:
+        """A retry by hand: as if it had just been submitted, `start_by` left aside."""
+        checked = self.check(self.lines.customers[row.customer], 1, now)
+        self.seq += 1
+        row.seq, row.level, row.count = self.seq, checked.levels[0][0], checked.counter.count
+        row.given = replace(row.given, start_by=None)
+        row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
+        row.started_at = row.finished_at = None
+        self.wait_again(row, now)
+
+    def expedite(self, row: Row, now: int) -> None:
+        """To the front; a delay ends."""
+        was_waiting, level = row.state is DocumentState.WAITING, row.line_level
+        row.expedited = True
+        if was_waiting:
+            self.lines.left(row, level)
+            self.lines.join(row)
+        else:
+            self.wait_again(row, now)
+
+    def forget(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
+        """Delete documents, the running ones last, so that no line opens for a document about to go."""
+        for row in sorted(rows, key=lambda row: row.state is DocumentState.RUNNING):
+            if row.state not in ENDED:
+                self.end(row, DocumentState.CANCELLED, now)
+            del self.documents[row.id]
+        return tuple(row.given.blob for row in rows if row.given.blob is not None)
+
+    def move_on(self, now: int) -> Swept:
+        """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
+        if not any(deadline.may_be_due(now) for deadline in self._deadlines) and not self.lines.has_openings:
+            return Swept()
+        expired = list(self.start_bys.due(now))
+        for row in expired:
+            self.end(row, DocumentState.EXPIRED, now)
+        lost = list(self.leases.due(now))
+        for row in lost:
+            if row.attempt >= row.given.max_attempts:
+                row.error = LEASE_LOST_ERROR
+                self.end(row, DocumentState.FAILED, now)
+            else:
+                self.wait_again(row, now)
+        due = list(self.delays.due(now))
+        for row in due:
+            self.wait_again(row, now)
+        if expired or lost or due:
+            self._tell_moved(expired, lost, due, now)
+        return Swept(len(expired), len(lost), len(due), len(self.lines.open_due(now)))
+
+    def next_due(self) -> int | None:
+        """When the next lease, delay or rate limit is due."""
+        times = (self.leases.next(), self.delays.next(), self.lines.next_opening())
+        return min((at for at in times if at is not None), default=None)
+
+    def _tell_moved(self, expired: list[Row], lost: list[Row], due: list[Row], now: int) -> None:
+        failed = [row for row in lost if row.state is DocumentState.FAILED]
+        lost = [row for row in lost if row.state is not DocumentState.FAILED]
+        for kind, rows in (
+            (EventKind.EXPIRED, expired),
+            (EventKind.LEASE_LOST, lost),
+            (EventKind.FAILED, failed),
+            (EventKind.DUE, due),
+        ):
+            self.journal.note_each(kind, now, rows)
+
+    def _stop(self, row: Row) -> None:
+        if row.state is DocumentState.RUNNING:
+            self.lines.stopped(row)
+            row.worker = row.lease_until = None

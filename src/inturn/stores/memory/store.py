@@ -1,0 +1,341 @@
+"""The reference store: plain Python, one lock, everything in memory. Tests and the simulator run on it."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from inturn.clock import Clock, SystemClock
+from inturn.errors import InvalidInputError, NotFoundError, VersionConflictError
+from inturn.model import (
+    CANCELLABLE,
+    ENDED,
+    RETRYABLE,
+    Check,
+    Claimed,
+    Customer,
+    CustomerSettings,
+    Document,
+    DocumentState,
+    Receipt,
+    clean_settings,
+    plain,
+)
+from inturn.policy import Policy
+from inturn.store import (
+    FIRST_OPERATOR,
+    KEY_KEPT,
+    OUTCOME_EVENTS,
+    ClaimRequest,
+    Counts,
+    CustomerFilter,
+    Discrepancy,
+    DocumentFilter,
+    Event,
+    EventKind,
+    Exchanged,
+    Hold,
+    Operator,
+    Outcome,
+    Page,
+    PolicyVersion,
+    Removed,
+    Store,
+    Submission,
+    Swept,
+    Verdict,
+    check_fingerprint,
+)
+from inturn.stores.memory import audit, lists, snapshot
+from inturn.stores.memory.rows import Row
+from inturn.stores.memory.state import KeyRecord, State
+
+
+class MemoryStore(Store):
+    """The contract on plain Python objects."""
+
+    def __init__(self, clock: Clock | None = None, policy: Policy | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._lock = threading.RLock()
+        self._state = State(PolicyVersion(1, policy or Policy(), self._clock.now(), FIRST_OPERATOR))
+
+    @classmethod
+    def restore(cls, path: Path, clock: Clock | None = None) -> "MemoryStore":
+        """A store as it was when `backup` wrote this file."""
+        store = cls(clock)
+        store._state = snapshot.read(path)
+        return store
+
+    # -- documents come in ------------------------------------------------------------------------------------------
+
+    def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
+        with self._lock:
+            now, state, fingerprint = self._now(now), self._state, check_fingerprint(n)
+            if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
+                return tuple(Check(level, count) for _, level, count in first.answer)
+            checked = state.check(state.lines.customer(customer), n, now)
+            answer = tuple(Check(level, count) for level, count in checked.each())
+            if key is not None:
+                state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(("", *each) for each in answer))
+            return answer
+
+    def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
+        with self._lock:
+            now, state = self._now(now), self._state
+            customer, ids, documents, key, fingerprint = submission
+            if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
+                return tuple(map(Receipt._make, first.answer))
+            for id_ in ids:
+                if id_ in state.documents:
+                    raise InvalidInputError(f"document {id_} exists already; ids are given once")
+            checked = state.check(state.lines.customer(customer), len(ids), now)
+            answer = state.admit(customer, zip(ids, documents, strict=True), checked, now)
+            state.journal.note(EventKind.SUBMITTED, now, customer, tuple(ids))
+            if key is not None:
+                state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(answer))
+            return tuple(map(Receipt._make, answer))
+
+    # -- workers ----------------------------------------------------------------------------------------------------
+
+    def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        request: ClaimRequest | None,
+        *,
+        now: int | None = None,
+    ) -> Exchanged:
+        with self._lock:
+            now = self._now(now)
+            verdicts = self._settle(outcomes, now) if outcomes else ()
+            claimed = self._claim(request, now) if request is not None else ()
+            return Exchanged(verdicts, claimed)
+
+    def _settle(self, outcomes: Sequence[Outcome], now: int) -> tuple[Verdict, ...]:
+        state = self._state
+        told: dict[EventKind, list[Row]] = {kind: [] for kind in OUTCOME_EVENTS}
+        verdicts = tuple([state.settle(outcome, now, told) for outcome in outcomes])
+        for kind, rows in told.items():
+            if rows:
+                state.journal.note_each(kind, now, rows)
+        return verdicts
+
+    def _claim(self, request: ClaimRequest, now: int) -> tuple[Claimed, ...]:
+        state = self._state
+        state.move_on(now)
+        rows: list[Row] = []
+        while len(rows) < request.limit and state.paused is None:
+            row = state.take(request, now)
+            if row is None:
+                break
+            rows.append(row)
+        state.journal.note_each(EventKind.STARTED, now, rows)
+        return tuple([Claimed(row.view(), row.fence or 0) for row in rows])
+
+    def heartbeat(
+        self,
+        claims: Sequence[tuple[str, int]],
+        lease: int,
+        *,
+        now: int | None = None,
+    ) -> tuple[Hold, ...]:
+        with self._lock:
+            now = self._now(now)
+            return tuple(self._beat(id_, fence, now + lease) for id_, fence in claims)
+
+    def _beat(self, id_: str, fence: int, until: int) -> Hold:
+        row = self._state.documents.get(id_)
+        if row is None or row.fence != fence:
+            return Hold.LOST
+        if row.state is DocumentState.CANCELLED:
+            return Hold.CANCELLED
+        if row.state is not DocumentState.RUNNING:
+            return Hold.LOST
+        row.lease_until = until
+        self._state.leases.add(until, row)
+        return Hold.HELD
+
+    # -- operators --------------------------------------------------------------------------------------------------
+
+    def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
+        with self._lock:
+            now, state = self._now(now), self._state
+            rows = self._rows(ids, CANCELLABLE)
+            for row in rows:
+                state.end(row, DocumentState.CANCELLED, now)
+            self._note_rows(EventKind.CANCELLED, rows, operator, now)
+            return tuple(row.id for row in rows)
+
+    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+        with self._lock:
+            now, state = self._now(now), self._state
+            rows = self._rows(ids, RETRYABLE)
+            for row in rows:
+                state.begin_again(row, now)
+            self._note_rows(EventKind.RETRIED, rows, operator, now)
+            return tuple(Receipt(row.id, row.level, row.count) for row in rows)
+
+    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
+        with self._lock:
+            now, row = self._now(now), self._state.row(id)
+            if row.expedited or row.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+                return False
+            self._state.expedite(row, now)
+            self._note_rows(EventKind.EXPEDITED, [row], operator, now)
+            return True
+
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+        with self._lock:
+            now, state = self._now(now), self._state
+            self._known(customer)
+            rows = [row for row in state.documents.values() if row.customer == customer]
+            keys = [key for key in state.keys if key[0] == customer]
+            blobs = state.forget(rows, now)
+            for key in keys:
+                del state.keys[key]
+            state.journal.note(EventKind.PURGED, now, customer, (), operator, {"documents": len(rows)})
+            return Removed(len(rows), 0, len(keys), blobs)
+
+    def change_customer(
+        self,
+        customer: str,
+        changes: Mapping[str, Any],
+        operator: Operator,
+        *,
+        now: int | None = None,
+    ) -> CustomerSettings:
+        with self._lock:
+            now, state = self._now(now), self._state
+            known = state.lines.customers.get(customer)
+            before = CustomerSettings() if known is None else known.settings
+            settings = clean_settings(before._replace(**changes))
+            state.lines.change(state.lines.customer(customer), settings)
+            state.journal.note(EventKind.CUSTOMER_CHANGED, now, customer, (), operator, plain(changes))
+            return settings
+
+    def pause(self, operator: Operator, *, now: int | None = None) -> None:
+        with self._lock:
+            self._state.paused = operator
+            self._state.journal.note(EventKind.QUEUE_PAUSED, self._now(now), None, (), operator)
+
+    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+        with self._lock:
+            self._state.paused = None
+            self._state.journal.note(EventKind.QUEUE_RESUMED, self._now(now), None, (), operator)
+
+    def paused(self) -> Operator | None:
+        with self._lock:
+            return self._state.paused
+
+    def policy(self) -> PolicyVersion:
+        with self._lock:
+            return self._state.policies[-1]
+
+    def set_policy(
+        self,
+        policy: Policy,
+        operator: Operator,
+        *,
+        expected: int | None = None,
+        now: int | None = None,
+    ) -> PolicyVersion:
+        with self._lock:
+            now, state = self._now(now), self._state
+            current = state.policies[-1].number
+            if expected is not None and expected != current:
+                raise VersionConflictError(
+                    f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
+                )
+            version = PolicyVersion(current + 1, policy, now, operator)
+            state.policies.append(version)
+            state.lines.turns.set_policy(policy.turns)
+            state.journal.note(EventKind.POLICY_SET, now, None, (), operator, {"version": version.number})
+            return version
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        with self._lock:
+            return tuple(reversed(self._state.policies))
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def document(self, id: str) -> Document:
+        with self._lock:
+            return self._state.row(id).view()
+
+    def result(self, id: str) -> str | None:
+        with self._lock:
+            return self._state.row(id).result
+
+    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
+        with self._lock:
+            return lists.page_of_documents(self._state.documents.values(), where, limit, after)
+
+    def customer(self, name: str) -> Customer:
+        with self._lock:
+            self._known(name)
+            return lists.customer_view(self._state.lines.customers[name])
+
+    def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
+        with self._lock:
+            return lists.page_of_customers(self._state.lines.customers.values(), where, limit, after)
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        with self._lock:
+            return lists.counts_of(self._state.documents.values(), where)
+
+    def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
+        with self._lock:
+            return self._state.journal.since(after, limit)
+
+    def next_due(self) -> int | None:
+        with self._lock:
+            return self._state.next_due()
+
+    # -- upkeep -----------------------------------------------------------------------------------------------------
+
+    def sweep(self, *, now: int | None = None) -> Swept:
+        with self._lock:
+            swept = self._state.move_on(self._now(now))
+            self._state.lines.forget_spent()
+            return swept
+
+    def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
+        with self._lock:
+            now, state = self._now(now), self._state
+            old = [row for row in state.documents.values() if row.state in ENDED and (row.finished_at or 0) < before]
+            old.sort(key=lambda row: (row.finished_at, row.seq))
+            rows = old[:limit]
+            keys = [key for key, record in state.keys.items() if now - record.at > KEY_KEPT]
+            for key in keys:
+                del state.keys[key]
+            return Removed(len(rows), state.journal.prune(before, limit), len(keys), state.forget(rows, now))
+
+    def backup(self, path: Path) -> None:
+        with self._lock:
+            snapshot.write(self._state, path)
+
+    def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
+        with self._lock:
+            found = audit.discrepancies(self._state)
+            if found and repair:
+                audit.repair(self._state)
+                self._state.journal.note(EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(found)})
+            return found
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _now(self, now: int | None) -> int:
+        return self._clock.now() if now is None else now
+
+    def _known(self, customer: str) -> None:
+        if customer not in self._state.lines.customers:
+            raise NotFoundError(f"there is no customer {customer!r}")
+
+    def _rows(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[Row]:
+        rows = (self._state.documents.get(id_) for id_ in dict.fromkeys(ids))
+        return [row for row in rows if row is not None and row.state in states]
+
+    def _note_rows(self, kind: EventKind, rows: list[Row], operator: Operator, now: int) -> None:
+        self._state.journal.note_each(kind, now, rows, operator)
