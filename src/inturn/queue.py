@@ -313,7 +313,7 @@ class Queue:
 
     def _refuse(self, id_: str, what: str) -> None:
         document = self.store.document(clean_id(id_))
-        state = "expedited already" if document.expedited and what == "be expedited" else str(document.state)
+        state = f"{document.state} in front already" if document.expedited else str(document.state)
         raise IllegalMoveError(f"document {document.id} is {state} and cannot {what}")
 
 

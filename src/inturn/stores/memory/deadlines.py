@@ -36,7 +36,7 @@ class Deadline:
         return bool(self._heap) and self._heap[0][0] <= now
 
     def due(self, now: int) -> Iterator[Row]:
-        """Take out what is due, by time, then by seq."""
+        """Take out what is due, by time, then by seq. Move each on before asking for the next: entries may repeat."""
         while self.may_be_due(now) and (at := self.next()) is not None and at <= now:
             yield heappop(self._heap)[3]
 

@@ -217,22 +217,26 @@ class State:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         if not any(deadline.may_be_due(now) for deadline in self._deadlines) and not self.lines.has_openings:
             return Swept()
-        expired = list(self.start_bys.due(now))
-        for row in expired:
+        expired, lost, due = [], [], []
+        for row in self.start_bys.due(now):
             self.end(row, DocumentState.EXPIRED, now)
-        lost = list(self.leases.due(now))
-        for row in lost:
-            if row.attempt >= row.given.max_attempts:
-                row.error = LEASE_LOST_ERROR
-                self.end(row, DocumentState.FAILED, now)
-            else:
-                self.wait_again(row, now)
-        due = list(self.delays.due(now))
-        for row in due:
+            expired.append(row)
+        for row in self.leases.due(now):
+            self._lose_lease(row, now)
+            lost.append(row)
+        for row in self.delays.due(now):
             self.wait_again(row, now)
+            due.append(row)
         if expired or lost or due:
             self._tell_moved(expired, lost, due, now)
         return Swept(len(expired), len(lost), len(due), len(self.lines.open_due(now)))
+
+    def _lose_lease(self, row: Row, now: int) -> None:
+        if row.attempt >= row.given.max_attempts:
+            row.error = LEASE_LOST_ERROR
+            self.end(row, DocumentState.FAILED, now)
+        else:
+            self.wait_again(row, now)
 
     def next_due(self) -> int | None:
         """When the next lease, delay or rate limit is due."""

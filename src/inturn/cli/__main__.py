@@ -1,0 +1,5 @@
+"""`python -m inturn.cli` is `inturn`."""
+
+from inturn.cli import main
+
+main()

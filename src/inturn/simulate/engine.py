@@ -1,0 +1,222 @@
+"""Plays a scenario through the real queue: same checks, same turns, same leases, only the clock is ours.
+
+The order stands nowhere here. `fifo` is the classic order with one level for everybody.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from heapq import heappop, heappush
+from typing import Final, Protocol
+
+from inturn.clock import ManualClock
+from inturn.model import SECOND, Claimed, NewDocument, Receipt
+from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
+from inturn.queue import MAX_AT_ONCE, Queue
+from inturn.simulate.scenario import Arrival, Scenario, arrivals_of
+from inturn.store import Exchanged, Operator, Outcome, OutcomeKind, Store
+from inturn.stores import open_store
+
+LEASE: Final = 86_400 * SECOND
+OPERATOR: Final = Operator("simulator", "the scenario says so")
+ONE_LEVEL: Final = (-(10**15),)
+"""A threshold that no counter reaches: everybody is in level 1."""
+RETRIES: Final = RetryPolicy()
+PRUNE_EVERY: Final = 20_000
+PROGRESS_EVERY: Final = 2_000
+
+
+class Play(StrEnum):
+    """The orders that a scenario can be played in."""
+
+    FAIR = "fair"
+    CLASSIC = "classic"
+    FIFO = "fifo"
+
+    def policy(self, policy: Policy) -> Policy:
+        """The scenario's policy in this order."""
+        order = Order.FAIR if self is Play.FAIR else Order.CLASSIC
+        priority = policy.priority
+        if self is Play.FIFO:
+            priority = PriorityPolicy(priority.reset_interval, ONE_LEVEL)
+        return Policy(priority, replace(policy.turns, order=order))
+
+
+class Service(Protocol):
+    """The part of the queue that a run needs."""
+
+    def submit(self, customer: str, documents: Sequence[NewDocument], *, now: int) -> Sequence[Receipt]:
+        """As `Queue.submit`."""
+        ...
+
+    def exchange(self, outcomes: Sequence[Outcome], worker: str, limit: int, *, lease: int, now: int) -> Exchanged:
+        """As `Queue.exchange`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What happened to each document, by its number in the order of arrival (microseconds)."""
+
+    scenario: Scenario
+    play: Play
+    arrivals: Sequence[Arrival]
+    levels: Sequence[int]
+    started: Sequence[int]
+    """When it was first started."""
+    finished: Sequence[int]
+
+
+class Numbers:
+    """Ids that are the numbers of the documents, so that a claim tells which arrival it is."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def make(self, n: int, now: int) -> list[str]:
+        """The next n numbers."""
+        del now
+        first, self._next = self._next, self._next + n
+        return [str(number) for number in range(first, first + n)]
+
+
+def run(
+    scenario: Scenario,
+    play: Play = Play.FAIR,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Run:
+    """Play a scenario to its end; `progress` is told how many documents of how many are finished."""
+    arrivals = arrivals_of(scenario)
+    clock = ManualClock()
+    store = open_store("memory://", clock)
+    queue = Queue(store, clock=clock, ids=Numbers())
+    queue.set_policy(play.policy(scenario.policy), OPERATOR, now=0)
+    _set_customers(queue, scenario, arrivals)
+    with _no_cycle_collector():
+        return Playing(scenario, play, arrivals, queue, store, progress).to_the_end()
+
+
+class Playing:
+    """A run under way: idle workers, documents in work by the time they end, and the notes taken."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        play: Play,
+        arrivals: Sequence[Arrival],
+        queue: Service,
+        store: Store | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._scenario, self._play, self._arrivals = scenario, play, arrivals
+        self._queue, self._store, self._progress = queue, store, progress
+        self._given = [NewDocument("simulated", cost=group.cost, max_attempts=100) for group in scenario.groups]
+        self._idle = scenario.workers
+        self._working: list[tuple[int, int, Claimed]] = []
+        self._levels = [0] * len(arrivals)
+        self._started = [-1] * len(arrivals)
+        self._finished = [-1] * len(arrivals)
+        self._failures_left = [each.failures for each in arrivals]
+        self._has_delays = any(self._failures_left)
+        self._done = self._unpruned = 0
+
+    def to_the_end(self) -> Run:
+        """Until every document is finished."""
+        arrivals, working = self._arrivals, self._working
+        at = 0
+        while self._done < len(arrivals):
+            next_end = working[0][0] if working else None
+            next_arrival = arrivals[at].at if at < len(arrivals) else None
+            due = self._next_due(next_end, next_arrival)
+            if due is not None:
+                self._start(due)
+            elif next_end is not None and (next_arrival is None or next_end <= next_arrival):
+                self._end_one()
+            elif next_arrival is not None:
+                at = self._arrive(at)
+            else:
+                raise AssertionError("documents wait, workers are idle, and nothing is due")
+        return Run(self._scenario, self._play, arrivals, self._levels, self._started, self._finished)
+
+    def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
+        """When a retry is due before anything else happens and a worker is idle for it."""
+        if not self._has_delays or not self._idle or self._store is None:
+            return None
+        due = self._store.next_due()
+        others = [each for each in (next_end, next_arrival) if each is not None]
+        return due if due is not None and all(due < each for each in others) else None
+
+    def _arrive(self, at: int) -> int:
+        """Submit what one customer brings at one instant; the number of the next arrival."""
+        arrivals, first = self._arrivals, self._arrivals[at]
+        end = at + 1
+        while end < len(arrivals) and end - at < MAX_AT_ONCE:
+            each = arrivals[end]
+            if each.at != first.at or each.customer != first.customer:
+                break
+            end += 1
+        receipts = self._queue.submit(first.customer, (self._given[first.group],) * (end - at), now=first.at)
+        for number, receipt in enumerate(receipts, start=at):
+            self._levels[number] = receipt.level
+        if self._idle:
+            self._start(first.at)
+        return end
+
+    def _start(self, now: int, outcomes: Sequence[Outcome] = ()) -> None:
+        """Tell what ended, and put idle workers to work."""
+        claimed = self._queue.exchange(outcomes, "simulated", self._idle, lease=LEASE, now=now).claimed
+        self._idle -= len(claimed)
+        for each in claimed:
+            number = int(each.document.id)
+            if self._started[number] < 0:
+                self._started[number] = now
+            heappush(self._working, (now + self._arrivals[number].service, number, each))
+
+    def _end_one(self) -> None:
+        now, number, claimed = heappop(self._working)
+        self._idle += 1
+        if self._failures_left[number]:
+            self._failures_left[number] -= 1
+            self._start(now, (_failure(claimed),))
+            return
+        self._finished[number] = now
+        self._done += 1
+        self._unpruned += 1
+        self._start(now, (_success(claimed),))
+        if self._progress is not None and self._done % PROGRESS_EVERY == 0:
+            self._progress(self._done, len(self._arrivals))
+        if self._unpruned >= max(PRUNE_EVERY, len(self._arrivals) // 4) and self._store is not None:
+            self._store.prune(now, limit=len(self._arrivals), now=now)
+            self._unpruned = 0
+
+
+def _failure(claimed: Claimed) -> Outcome:
+    retry_in = RETRIES.delay(claimed.document.attempt, 0)
+    return Outcome(claimed.document.id, claimed.fence, OutcomeKind.FAILED, None, "simulated", retry_in)
+
+
+def _success(claimed: Claimed) -> Outcome:
+    return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, "null")
+
+
+def _set_customers(queue: Queue, scenario: Scenario, arrivals: Sequence[Arrival]) -> None:
+    """Weights and caps, for those groups that have any."""
+    special = {number: group for number, group in enumerate(scenario.groups) if group.weight != 1 or group.cap}
+    for customer, number in {each.customer: each.group for each in arrivals if each.group in special}.items():
+        group = special[number]
+        queue.change_customer(customer, OPERATOR, weight=group.weight, cap=group.cap, now=0)
+
+
+@contextmanager
+def _no_cycle_collector() -> Iterator[None]:
+    """A run makes millions of small objects and next to no cycles: looking for them would take a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

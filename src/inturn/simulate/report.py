@@ -1,0 +1,226 @@
+"""What a run was like for each group of customers."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from heapq import heapreplace
+from itertools import pairwise
+from math import ceil
+from typing import Any, Final, NamedTuple
+
+from inturn.model import SECOND
+from inturn.simulate.engine import Run
+from inturn.simulate.gps import Work, finish_times
+
+WINDOW: Final = 300 * SECOND
+"""Shares are compared over stretches of five minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """One group: waits in seconds from arrival to first start, and how fair they were."""
+
+    group: str
+    customers: int
+    documents: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+    slowdown: float
+    """Time from arrival to finish, against the same when alone in the system; mean over customers."""
+    jain: float | None
+    """Jain's index of what customers of this group got, over windows in which two or more of them had a backlog."""
+    behind_ideal: float
+    """Seconds that documents finished later than under ideal sharing, on average; 0 for those that were early."""
+    longest_gap: float
+    """The longest time a customer had documents waiting and none was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run."""
+
+    scenario: str
+    title: str
+    order: str
+    seed: int
+    workers: int
+    documents: int
+    seconds: float
+    jain: float | None
+    """Jain's index over windows, all customers with a backlog together."""
+    groups: tuple[GroupReport, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """The report as JSON knows it, figures rounded to what they can tell."""
+        return {name: _rounded(value) for name, value in asdict(self).items()}
+
+
+def report(run: Run) -> Report:
+    """Read the figures off a run."""
+    customers = list(_customers(run))
+    behind = _behind_ideal(run)
+    groups = []
+    for number, group in enumerate(run.scenario.groups):
+        members = [each for each in customers if each.group == number]
+        documents = [index for each in members for index in each.documents]
+        if documents:
+            groups.append(_group_report(run, group.name, members, [behind[index] for index in documents]))
+    span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
+    scenario = run.scenario
+    return Report(
+        scenario.name,
+        scenario.title,
+        str(run.play),
+        scenario.seed,
+        scenario.workers,
+        len(run.arrivals),
+        span / SECOND,
+        _jain(run, customers),
+        tuple(groups),
+    )
+
+
+class CustomerRun(NamedTuple):
+    """One customer's documents in a run, by number, in the order they came."""
+
+    name: str
+    group: int
+    weight: float
+    documents: list[int]
+    backlog: list[tuple[int, int]]
+    """The stretches in which it had documents waiting."""
+
+
+def _customers(run: Run) -> Iterator[CustomerRun]:
+    documents: dict[str, list[int]] = defaultdict(list)
+    for number, arrival in enumerate(run.arrivals):
+        documents[arrival.customer].append(number)
+    for name, numbers in documents.items():
+        group = run.arrivals[numbers[0]].group
+        yield CustomerRun(name, group, run.scenario.groups[group].weight, numbers, list(_backlog(run, numbers)))
+
+
+def _backlog(run: Run, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    comings = [run.arrivals[number].at for number in numbers]
+    starts = sorted(run.started[number] for number in numbers)
+    began, index = comings[0], 0
+    for position, start in enumerate(starts):
+        index = max(index, bisect_right(comings, start))
+        if index == position + 1:
+            yield began, start
+            if index < len(comings):
+                began = comings[index]
+
+
+def _group_report(run: Run, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
+    documents = [number for each in members for number in each.documents]
+    waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
+    return GroupReport(
+        group=name,
+        customers=len(members),
+        documents=len(documents),
+        mean=sum(waits) / len(waits),
+        p50=percentile(waits, 0.50),
+        p95=percentile(waits, 0.95),
+        p99=percentile(waits, 0.99),
+        worst=waits[-1],
+        slowdown=sum(_slowdown(run, each.documents) for each in members) / len(members),
+        jain=_jain(run, members),
+        behind_ideal=sum(behind) / len(behind),
+        longest_gap=max(_longest_gap(run, each) for each in members) / SECOND,
+    )
+
+
+def percentile(ordered: Sequence[float], part: float) -> float:
+    """The smallest value that this part of all values does not exceed."""
+    return ordered[max(0, ceil(part * len(ordered)) - 1)]
+
+
+def _slowdown(run: Run, numbers: Sequence[int]) -> float:
+    """A customer's time in the system against what first come first served would give it alone on all workers."""
+    free = [0] * run.scenario.workers
+    alone = together = 0
+    for number in numbers:
+        arrival = run.arrivals[number]
+        end = max(free[0], arrival.at) + arrival.service
+        heapreplace(free, end)
+        alone += end - arrival.at
+        together += run.finished[number] - arrival.at
+    return together / alone
+
+
+def _longest_gap(run: Run, customer: CustomerRun) -> int:
+    starts = sorted(run.started[number] for number in customer.documents)
+    longest = 0
+    for began, ended in customer.backlog:
+        first, last = bisect_left(starts, began), bisect_right(starts, ended)
+        points = [began, *starts[first:last]]
+        longest = max(longest, *(after - before for before, after in pairwise(points)))
+    return longest
+
+
+def _behind_ideal(run: Run) -> list[float]:
+    """For each document the seconds by which the customer's n-th finish came after its n-th finish under the ideal."""
+    groups, workers = run.scenario.groups, run.scenario.workers
+    ideal = finish_times(
+        (
+            Work(each.at / SECOND, each.customer, each.service / SECOND, groups[each.group].weight)
+            for each in run.arrivals
+        ),
+        workers,
+    )
+    mine: dict[str, list[int]] = defaultdict(list)
+    for number, arrival in enumerate(run.arrivals):
+        mine[arrival.customer].append(number)
+    behind = [0.0] * len(run.arrivals)
+    for numbers in mine.values():
+        finished = sorted(run.finished[number] / SECOND for number in numbers)
+        ideals = sorted(
+            max(ideal[number], (run.arrivals[number].at + run.arrivals[number].service) / SECOND) for number in numbers
+        )
+        for number, real, best in zip(numbers, finished, ideals, strict=True):
+            behind[number] = max(0.0, real - best)
+    return behind
+
+
+def _jain(run: Run, customers: Sequence[CustomerRun]) -> float | None:
+    """Mean over windows of (sum x)^2 / (n sum x^2); x is the weighted service of a customer backlogged throughout."""
+    shares: dict[int, list[float]] = defaultdict(list)
+    for customer in customers:
+        windows = {
+            window for began, ended in customer.backlog for window in range(ceil(began / WINDOW), ended // WINDOW)
+        }
+        if windows:
+            served = _served(run, customer, windows)
+            for window in windows:
+                shares[window].append(served[window] / customer.weight)
+    indices = [
+        sum(each) ** 2 / (len(each) * sum(share**2 for share in each))
+        for each in shares.values()
+        if len(each) > 1 and any(each)
+    ]
+    return sum(indices) / len(indices) if indices else None
+
+
+def _served(run: Run, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
+    served: dict[int, float] = defaultdict(float)
+    for number in customer.documents:
+        start, end = run.started[number], run.started[number] + run.arrivals[number].service
+        for window in range(start // WINDOW, end // WINDOW + 1):
+            if window in windows:
+                served[window] += min(end, (window + 1) * WINDOW) - max(start, window * WINDOW)
+    return served
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(each) for each in value]
+    return value

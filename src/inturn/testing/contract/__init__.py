@@ -1,0 +1,37 @@
+"""The contract suite: one test or more for each numbered guarantee of `inturn.store`, for any store.
+
+class TestMyStore(StoreContract):
+    def make_store(self, clock, folder):
+        return MyStore(folder / "queue", clock)
+
+    def reopen(self, path, clock):
+        return MyStore(path, clock)
+
+TestMyStoreSteps = same_steps(MyStore.in_a_temporary_folder)
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "inturn.testing.contract.claiming",
+    "inturn.testing.contract.keeping",
+    "inturn.testing.contract.limiting",
+    "inturn.testing.contract.machine",
+    "inturn.testing.contract.operating",
+    "inturn.testing.contract.reading",
+    "inturn.testing.contract.submitting",
+)
+
+from inturn.testing.contract.claiming import Claiming  # noqa: E402 - after the rewrite is registered
+from inturn.testing.contract.keeping import Keeping  # noqa: E402
+from inturn.testing.contract.limiting import Limiting  # noqa: E402
+from inturn.testing.contract.machine import same_steps  # noqa: E402
+from inturn.testing.contract.operating import Operating  # noqa: E402
+from inturn.testing.contract.reading import Reading  # noqa: E402
+from inturn.testing.contract.submitting import Submitting  # noqa: E402
+
+__all__ = ["StoreContract", "same_steps"]
+
+
+class StoreContract(Submitting, Claiming, Limiting, Operating, Reading, Keeping):
+    """Everything that a store promises."""

@@ -1,0 +1,334 @@
+"""S7 to S11, S13, S14: claims, outcomes, leases."""
+
+import threading
+
+import pytest
+
+from inturn.errors import StaleFenceError
+from inturn.model import Claimed, DocumentState, seconds
+from inturn.store import LEASE_LOST_ERROR, ClaimRequest, EventKind, Hold, Outcome, OutcomeKind, Verdict
+from inturn.testing.contract.rig import ANNA, LEASE, START, Rig, StoreSuite
+
+DONE, FAILED, HANDED_BACK = OutcomeKind.DONE, OutcomeKind.FAILED, OutcomeKind.HANDED_BACK
+
+
+class Claiming(StoreSuite):
+    """How documents are worked on."""
+
+    def test_s7_an_outcome_is_recorded_once(self, rig: Rig) -> None:
+        """Said again, it is a repeat and changes nothing."""
+        id_ = rig.one("acme")
+        claimed = rig.claim_one()
+        assert rig.settle(claimed, result='{"pages":3}') is Verdict.RECORDED
+        events = rig.store.events(0, limit=100)
+        rig.advance(5)
+        assert rig.settle(claimed, result='{"pages":4}') is Verdict.REPEATED
+        assert rig.store.result(id_) == '{"pages":3}'
+        assert rig.document(id_).finished_at == START
+        assert rig.store.events(0, limit=100) == events
+
+    def test_s7_another_fence_is_stale(self, rig: Rig) -> None:
+        """Before, while and after the document runs."""
+        id_ = rig.one("acme")
+        claimed = rig.claim_one()
+        other = Claimed(claimed.document, claimed.fence + 1)
+        assert rig.settle(other, result="1") is Verdict.STALE
+        assert rig.state(id_) is DocumentState.RUNNING
+        rig.queue.finish(claimed)
+        assert rig.settle(other, result="1") is Verdict.STALE
+        with pytest.raises(StaleFenceError, match=id_):
+            rig.queue.finish(other)
+
+    def test_s7_another_outcome_under_a_used_fence_is_stale(self, rig: Rig) -> None:
+        """Done and failed at once cannot be."""
+        rig.one("acme")
+        claimed = rig.claim_one()
+        rig.queue.finish(claimed)
+        assert rig.settle(claimed, FAILED, error="late") is Verdict.STALE
+        assert rig.settle(claimed, HANDED_BACK) is Verdict.STALE
+        assert rig.state(claimed.document.id) is DocumentState.DONE
+
+    def test_s7_a_failure_is_repeated_though_it_waits_again(self, rig: Rig) -> None:
+        """The retry may be due before the answer to the first try arrives."""
+        rig.one("acme")
+        claimed = rig.claim_one()
+        assert rig.settle(claimed, FAILED, error="no", retry_in=seconds(1)) is Verdict.RECORDED
+        assert rig.settle(claimed, FAILED, error="no", retry_in=seconds(1)) is Verdict.REPEATED
+        rig.advance(2)
+        rig.store.sweep()
+        assert rig.settle(claimed, FAILED, error="no", retry_in=seconds(1)) is Verdict.REPEATED
+        assert rig.settle(claimed, DONE, result="1") is Verdict.STALE
+        again = rig.claim_one()
+        assert rig.settle(claimed, FAILED, error="no", retry_in=seconds(1)) is Verdict.STALE
+        assert again.document.attempt == 2
+
+    def test_s7_unknown_documents_are_stale(self, rig: Rig) -> None:
+        """No error: a worker cannot do anything about it."""
+        outcome = Outcome("018f3c5e-0000-7000-8000-000000000000", 1, DONE, result="1")
+        assert rig.store.exchange([outcome], None).verdicts == (Verdict.STALE,)
+
+    def test_s7_a_late_outcome_counts_while_nobody_else_took_the_document(self, rig: Rig) -> None:
+        """The lease ran out, but no claim came in between."""
+        rig.one("acme")
+        claimed = rig.claim_one()
+        rig.advance(3_600)
+        assert rig.settle(claimed, result="1") is Verdict.RECORDED
+
+    def test_s7_a_stale_worker_cannot_touch_the_next_claim(self, rig: Rig) -> None:
+        """The lease was lost, another worker has the document, and only its result counts."""
+        id_ = rig.one("acme")
+        first = rig.claim_one()
+        rig.advance(61)
+        second = rig.claim_one()
+        assert second.document.id == id_
+        assert rig.settle(first, result='"first"') is Verdict.STALE
+        assert rig.settle(first, FAILED, error="first") is Verdict.STALE
+        assert rig.settle(second, result='"second"') is Verdict.RECORDED
+        assert rig.settle(first, result='"first"') is Verdict.STALE
+        assert rig.store.result(id_) == '"second"'
+
+    def test_s8_done_keeps_the_result(self, rig: Rig) -> None:
+        """As JSON, any of it."""
+        id_ = rig.one("acme")
+        assert rig.store.result(id_) is None
+        rig.queue.finish(rig.claim_one(), {"text": "ęü\u2028\ud7ff", "n": [1, None, 0.5]})
+        assert rig.queue.result(id_) == {"text": "ęü\u2028\ud7ff", "n": [1, None, 0.5]}
+        document = rig.document(id_)
+        assert (document.state, document.finished_at) == (DocumentState.DONE, START)
+        assert (document.worker, document.lease_until) == (None, None)
+
+    def test_s8_a_failure_is_tried_again_in_its_old_place(self, rig: Rig) -> None:
+        """Same level, same seq, no second check."""
+        first, second = (receipt.id for receipt in rig.submit("acme", 2))
+        before = rig.document(first)
+        rig.queue.fail(rig.claim_one(), "scanner on fire", retry_in=seconds(10))
+        document = rig.document(first)
+        assert (document.state, document.error, document.due_at) == (
+            DocumentState.DELAYED,
+            "scanner on fire",
+            START + seconds(10),
+        )
+        assert rig.store.next_due() == START + seconds(10)
+        assert rig.store.customer("acme").count == -1
+        rig.advance(10)
+        again = rig.claim(2)
+        assert [claimed.document.id for claimed in again] == [first, second]
+        assert again[0].document.attempt == 2
+        assert (again[0].document.seq, again[0].document.level) == (before.seq, before.level)
+
+    def test_s8_the_last_attempt_fails_for_good(self, rig: Rig) -> None:
+        """With the error kept."""
+        id_ = rig.one("acme", max_attempts=2)
+        for error in ("first", "second"):
+            rig.queue.fail(rig.claim_one(), error, retry_in=seconds(1))
+            rig.advance(1)
+        document = rig.document(id_)
+        assert (document.state, document.error, document.attempt) == (DocumentState.FAILED, "second", 2)
+        assert rig.claim() == ()
+
+    def test_s8_a_final_failure_is_not_tried_again(self, rig: Rig) -> None:
+        """However many attempts are left."""
+        id_ = rig.one("acme")
+        rig.queue.fail(rig.claim_one(), "not a document", final=True)
+        assert rig.state(id_) is DocumentState.FAILED
+
+    def test_s8_success_after_a_failure_clears_the_error(self, rig: Rig) -> None:
+        """The document is done; nothing is wrong with it."""
+        id_ = rig.one("acme")
+        rig.queue.fail(rig.claim_one(), "hiccup", retry_in=0)
+        rig.queue.finish(rig.claim_one())
+        assert rig.document(id_).error is None
+
+    def test_s8_a_hand_back_costs_no_attempt(self, rig: Rig) -> None:
+        """It waits again where it was."""
+        first, second = (receipt.id for receipt in rig.submit("acme", 2, max_attempts=1))
+        for _ in range(3):
+            claimed = rig.claim_one()
+            assert claimed.document.id == first
+            rig.queue.hand_back(claimed)
+        document = rig.document(first)
+        assert (document.attempt, document.state) == (0, DocumentState.WAITING)
+        assert rig.finish_all() == [first, second]
+
+    def test_s9_a_lost_lease_is_an_attempt(self, rig: Rig) -> None:
+        """Exactly at its end; after the last attempt the document fails."""
+        id_ = rig.one("acme", max_attempts=2)
+        rig.claim_one()
+        assert rig.store.next_due() == START + LEASE
+        rig.clock.advance(LEASE - 1)
+        assert rig.claim() == ()
+        rig.clock.advance(1)
+        again = rig.claim_one()
+        assert (again.document.id, again.document.attempt) == (id_, 2)
+        assert again.document.ready_at == rig.clock.now()
+        rig.clock.advance(LEASE)
+        assert rig.claim() == ()
+        document = rig.document(id_)
+        assert (document.state, document.error) == (DocumentState.FAILED, LEASE_LOST_ERROR)
+
+    def test_s9_a_document_not_started_in_time_expires(self, rig: Rig) -> None:
+        """At `start_by` itself it is too late; a started one may be tried again later."""
+        never = rig.one("acme", start_by=START + seconds(10))
+        delayed = rig.one("acme", start_by=START + seconds(10), delay=seconds(60))
+        started = rig.one("beta", start_by=START + seconds(10))
+        rig.store.change_customer("acme", {"paused": True}, ANNA)
+        rig.queue.fail(rig.claim_one(), "no", retry_in=seconds(20))
+        rig.store.change_customer("acme", {"paused": False}, ANNA)
+        rig.advance(10)
+        assert rig.claim() == ()
+        assert [rig.state(each) for each in (never, delayed)] == [DocumentState.EXPIRED] * 2
+        assert rig.document(never).finished_at == START + seconds(10)
+        assert rig.waiting("acme") == {}
+        rig.advance(10)
+        assert [claimed.document.id for claimed in rig.claim(5)] == [started]
+
+    def test_s9_due_documents_go_back_by_their_seq(self, rig: Rig) -> None:
+        """Though they come back in another order."""
+        ids = [receipt.id for receipt in rig.submit("acme", 3)]
+        claimed = rig.claim(3)
+        for each, wait in zip(claimed, (3, 2, 1), strict=True):
+            rig.queue.fail(each, "no", retry_in=seconds(wait))
+        rig.advance(5)
+        assert [each.document.id for each in rig.claim(3)] == ids
+
+    def test_s10_claims_follow_the_turns(self, rig: Rig) -> None:
+        """Levels first; inside a level the customers in turn."""
+        rig.submit("flood", 30)
+        rig.submit("beta", 4)
+        rig.submit("gamma", 1)
+        expected = ["flood", "beta", "gamma", "flood", "beta", "flood", "beta", "flood", "beta"]
+        assert rig.order(9) == expected
+
+    def test_s10_k_at_once_equal_k_of_one(self, rig: Rig) -> None:
+        """On the same backlog, twice."""
+        orders = []
+        for limit in (1, 60):
+            rig.advance(10_000)
+            for customer, n in (("flood", 40), ("beta", 20), ("gamma", 5)):
+                rig.submit(f"{customer} {limit}", n)
+            order: list[str] = []
+            while claimed := rig.claim(limit):
+                order += [each.document.customer.split()[0] for each in claimed]
+                for each in claimed:
+                    rig.queue.finish(each)
+            orders.append(order)
+        assert len(orders[0]) == 65
+        assert orders[0] == orders[1]
+
+    def test_s11_fences_grow_and_are_never_given_twice(self, rig: Rig) -> None:
+        """Also for the same document."""
+        rig.submit("acme", 3)
+        fences = []
+        for _ in range(5):
+            claimed = rig.claim(3)
+            fences += [each.fence for each in claimed]
+            for each in claimed:
+                rig.queue.hand_back(each)
+        assert fences == sorted(set(fences))
+
+    def test_s11_many_claimers_never_share_a_document(self, rig: Rig) -> None:
+        """Threads that claim and finish at once."""
+        ids = {receipt.id for n in range(4) for receipt in rig.submit(f"c{n}", 50)}
+        taken: list[str] = []
+
+        def work() -> None:
+            while claimed := rig.store.claim(ClaimRequest("worker", 3, LEASE)):
+                for each in claimed:
+                    taken.append(each.document.id)
+                    rig.store.finish(each.document.id, each.fence, "null")
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(taken) == 200
+        assert set(taken) == ids
+
+    def test_s11_a_claim_tells_the_document_as_it_runs(self, rig: Rig) -> None:
+        """State, worker, lease, attempt."""
+        id_ = rig.one("acme")
+        (claimed,) = rig.claim(worker="w7")
+        document = claimed.document
+        assert document == rig.document(id_)
+        assert (document.state, document.worker, document.attempt) == (DocumentState.RUNNING, "w7", 1)
+        assert (document.started_at, document.lease_until, document.fence) == (START, START + LEASE, claimed.fence)
+        assert rig.store.customer("acme").running == 1
+
+    def test_s13_work_is_conserved(self, rig: Rig) -> None:
+        """A claim with room takes all there is."""
+        for n in range(7):
+            rig.submit(f"c{n}", 5)
+        assert len(rig.claim(100)) == 35
+        assert rig.claim(100) == ()
+
+    def test_s7_outcomes_and_claims_share_a_call(self, rig: Rig) -> None:
+        """What is finished makes room for what is claimed."""
+        rig.store.change_customer("acme", {"cap": 1}, ANNA)
+        rig.submit("acme", 2)
+        claimed = rig.claim_one()
+        request = ClaimRequest("worker", 5, LEASE)
+        exchanged = rig.store.exchange([Outcome(claimed.document.id, claimed.fence, DONE, result="1")], request)
+        assert exchanged.verdicts == (Verdict.RECORDED,)
+        assert len(exchanged.claimed) == 1
+
+    def test_s14_a_heartbeat_holds_the_lease(self, rig: Rig) -> None:
+        """For a lease from now."""
+        rig.one("acme")
+        claimed = rig.claim_one()
+        for _ in range(5):
+            rig.advance(50)
+            assert rig.queue.heartbeat([claimed], lease=LEASE) == (Hold.HELD,)
+            assert rig.claim() == ()
+        assert rig.document(claimed.document.id).lease_until == rig.clock.now() + LEASE
+        assert rig.store.next_due() == rig.clock.now() + LEASE
+        rig.queue.finish(claimed)
+        assert rig.store.next_due() is None
+
+    def test_s14_a_heartbeat_may_shorten_the_lease(self, rig: Rig) -> None:
+        """Then the document is free earlier."""
+        rig.one("acme")
+        claimed = rig.claim_one()
+        rig.queue.heartbeat([claimed], lease=seconds(1))
+        rig.advance(1)
+        assert rig.claim_one().document.attempt == 2
+
+    def test_s14_a_heartbeat_tells_what_is_lost(self, rig: Rig) -> None:
+        """Cancelled, taken over, finished, unknown."""
+        rig.submit("acme", 4)
+        cancelled, lost, finished, held = rig.claim(4)
+        rig.queue.finish(finished)
+        rig.queue.cancel(cancelled.document.id, ANNA)
+        assert rig.queue.heartbeat([cancelled, finished, held], lease=seconds(100)) == (
+            Hold.CANCELLED,
+            Hold.LOST,
+            Hold.HELD,
+        )
+        rig.advance(61)
+        assert rig.claim_one().document.id == lost.document.id
+        assert rig.queue.heartbeat([lost, held], lease=LEASE) == (Hold.LOST, Hold.HELD)
+        unknown = lost.document._replace(id="018f3c5e-0000-7000-8000-000000000000")
+        assert rig.queue.heartbeat([Claimed(unknown, 1)], lease=LEASE) == (Hold.LOST,)
+
+    def test_a3_every_move_is_told(self, rig: Rig) -> None:
+        """A document's life in events."""
+        id_ = rig.one("acme", max_attempts=3)
+        rig.queue.hand_back(rig.claim_one())
+        rig.queue.fail(rig.claim_one(), "no", retry_in=seconds(1))
+        rig.advance(1)
+        rig.claim_one()
+        rig.advance(61)
+        rig.queue.fail(rig.claim_one(), "no", final=True)
+        kinds = [event.kind for event in rig.store.events(0, limit=100) if id_ in event.documents]
+        assert kinds == [
+            EventKind.SUBMITTED,
+            EventKind.STARTED,
+            EventKind.HANDED_BACK,
+            EventKind.STARTED,
+            EventKind.DELAYED,
+            EventKind.DUE,
+            EventKind.STARTED,
+            EventKind.LEASE_LOST,
+            EventKind.STARTED,
+            EventKind.FAILED,
+        ]

@@ -1,0 +1,140 @@
+"""S27 to S30: sweep, prune, backup, recount."""
+
+from pathlib import Path
+
+import pytest
+
+from inturn.clock import ManualClock
+from inturn.errors import NotFoundError
+from inturn.model import DocumentState, seconds
+from inturn.store import CustomerFilter, DocumentFilter, EventKind, Swept
+from inturn.testing.contract.rig import ANNA, START, Rig, StoreSuite
+
+
+class Keeping(StoreSuite):
+    """How a store stays in order."""
+
+    def test_s27_a_sweep_moves_on_what_is_due(self, rig: Rig) -> None:
+        """Once; the second finds nothing."""
+        rig.queue.change_customer("rated", ANNA, rate=(1, seconds(5)))
+        rig.one("rated")
+        rig.one("acme")
+        rig.claim(2)
+        rig.one("acme", delay=seconds(10))
+        expired = rig.one("beta", start_by=START + seconds(10))
+        rig.advance(60)
+        assert rig.store.sweep() == Swept(expired=1, leases_lost=2, due=1, customers_opened=1)
+        assert rig.store.sweep() == Swept()
+        assert rig.state(expired) is DocumentState.EXPIRED
+        assert len(rig.claim(10)) == 3
+
+    def test_s27_a_sweep_forgets_no_debt(self, rig: Rig) -> None:
+        """Whoever was served just now does not come first again because its line was swept."""
+        rig.submit("a", 1)
+        rig.submit("b", 2)
+        assert rig.order(1) == ["a"]
+        rig.store.sweep()
+        rig.submit("a", 1)
+        assert rig.order(3) == ["b", "a", "b"]
+
+    def test_s28_a_prune_deletes_what_ended_long_ago(self, rig: Rig) -> None:
+        """Oldest first, up to the limit; what lives is not touched."""
+        old = [receipt.id for receipt in rig.submit("acme", 4, blob="blobs/x")]
+        for claimed in rig.claim(3):
+            rig.queue.finish(claimed)
+            rig.advance(1)
+        rig.advance(100)
+        young = rig.one("beta")
+        rig.store.cancel([young], ANNA)
+        removed = rig.store.prune(rig.clock.now(), limit=2)
+        assert (removed.documents, removed.blobs) == (2, ("blobs/x",) * 2)
+        with pytest.raises(NotFoundError):
+            rig.document(old[0])
+        assert rig.store.prune(rig.clock.now(), limit=10).documents == 1
+        assert rig.state(old[3]) is DocumentState.WAITING
+        assert rig.state(young) is DocumentState.CANCELLED
+        assert rig.store.prune(rig.clock.now() + 1, limit=10).documents == 1
+
+    def test_s28_events_with_an_operator_are_kept(self, rig: Rig) -> None:
+        """The rest goes, oldest first; numbers go on."""
+        rig.submit("acme")
+        rig.queue.pause(ANNA, "acme")
+        rig.submit("acme")
+        last = rig.store.events(0, limit=10)[-1].number
+        rig.advance(10)
+        assert rig.store.prune(rig.clock.now(), limit=1).events == 1
+        assert [event.kind for event in rig.store.events(0, limit=10)] == [
+            EventKind.CUSTOMER_CHANGED,
+            EventKind.SUBMITTED,
+        ]
+        assert rig.store.prune(rig.clock.now(), limit=10).events == 1
+        rig.submit("acme")
+        events = rig.store.events(0, limit=10)
+        assert events[0].operator == ANNA
+        assert events[-1].number > last
+
+    def test_s28_outlived_keys_are_deleted(self, rig: Rig) -> None:
+        """And only those."""
+        rig.submit("acme", key="old")
+        rig.advance(7 * 86_400)
+        rig.submit("acme", key="young")
+        assert rig.store.prune(START, limit=10).keys == 0
+        rig.advance(1)
+        assert rig.store.prune(START, limit=10).keys == 1
+
+    def test_s29_a_backup_is_the_store_as_it_was(self, rig: Rig, tmp_path: Path) -> None:
+        """With turns, fences, keys and deadlines: both go on alike."""
+        rig.queue.change_customer("acme", ANNA, cap=3, weight=2)
+        rig.queue.change_customer("rated", ANNA, rate=(1, seconds(50)))
+        rig.queue.pause(ANNA, "quiet")
+        first = rig.submit("acme", 30, key="k", metadata={"a": 1})
+        for customer in ("beta", "gamma", "rated", "quiet"):
+            rig.submit(customer, 4)
+        claimed = rig.claim(9)
+        rig.queue.finish(claimed[0], {"n": 1})
+        rig.queue.fail(claimed[1], "no", retry_in=seconds(30))
+        rig.queue.expedite(first[-1].id, ANNA)
+        path = tmp_path / "copy.backup"
+        rig.store.backup(path)
+        clock = ManualClock(rig.clock.now())
+        copy = Rig(self.reopen(path, clock), clock)
+        try:
+            assert _all(copy) == _all(rig)
+            assert copy.queue.result(claimed[0].document.id) == {"n": 1}
+            assert copy.submit("acme", 30, key="k", metadata={"a": 1}) == first
+            for each in (rig, copy):
+                each.advance(61)
+            taken = [each.claim(40) for each in (rig, copy)]
+            assert [each.document.id for each in taken[0]] == [each.document.id for each in taken[1]]
+            assert copy.store.recount(repair=False) == ()
+            assert min(each.fence for each in taken[1]) > max(each.fence for each in claimed)
+        finally:
+            copy.store.close()
+
+    def test_s30_a_recount_finds_nothing_wrong(self, rig: Rig) -> None:
+        """After a bit of everything."""
+        rig.queue.change_customer("acme", ANNA, cap=2)
+        rig.submit("acme", 30)
+        rig.submit("beta", 5)
+        for claimed in rig.claim(6)[:4]:
+            rig.queue.fail(claimed, "no", retry_in=seconds(1))
+        rig.store.cancel([rig.all_documents()[0].id], ANNA)
+        rig.advance(2)
+        rig.store.sweep()
+        assert rig.store.recount(repair=False) == ()
+        events = rig.store.events(0, limit=100)
+        assert rig.store.recount(repair=True) == ()
+        assert rig.store.events(0, limit=100) == events
+
+
+def _all(rig: Rig) -> tuple[object, ...]:
+    store = rig.store
+    return (
+        store.documents(DocumentFilter(), limit=1_000),
+        store.customers(CustomerFilter(), limit=1_000),
+        store.counts(DocumentFilter()),
+        store.events(0, limit=1_000),
+        store.policies(),
+        store.paused(),
+        store.next_due(),
+    )

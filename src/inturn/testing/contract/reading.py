@@ -1,0 +1,162 @@
+"""S23 to S26: lists, counts, events, what is due."""
+
+import pytest
+
+from inturn.errors import InvalidInputError, NotFoundError
+from inturn.model import DocumentState, NewDocument, seconds
+from inturn.store import CustomerFilter, DocumentFilter, Event
+from inturn.testing.contract.operating import MISSING
+from inturn.testing.contract.rig import ANNA, LEASE, START, Rig, StoreSuite
+
+WAITING, RUNNING, DONE = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DONE
+
+
+class Reading(StoreSuite):
+    """What can be seen."""
+
+    def test_s23_documents_are_listed_newest_first_in_pages(self, rig: Rig) -> None:
+        """Every one once, though new ones come in between."""
+        ids = [receipt.id for n in range(5) for receipt in rig.submit(f"c{n}", 5)]
+        seen: list[str] = []
+        after = None
+        while True:
+            page = rig.queue.documents(limit=7, after=after)
+            seen += [document.id for document in page.items]
+            rig.submit("late")
+            after = page.next
+            if after is None:
+                break
+        assert seen == list(reversed(ids))
+
+    def test_s23_a_full_last_page_has_no_next(self, rig: Rig) -> None:
+        """And an empty list has one empty page."""
+        assert rig.queue.documents() == ((), None)
+        rig.submit("acme", 4)
+        assert rig.queue.documents(limit=4).next is None
+        assert rig.queue.customers(limit=1).next is None
+
+    def test_s23_documents_are_filtered_by_all_that_is_given(self, rig: Rig) -> None:
+        """State, customer, level, batch, text in the name."""
+        rig.queue.submit("acme", [NewDocument("Invoice 1.pdf", batch="b1"), NewDocument("letter 100%.txt", batch="b1")])
+        rig.queue.submit("beta", [NewDocument("INVOICE_2.pdf"), NewDocument("Übersicht.pdf")])
+        rig.submit("acme", 3)
+        rig.queue.finish(rig.claim_one())
+
+        def names(where: DocumentFilter) -> list[str]:
+            return [document.given.name for document in rig.queue.documents(where).items]
+
+        assert names(DocumentFilter(states=frozenset({DONE}))) == ["Invoice 1.pdf"]
+        assert len(names(DocumentFilter(states=frozenset({DONE, WAITING})))) == 7
+        assert names(DocumentFilter(states=frozenset())) == []
+        assert len(names(DocumentFilter(customer="acme"))) == 5
+        assert len(names(DocumentFilter(customer="acme", level=2))) == 2
+        assert names(DocumentFilter(batch="b1")) == ["letter 100%.txt", "Invoice 1.pdf"]
+        assert names(DocumentFilter(text="invoice")) == ["INVOICE_2.pdf", "Invoice 1.pdf"]
+        assert names(DocumentFilter(text="übersicht")) == ["Übersicht.pdf"]
+        assert names(DocumentFilter(text="0%")) == ["letter 100%.txt"]
+        assert names(DocumentFilter(text="e_2")) == ["INVOICE_2.pdf"]
+        assert names(DocumentFilter(text="'; --")) == []
+        assert names(DocumentFilter(customer="nobody")) == []
+
+    def test_s23_customers_are_listed_by_name_in_pages(self, rig: Rig) -> None:
+        """By code point, so that every store agrees."""
+        names = ["Zed", "acme", "beta", "ábel", "z", "żak", "猫"]
+        for name in reversed(names):
+            rig.store.check(name, 1)
+        first = rig.queue.customers(limit=4)
+        assert [each.name for each in first.items] == sorted(names)[:4]
+        second = rig.queue.customers(limit=4, after=first.next)
+        assert [each.name for each in second.items] == sorted(names)[4:]
+        assert second.next is None
+
+    def test_s23_customers_are_filtered(self, rig: Rig) -> None:
+        """By text, by whether they wait, by whether they are paused."""
+        rig.submit("acme")
+        rig.store.check("Acme two", 1)
+        rig.queue.pause(ANNA, "beta")
+
+        def names(where: CustomerFilter) -> list[str]:
+            return [customer.name for customer in rig.queue.customers(where).items]
+
+        assert names(CustomerFilter(text="ACME")) == ["Acme two", "acme"]
+        assert names(CustomerFilter(waiting=True)) == ["acme"]
+        assert names(CustomerFilter(waiting=False)) == ["Acme two", "beta"]
+        assert names(CustomerFilter(paused=True)) == ["beta"]
+        assert names(CustomerFilter(text="acme", paused=True)) == []
+
+    def test_s23_a_cursor_that_is_none_is_refused(self, rig: Rig) -> None:
+        """With advice, not with an error of the database."""
+        with pytest.raises(InvalidInputError, match="cursor"):
+            rig.queue.documents(after="x'; drop")
+        with pytest.raises(InvalidInputError, match="limit"):
+            rig.queue.documents(limit=0)
+
+    def test_a2_what_is_unknown_is_not_found(self, rig: Rig) -> None:
+        """Documents, results, customers."""
+        with pytest.raises(NotFoundError, match=MISSING):
+            rig.store.document(MISSING)
+        with pytest.raises(NotFoundError):
+            rig.store.result(MISSING)
+        with pytest.raises(NotFoundError, match="nobody"):
+            rig.store.customer("nobody")
+
+    def test_s24_counts_agree_with_lines_and_documents(self, rig: Rig) -> None:
+        """All of them, one customer's, one batch's."""
+        rig.submit("acme", 30, batch="b")
+        rig.submit("beta", 2)
+        rig.one("beta", delay=seconds(5))
+        claimed = rig.claim(3)
+        rig.queue.finish(claimed[0])
+        counts = rig.store.counts(DocumentFilter())
+        assert counts.states == {WAITING: 29, RUNNING: 2, DONE: 1, DocumentState.DELAYED: 1}
+        assert sum(counts.waiting.values()) == 29
+        assert 0 not in counts.states.values()
+        acme = rig.store.counts(DocumentFilter(customer="acme"))
+        assert acme.waiting == rig.waiting("acme")
+        assert sum(rig.store.counts(DocumentFilter(batch="b")).states.values()) == 30
+        assert rig.store.counts(DocumentFilter(batch="none")) == ({}, {})
+
+    def test_s25_events_are_numbered_and_read_on(self, rig: Rig) -> None:
+        """In pieces they are the same as in one."""
+        for n in range(10):
+            rig.submit(f"c{n}", 2)
+            rig.advance(1)
+        rig.finish_all()
+        whole = rig.store.events(0, limit=1_000)
+        numbers = [event.number for event in whole]
+        assert numbers == sorted(set(numbers))
+        pieces: list[Event] = []
+        last = 0
+        while piece := rig.store.events(last, limit=7):
+            pieces += piece
+            last = piece[-1].number
+        assert tuple(pieces) == whole
+
+    def test_s25_one_call_tells_one_event_a_customer(self, rig: Rig) -> None:
+        """With its documents in their order."""
+        rig.submit("a", 3)
+        rig.submit("b", 1)
+        last = rig.store.events(0, limit=10)[-1].number
+        claimed = rig.claim(4)
+        a, b = rig.store.events(last, limit=10)
+        assert (a.customer, b.customer) == ("a", "b")
+        assert a.documents == tuple(each.document.id for each in claimed if each.document.customer == "a")
+
+    def test_s26_next_due_is_the_earliest_of_delay_lease_and_rate(self, rig: Rig) -> None:
+        """And None when nothing will happen by itself."""
+        assert rig.store.next_due() is None
+        rig.one("acme", delay=seconds(100))
+        assert rig.store.next_due() == START + seconds(100)
+        rig.one("beta")
+        claimed = rig.claim_one()
+        assert rig.store.next_due() == START + LEASE
+        rig.queue.change_customer("gamma", ANNA, rate=(1, seconds(30)))
+        rig.one("gamma")
+        other = rig.claim_one()
+        assert rig.store.next_due() == START + seconds(30)
+        rig.advance(30)
+        rig.store.sweep()
+        assert rig.store.next_due() == START + LEASE
+        rig.queue.finish(claimed)
+        rig.queue.finish(other)
+        assert rig.store.next_due() == START + seconds(100)

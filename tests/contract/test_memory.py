@@ -1,0 +1,27 @@
+"""The memory store keeps the contract; against itself the steps test the machine."""
+
+from pathlib import Path
+
+from hypothesis import settings
+
+from inturn.clock import Clock, ManualClock
+from inturn.store import Store
+from inturn.stores.memory import MemoryStore
+from inturn.testing.contract import StoreContract, same_steps
+
+
+class TestMemory(StoreContract):
+    def make_store(self, clock: Clock, folder: Path) -> Store:
+        del folder
+        return MemoryStore(clock)
+
+    def reopen(self, path: Path, clock: Clock) -> Store:
+        return MemoryStore.restore(path, clock)
+
+
+def make(clock: ManualClock) -> Store:
+    return MemoryStore(clock)
+
+
+TestSteps = same_steps(make).TestCase
+TestSteps.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
