@@ -229,7 +229,7 @@ def test_k_at_once_from_the_lines_in_reach_equal_k_claims_of_one(
 
 @given(STEPS)
 def test_classic_is_strict_levels_and_first_come_first_served(steps: list[tuple]) -> None:  # type: ignore[type-arg]
-    lanes = Lanes(TurnPolicy(order=Order.CLASSIC, overdue_after=1))
+    lanes = Lanes(TurnPolicy(order=Order.CLASSIC, overdue_after=1, overdue_every=2))
     for now, step in enumerate(steps):
         expected = min(((lane.level, lane.documents[0].seq) for lane in lanes.backlogged()), default=None)
         taken = play(lanes, step, 100 * now)
@@ -276,6 +276,23 @@ def test_shares_follow_a_weight_changed_to_4_and_back_without_a_burst() -> None:
     assert share(100) in range(79, 82)
     lanes.reweigh("a", 1)
     assert share(40) in range(19, 22)
+
+
+def test_the_oldest_head_leaves_v_alone() -> None:
+    lanes = Lanes(TurnPolicy(overdue_after=10, overdue_every=2))
+    for n in range(60):
+        lanes.add("ahead", 9, ready_at=0 if n < 30 else 100, cost=20)
+        lanes.add("behind", 9, ready_at=50)
+    seen = 0
+    for _ in range(80):
+        level = lanes.turns.levels[9]
+        before, uses = level.v, level.overdue_uses
+        taken = lanes.take(1_000)
+        assert taken is not None
+        if level.overdue_uses == uses + 1 and level.overdue_uses % 10 == 0:
+            seen += 1
+            assert level.v == before
+    assert seen == 4
 
 
 def test_closed_time_earns_no_credit() -> None:

@@ -1,18 +1,34 @@
 """`inturn simulate`: play a scenario in one or more orders and compare what customers get."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
+from inturn.cli.output import out, table
 from inturn.errors import InvalidInputError
-from inturn.simulate import Report, Scenario, built_in, load, report
+from inturn.simulate import GroupReport, Report, Scenario, built_in, load, report
 from inturn.simulate.engine import Play, run
+
+COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]]]] = [
+    ("documents", lambda _, group: group.documents),
+    ("mean", lambda _, group: group.mean),
+    ("p50", lambda _, group: group.p50),
+    ("p95", lambda _, group: group.p95),
+    ("p99", lambda _, group: group.p99),
+    ("worst", lambda _, group: group.worst),
+    ("slowdown", lambda _, group: group.slowdown),
+    ("Jain", lambda each, group: group.jain if group.jain is not None else each.jain),
+    ("behind ideal", lambda _, group: group.behind_ideal),
+    ("longest gap", lambda _, group: group.longest_gap),
+]
+NARROW: Final = frozenset({"documents", "mean", "p95", "worst", "slowdown"})
+WIDE: Final = 130
+"""Columns of a terminal that has room for everything."""
 
 
 def simulate(
@@ -32,7 +48,7 @@ def simulate(
     chosen = load(scenario)
     if seed is not None:
         chosen = replace(chosen, seed=seed)
-    console = Console()
+    console = out()
     reports = []
     with _progress() as progress:
         for play in plays:
@@ -44,41 +60,28 @@ def simulate(
 
 
 def show(reports: Sequence[Report], console: Console) -> None:
-    """Print the runs of one scenario, one table, a block an order."""
+    """Print the runs of one scenario: a table with a block an order, as many columns as there is room for."""
     first = reports[0]
     console.print(f"[bold]{first.title}[/bold]")
     console.print(f"{first.documents:,} documents, {first.workers} workers, seed {first.seed}; waits in seconds")
-    table = Table()
-    for heading in ("order", "customers"):
-        table.add_column(heading)
-    for heading in (
-        "documents",
-        "mean",
-        "p50",
-        "p95",
-        "p99",
-        "worst",
-        "slowdown",
-        "Jain",
-        "behind ideal",
-        "longest gap",
-    ):
-        table.add_column(heading, justify="right")
+    columns = COLUMNS if console.width >= WIDE else [each for each in COLUMNS if each[0] in NARROW]
+    shown = table(console)
+    shown.add_column("order")
+    shown.add_column("customers")
+    for heading, _ in columns:
+        shown.add_column(heading, justify="right")
     for each in reports:
         for number, group in enumerate(each.groups):
-            jain = group.jain if group.jain is not None else each.jain if number == 0 else None
-            table.add_row(
-                each.order if number == 0 else "",
-                f"{group.group} ({group.customers:,})",
-                f"{group.documents:,}",
-                *(f"{value:,.1f}" for value in (group.mean, group.p50, group.p95, group.p99, group.worst)),
-                f"{group.slowdown:,.1f}",
-                "-" if jain is None else f"{jain:.3f}",
-                f"{group.behind_ideal:,.1f}",
-                f"{group.longest_gap:,.1f}",
-            )
-        table.add_section()
-    console.print(table)
+            cells = [_cell(value(each, group)) for _, value in columns]
+            shown.add_row(each.order if number == 0 else "", f"{group.group} ({group.customers:,})", *cells)
+        shown.add_section()
+    console.print(shown)
+
+
+def _cell(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3f}" if 0 < value < 1 else f"{value:,.1f}"
 
 
 def _run(scenario: Scenario, play: Play, progress: Progress) -> Report:
@@ -110,7 +113,10 @@ def _list(*, as_json: bool) -> None:
         for name, each in scenarios.items():
             typer.echo(json.dumps({"scenario": name, "title": each.title}))
         return
-    table = Table("scenario", "what it plays", box=None)
+    console = out()
+    shown = table(console)
+    shown.add_column("scenario", no_wrap=True)
+    shown.add_column("what it plays")
     for name, each in scenarios.items():
-        table.add_row(name, each.title)
-    Console().print(table)
+        shown.add_row(name, each.title)
+    console.print(shown)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inturn.errors import StoreError
-from inturn.model import DocumentState, NewDocument, plain, settings_of
+from inturn.model import DocumentState, NewDocument, Receipt, plain, settings_of
 from inturn.policy import Counter, Policy
 from inturn.policy.turns import LEVELS, Standing
 from inturn.store import Event, EventKind, Operator, OutcomeKind, PolicyVersion
@@ -59,7 +59,7 @@ def read(path: Path) -> State:
     state.seq, state.fence = kept["seq"], kept["fence"]
     state.paused = None if kept["paused"] is None else Operator(*kept["paused"])
     state.keys = {
-        (customer, key): KeyRecord(fingerprint, at, tuple((id_, level, count) for id_, level, count in answer))
+        (customer, key): KeyRecord(fingerprint, at, tuple(Receipt(*each) for each in answer))
         for customer, key, fingerprint, at, answer in kept["keys"]
     }
     state.journal.events = [_event(*each) for each in kept["events"]]

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import ENDED, DocumentState, NewDocument
+from inturn.model import ENDED, DocumentState, NewDocument, Receipt
 from inturn.policy import Policy
 from inturn.policy.priority import CheckedMany
 from inturn.store import (
@@ -25,13 +25,15 @@ from inturn.stores.memory.journal import Journal
 from inturn.stores.memory.lines import Lines
 from inturn.stores.memory.rows import CustomerRow, Row
 
+NOTHING_SWEPT: Final = Swept()
+
 
 class KeyRecord(NamedTuple):
     """An idempotency key's first call: its content and its answer."""
 
     fingerprint: str
     at: int
-    answer: tuple[tuple[str, int, int], ...]
+    answer: tuple[Receipt, ...]
 
 
 class State:
@@ -88,16 +90,16 @@ class State:
         documents: Iterable[tuple[str, NewDocument]],
         checked: CheckedMany,
         now: int,
-    ) -> list[tuple[str, int, int]]:
-        """Keep documents that were checked at this instant; tells (id, level, count) of each."""
+    ) -> tuple[Receipt, ...]:
+        """Keep documents that were checked at this instant."""
         answer = []
         for (id_, given), (level, count) in zip(documents, checked.each(), strict=True):
             self.seq += 1
             row = Row(id_, customer, self.seq, given, level, count, DocumentState.WAITING, now, now)
             self.documents[id_] = row
             self._begin(row, now)
-            answer.append((id_, level, count))
-        return answer
+            answer.append(Receipt(id_, level, count))
+        return tuple(answer)
 
     def _begin(self, row: Row, now: int) -> None:
         given = row.given
@@ -131,7 +133,7 @@ class State:
             self.leases.add(row.lease_until, row)
         return row
 
-    def settle(self, outcome: Outcome, now: int, told: dict[EventKind, list[Row]]) -> Verdict:
+    def settle(self, outcome: Outcome, now: int, told: list[tuple[EventKind, Row]]) -> Verdict:
         """Record an outcome once, and put down what to tell of it."""
         row = self.documents.get(outcome.id)
         if row is None or row.fence != outcome.fence:
@@ -143,24 +145,24 @@ class State:
         if kind is OutcomeKind.DONE:
             row.result, row.error = outcome.result, None
             self.end(row, DocumentState.DONE, now)
-            told[EventKind.FINISHED].append(row)
+            told.append((EventKind.FINISHED, row))
         elif kind is OutcomeKind.HANDED_BACK:
             row.attempt -= 1
             self.wait_again(row, now)
-            told[EventKind.HANDED_BACK].append(row)
+            told.append((EventKind.HANDED_BACK, row))
         else:
             self._settle_failure(row, outcome, now, told)
         return Verdict.RECORDED
 
-    def _settle_failure(self, row: Row, outcome: Outcome, now: int, told: dict[EventKind, list[Row]]) -> None:
+    def _settle_failure(self, row: Row, outcome: Outcome, now: int, told: list[tuple[EventKind, Row]]) -> None:
         row.error = outcome.error
         if outcome.retry_in is None or row.attempt >= row.given.max_attempts:
             self.end(row, DocumentState.FAILED, now)
-            told[EventKind.FAILED].append(row)
+            told.append((EventKind.FAILED, row))
         else:
             self._stop(row)
             self.delay(row, now + outcome.retry_in)
-            told[EventKind.DELAYED].append(row)
+            told.append((EventKind.DELAYED, row))
 
     # -- moves ------------------------------------------------------------------------------------------------------
 
@@ -215,8 +217,13 @@ class State:
 
     def move_on(self, now: int) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
-        if not any(deadline.may_be_due(now) for deadline in self._deadlines) and not self.lines.has_openings:
-            return Swept()
+        if not (
+            self.leases.may_be_due(now)
+            or self.delays.may_be_due(now)
+            or self.start_bys.may_be_due(now)
+            or self.lines.has_openings
+        ):
+            return NOTHING_SWEPT
         expired, lost, due = [], [], []
         for row in self.start_bys.due(now):
             self.end(row, DocumentState.EXPIRED, now)

@@ -72,11 +72,11 @@ class MemoryStore(Store):
         with self._lock:
             now, state, fingerprint = self._now(now), self._state, check_fingerprint(n)
             if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
-                return tuple(Check(level, count) for _, level, count in first.answer)
+                return tuple(Check(receipt.level, receipt.count) for receipt in first.answer)
             checked = state.check(state.lines.customer(customer), n, now)
             answer = tuple(Check(level, count) for level, count in checked.each())
             if key is not None:
-                state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(("", *each) for each in answer))
+                state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(Receipt("", *each) for each in answer))
             return answer
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
@@ -84,7 +84,7 @@ class MemoryStore(Store):
             now, state = self._now(now), self._state
             customer, ids, documents, key, fingerprint = submission
             if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
-                return tuple(map(Receipt._make, first.answer))
+                return first.answer
             for id_ in ids:
                 if id_ in state.documents:
                     raise InvalidInputError(f"document {id_} exists already; ids are given once")
@@ -92,8 +92,8 @@ class MemoryStore(Store):
             answer = state.admit(customer, zip(ids, documents, strict=True), checked, now)
             state.journal.note(EventKind.SUBMITTED, now, customer, tuple(ids))
             if key is not None:
-                state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(answer))
-            return tuple(map(Receipt._make, answer))
+                state.keys[customer, key] = KeyRecord(fingerprint, now, answer)
+            return answer
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
@@ -112,11 +112,13 @@ class MemoryStore(Store):
 
     def _settle(self, outcomes: Sequence[Outcome], now: int) -> tuple[Verdict, ...]:
         state = self._state
-        told: dict[EventKind, list[Row]] = {kind: [] for kind in OUTCOME_EVENTS}
+        told: list[tuple[EventKind, Row]] = []
         verdicts = tuple([state.settle(outcome, now, told) for outcome in outcomes])
-        for kind, rows in told.items():
-            if rows:
-                state.journal.note_each(kind, now, rows)
+        if len(told) == 1:
+            state.journal.note_each(told[0][0], now, [told[0][1]])
+        else:
+            for kind in OUTCOME_EVENTS:
+                state.journal.note_each(kind, now, [row for said, row in told if said is kind])
         return verdicts
 
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claimed, ...]:

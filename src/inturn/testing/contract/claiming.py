@@ -115,6 +115,7 @@ class Claiming(StoreSuite):
         assert [claimed.document.id for claimed in again] == [first, second]
         assert again[0].document.attempt == 2
         assert (again[0].document.seq, again[0].document.level) == (before.seq, before.level)
+        assert rig.store.customer("acme").count == -1
 
     def test_s8_the_last_attempt_fails_for_good(self, rig: Rig) -> None:
         """With the error kept."""
@@ -165,6 +166,17 @@ class Claiming(StoreSuite):
         assert rig.claim() == ()
         document = rig.document(id_)
         assert (document.state, document.error) == (DocumentState.FAILED, LEASE_LOST_ERROR)
+
+    def test_s9_a_lease_given_twice_in_one_instant_is_lost_once(self, rig: Rig) -> None:
+        """Handed back and claimed again: two deadlines of one document fall together."""
+        rig.one("acme")
+        rig.queue.hand_back(rig.claim_one())
+        rig.claim_one()
+        rig.advance(61)
+        rig.store.sweep()
+        assert rig.waiting("acme") == {1: 1}
+        assert rig.store.customer("acme").running == 0
+        assert rig.store.recount(repair=False) == ()
 
     def test_s9_a_document_not_started_in_time_expires(self, rig: Rig) -> None:
         """At `start_by` itself it is too late; a started one may be tried again later."""

@@ -31,11 +31,11 @@ class Keeping(StoreSuite):
     def test_s27_a_sweep_forgets_no_debt(self, rig: Rig) -> None:
         """Whoever was served just now does not come first again because its line was swept."""
         rig.submit("a", 1)
-        rig.submit("b", 2)
-        assert rig.order(1) == ["a"]
+        rig.submit("b", 3)
+        assert rig.order(2) == ["a", "b"]
         rig.store.sweep()
-        rig.submit("a", 1)
-        assert rig.order(3) == ["b", "a", "b"]
+        rig.submit("a", 2)
+        assert rig.order(4) == ["b", "a", "b", "a"]
 
     def test_s28_a_prune_deletes_what_ended_long_ago(self, rig: Rig) -> None:
         """Oldest first, up to the limit; what lives is not touched."""

@@ -1,0 +1,73 @@
+# Every command of the project. Each works as the first one in a fresh clone: scripts/setup.sh makes .venv when needed.
+
+PYTHON ?= python3
+VENV := .venv/bin
+PYTEST := $(VENV)/python -m pytest -n 2
+export PYTHON
+
+# A changed lock has another stamp, so it is installed anew.
+stamp = .venv/.$(1)-$(shell sha256sum requirements/$(1).txt | cut -c1-16)
+RUN := $(call stamp,run)
+TEST := $(call stamp,test)
+
+LOCKING := --generate-hashes --no-emit-index-url --no-header --no-annotate $(ARGS)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint format bench mutants soak fairness lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(RUN) ## Play a flood beside fifty small customers, in three orders
+	@echo 'demo: inturn simulate flood: one customer sends 10,000 documents, fifty others a few; who waits how long?'
+	@PYTHONPATH=src $(VENV)/python -m inturn.cli simulate flood --order fair,classic,fifo
+
+test: lint ## Lint, then run the tests with branch coverage (ARGS='-k turns' for some)
+	@echo 'test: pytest, with branch coverage'
+	@$(PYTEST) --cov --cov-report=term $(ARGS)
+
+lint: $(TEST) ## Check format, lint rules, types and the direction of imports
+	@echo 'lint: ruff, mypy, import-linter'
+	@$(VENV)/ruff format --check
+	@$(VENV)/ruff check
+	@$(VENV)/mypy
+	@$(VENV)/lint-imports --no-logo
+
+format: $(TEST) ## Format the code and mend what ruff can mend
+	@$(VENV)/ruff format
+	@$(VENV)/ruff check --fix
+
+bench: $(TEST) ## Measure
+	@$(VENV)/python -m bench $(ARGS)
+
+mutants: $(TEST) ## Break each guarantee on purpose and see its test fail
+	@$(VENV)/python scripts/mutants.py $(ARGS)
+
+soak: $(TEST) ## Run the tests with many more Hypothesis examples (INTURN_SOAK=1)
+	@INTURN_SOAK=1 $(PYTEST) $(ARGS)
+
+fairness: $(TEST) ## Play every scenario and compare the orders
+	@$(VENV)/python scripts/fairness.py $(ARGS)
+
+lock: ## Lock requirements/*.in with uv or pip-tools, whichever is there (ARGS=--upgrade for new versions)
+	@if command -v uv >/dev/null; then \
+	  compile='uv pip compile --quiet --universal --python-version 3.11'; \
+	elif command -v pip-compile >/dev/null; then \
+	  compile='pip-compile --quiet --strip-extras --allow-unsafe --no-emit-find-links --no-emit-trusted-host --no-emit-options'; \
+	else \
+	  echo 'lock: needs uv or pip-compile (of pip-tools) on the PATH' >&2; exit 1; \
+	fi; \
+	echo "lock: $${compile%% *} writes requirements/test.txt, then requirements/run.txt with the same versions"; \
+	$$compile $(LOCKING) --output-file requirements/test.txt requirements/run.in requirements/test.in >/dev/null && \
+	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/run.txt requirements/run.in >/dev/null
+
+clean: ## Remove the environment, caches and what was built
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov dist build
+	find $(wildcard bench scripts src tests) -type d \( -name __pycache__ -o -name .hypothesis \) -prune -exec rm -rf {} +
+
+$(RUN):
+	@scripts/setup.sh run
+
+$(TEST):
+	@scripts/setup.sh test

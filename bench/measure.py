@@ -1,0 +1,48 @@
+"""Timing, memory and verdicts that the benchmarks share."""
+
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall time of one call, on a collected heap."""
+    gc.collect()
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def interleaved(sides: Sequence[Callable[[], object]], repeats: int) -> list[list[float]]:
+    """Times of each side, taken in turns, so that a noisy minute hits all of them."""
+    times: list[list[float]] = [[] for _ in sides]
+    for _ in range(repeats):
+        for side, work in zip(times, sides, strict=True):
+            side.append(seconds(work))
+    return times
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+
+
+def pss() -> int:
+    """This process's proportional set size in bytes."""
+    for line in Path(f"/proc/{os.getpid()}/smaps_rollup").read_text(encoding="ascii").splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("the kernel tells no Pss")
+
+
+def verdict(what: str, value: float, limit: float, *, at_most: bool) -> int:
+    """Print a figure with its bound; 1 when it misses it."""
+    held = value <= limit if at_most else value >= limit
+    print(f"{'ok  ' if held else 'MISS'} {what}: {value:,.2f} ({'at most' if at_most else 'at least'} {limit:,g})")
+    return 0 if held else 1

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Makes .venv ready: `scripts/setup.sh run` for the demo, `scripts/setup.sh test` for everything else.
+# The Makefile calls it when the stamp of the requirement file is missing; PYTHON names another interpreter.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+python=${PYTHON:-python3}
+venv=.venv
+
+say() { printf 'setup: %s\n' "$*"; }
+
+refuse() {
+  printf 'setup: %s\n' "$@" >&2
+  exit 1
+}
+
+stamp() { printf '%s/.%s-%s' "$venv" "$1" "$(sha256sum "requirements/$1.txt" | cut -c1-16)"; }
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+check_python() {
+  command -v "$python" >/dev/null ||
+    refuse "$python was not found. On Debian: apt-get install python3 python3-venv"
+  new_enough "$python" ||
+    refuse "Inturn needs Python 3.11 or newer, and $python is $("$python" -V 2>&1)." \
+      "Name another one: make PYTHON=python3.12 ..."
+  $has_uv || "$python" -c 'import ensurepip' 2>/dev/null ||
+    refuse "$python cannot make virtual environments. On Debian: apt-get install python3-venv"
+}
+
+# An environment cut short, made by uv while uv is gone, or whose Python was removed, is made again.
+usable() {
+  [ -x "$venv/bin/python" ] && new_enough "$venv/bin/python" || return 1
+  $has_uv || "$venv/bin/python" -m pip --version >/dev/null 2>&1
+}
+
+make_venv() {
+  check_python
+  if $has_uv; then
+    say "new environment in $venv, made by uv with $("$python" -V)"
+    uv venv --quiet --clear --python "$python" "$venv"
+  else
+    say "new environment in $venv, made by venv and pip with $("$python" -V)"
+    "$python" -m venv --clear "$venv"
+  fi
+}
+
+install() {
+  if $has_uv; then
+    uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@"
+  else
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check --no-input "$@"
+  fi
+}
+
+if command -v uv >/dev/null; then has_uv=true; else has_uv=false; fi
+usable || make_venv
+case ${1-} in
+  run)
+    say "installing requirements/run.txt, every hash checked: what Inturn needs to run"
+    install --require-hashes -r requirements/run.txt
+    rm -f "$venv"/.run-*
+    ;;
+  test)
+    say "installing requirements/test.txt, every hash checked: what Inturn needs to run, and the tools that check it"
+    install --require-hashes -r requirements/test.txt
+    say "installing Inturn itself from src/, editable: for the tests and the command $venv/bin/inturn"
+    install --no-deps --no-build-isolation --editable .
+    rm -f "$venv"/.run-* "$venv"/.test-*
+    touch "$(stamp test)" # test.txt holds all of run.txt
+    ;;
+  *) refuse "usage: scripts/setup.sh run|test" ;;
+esac
+touch "$(stamp run)"

@@ -1,0 +1,78 @@
+"""`inturn simulate` as a person runs it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SMALL = """
+title = "Small"
+workers = 2
+[[group]]
+name = "bulk"
+arrivals = { kind = "burst", documents = 50 }
+service = { kind = "fixed", mean = 1.0 }
+[[group]]
+name = "quiet"
+arrivals = { kind = "burst", documents = 1, at = 5 }
+service = { kind = "fixed", mean = 1.0 }
+"""
+
+
+def inturn(*args: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "inturn.cli", *args]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603 - our own
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return str(path)
+
+
+def test_it_lists_the_scenarios() -> None:
+    shown = inturn("simulate")
+    assert shown.returncode == 0
+    assert "two-bulk" in shown.stdout
+    listed = [json.loads(line)["scenario"] for line in inturn("simulate", "--json").stdout.splitlines()]
+    assert "flood" in listed
+
+
+def test_it_shows_a_table_of_the_orders(small: str) -> None:
+    shown = inturn("simulate", small)
+    assert shown.returncode == 0
+    assert shown.stderr == ""
+    for word in ("Small", "51 documents", "fair", "classic", "fifo", "bulk", "quiet"):
+        assert word in shown.stdout
+
+
+def test_json_is_one_object_a_run(small: str) -> None:
+    shown = inturn("simulate", small, "--order", "fifo,fair", "--json", "--seed", "7")
+    runs = [json.loads(line) for line in shown.stdout.splitlines()]
+    assert [each["order"] for each in runs] == ["fifo", "fair"]
+    assert all(each["seed"] == 7 for each in runs)
+    assert [each["groups"][1]["mean"] for each in runs] == [20.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("args", "advice"),
+    [
+        (["simulate", "nothing"], "no scenario"),
+        (["simulate", "flood", "--order", "best"], "fair, classic, fifo"),
+        (["simulate", "missing.toml"], "missing.toml"),
+        (["simulate", "flood", "--seed", "-1"], "seed"),
+        (["simulat"], "No such command"),
+    ],
+)
+def test_mistakes_end_with_2_and_advice_not_with_a_traceback(args: list[str], advice: str) -> None:
+    shown = inturn(*args)
+    assert shown.returncode == 2
+    assert advice in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_it_tells_its_version() -> None:
+    assert inturn("--version").stdout.startswith("inturn 0.")

@@ -1,0 +1,20 @@
+"""Hypothesis profiles: "quick", or "soak" with INTURN_SOAK=1. With CI=true "quick" always draws the same examples."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "quick",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "soak",
+    deadline=None,
+    derandomize=False,
+    max_examples=2000,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("soak" if os.environ.get("INTURN_SOAK") == "1" else "quick")
