@@ -26,7 +26,8 @@ from inturn.model import (
     NewDocument,
     Receipt,
 )
-from inturn.policy import Policy
+from inturn.policy import Policy, TurnPolicy
+from inturn.policy.turns import Head
 
 KEY_KEPT: Final = 7 * 86_400 * SECOND
 """How long an idempotency key is remembered."""
@@ -186,6 +187,37 @@ class PolicyVersion(NamedTuple):
     policy: Policy
     at: int
     operator: Operator
+
+
+class LineStanding(NamedTuple):
+    """Where an open line stands, and what is in it."""
+
+    customer: str
+    level: int
+    weight: float
+    turn: int
+    stamp: int
+    waiting: int
+    head: Head
+
+
+class Standings(NamedTuple):
+    """All open lines, by level, turn and stamp, and what the next claim starts from."""
+
+    policy: TurnPolicy
+    dispatched: int
+    rotation: int
+    overdue_uses: tuple[int, ...]
+    """By level, from 0."""
+    lines: tuple[LineStanding, ...]
+
+
+class Pace(NamedTuple):
+    """How fast documents went since a time."""
+
+    started: int
+    finished: int
+    running: int
 
 
 class Swept(NamedTuple):
@@ -420,6 +452,21 @@ class Store(Protocol):
         """What happened since event number `after`, oldest first.
 
         S25. Numbers grow and are never filled in later: who has read up to n misses nothing up to n.
+        """
+        ...
+
+    def standings(self) -> Standings:
+        """Where every open line stands, for estimates. S31. What a claim at this instant would find."""
+        ...
+
+    def ahead(self, id: str) -> int:
+        """How many documents stand before this waiting one in its own line. S32. 0 for any that does not wait."""
+        ...
+
+    def pace(self, since: int) -> Pace:
+        """How many documents were started and how many ended by their worker since a time, and how many run now.
+
+        S33. Counts documents that are still kept, by their last start and by their end (done or failed).
         """
         ...
 

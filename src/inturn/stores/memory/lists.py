@@ -4,7 +4,8 @@ from collections import Counter as Tally
 from collections.abc import Iterable
 
 from inturn.model import Customer, Document, DocumentState
-from inturn.store import Counts, CustomerFilter, DocumentFilter, Page
+from inturn.store import Counts, CustomerFilter, DocumentFilter, LineStanding, Pace, Page, Standings
+from inturn.stores.memory.lines import Lines
 from inturn.stores.memory.rows import CustomerRow, Row
 
 
@@ -50,6 +51,30 @@ def customer_view(row: CustomerRow) -> Customer:
     """A customer as callers see it."""
     count, updated_at = (None, None) if row.counter is None else row.counter
     return Customer(row.name, count, updated_at, row.settings, row.running, row.views())
+
+
+def standings_of(lines: Lines) -> Standings:
+    """Every open line, in the order of levels and turns."""
+    turns = lines.turns
+    standing = [
+        LineStanding(line.customer, line.level, line.weight, line.turn, line.stamp, line.waiting, line.head)
+        for line in lines.all()
+        if line.filed and line.head is not None
+    ]
+    standing.sort(key=lambda line: (line.level, line.turn, line.stamp))
+    uses = tuple(level.overdue_uses for level in turns.levels)
+    return Standings(turns.policy, turns.dispatched, turns.rotation, uses, tuple(standing))
+
+
+def pace_of(rows: Iterable[Row], since: int) -> Pace:
+    """Starts and ends since a time, and what runs."""
+    started = finished = running = 0
+    for row in rows:
+        started += row.started_at is not None and row.started_at >= since
+        ended = row.state in {DocumentState.DONE, DocumentState.FAILED}
+        finished += ended and row.finished_at is not None and row.finished_at >= since
+        running += row.state is DocumentState.RUNNING
+    return Pace(started, finished, running)
 
 
 def _matches(row: Row, where: DocumentFilter) -> bool:

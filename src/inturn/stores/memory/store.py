@@ -37,9 +37,11 @@ from inturn.store import (
     Hold,
     Operator,
     Outcome,
+    Pace,
     Page,
     PolicyVersion,
     Removed,
+    Standings,
     Store,
     Submission,
     Swept,
@@ -287,6 +289,22 @@ class MemoryStore(Store):
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         with self._lock:
             return self._state.journal.since(after, limit)
+
+    def standings(self) -> Standings:
+        with self._lock:
+            return lists.standings_of(self._state.lines)
+
+    def ahead(self, id: str) -> int:
+        with self._lock:
+            row = self._state.row(id)
+            if row.state is not DocumentState.WAITING:
+                return 0
+            line = self._state.lines.customers[row.customer].lines[row.line_level]
+            return sum(seq < row.seq and line.is_here(seq, each) for seq, each in line.rows)
+
+    def pace(self, since: int) -> Pace:
+        with self._lock:
+            return lists.pace_of(self._state.documents.values(), since)
 
     def next_due(self) -> int | None:
         with self._lock:

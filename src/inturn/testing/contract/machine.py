@@ -215,6 +215,11 @@ class Steps(RuleBasedStateMachine):
         assert news[0] == news[1]
 
     @invariant()
+    def standings_are_the_same(self) -> None:
+        """Every turn and stamp, and where the overdue slot is."""
+        self.both(lambda which: self.stores[which].standings())
+
+    @invariant()
     def what_is_due_is_the_same(self) -> None:
         """And the counts are right."""
         self.both(lambda which: self.stores[which].next_due())

@@ -142,6 +142,45 @@ class Reading(StoreSuite):
         assert (a.customer, b.customer) == ("a", "b")
         assert a.documents == tuple(each.document.id for each in claimed if each.document.customer == "a")
 
+    def test_s31_standings_are_what_a_claim_finds(self, rig: Rig) -> None:
+        """Open lines in the order of levels and turns; closed and empty ones left out."""
+        rig.submit("a", 5)
+        rig.submit("b", 2)
+        rig.submit("c", 2)
+        rig.queue.pause(ANNA, "c")
+        rig.claim(1)
+        standings = rig.store.standings()
+        lines = [(line.customer, line.level, line.waiting) for line in standings.lines]
+        assert lines == [("b", 1, 2), ("a", 1, 2), ("a", 2, 2)]
+        assert standings.dispatched == 1
+        assert standings.lines[0].head.seq == rig.document(rig.claim_one().document.id).seq
+        assert len(standings.overdue_uses) == 10
+        assert standings.policy == rig.store.policy().policy.turns
+
+    def test_s32_ahead_counts_the_line_before_a_document(self, rig: Rig) -> None:
+        """Only its own line, only what waits."""
+        ids = [receipt.id for receipt in rig.submit("acme", 3)]
+        rig.submit("acme", 2)
+        assert [rig.store.ahead(each) for each in ids] == [0, 1, 2]
+        rig.store.cancel([ids[1]], ANNA)
+        assert rig.store.ahead(ids[2]) == 1
+        rig.claim_one()
+        assert [rig.store.ahead(each) for each in ids] == [0, 0, 0]
+        with pytest.raises(NotFoundError):
+            rig.store.ahead(MISSING)
+
+    def test_s33_pace_counts_starts_and_ends_since_a_time(self, rig: Rig) -> None:
+        """Cancelled documents are nobody's work."""
+        rig.submit("acme", 6)
+        done, failed, cancelled, _ = rig.claim(4)
+        rig.advance(10)
+        rig.queue.finish(done)
+        rig.queue.fail(failed, "no", final=True)
+        rig.queue.cancel(cancelled.document.id, ANNA)
+        assert rig.store.pace(START) == (4, 2, 1)
+        assert rig.store.pace(START + seconds(10)) == (0, 2, 1)
+        assert rig.store.pace(START + seconds(11)) == (0, 0, 1)
+
     def test_s26_next_due_is_the_earliest_of_delay_lease_and_rate(self, rig: Rig) -> None:
         """And None when nothing will happen by itself."""
         assert rig.store.next_due() is None
