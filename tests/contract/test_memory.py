@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hypothesis import settings
+from steps import STEPS
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
@@ -24,4 +24,4 @@ def make(clock: ManualClock) -> Store:
 
 
 TestSteps = same_steps(make).TestCase
-TestSteps.settings = settings(max_examples=30, stateful_step_count=50, deadline=None)
+TestSteps.settings = STEPS

@@ -76,7 +76,9 @@ class Lanes:
             lowest = sorted(lanes, key=lambda lane: (lane.turn, lane.stamp))[:k]
             oldest = sorted(lanes, key=lambda lane: (lane.documents[0].ready_at, lane.documents[0].seq))[:k]
             for lane in dict.fromkeys([*lowest, *oldest]):
-                copy = Lane(lane.customer, lane.level, lane.weight, lane.turn, lane.stamp, lane.head)
+                copy = Lane(
+                    lane.customer, lane.level, lane.weight, lane.turn, lane.stamp, len(lane.documents), lane.head
+                )
                 copy.documents = deque(list(lane.documents)[: k + 1])
                 part.lanes[lane.customer, lane.level] = copy
                 its.open_lines += 1

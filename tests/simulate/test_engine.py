@@ -11,6 +11,8 @@ from inturn.simulate.arrivals import Burst, Newcomers, Poisson
 from inturn.simulate.engine import Play
 from inturn.simulate.scenario import Group, Service, arrivals_of
 
+pytestmark = pytest.mark.usefixtures("untraced")
+
 SECOND = 1_000_000
 EXPONENTIAL = Service("exponential", 1.0)
 

@@ -85,6 +85,7 @@ class Line:
     weight: float = 1.0
     turn: int = 0
     stamp: int = 0
+    waiting: int = 0
     head: Head | None = None
     filed: bool = False
     turn_entry: tuple[int, int, Self] | None = None

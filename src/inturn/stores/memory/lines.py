@@ -1,11 +1,12 @@
-"""All lines of the memory store: documents join and leave, customers close and open, claims take from them."""
+"""All lines of the memory store, with the documents in them."""
 
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from inturn.model import CustomerSettings, DocumentState
-from inturn.policy import TurnPolicy, rates
-from inturn.policy.turns import Turns
+from inturn.policy import TurnPolicy
+from inturn.policy.lines import LineBook
+from inturn.policy.turns import Head, Turns
 from inturn.stores.memory.rows import CustomerRow, MemoryLine, Row, head_of
 
 
@@ -15,6 +16,7 @@ class Lines:
     def __init__(self, policy: TurnPolicy) -> None:
         self.customers: dict[str, CustomerRow] = {}
         self.turns: Turns[MemoryLine] = Turns(policy)
+        self._book = LineBook(self.turns, _first)
         self._rate_openings: list[tuple[int, str]] = []
         self._lines = 0
         self._sweep_at = 1_000
@@ -39,13 +41,62 @@ class Lines:
         if line is None:
             line = self._new_line(customer, level)
         heappush(line.rows, (row.seq, row))
-        line.waiting += 1
-        if line.waiting == 1:
-            line.head = head_of(row)
-            if customer.is_open:
-                self.turns.enter(line)
-        elif line.rows[0][1] is row:
-            self.turns.change_head(line, head_of(row))
+        self._book.joined(customer, line, head_of(row))
+
+    def left(self, row: Row, level: int) -> None:
+        """A document no longer waits in its line of this level, and was not claimed. Its state says so already."""
+        self._book.left(self.customers[row.customer].lines[level], row.seq)
+
+    def take(self, now: int) -> Row | None:
+        """The document whose turn it is, out of its line, its customer charged for it."""
+        line = self.turns.take(now)
+        if line is None:
+            return None
+        row = heappop(line.rows)[1]
+        row.state = DocumentState.RUNNING
+        customer = self.customers[row.customer]
+        self._book.started(customer, line, now)
+        if customer.rate_closed_until is not None:
+            heappush(self._rate_openings, (customer.rate_closed_until, customer.name))
+        return row
+
+    def stopped(self, row: Row) -> None:
+        """A document of this customer runs no more."""
+        self._book.stopped(self.customers[row.customer])
+
+    def change(self, customer: CustomerRow, settings: CustomerSettings) -> None:
+        """New settings hold for what already waits."""
+        self._book.change(customer, settings)
+
+    def open_due(self, now: int) -> int:
+        """Let customers whose rate allows it go on; how many."""
+        opened = 0
+        while (opening := self._next_opening()) is not None and opening[0] <= now:
+            heappop(self._rate_openings)
+            self._book.rate_allows(self.customers[opening[1]])
+            opened += 1
+        return opened
+
+    def next_opening(self) -> int | None:
+        """When a rate limit lets a customer go on next."""
+        opening = self._next_opening()
+        return None if opening is None else opening[0]
+
+    def all(self) -> Iterator[MemoryLine]:
+        """Every line there is."""
+        for customer in self.customers.values():
+            yield from customer.lines.values()
+
+    def forget_spent(self) -> None:
+        """Drop empty lines that remember nothing."""
+        for customer in self.customers.values():
+            spent = [level for level, line in customer.lines.items() if self.turns.is_spent(line)]
+            for level in spent:
+                del customer.lines[level]
+            self._lines -= len(spent)
+        self._sweep_at = 2 * self._lines + 1_000
+
+    # -- after a restart --------------------------------------------------------------------------------------------
 
     def restore(self, customer: CustomerRow, rate_closed_until: int | None, stood: list[list[int]]) -> None:
         """A customer's lines as they stood, still without their documents."""
@@ -70,82 +121,10 @@ class Lines:
         """After `stand` for every document: open lines may be taken, each where it stood."""
         for customer in self.customers.values():
             for line in customer.lines.values():
-                first = self._first(line)
-                line.head = None if first is None else head_of(first)
-                if first is not None and customer.is_open:
+                line.head = _first(line)
+                if line.head is not None and customer.is_open:
                     self.turns.levels[line.level].open_lines += 1
                     self.turns.file(line)
-
-    def left(self, row: Row, level: int) -> None:
-        """A document no longer waits in its line of this level, and was not claimed. Its state says so already."""
-        line = self.customers[row.customer].lines[level]
-        line.waiting -= 1
-        if line.head is not None and line.head.seq == row.seq:
-            self._find_head(line)
-
-    def take(self, now: int) -> Row | None:
-        """The document whose turn it is, out of its line, its customer charged for it."""
-        line = self.turns.take(now)
-        if line is None:
-            return None
-        row = heappop(line.rows)[1]
-        row.state = DocumentState.RUNNING
-        line.waiting -= 1
-        first = self._first(line)
-        self.turns.put_back(line, None if first is None else head_of(first))
-        customer = self.customers[row.customer]
-        customer.running += 1
-        if customer.settings.rate is not None or customer.settings.cap is not None:
-            self._charge_limits(customer, now)
-        return row
-
-    def stopped(self, row: Row) -> None:
-        """A document of this customer runs no more."""
-        customer = self.customers[row.customer]
-        was_open = customer.is_open
-        customer.running -= 1
-        if not was_open:
-            self._open_or_close(customer)
-
-    def change(self, customer: CustomerRow, settings: CustomerSettings) -> None:
-        """New settings hold for what already waits."""
-        before, customer.settings = customer.settings, settings
-        if settings.rate != before.rate:
-            customer.whole_at, customer.rate_closed_until = 0, None
-        if settings.weight != before.weight:
-            for _, line in sorted(customer.lines.items()):
-                self.turns.reweigh(line, settings.weight)
-        self._open_or_close(customer)
-
-    def open_due(self, now: int) -> list[str]:
-        """Customers whose rate limit lets them go on."""
-        opened = []
-        while (opening := self._next_opening()) is not None and opening[0] <= now:
-            heappop(self._rate_openings)
-            customer = self.customers[opening[1]]
-            customer.rate_closed_until = None
-            self._open_or_close(customer)
-            opened.append(customer.name)
-        return opened
-
-    def next_opening(self) -> int | None:
-        """When a rate limit lets a customer go on next."""
-        opening = self._next_opening()
-        return None if opening is None else opening[0]
-
-    def all(self) -> Iterator[MemoryLine]:
-        """Every line there is."""
-        for customer in self.customers.values():
-            yield from customer.lines.values()
-
-    def forget_spent(self) -> None:
-        """Drop empty lines that remember nothing."""
-        for customer in self.customers.values():
-            spent = [level for level, line in customer.lines.items() if self.turns.is_spent(line)]
-            for level in spent:
-                del customer.lines[level]
-            self._lines -= len(spent)
-        self._sweep_at = 2 * self._lines + 1_000
 
     def _new_line(self, customer: CustomerRow, level: int) -> MemoryLine:
         if self._lines >= self._sweep_at:
@@ -153,37 +132,6 @@ class Lines:
         self._lines += 1
         line = customer.lines[level] = MemoryLine(customer.name, level, customer.settings.weight)
         return line
-
-    def _first(self, line: MemoryLine) -> Row | None:
-        rows = line.rows
-        while rows:
-            seq, row = rows[0]
-            if line.is_here(seq, row):
-                return row
-            heappop(rows)
-        return None
-
-    def _find_head(self, line: MemoryLine) -> None:
-        first = self._first(line)
-        self.turns.change_head(line, None if first is None else head_of(first))
-
-    def _charge_limits(self, customer: CustomerRow, now: int) -> None:
-        rate = customer.settings.rate
-        if rate is not None:
-            customer.whole_at = rates.charged(rate, customer.whole_at, now)
-            opens_at = rates.opens_at(rate, customer.whole_at)
-            if opens_at > now:
-                customer.rate_closed_until = opens_at
-                heappush(self._rate_openings, (opens_at, customer.name))
-        self._open_or_close(customer)
-
-    def _open_or_close(self, customer: CustomerRow) -> None:
-        is_open = customer.is_open
-        for _, line in sorted(customer.lines.items()):
-            if not is_open:
-                self.turns.leave(line)
-            elif line.head is not None and not line.filed:
-                self.turns.enter(line)
 
     def _next_opening(self) -> tuple[int, str] | None:
         heap = self._rate_openings
@@ -193,3 +141,14 @@ class Lines:
                 return heap[0]
             heappop(heap)
         return None
+
+
+def _first(line: MemoryLine) -> Head | None:
+    """The head of a line; documents that left are dropped as they come up."""
+    rows = line.rows
+    while rows:
+        seq, row = rows[0]
+        if line.is_here(seq, row):
+            return head_of(row)
+        heappop(rows)
+    return None

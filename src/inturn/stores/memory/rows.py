@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from inturn.model import EXPEDITED, CustomerSettings, Document, DocumentState, Line, NewDocument
+from inturn.model import EXPEDITED, Document, DocumentState, Line, NewDocument
 from inturn.policy import Counter, turns
+from inturn.policy.lines import LinesOf
 from inturn.policy.turns import Head
 from inturn.store import OutcomeKind
 
@@ -51,7 +52,6 @@ _FIELDS = attrgetter(*Document._fields)
 class MemoryLine(turns.Line):
     """A line with its documents: a heap by seq, in which those that left other than by a claim are passed over."""
 
-    waiting: int = 0
     rows: list[tuple[int, Row]] = field(default_factory=list)
 
     def is_here(self, seq: int, row: Row) -> bool:
@@ -65,25 +65,10 @@ def head_of(row: Row) -> Head:
 
 
 @dataclass(slots=True, eq=False)
-class CustomerRow:
-    """A customer: counter, settings, what runs, and its lines by level."""
+class CustomerRow(LinesOf[MemoryLine]):
+    """A customer: its counter and its lines."""
 
-    name: str
     counter: Counter | None = None
-    settings: CustomerSettings = CustomerSettings()  # noqa: RUF009 - frozen
-    running: int = 0
-    whole_at: int = 0
-    """When its rate allowance is whole again."""
-    rate_closed_until: int | None = None
-    lines: dict[int, MemoryLine] = field(default_factory=dict)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its documents may be started now."""
-        settings = self.settings
-        if settings.paused or self.rate_closed_until is not None:
-            return False
-        return settings.cap is None or self.running < settings.cap
 
     def views(self) -> tuple[Line, ...]:
         """Its lines that have documents, as callers see them."""

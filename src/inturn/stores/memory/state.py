@@ -236,7 +236,7 @@ class State:
             due.append(row)
         if expired or lost or due:
             self._tell_moved(expired, lost, due, now)
-        return Swept(len(expired), len(lost), len(due), len(self.lines.open_due(now)))
+        return Swept(len(expired), len(lost), len(due), self.lines.open_due(now))
 
     def _lose_lease(self, row: Row, now: int) -> None:
         if row.attempt >= row.given.max_attempts:

@@ -1,0 +1,265 @@
+"""The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from inturn.clock import Clock, SystemClock
+from inturn.ids import clean_id
+from inturn.model import SECOND, Customer, Document, DocumentState
+from inturn.policy import Order, PriorityPolicy
+from inturn.policy.places import Before, OpenLine, classic_before, fair_before
+from inturn.store import DocumentFilter, Operator, Pace, PolicyVersion, Standings, Store
+
+SUMMARY_KEPT: Final = SECOND
+"""How old the summary of all lines may be."""
+PACE_OVER: Final = 600 * SECOND
+LATELY: Final = 60 * SECOND
+ENOUGH_FINISHES: Final = 20
+
+
+class Closed(StrEnum):
+    """What keeps a line from being served."""
+
+    QUEUE_PAUSED = "queue_paused"
+    CUSTOMER_PAUSED = "customer_paused"
+    CAP = "cap"
+    RATE = "rate"
+
+
+class NoPlace(StrEnum):
+    """Why a document has no place: its line is closed, it is not waiting, or it moved while we looked."""
+
+    CLOSED = "closed"
+    DELAYED = "delayed"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    MOVED = "moved"
+
+
+class NoStart(StrEnum):
+    """Why nobody can say when a document will start."""
+
+    CLOSED = "closed"
+    NOT_WAITING = "not_waiting"
+    NO_WORKER = "no_worker"
+    TOO_FEW_FINISHES = "too_few_finishes"
+
+
+class Span(NamedTuple):
+    """From a time to a time, in microseconds."""
+
+    earliest: int
+    latest: int
+
+
+class Bounds(NamedTuple):
+    """The thresholds around a level: counts `below` the one (None: level 1) and not below the other (None: last)."""
+
+    below: int | None
+    not_below: int | None
+
+
+class CounterNow(NamedTuple):
+    """A customer's counter, and the time after which its next check starts at 0 again."""
+
+    count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
+    updated_at: int
+    resets_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a document is where it is. `before` and `start` are None with the reason beside them."""
+
+    document: Document
+    at: int
+    bounds: Bounds | None
+    """None when no version of the policy gives this level for this count."""
+    counter: CounterNow | None
+    closed_by: tuple[Closed, ...]
+    before: Before | None
+    no_place: NoPlace | None
+    start: Span | None
+    no_start: NoStart | None
+
+    @property
+    def place(self) -> int | None:
+        """How many would start before it; 0 is next."""
+        return None if self.before is None else self.before.place
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The queue at a glance."""
+
+    at: int
+    states: Mapping[DocumentState, int]
+    waiting: Mapping[int, int]
+    """By the level of the line; 0 holds what operators expedited."""
+    waiting_closed: int
+    """Of the waiting documents, those in closed lines."""
+    customers: int
+    """Customers with an open line."""
+    oldest_wait: int | None
+    """Microseconds that the longest waiting head of an open line has waited."""
+    pace: Pace
+    """Over the last ten minutes."""
+    paused: Operator | None
+    policy: PolicyVersion
+
+
+class Insights:
+    """Reads a store for people; changes nothing."""
+
+    def __init__(self, store: Store, clock: Clock | None = None) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._summary: tuple[int, Standings] | None = None
+
+    def why(self, id: str, now: int | None = None) -> Why:
+        """Everything that decides when a document starts."""
+        now = self._clock.now() if now is None else now
+        document = self._store.document(clean_id(id))
+        customer = self._store.customer(document.customer)
+        closed_by = self._closed_by(document, customer)
+        before, no_place = self._before(document, closed_by, now)
+        start, no_start = self._start(before, no_place, now)
+        return Why(
+            document=document,
+            at=now,
+            bounds=self._bounds(document),
+            counter=self._counter(customer),
+            closed_by=closed_by,
+            before=before,
+            no_place=no_place,
+            start=start,
+            no_start=no_start,
+        )
+
+    def overview(self, now: int | None = None) -> Overview:
+        """The queue at a glance."""
+        now = self._clock.now() if now is None else now
+        counts = self._store.counts(DocumentFilter())
+        lines = self._standings(now).lines
+        waiting = sum(counts.waiting.values())
+        return Overview(
+            at=now,
+            states=counts.states,
+            waiting=counts.waiting,
+            waiting_closed=max(0, waiting - sum(line.waiting for line in lines)),
+            customers=len({line.customer for line in lines}),
+            oldest_wait=max(0, now - min(line.head.ready_at for line in lines)) if lines else None,
+            pace=self._store.pace(now - PACE_OVER),
+            paused=self._store.paused(),
+            policy=self._store.policy(),
+        )
+
+    def _standings(self, now: int, *, fresh: bool = False) -> Standings:
+        kept = self._summary
+        if kept is None or fresh or not 0 <= now - kept[0] < SUMMARY_KEPT:
+            kept = self._summary = (now, self._store.standings())
+        return kept[1]
+
+    def _bounds(self, document: Document) -> Bounds | None:
+        """By the policy in force when it was submitted, or the latest that fits: a retry by hand is checked later."""
+        versions = [each for each in self._store.policies() if _gives(each.policy.priority, document)]
+        then = next((each for each in versions if each.at <= document.submitted_at), None) or next(iter(versions), None)
+        if then is None:
+            return None
+        thresholds = (None, *then.policy.priority.thresholds, None)
+        return Bounds(thresholds[document.level - 1], thresholds[document.level])
+
+    def _counter(self, customer: Customer) -> CounterNow | None:
+        if customer.count is None or customer.updated_at is None:
+            return None
+        interval = self._store.policy().policy.priority.reset_interval
+        return CounterNow(customer.count, customer.updated_at, customer.updated_at + interval)
+
+    def _closed_by(self, document: Document, customer: Customer) -> tuple[Closed, ...]:
+        """All that closes a waiting document's line, the queue's own pause first."""
+        if document.state is not DocumentState.WAITING:
+            return ()
+        settings = customer.settings
+        reasons = []
+        if self._store.paused() is not None:
+            reasons.append(Closed.QUEUE_PAUSED)
+        if settings.paused:
+            reasons.append(Closed.CUSTOMER_PAUSED)
+        if settings.cap is not None and customer.running >= settings.cap:
+            reasons.append(Closed.CAP)
+        is_open = any(line.is_open for line in customer.lines if line.level == document.line_level)
+        if not is_open and settings.rate is not None and not (settings.paused or Closed.CAP in reasons):
+            reasons.append(Closed.RATE)
+        return tuple(reasons)
+
+    def _before(
+        self, document: Document, closed_by: tuple[Closed, ...], now: int
+    ) -> tuple[Before | None, NoPlace | None]:
+        if document.state is not DocumentState.WAITING:
+            return None, NoPlace(document.state)
+        if closed_by:
+            return None, NoPlace.CLOSED
+        ahead = self._store.ahead(document.id)
+        for fresh in (False, True):
+            standings = self._standings(now, fresh=fresh)
+            mine = _line_of(document, standings)
+            if mine is not None and standings.lines[mine].waiting > ahead:
+                return _count_before(standings, mine, ahead, document.seq), None
+        return None, NoPlace.MOVED
+
+    def _start(self, before: Before | None, no_place: NoPlace | None, now: int) -> tuple[Span | None, NoStart | None]:
+        if before is None:
+            unknown = {NoPlace.CLOSED: NoStart.CLOSED}
+            return None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
+        lately, longer = self._store.pace(now - LATELY), self._store.pace(now - PACE_OVER)
+        if not (lately.running or lately.started):
+            return None, NoStart.NO_WORKER
+        if longer.finished < ENOUGH_FINISHES:
+            return None, NoStart.TOO_FEW_FINISHES
+        if lately.finished >= ENOUGH_FINISHES:
+            return expected_start(before.place, lately.finished, LATELY, now), None
+        return expected_start(before.place, longer.finished, PACE_OVER, now), None
+
+
+def expected_start(place: int, finished: int, over: int, now: int) -> Span:
+    """When the document at this place should start, if as many finish as `finished` did within `over`.
+
+    One start takes `each = over / finished`. Both the pace and what is still to come are counts of events, so their
+    relative errors are about 1/sqrt(finished) and 1/sqrt(place + 1); with s the root of the sum of their squares the
+    span goes from `place * each / (1 + 2s)` to `(place + 1) * each * (1 + 2s)`: the fewer, the wider.
+    """
+    each = over / finished
+    wider = 1 + 2 * math.sqrt(1 / finished + 1 / (place + 1))
+    return Span(now + round(place * each / wider), now + round((place + 1) * each * wider))
+
+
+def _gives(priority: PriorityPolicy, document: Document) -> bool:
+    return priority.level(document.count) == document.level
+
+
+def _line_of(document: Document, standings: Standings) -> int | None:
+    for number, line in enumerate(standings.lines):
+        if line.customer == document.customer and line.level == document.line_level:
+            return number
+    return None
+
+
+def _count_before(standings: Standings, mine: int, ahead: int, seq: int) -> Before:
+    lines = open_lines(standings)
+    if standings.policy.order is Order.FAIR:
+        return fair_before(lines, mine, ahead)
+    return classic_before(lines, mine, ahead, seq)
+
+
+def open_lines(standings: Standings) -> list[OpenLine]:
+    """The standings as `inturn.policy.places` takes them."""
+    return [
+        OpenLine(line.level, line.turn, line.stamp, line.weight, line.waiting, line.head.cost, line.head.seq)
+        for line in standings.lines
+    ]

@@ -1,0 +1,13 @@
+"""How far the state machine goes: 150 runs of 50 steps, many more in a soak."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+SOAK = os.environ.get("INTURN_SOAK") == "1"
+STEPS = settings(
+    max_examples=5_000 if SOAK else 150,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)

@@ -1,0 +1,130 @@
+"""A document's place is what claims would do: by the division, by replaying the turns, and on a real store."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inturn.clock import ManualClock
+from inturn.insights import open_lines
+from inturn.model import MAX_TIME, NewDocument
+from inturn.policy import Policy
+from inturn.policy.places import Before, OpenLine, classic_before, fair_before
+from inturn.policy.turns import Head, Line, Order, TurnPolicy, Turns
+from inturn.queue import Queue
+from inturn.store import Operator
+from inturn.stores import open_store
+
+ANNA = Operator("anna", "test")
+NO_SLOT = TurnPolicy(overdue_after=MAX_TIME)
+
+
+@st.composite
+def standing_lines(draw: st.DrawFn) -> list[OpenLine]:
+    """Lines at few different turns and steps, so that ties are common; stamps are never given twice."""
+    n = draw(st.integers(1, 6))
+    stamps = draw(st.permutations(range(1, n + 1)))
+    turns = st.integers(0, 6).map(lambda each: each * 250_000)
+    weights = st.sampled_from([0.5, 1.0, 2.0, 3.0, 4.0])
+    return [
+        OpenLine(draw(st.integers(1, 2)), draw(turns), stamp, draw(weights), draw(st.integers(1, 8)), 1.0, stamp)
+        for stamp in stamps
+    ]
+
+
+def replay(lines: Sequence[OpenLine]) -> list[int]:
+    """Which line's document starts when, by the turns themselves."""
+    turns: Turns[Line] = Turns(NO_SLOT)
+    turns.next_stamp = 1_000
+    left = {}
+    for number, each in enumerate(lines):
+        line = Line(str(number), each.level, each.weight, each.turn, each.stamp, head=Head(each.seq, 0, each.cost))
+        left[line.customer] = each.waiting
+        turns.levels[each.level].open_lines += 1
+        turns.file(line)
+    order = []
+    while (line := turns.take(0)) is not None:
+        order.append(int(line.customer))
+        left[line.customer] -= 1
+        turns.put_back(line, line.head if left[line.customer] else None)
+    return order
+
+
+@given(standing_lines())
+def test_the_division_gives_what_the_turns_do(lines: list[OpenLine]) -> None:
+    order = replay(lines)
+    for mine, line in enumerate(lines):
+        for ahead in range(line.waiting):
+            start = [number for number, whose in enumerate(order) if whose == mine][ahead]
+            earlier = order[:start]
+            expected = Before(
+                sum(lines[each].level < line.level for each in earlier),
+                sum(lines[each].level == line.level and each != mine for each in earlier),
+                earlier.count(mine),
+            )
+            assert fair_before(lines, mine, ahead) == expected
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("submit"), st.sampled_from("abcd"), st.integers(1, 9)),
+        st.tuples(st.just("claim"), st.just(""), st.integers(1, 6)),
+        st.tuples(st.just("weigh"), st.sampled_from("abcd"), st.sampled_from([0.5, 1.0, 3.0])),
+        st.tuples(st.just("pause"), st.sampled_from("abcd"), st.booleans()),
+    ),
+    min_size=1,
+    max_size=15,
+)
+
+
+def played(steps: Sequence[tuple[str, str, float]], order: Order) -> Queue:
+    clock = ManualClock(1)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    queue.set_policy(Policy(turns=TurnPolicy(order, MAX_TIME)), ANNA)
+    for what, customer, value in steps:
+        if what == "submit":
+            queue.submit(customer, [NewDocument("one")] * int(value))
+        elif what == "claim":
+            queue.claim("worker", int(value))
+        elif what == "weigh":
+            queue.change_customer(customer, ANNA, weight=value)
+        else:
+            queue.change_customer(customer, ANNA, paused=bool(value))
+    return queue
+
+
+@given(STEPS)
+def test_the_place_is_what_a_store_does(steps: list[tuple[str, str, float]]) -> None:
+    queue = played(steps, Order.FAIR)
+    standings = queue.store.standings()
+    lines, where = open_lines(standings), {(line.customer, line.level): n for n, line in enumerate(standings.lines)}
+    aheads = {document.id: queue.store.ahead(document.id) for document in queue.documents().items}
+    for number, claimed in enumerate(queue.claim("worker", 1_000)):
+        document = claimed.document
+        mine = where[document.customer, document.level]
+        assert fair_before(lines, mine, aheads[document.id]).place == number
+
+
+@given(STEPS)
+def test_first_come_first_served_is_bounded_from_above(steps: list[tuple[str, str, float]]) -> None:
+    queue = played(steps, Order.CLASSIC)
+    standings = queue.store.standings()
+    lines, where = open_lines(standings), {(line.customer, line.level): n for n, line in enumerate(standings.lines)}
+    aheads = {document.id: queue.store.ahead(document.id) for document in queue.documents().items}
+    for number, claimed in enumerate(queue.claim("worker", 1_000)):
+        document = claimed.document
+        mine = where[document.customer, document.level]
+        before = classic_before(lines, mine, aheads[document.id], document.seq)
+        assert before.place >= number
+        assert before.own_line == aheads[document.id]
+
+
+def test_first_come_first_served_is_exact_for_lines_of_one() -> None:
+    lines = [OpenLine(1, 0, n, 1.0, 1, 1.0, n) for n in (3, 1, 2)]
+    assert [classic_before(lines, mine, 0, line.seq).place for mine, line in enumerate(lines)] == [2, 0, 1]
+
+
+def test_a_million_documents_are_counted_at_once() -> None:
+    lines = [OpenLine(9, 0, number, 1.0, 10_000, 1.0, number) for number in range(100)]
+    assert fair_before(lines, 0, 9_999) == Before(0, 99 * 9_999, 9_999)
+    assert fair_before(lines, 99, 9_999) == Before(0, 99 * 10_000, 9_999)
