@@ -1,12 +1,15 @@
 """How the command line prints: tables drawn for a terminal, plain columns and whole lines when piped."""
 
 import sys
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-PIPED_WIDTH = 10_000
+PIPED_WIDTH: Final = 10_000
 
 
 def out() -> Console:
@@ -19,3 +22,44 @@ def table(console: Console) -> Table:
     if console.is_terminal:
         return Table(box=box.ROUNDED, header_style="bold")
     return Table(box=None, header_style="", pad_edge=False)
+
+
+class Column(NamedTuple):
+    """A column's heading, whether it holds numbers, whether it may be folded, and how wide a console it asks for."""
+
+    heading: str
+    number: bool = False
+    folds: bool = False
+    from_width: int = 0
+
+
+def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    """A table of texts, with the columns that the console has room for."""
+    shown = table(console)
+    kept = [number for number, each in enumerate(columns) if console.width >= each.from_width]
+    for number in kept:
+        heading, is_number, folds, _ = columns[number]
+        justify = "right" if is_number else "left"
+        shown.add_column(heading, justify=justify, no_wrap=not folds, overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        shown.add_row(*(Text(printable(row[number])) for number in kept))
+    console.print(shown)
+
+
+def print_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
+    """Labels with a text each: side by side in a terminal, a line each when piped."""
+    if not console.is_terminal:
+        for label, text in facts:
+            console.print(printable(f"{label}: {text}"), markup=False, soft_wrap=True)
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in facts:
+        grid.add_row(label, Text(printable(text)))
+    console.print(grid)
+
+
+def printable(text: str) -> str:
+    """The text without what would move a terminal's cursor: names and errors come from strangers."""
+    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -42,9 +42,8 @@ class CheckedMany(NamedTuple):
 
     def each(self) -> Iterable[tuple[int, int]]:
         """Level and count of each document, in order."""
-        if self.levels == ((level := self.levels[0][0], 1),):
-            return ((level, self.counter.count),)
-        return self._several()
+        (level, how_many), *more = self.levels
+        return ((level, self.counter.count),) if how_many == 1 and not more else self._several()
 
     def _several(self) -> Iterator[tuple[int, int]]:
         count = self.counter.count + sum(how_many for _, how_many in self.levels) - 1

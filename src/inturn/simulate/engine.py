@@ -24,7 +24,7 @@ OPERATOR: Final = Operator("simulator", "the scenario says so")
 ONE_LEVEL: Final = (-(10**15),)
 """A threshold that no counter reaches: everybody is in level 1."""
 RETRIES: Final = RetryPolicy()
-PRUNE_EVERY: Final = 20_000
+PRUNE_EVERY: Final = 1_000
 PROGRESS_EVERY: Final = 2_000
 
 
@@ -121,7 +121,7 @@ class Playing:
         self._finished = [-1] * len(arrivals)
         self._failures_left = [each.failures for each in arrivals]
         self._has_delays = any(self._failures_left)
-        self._done = self._unpruned = 0
+        self._arrived = self._done = self._unpruned = 0
 
     def to_the_end(self) -> Run:
         """Until every document is finished."""
@@ -161,6 +161,7 @@ class Playing:
         receipts = self._queue.submit(first.customer, (self._given[first.group],) * (end - at), now=first.at)
         for number, receipt in enumerate(receipts, start=at):
             self._levels[number] = receipt.level
+        self._arrived = end
         if self._idle:
             self._start(first.at)
         return end
@@ -188,9 +189,14 @@ class Playing:
         self._start(now, (_success(claimed),))
         if self._progress is not None and self._done % PROGRESS_EVERY == 0:
             self._progress(self._done, len(self._arrivals))
-        if self._unpruned >= max(PRUNE_EVERY, len(self._arrivals) // 4) and self._store is not None:
+        if self._unpruned >= PRUNE_EVERY and self._unpruned >= self._arrived - self._done:
+            self._prune(now)
+
+    def _prune(self, now: int) -> None:
+        """Forget what ended, so that a long run stays small; not before it is most of what there is."""
+        self._unpruned = 0
+        if self._store is not None:
             self._store.prune(now, limit=len(self._arrivals), now=now)
-            self._unpruned = 0
 
 
 def _failure(claimed: Claimed) -> Outcome:

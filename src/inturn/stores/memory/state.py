@@ -45,6 +45,7 @@ class State:
         self.journal = Journal()
         self.keys: dict[tuple[str, str], KeyRecord] = {}
         self.policies = [first]
+        self.policy: Policy = first.policy
         self.paused: Operator | None = None
         self.seq = 0
         self.fence = 0
@@ -53,10 +54,11 @@ class State:
         self.start_bys = Deadline(start_by_of)
         self._deadlines = (self.leases, self.delays, self.start_bys)
 
-    @property
-    def policy(self) -> Policy:
-        """The policy in force."""
-        return self.policies[-1].policy
+    def set_policy(self, version: PolicyVersion) -> None:
+        """Put a policy in force."""
+        self.policies.append(version)
+        self.policy = version.policy
+        self.lines.turns.set_policy(version.policy.turns)
 
     def row(self, id: str) -> Row:
         """A document's row."""
@@ -97,18 +99,14 @@ class State:
             self.seq += 1
             row = Row(id_, customer, self.seq, given, level, count, DocumentState.WAITING, now, now)
             self.documents[id_] = row
-            self._begin(row, now)
+            if given.delay:
+                self.delay(row, now + given.delay)
+            else:
+                self.lines.join(row)
+            if given.start_by is not None:
+                self.start_bys.add(given.start_by, row)
             answer.append(Receipt(id_, level, count))
         return tuple(answer)
-
-    def _begin(self, row: Row, now: int) -> None:
-        given = row.given
-        if given.delay:
-            self.delay(row, now + given.delay)
-        else:
-            self.lines.join(row)
-        if given.start_by is not None:
-            self.start_bys.add(given.start_by, row)
 
     def resume(self, row: Row) -> None:
         """Take a document over as it was kept, its line's turn unchanged."""

@@ -250,8 +250,7 @@ class MemoryStore(Store):
                     f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
                 )
             version = PolicyVersion(current + 1, policy, now, operator)
-            state.policies.append(version)
-            state.lines.turns.set_policy(policy.turns)
+            state.set_policy(version)
             state.journal.note(EventKind.POLICY_SET, now, None, (), operator, {"version": version.number})
             return version
 

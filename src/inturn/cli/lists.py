@@ -1,0 +1,181 @@
+"""`inturn status`, `inturn customers` and `inturn documents`: what there is."""
+
+from collections.abc import Iterator
+from typing import Annotated, Final
+
+import typer
+
+from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.records import customer_record, document_record, overview_record
+from inturn.cli.session import Session
+from inturn.errors import InvalidInputError
+from inturn.i18n import Texts
+from inturn.insights import Overview
+from inturn.model import EXPEDITED, SECOND, Customer, DocumentState, RateLimit
+from inturn.store import CustomerFilter, DocumentFilter
+
+WIDE: Final = 100
+WIDER: Final = 130
+STATES: Final = {
+    DocumentState.WAITING: "state_waiting",
+    DocumentState.RUNNING: "state_running",
+    DocumentState.DELAYED: "state_delayed",
+    DocumentState.DONE: "state_done",
+    DocumentState.FAILED: "state_failed",
+    DocumentState.CANCELLED: "state_cancelled",
+    DocumentState.EXPIRED: "state_expired",
+}
+LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
+AfterOption = Annotated[
+    str | None, typer.Option("--after", metavar="CURSOR", help="Where the page before this one ended.")
+]
+
+
+def status(session: Session) -> None:
+    """Show the queue at a glance: what waits in which level, and how fast it goes."""
+    overview = session.insights.overview()
+    if session.as_json:
+        session.emit(overview_record(overview))
+        return
+    texts, console = session.texts, session.console
+    print_facts(console, _facts(overview, texts))
+    if overview.states:
+        rows = [(texts.text(STATES[each]), texts.number(overview.states.get(each, 0))) for each in DocumentState]
+        columns = [Column(texts.text("head_state")), Column(texts.text("head_documents"), number=True)]
+        print_table(console, columns, rows)
+    if overview.waiting:
+        levels = [(_level(level, texts), texts.number(n)) for level, n in sorted(overview.waiting.items())]
+        columns = [Column(texts.text("head_level")), Column(texts.text("head_waiting"), number=True)]
+        print_table(console, columns, levels)
+
+
+def customers(
+    session: Session,
+    *,
+    text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
+    waiting: Annotated[bool | None, typer.Option("--waiting/--idle", help="With or without waiting documents.")] = None,
+    paused: Annotated[bool | None, typer.Option("--paused/--not-paused", help="Paused by an operator or not.")] = None,
+    limit: LimitOption = 100,
+    after: AfterOption = None,
+) -> None:
+    """List customers by name, with their counters and settings."""
+    page = session.queue.customers(CustomerFilter(text, waiting, paused), limit=limit, after=after)
+    if session.as_json:
+        for each in page.items:
+            session.emit(customer_record(each))
+    else:
+        texts = session.texts
+        columns = [
+            Column(texts.text("head_customer"), folds=True),
+            Column(texts.text("head_counter"), number=True),
+            Column(texts.text("head_waiting"), number=True),
+            Column(texts.text("head_running"), number=True),
+            Column(texts.text("head_weight"), number=True),
+            Column(texts.text("head_cap"), number=True),
+            Column(texts.text("head_rate"), number=True, from_width=WIDE),
+            Column(texts.text("head_paused")),
+        ]
+        print_table(session.console, columns, [_customer_row(each, texts) for each in page.items])
+    _tell_more(session, page.next)
+
+
+def documents(  # noqa: PLR0913 - one option for each filter
+    session: Session,
+    *,
+    state: Annotated[list[DocumentState] | None, typer.Option("--state", help="In this state; may be given again.")]
+    = None,
+    customer: Annotated[str | None, typer.Option("--customer", help="Of this customer.")] = None,
+    level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
+    batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
+    limit: LimitOption = 100,
+    after: AfterOption = None,
+) -> None:
+    """List documents, newest first."""
+    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
+    page = session.queue.documents(where, limit=limit, after=after)
+    if session.as_json:
+        for each in page.items:
+            session.emit(document_record(each))
+    else:
+        texts = session.texts
+        columns = [
+            Column(texts.text("head_document")),
+            Column(texts.text("head_customer"), folds=True),
+            Column(texts.text("head_state")),
+            Column(texts.text("head_level"), number=True),
+            Column(texts.text("head_counter"), number=True, from_width=WIDE),
+            Column(texts.text("head_name"), folds=True, from_width=WIDE),
+            Column(texts.text("head_submitted"), from_width=WIDER),
+        ]
+        rows = [
+            (
+                each.id,
+                each.customer,
+                str(each.state),
+                texts.number(each.level),
+                texts.number(each.count),
+                each.given.name,
+                texts.time(each.submitted_at),
+            )
+            for each in page.items
+        ]
+        print_table(session.console, columns, rows)
+    _tell_more(session, page.next)
+
+
+def rate_text(rate: RateLimit | None, texts: Texts) -> str:
+    """A rate limit as `inturn rate` takes it."""
+    return "-" if rate is None else f"{texts.number(rate.documents)}/{texts.number(rate.per / SECOND)} s"
+
+
+def parse_rate(text: str) -> RateLimit | None:
+    """A rate limit as it is typed: documents, a slash, seconds; or `none`."""
+    if text == "none":
+        return None
+    documents, _, span = text.partition("/")
+    try:
+        return RateLimit(int(documents), round(float(span.removesuffix("s")) * SECOND))
+    except (ValueError, OverflowError):
+        raise InvalidInputError(f"a rate is documents/seconds such as 100/60, or none, not {text!r}") from None
+
+
+def _facts(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:
+    paused = overview.paused
+    if paused is None:
+        yield texts.text("label_queue"), texts.text("queue_runs")
+    else:
+        yield texts.text("label_queue"), texts.text("queue_paused", name=paused.name, why=paused.why or "-")
+    order = str(overview.policy.policy.turns.order)
+    yield texts.text("label_policy"), texts.text("policy_version", version=overview.policy.number, order=order)
+    if overview.waiting_closed:
+        yield texts.text("label_closed"), texts.text("waiting_closed", n=overview.waiting_closed)
+    if overview.oldest_wait is not None:
+        yield texts.text("label_customers"), texts.text("customers_open", n=overview.customers)
+        yield texts.text("label_oldest"), texts.duration(overview.oldest_wait)
+    pace = overview.pace
+    yield texts.text("label_pace"), texts.text("pace", started=pace.started, finished=pace.finished)
+
+
+def _level(level: int, texts: Texts) -> str:
+    return texts.text("level_expedited") if level == EXPEDITED else texts.number(level)
+
+
+def _customer_row(customer: Customer, texts: Texts) -> tuple[str, ...]:
+    settings = customer.settings
+    return (
+        customer.name,
+        "-" if customer.count is None else texts.number(customer.count),
+        texts.number(customer.waiting),
+        texts.number(customer.running),
+        texts.number(settings.weight),
+        "-" if settings.cap is None else texts.number(settings.cap),
+        rate_text(settings.rate, texts),
+        texts.text("yes") if settings.paused else "",
+    )
+
+
+def _tell_more(session: Session, cursor: str | None) -> None:
+    """That there is another page: not among the data, which may go into a pipe."""
+    if cursor is not None:
+        typer.echo(session.texts.text("more", cursor=cursor), err=True)

@@ -1,0 +1,78 @@
+"""What the command line prints as JSON. Times and durations are whole microseconds, as everywhere in Inturn."""
+
+from typing import Any
+
+from inturn.insights import Overview, Why
+from inturn.model import Customer, Document, plain
+from inturn.store import PolicyVersion
+
+
+def document_record(document: Document) -> dict[str, Any]:
+    """A document."""
+    record = document._asdict()
+    given = record.pop("given")
+    named = ("name", "uri", "size", "media_type", "batch", "cost", "start_by", "max_attempts")
+    return {**record, **{name: getattr(given, name) for name in named}, "metadata": dict(given.metadata)}
+
+
+def customer_record(customer: Customer) -> dict[str, Any]:
+    """A customer, with its settings and lines."""
+    lines = [line._asdict() for line in customer.lines]
+    return {
+        "customer": customer.name,
+        "count": customer.count,
+        "updated_at": customer.updated_at,
+        "waiting": customer.waiting,
+        "running": customer.running,
+        **plain(customer.settings._asdict()),
+        "lines": lines,
+    }
+
+
+def policy_record(version: PolicyVersion) -> dict[str, Any]:
+    """A version of the policy."""
+    who = {"version": version.number, "at": version.at, "operator": version.operator.name, "why": version.operator.why}
+    return {**who, **version.policy.plain()}
+
+
+def overview_record(overview: Overview) -> dict[str, Any]:
+    """The queue at a glance."""
+    return {
+        "at": overview.at,
+        "paused": None if overview.paused is None else overview.paused._asdict(),
+        "states": {str(state): n for state, n in sorted(overview.states.items())},
+        "waiting": {str(level): n for level, n in sorted(overview.waiting.items())},
+        "waiting_closed": overview.waiting_closed,
+        "customers": overview.customers,
+        "oldest_wait": overview.oldest_wait,
+        "started": overview.pace.started,
+        "finished": overview.pace.finished,
+        "policy": overview.policy.number,
+        "order": str(overview.policy.policy.turns.order),
+    }
+
+
+def why_record(why: Why) -> dict[str, Any]:
+    """Why a document is where it is."""
+    document, bounds, counter, before = why.document, why.bounds, why.counter, why.before
+    return {
+        "id": document.id,
+        "customer": document.customer,
+        "state": str(document.state),
+        "level": document.level,
+        "count": document.count,
+        "expedited": document.expedited,
+        "below": bounds.below if bounds else None,
+        "not_below": bounds.not_below if bounds else None,
+        "counter": counter.count if counter else None,
+        "counter_resets_after": counter.resets_after if counter else None,
+        "closed_by": [str(each) for each in why.closed_by],
+        "place": why.place,
+        "no_place": why.no_place,
+        "better_levels": before.better_levels if before else None,
+        "same_level": before.same_level if before else None,
+        "own_line": before.own_line if before else None,
+        "start_earliest": why.start.earliest if why.start else None,
+        "start_latest": why.start.latest if why.start else None,
+        "no_start": why.no_start,
+    }
