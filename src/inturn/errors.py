@@ -52,3 +52,33 @@ class StoreError(InturnError):
     """The store could not do its work; nothing was written."""
 
     code = "store_error"
+
+
+class StoreBusyError(StoreError):
+    """Another process has held the store for too long; try again."""
+
+    code = "store_busy"
+
+
+class StoreFullError(StoreError):
+    """The disk is full: nothing was written; make room and try again."""
+
+    code = "store_full"
+
+
+class StoreReadOnlyError(StoreError):
+    """The store cannot be written to: check the rights of the file and its folder."""
+
+    code = "store_read_only"
+
+
+class StoreCorruptError(StoreError):
+    """The file is no store of ours, or is damaged: restore a backup."""
+
+    code = "store_corrupt"
+
+
+class StoreVersionError(StoreError):
+    """The store was made by a newer version of Inturn; use that version."""
+
+    code = "store_version"

@@ -470,6 +470,13 @@ class Store(Protocol):
         """
         ...
 
+    def wait(self, timeout: float) -> None:
+        """Sleep until something may have become claimable, or `timeout` seconds have passed.
+
+        S34. Whatever another thread or process commits while this sleeps wakes it; it may also wake for nothing.
+        """
+        ...
+
     def next_due(self) -> int | None:
         """When a delay, a lease or a rate limit is due next. S26. Until then, waiting alone makes nothing claimable."""
         ...

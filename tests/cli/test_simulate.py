@@ -1,11 +1,13 @@
 """`inturn simulate` as a person runs it."""
 
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+
+Inturn = Callable[..., CompletedProcess[str]]
 
 SMALL = """
 title = "Small"
@@ -21,11 +23,6 @@ service = { kind = "fixed", mean = 1.0 }
 """
 
 
-def inturn(*args: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "inturn.cli", *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603 - our own
-
-
 @pytest.fixture
 def small(tmp_path: Path) -> str:
     path = tmp_path / "small.toml"
@@ -33,7 +30,7 @@ def small(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_it_lists_the_scenarios() -> None:
+def test_it_lists_the_scenarios(inturn: Inturn) -> None:
     shown = inturn("simulate")
     assert shown.returncode == 0
     assert "two-bulk" in shown.stdout
@@ -41,7 +38,7 @@ def test_it_lists_the_scenarios() -> None:
     assert "flood" in listed
 
 
-def test_it_shows_a_table_of_the_orders(small: str) -> None:
+def test_it_shows_a_table_of_the_orders(inturn: Inturn, small: str) -> None:
     shown = inturn("simulate", small)
     assert shown.returncode == 0
     assert shown.stderr == ""
@@ -49,7 +46,7 @@ def test_it_shows_a_table_of_the_orders(small: str) -> None:
         assert word in shown.stdout
 
 
-def test_json_is_one_object_a_run(small: str) -> None:
+def test_json_is_one_object_a_run(inturn: Inturn, small: str) -> None:
     shown = inturn("simulate", small, "--order", "fifo,fair", "--json", "--seed", "7")
     runs = [json.loads(line) for line in shown.stdout.splitlines()]
     assert [each["order"] for each in runs] == ["fifo", "fair"]
@@ -67,12 +64,12 @@ def test_json_is_one_object_a_run(small: str) -> None:
         (["simulat"], "No such command"),
     ],
 )
-def test_mistakes_end_with_2_and_advice_not_with_a_traceback(args: list[str], advice: str) -> None:
-    shown = inturn(*args)
+def test_mistakes_end_with_2_and_advice_not_with_a_traceback(inturn_here: Inturn, args: list[str], advice: str) -> None:
+    shown = inturn_here(*args)
     assert shown.returncode == 2
     assert advice in shown.stderr
     assert "Traceback" not in shown.stderr
 
 
-def test_it_tells_its_version() -> None:
+def test_it_tells_its_version(inturn: Inturn) -> None:
     assert inturn("--version").stdout.startswith("inturn 0.")

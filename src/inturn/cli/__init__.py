@@ -1,5 +1,11 @@
-"""The command line. Errors say what to do and end with a code: 2 for bad input, 1 for anything else refused."""
+"""The command line. It ends with 0 when all went well, 2 for bad input, 1 for anything else refused, 130 for Ctrl-C.
 
+Errors say what to do and go to standard error; nobody ever sees a traceback, unless INTURN_DEBUG asks for it.
+"""
+
+import io
+import json
+import os
 import sys
 from typing import Annotated
 
@@ -7,8 +13,11 @@ import typer
 from rich.console import Console
 
 from inturn import __version__
-from inturn.cli import simulate
+from inturn.cli import intake, lists, operate, policy, settings, simulate, upkeep, why
+from inturn.cli.output import printable
+from inturn.cli.session import add
 from inturn.errors import InturnError, InvalidInputError
+from inturn.i18n import Texts, choose
 
 app = typer.Typer(
     name="inturn",
@@ -16,6 +25,31 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+policies = typer.Typer(help="Show and change thresholds, order and the overdue slot.", no_args_is_help=True)
+machine = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
+
+add(app, intake.check, creates=True)
+add(app, intake.submit, creates=True)
+add(app, lists.status)
+add(app, lists.customers)
+add(app, lists.documents)
+add(app, why.why)
+add(policies, policy.show)
+add(policies, policy.set_, "set", creates=True, operates=True)
+add(policies, policy.history)
+app.add_typer(policies, name="policy")
+add(app, operate.pause, creates=True, operates=True)
+add(app, operate.resume, operates=True)
+add(app, operate.weight, creates=True, operates=True)
+add(app, operate.cap, creates=True, operates=True)
+add(app, operate.rate, creates=True, operates=True)
+add(app, operate.expedite, operates=True)
+add(app, operate.purge, operates=True)
+add(app, upkeep.migrate, creates=True)
+add(app, upkeep.backup)
+add(app, upkeep.doctor)
+add(machine, settings.show)
+app.add_typer(machine, name="config")
 app.command()(simulate.simulate)
 
 
@@ -38,11 +72,42 @@ def common(
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter still gets the rest
     try:
         app()
     except InturnError as refused:
-        Console(stderr=True, highlight=False).print(f"inturn: {refused}", markup=False, soft_wrap=True)
+        _tell(refused.code, str(refused))
         sys.exit(2 if isinstance(refused, InvalidInputError) else 1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except Exception as wrong:
+        if os.environ.get("INTURN_DEBUG"):
+            raise
+        _tell("unexpected", f"{type(wrong).__name__}: {wrong}; please report this, with what INTURN_DEBUG=1 shows")
+        sys.exit(1)
+
+
+def _tell(code: str, message: str) -> None:
+    """An error in the reader's language, or as JSON when JSON was asked for."""
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": code, "message": message}, ensure_ascii=False), err=True)
+        return
+    try:
+        texts = Texts(choose(_option("--lang"), os.environ))
+    except InvalidInputError:
+        texts = Texts()
+    console = Console(stderr=True, highlight=False)
+    console.print(printable(texts.text("error", message=message)), markup=False, soft_wrap=True)
+
+
+def _option(name: str) -> str | None:
+    """An option's value as it was typed; the error may have come before anything was parsed."""
+    for number, argument in enumerate(sys.argv):
+        if argument == name and number + 1 < len(sys.argv):
+            return sys.argv[number + 1]
+        if argument.startswith(f"{name}="):
+            return argument.partition("=")[2]
+    return None

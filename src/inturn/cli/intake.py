@@ -6,15 +6,16 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import typer
 
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.errors import InvalidInputError
-from inturn.model import NewDocument, clean_time, seconds
+from inturn.model import NewDocument, clean_text, clean_time, seconds
 
-URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//)?[^\\]")
+URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def check(
@@ -25,7 +26,8 @@ def check(
     at: Annotated[float | None, typer.Option("--at", metavar="SECONDS", help="When, for tests and replays.")] = None,
     key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
 ) -> None:
-    """Check a customer for documents that wait in a queue of your own: which level does each get?"""
+    """Tell which levels a customer's next documents get, for those that wait in a queue of your own."""
+    customer = clean_text("a customer's name", customer)
     now = None if at is None else clean_time("--at", seconds(at))
     checks = session.queue.check(customer, count, key=key, now=now)
     if session.as_json:
@@ -55,6 +57,7 @@ def submit(  # noqa: PLR0913 - what can be said of a document
     name: Annotated[str | None, typer.Option("--name", help="The name of a single document; else its file's.")] = None,
 ) -> None:
     """Submit documents of one customer, by reference: the files stay where they are."""
+    customer = clean_text("a customer's name", customer)
     common = {"batch": batch, "metadata": _metadata(metadata)}
     given = _documents(documents or [], name, common)
     receipts = session.queue.submit(customer, given, key=key)
@@ -86,7 +89,8 @@ def _documents(references: Sequence[str], name: str | None, common: dict[str, An
 
 def _document(reference: str, name: str | None, common: dict[str, Any]) -> NewDocument:
     if URI.match(reference):
-        return NewDocument(name or reference.rstrip("/").rpartition("/")[2] or reference, uri=reference, **common)
+        last = urlsplit(reference).path.rstrip("/").rpartition("/")[2]
+        return NewDocument(name or last or reference, uri=reference, **common)
     path = Path(reference).absolute()
     try:
         size = path.stat().st_size

@@ -82,8 +82,9 @@ def customers(
 def documents(  # noqa: PLR0913 - one option for each filter
     session: Session,
     *,
-    state: Annotated[list[DocumentState] | None, typer.Option("--state", help="In this state; may be given again.")]
-    = None,
+    state: Annotated[
+        list[DocumentState] | None, typer.Option("--state", help="In this state; may be given again.")
+    ] = None,
     customer: Annotated[str | None, typer.Option("--customer", help="Of this customer.")] = None,
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,

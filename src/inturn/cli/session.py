@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Concatenate, Final, ParamSpec, Self
+from typing import Annotated, Any, Final, Self
 
 import typer
 
@@ -22,20 +22,25 @@ from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
 
-P = ParamSpec("P")
 MAX_WHY: Final = 1_000
 
-StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="URL", help="Where the queue is kept: a file. [INTURN_STORE]")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-LangOption = Annotated[
-    str | None, typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
-]
-ByOption = Annotated[
-    str | None, typer.Option("--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]")
-]
-WhyOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="Why; kept with the change.")]
+
+def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
+    annotation = Annotated[kind, option]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+_STORE = typer.Option("--store", metavar="URL", help="Where the queue is kept: a file. [INTURN_STORE]")
+_JSON = typer.Option("--json", help="Print one JSON object a line.")
+_LANG = typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
+_BY = typer.Option("--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]")
+_WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.")
+COMMON: Final = {
+    "store": _option("store", str | None, None, _STORE),
+    "as_json": _option("as_json", bool, False, _JSON),
+    "lang": _option("lang", str | None, None, _LANG),
+}
+OPERATING: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
 
 
 class Session:
@@ -104,43 +109,35 @@ def open_queue(url: str, *, creates: bool) -> Queue:
 
 def store_file(url: str) -> Path | None:
     """The file that keeps the queue, if it is kept in one."""
-    if "://" not in url:
-        return Path(url)
-    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+    path = url.removeprefix("sqlite://")
+    return None if "://" in path else Path(path)
 
 
-def command(
-    app: typer.Typer, name: str | None = None, *, creates: bool = False, operates: bool = False
-) -> Callable[[Callable[Concatenate[Session, P], None]], Callable[Concatenate[Session, P], None]]:
-    """Make a function a command: its session is built from the options that all commands have.
+def add(
+    app: typer.Typer,
+    function: Callable[..., None],
+    name: str | None = None,
+    *,
+    creates: bool = False,
+    operates: bool = False,
+) -> None:
+    """Make a function a command; its first argument is a session, built from the options that all commands have.
 
     `creates`: the command may make a new queue. `operates`: it changes something, so it takes --by and --why.
     """
-    common: dict[str, tuple[Any, Any]] = {"store": (StoreOption, None), "as_json": (JsonOption, False)}
-    common["lang"] = (LangOption, None)
-    if operates:
-        common |= {"by": (ByOption, None), "why": (WhyOption, "")}
+    common = COMMON | OPERATING if operates else COMMON
 
-    def register(function: Callable[Concatenate[Session, P], None]) -> Callable[Concatenate[Session, P], None]:
-        def run(**given: Any) -> None:
-            chosen = {each: given.pop(each) for each in common}
-            flags = {"store": chosen["store"], "lang": chosen["lang"], "operator": chosen.get("by")}
-            settings = config.load(flags, os.environ, Path.cwd())
-            session = Session(settings, as_json=chosen["as_json"], creates=creates, why=chosen.get("why", ""))
-            with session:
-                function(session, **given)
+    def run(**given: Any) -> None:
+        chosen = {each: given.pop(each) for each in common}
+        flags = {"store": chosen["store"], "lang": chosen["lang"], "operator": chosen.get("by")}
+        settings = config.load(flags, os.environ, Path.cwd())
+        with Session(settings, as_json=chosen["as_json"], creates=creates, why=chosen.get("why", "")) as session:
+            function(session, **given)
 
-        own = list(inspect.signature(function).parameters.values())[1:]
-        extra = [
-            inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for each, (annotation, default) in common.items()
-        ]
-        run.__signature__ = inspect.Signature([*own, *extra])  # type: ignore[attr-defined]  # typer reads it
-        run.__name__, run.__doc__ = function.__name__, function.__doc__
-        app.command(name or function.__name__)(run)
-        return function
-
-    return register
+    own = list(inspect.signature(function).parameters.values())[1:]
+    run.__signature__ = inspect.Signature([*own, *common.values()])  # type: ignore[attr-defined]  # typer reads it
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    app.command(name or function.__name__)(run)
 
 
 def _login_name() -> str:

@@ -61,7 +61,7 @@ class LineBook(Generic[LineT]):
     def left(self, line: LineT, seq: int) -> None:
         """A document left the line otherwise than by a claim."""
         line.waiting -= 1
-        if line.head is not None and line.head.seq == seq:
+        if line.waiting == 0 or (line.head is not None and line.head.seq == seq):
             self.turns.change_head(line, self._first(line))
 
     def emptied(self, line: LineT) -> None:

@@ -1,13 +1,51 @@
 """Opens a store by its address. The only place that names the stores."""
 
-from inturn.clock import Clock
+from pathlib import Path
+
+from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
 
+MEMORY = "memory://"
+SQLITE = "sqlite://"
+
 
 def open_store(url: str, clock: Clock | None = None) -> Store:
-    """A store by its address: `memory://` for one that lives as long as this process."""
-    if url == "memory://":
+    """A store by its address: a path or `sqlite://path` for a file, `memory://` for as long as this process lives."""
+    if url == MEMORY:
         return MemoryStore(clock)
-    raise InvalidInputError(f"no store is known by {url!r}; use memory://")
+    from inturn.stores.sqlite import SqliteStore  # noqa: PLC0415 - the memory store needs no apsw
+
+    return SqliteStore(_path(url), clock)
+
+
+def migrate(url: str) -> list[str]:
+    """Bring the store at an address to the newest schema; the names of the migrations applied."""
+    if url == MEMORY:
+        return []
+    from inturn.stores.sqlite import connection, schema  # noqa: PLC0415
+
+    path = _path(url)
+    opened = connection.connect(path)
+    try:
+        return schema.migrate(path, opened, SystemClock().now())
+    finally:
+        opened.close()
+
+
+def migrations_sql(url: str) -> str:
+    """The SQL of all migrations of the store at an address."""
+    if url == MEMORY:
+        return ""
+    _path(url)
+    from inturn.stores.sqlite import schema  # noqa: PLC0415
+
+    return schema.sql()
+
+
+def _path(url: str) -> Path:
+    path = url.removeprefix(SQLITE)
+    if not path or "://" in path or "\0" in path:
+        raise InvalidInputError(f"no store is known by {url!r}; give a path such as inturn.db, or memory://")
+    return Path(path)

@@ -59,6 +59,8 @@ class MemoryStore(Store):
     def __init__(self, clock: Clock | None = None, policy: Policy | None = None) -> None:
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._sleepers = 0
         self._state = State(PolicyVersion(1, policy or Policy(), self._clock.now(), FIRST_OPERATOR))
 
     @classmethod
@@ -95,6 +97,7 @@ class MemoryStore(Store):
             state.journal.note(EventKind.SUBMITTED, now, customer, tuple(ids))
             if key is not None:
                 state.keys[customer, key] = KeyRecord(fingerprint, now, answer)
+            self._wake()
             return answer
 
     # -- workers ----------------------------------------------------------------------------------------------------
@@ -109,6 +112,7 @@ class MemoryStore(Store):
         with self._lock:
             now = self._now(now)
             verdicts = self._settle(outcomes, now) if outcomes else ()
+            self._wake()
             claimed = self._claim(request, now) if request is not None else ()
             return Exchanged(verdicts, claimed)
 
@@ -176,6 +180,7 @@ class MemoryStore(Store):
             for row in rows:
                 state.begin_again(row, now)
             self._note_rows(EventKind.RETRIED, rows, operator, now)
+            self._wake()
             return tuple(Receipt(row.id, row.level, row.count) for row in rows)
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
@@ -185,6 +190,7 @@ class MemoryStore(Store):
                 return False
             self._state.expedite(row, now)
             self._note_rows(EventKind.EXPEDITED, [row], operator, now)
+            self._wake()
             return True
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
@@ -214,6 +220,7 @@ class MemoryStore(Store):
             settings = clean_settings(before._replace(**changes))
             state.lines.change(state.lines.customer(customer), settings)
             state.journal.note(EventKind.CUSTOMER_CHANGED, now, customer, (), operator, plain(changes))
+            self._wake()
             return settings
 
     def pause(self, operator: Operator, *, now: int | None = None) -> None:
@@ -224,6 +231,7 @@ class MemoryStore(Store):
     def resume(self, operator: Operator, *, now: int | None = None) -> None:
         with self._lock:
             self._state.paused = None
+            self._wake()
             self._state.journal.note(EventKind.QUEUE_RESUMED, self._now(now), None, (), operator)
 
     def paused(self) -> Operator | None:
@@ -305,6 +313,12 @@ class MemoryStore(Store):
         with self._lock:
             return lists.pace_of(self._state.documents.values(), since)
 
+    def wait(self, timeout: float) -> None:
+        with self._changed:
+            self._sleepers += 1
+            self._changed.wait(timeout)
+            self._sleepers -= 1
+
     def next_due(self) -> int | None:
         with self._lock:
             return self._state.next_due()
@@ -347,6 +361,10 @@ class MemoryStore(Store):
 
     def _now(self, now: int | None) -> int:
         return self._clock.now() if now is None else now
+
+    def _wake(self) -> None:
+        if self._sleepers:
+            self._changed.notify_all()
 
     def _known(self, customer: str) -> None:
         if customer not in self._state.lines.customers:

@@ -1,0 +1,131 @@
+"""Operators' commands: pause, resume, weight, cap, rate, expedite, purge. Each says what it changed."""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from inturn.cli.lists import parse_rate, rate_text
+from inturn.cli.session import Session
+from inturn.errors import IllegalMoveError, InvalidInputError, NotFoundError
+from inturn.i18n import Texts
+from inturn.model import CustomerSettings, plain
+
+CustomerArgument = Annotated[str, typer.Argument(help="Whose documents.")]
+QueueOrCustomer = Annotated[str | None, typer.Argument(help="Only this customer's. Left out: the whole queue.")]
+
+
+def pause(session: Session, customer: QueueOrCustomer = None) -> None:
+    """Start nothing more, of one customer or of the whole queue; what runs may finish."""
+    _set_paused(session, customer, paused=True)
+
+
+def resume(session: Session, customer: QueueOrCustomer = None) -> None:
+    """Start documents again, of one customer or of the whole queue."""
+    _set_paused(session, customer, paused=False)
+
+
+def weight(
+    session: Session, customer: CustomerArgument, weight: Annotated[float, typer.Argument(help="0.001 to 1000.")]
+) -> None:
+    """Give a customer more or fewer turns inside its level: 2 is twice as many as 1."""
+    _change(session, customer, "weight", weight, lambda value, texts: texts.number(value))
+
+
+def cap(
+    session: Session, customer: CustomerArgument, cap: Annotated[str, typer.Argument(help="A whole number, or none.")]
+) -> None:
+    """Limit how many of a customer's documents run at once."""
+    if cap != "none" and not (cap.isascii() and cap.isdigit() and len(cap) < 10):
+        raise InvalidInputError(f"a cap is a whole number such as 5, or none, not {cap!r}")
+    value = None if cap == "none" else int(cap)
+    _change(session, customer, "cap", value, lambda value, texts: "-" if value is None else texts.number(value))
+
+
+def rate(
+    session: Session,
+    customer: CustomerArgument,
+    rate: Annotated[str, typer.Argument(metavar="N/SECONDS", help="Such as 100/60, or none.")],
+) -> None:
+    """Limit how many of a customer's documents start in a span of time."""
+    _change(session, customer, "rate", parse_rate(rate), rate_text)
+
+
+def expedite(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
+    """Move one waiting document to the front of the whole queue."""
+    session.queue.expedite(id, session.operator)
+    if session.as_json:
+        session.emit({"id": id.lower(), "expedited": True})
+    else:
+        session.say("expedited", id=id.lower())
+
+
+def purge(
+    session: Session,
+    customer: CustomerArgument,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete all documents, results and keys of a customer. Its counter and settings stay."""
+    operator, known = session.operator, session.queue.customer(customer)
+    if not yes:
+        _confirm(session, known.name)
+    removed = session.queue.purge(customer, operator)
+    if session.as_json:
+        session.emit({"customer": known.name, "documents": removed.documents, "keys": removed.keys})
+    else:
+        session.say("purged", n=removed.documents, customer=known.name)
+
+
+def _confirm(session: Session, customer: str) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInputError("purge asks before it deletes, and there is no terminal to ask on; give --yes to do it")
+    typed = typer.prompt(session.texts.text("purge_ask", customer=customer), err=True)
+    if typed.strip() != customer:
+        raise IllegalMoveError("that is not the customer's name; nothing was deleted")
+
+
+def _set_paused(session: Session, customer: str | None, *, paused: bool) -> None:
+    queue, operator = session.queue, session.operator
+    if customer is None:
+        before = queue.store.paused() is not None
+    else:
+        settings, seen = _settings(session, customer)
+        before = settings.paused
+    (queue.pause if paused else queue.resume)(operator, customer)
+    if session.as_json:
+        session.emit({"customer": customer, "setting": "paused", "before": before, "after": paused})
+        return
+    if customer is None:
+        session.say("queue_now_paused" if paused else "queue_now_runs")
+        return
+    session.say("customer_now_paused" if paused else "customer_now_runs", customer=customer)
+    _tell_unseen(session, customer, seen=seen)
+
+
+def _change(session: Session, customer: str, setting: str, value: Any, show: Callable[[Any, Texts], str]) -> None:
+    settings, seen = _settings(session, customer)
+    before = getattr(settings, setting)
+    after = getattr(session.queue.change_customer(customer, session.operator, **{setting: value}), setting)
+    if session.as_json:
+        session.emit({"customer": customer, "setting": setting, **plain({"before": before, "after": after})})
+        return
+    labels = {"weight": "head_weight", "cap": "head_cap", "rate": "head_rate"}
+    label = session.texts.text(labels[setting])
+    session.write(f"{customer}: {label} {show(before, session.texts)} → {show(after, session.texts)}")
+    _tell_unseen(session, customer, seen=seen)
+
+
+def _settings(session: Session, customer: str) -> tuple[CustomerSettings, bool]:
+    """A customer's settings before a change, and whether the customer was known."""
+    try:
+        return session.queue.customer(customer).settings, True
+    except NotFoundError:
+        return CustomerSettings(), False
+
+
+def _tell_unseen(session: Session, customer: str, *, seen: bool) -> None:
+    """A mistyped name would go unnoticed otherwise."""
+    if not seen:
+        session.say("customer_unseen", customer=customer)

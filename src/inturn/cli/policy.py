@@ -1,0 +1,128 @@
+"""`inturn policy`: the thresholds, the order and the overdue slot, their versions, and how to change them."""
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.records import policy_record
+from inturn.cli.session import Session
+from inturn.errors import InvalidInputError
+from inturn.i18n import Texts
+from inturn.model import SECOND, seconds
+from inturn.policy import Order, Policy
+
+DURATIONS = ("reset_interval", "overdue_after")
+
+
+def show(session: Session) -> None:
+    """Show the policy in force."""
+    version = session.queue.policy()
+    if session.as_json:
+        session.emit(policy_record(version))
+        return
+    texts = session.texts
+    print_facts(session.console, [(texts.text("head_version"), texts.number(version.number))])
+    columns = [Column(texts.text("head_setting")), Column(texts.text("head_value"), folds=True)]
+    rows = [(name, _shown(name, value, texts)) for name, value in version.policy.plain().items()]
+    print_table(session.console, columns, rows)
+
+
+def history(session: Session) -> None:
+    """List all versions of the policy, newest first: who set them, when and why."""
+    versions = session.queue.store.policies()
+    if session.as_json:
+        for each in versions:
+            session.emit(policy_record(each))
+        return
+    texts = session.texts
+    columns = [
+        Column(texts.text("head_version"), number=True),
+        Column(texts.text("head_when")),
+        Column(texts.text("head_operator"), folds=True),
+        Column(texts.text("head_why"), folds=True),
+    ]
+    rows = [(texts.number(each.number), texts.time(each.at), *each.operator) for each in versions]
+    print_table(session.console, columns, rows)
+
+
+def set_(  # noqa: PLR0913 - one option for each setting
+    session: Session,
+    *,
+    reset_interval: Annotated[
+        float | None,
+        typer.Option("--reset-interval", metavar="SECONDS", help="A counter starts at 0 again after so long a gap."),
+    ] = None,
+    thresholds: Annotated[
+        str | None, typer.Option("--thresholds", metavar="LIST", help='One level more below each, such as "-2,-4".')
+    ] = None,
+    order: Annotated[Order | None, typer.Option("--order", help="Order inside a level.")] = None,
+    overdue_after: Annotated[
+        float | None, typer.Option("--overdue-after", metavar="SECONDS", help="A longer wait is overdue.")
+    ] = None,
+    overdue_every: Annotated[
+        int | None, typer.Option("--overdue-every", metavar="N", help="Every so many starts go to an overdue level.")
+    ] = None,
+    expect: Annotated[
+        int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is in force.")
+    ] = None,
+) -> None:
+    """Change the policy; levels hold for new checks, the order for what already waits."""
+    given = {
+        "reset_interval": None if reset_interval is None else seconds(reset_interval),
+        "thresholds": None if thresholds is None else _thresholds(thresholds),
+        "order": order,
+        "overdue_after": None if overdue_after is None else seconds(overdue_after),
+        "overdue_every": overdue_every,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        raise InvalidInputError("nothing to change: give at least one setting, such as --reset-interval 1500")
+    before = session.queue.policy()
+    policy = _changed(before.policy, changes)
+    # Without --expect a change in between is refused all the same: the difference shown would be another one.
+    expected = before.number if expect is None else expect
+    after = before
+    if policy != before.policy or expected != before.number:
+        after = session.queue.set_policy(policy, session.operator, expected=expected)
+    _tell(session, (before.policy.plain(), after.policy.plain()), after.number)
+
+
+def _changed(policy: Policy, changes: dict[str, Any]) -> Policy:
+    priority = {name: changes[name] for name in ("reset_interval", "thresholds") if name in changes}
+    turns = {name: value for name, value in changes.items() if name not in priority}
+    return Policy(replace(policy.priority, **priority), replace(policy.turns, **turns))
+
+
+def _tell(session: Session, difference: tuple[dict[str, Any], dict[str, Any]], version: int) -> None:
+    before, after = difference
+    changed = [name for name in before if before[name] != after[name]]
+    if session.as_json:
+        session.emit({"version": version, "changes": {name: [before[name], after[name]] for name in changed}})
+        return
+    texts = session.texts
+    if changed:
+        columns = [
+            Column(texts.text("head_setting")),
+            Column(texts.text("head_before"), folds=True),
+            Column(texts.text("head_after"), folds=True),
+        ]
+        rows = [(name, _shown(name, before[name], texts), _shown(name, after[name], texts)) for name in changed]
+        print_table(session.console, columns, rows)
+    session.say("policy_in_force" if changed else "policy_unchanged", version=version)
+
+
+def _shown(name: str, value: Any, texts: Texts) -> str:
+    if name in DURATIONS:
+        return f"{texts.number(value / SECOND)} s ({texts.duration(value)})"
+    if isinstance(value, list):
+        return ", ".join(texts.number(each) for each in value)
+    return texts.number(value) if isinstance(value, int) else str(value)
+
+
+def _thresholds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(each) for each in text.split(","))
+    except ValueError:
+        raise InvalidInputError(f"--thresholds takes whole numbers such as -2,-4,-6, not {text!r}") from None

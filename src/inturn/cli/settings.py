@@ -1,0 +1,21 @@
+"""`inturn config show`: this machine's settings, and where each came from."""
+
+from inturn.cli.output import Column, print_table
+from inturn.cli.session import Session
+
+
+def show(session: Session) -> None:
+    """Show each setting, its value, and where that came from."""
+    origins = session.settings.origins
+    if session.as_json:
+        for each in origins:
+            session.emit({"setting": each.name, "value": each.value, "from": each.origin})
+        return
+    texts = session.texts
+    columns = [
+        Column(texts.text("head_setting")),
+        Column(texts.text("head_value"), folds=True),
+        Column(texts.text("head_origin"), folds=True),
+    ]
+    rows = [(each.name, each.value or "-", each.origin) for each in origins]
+    print_table(session.console, columns, rows)

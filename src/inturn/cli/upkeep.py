@@ -1,0 +1,99 @@
+"""`inturn migrate`, `inturn backup` and `inturn doctor`: the store itself."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inturn import stores
+from inturn.cli.output import Column, print_table
+from inturn.cli.session import Session, store_file
+from inturn.errors import InvalidInputError, StoreError
+from inturn.store import Discrepancy
+
+
+def migrate(
+    session: Session,
+    *,
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the SQL of all migrations and change nothing.")
+    ] = False,
+) -> None:
+    """Make the store, or bring it up to this version of Inturn."""
+    if print_:
+        sql = stores.migrations_sql(session.settings.store)
+        if session.as_json:
+            session.emit({"sql": sql})
+        else:
+            typer.echo(sql)
+        return
+    applied = stores.migrate(session.settings.store)
+    if session.as_json:
+        session.emit({"applied": applied})
+    elif applied:
+        for name in applied:
+            session.say("migrated", name=name)
+    else:
+        session.say("migrated_nothing")
+
+
+def backup(
+    session: Session,
+    path: Annotated[Path, typer.Argument(help="The file to write.")],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
+) -> None:
+    """Write a consistent copy of the queue while it goes on."""
+    queue = session.queue
+    own = store_file(session.settings.store)
+    if own is not None and own.absolute() == path.absolute():
+        raise InvalidInputError(f"{path} is the queue itself; give another file")
+    if path.exists() and not force:
+        raise StoreError(f"{path} exists already; give another name, or --force to overwrite it")
+    if not path.absolute().parent.is_dir():
+        raise InvalidInputError(f"there is no folder {path.absolute().parent}; make it first")
+    part = path.with_name(f"{path.name}.new")
+    part.unlink(missing_ok=True)
+    queue.store.backup(part)
+    part.replace(path)
+    size = path.stat().st_size
+    if session.as_json:
+        session.emit({"path": str(path), "size": size})
+    else:
+        session.say("backed_up", path=path, size=size)
+
+
+def doctor(
+    session: Session,
+    *,
+    repair: Annotated[bool, typer.Option("--repair", help="Set wrong counts right.")] = False,
+) -> None:
+    """Compare every kept count with the documents. Ends with 1 if any remains wrong."""
+    store = session.queue.store
+    found = store.recount(repair=repair)
+    left = store.recount(repair=False) if repair and found else found
+    if session.as_json:
+        for each in found:
+            session.emit({**each._asdict(), "repaired": repair and each not in left})
+        session.emit({"found": len(found), "left": len(left)})
+    else:
+        _tell(session, found, left)
+    if left:
+        raise typer.Exit(1)
+
+
+def _tell(session: Session, found: tuple[Discrepancy, ...], left: tuple[Discrepancy, ...]) -> None:
+    if not found:
+        session.say("doctor_fine")
+        return
+    texts = session.texts
+    columns = [
+        Column(texts.text("head_customer"), folds=True),
+        Column(texts.text("head_what"), folds=True),
+        Column(texts.text("head_kept"), number=True),
+        Column(texts.text("head_counted"), number=True),
+    ]
+    rows = [(each.customer, each.what, texts.number(each.kept), texts.number(each.counted)) for each in found]
+    print_table(session.console, columns, rows)
+    session.say("doctor_found", n=len(found))
+    session.say("doctor_left" if left else "doctor_repaired", n=len(left))

@@ -1,0 +1,44 @@
+"""Compares what lines and limits count with the documents themselves. The line changes must have been folded in."""
+
+from inturn.model import DocumentState
+from inturn.policy.turns import Head
+from inturn.store import Discrepancy
+from inturn.stores.sqlite.book import Book
+from inturn.stores.sqlite.tables import Tables
+
+
+def discrepancies(tables: Tables) -> tuple[Discrepancy, ...]:
+    """Every count that does not agree, by customer and level."""
+    counted = {(owner, level): n for owner, level, n, _ in tables.all("waiting_counts")}
+    kept = {(owner, level): n for owner, level, n in tables.all("line_counts")}
+    found = [
+        Discrepancy(
+            tables.name(owner), f"waiting in level {level}", kept.get((owner, level), 0), counted.get((owner, level), 0)
+        )
+        for owner, level in kept.keys() | counted.keys()
+        if kept.get((owner, level), 0) != counted.get((owner, level), 0)
+    ]
+    found += [
+        Discrepancy(tables.name(owner), str(DocumentState.RUNNING), running, real)
+        for owner, running, real in tables.all("capped_counts")
+        if running != real
+    ]
+    return tuple(sorted(found))
+
+
+def repair(tables: Tables) -> None:
+    """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
+    kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
+    book = Book(tables)
+    for owner, level in sorted(kept | counted.keys()):
+        book.emptied(owner, level)
+        if (owner, level) in counted:
+            n, _ = counted[owner, level]
+            (first,) = tables.all("waiting_in_line", customer=owner, level=level, after=0, limit=1)
+            book.joined(owner, level, n, Head(*first))
+    for owner, running, real in tables.all("capped_counts"):
+        if running != real:
+            customer = book.customer(owner)
+            book.changed(owner, customer.settings, real)
+    book.save()

@@ -1,0 +1,181 @@
+"""Connections to the file: how they are opened, what their errors mean, and one writer that shares its commits.
+
+`synchronous=FULL` in WAL mode: when a commit returns, it is on the disk. Writers of one process queue up and whoever
+is next commits for all of them; writers of several processes queue up at a file lock beside the database, so that
+nobody polls for SQLite's own.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import apsw
+
+from inturn.errors import (
+    InturnError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+
+BUSY_MS: Final = 30_000
+WAL_LIMIT: Final = 64 * 1024 * 1024
+Answer = TypeVar("Answer")
+
+
+def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
+    """Open the file with the settings that the store's promises rest on."""
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    with errors_of(path):
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder; give the path of a file")
+        connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
+        connection.set_busy_timeout(BUSY_MS)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+        connection.execute("PRAGMA cache_size = -65536")
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+    return connection
+
+
+@contextmanager
+def errors_of(path: Path) -> Iterator[None]:
+    """What went wrong in SQLite, said in terms of what to do."""
+    try:
+        yield
+    except apsw.Error as wrong:
+        raise _error(path, wrong) from wrong
+
+
+def _error(path: Path, wrong: apsw.Error) -> StoreError:
+    if isinstance(wrong, (apsw.BusyError, apsw.LockedError)):
+        return StoreBusyError(f"{path} has been locked by another process for {BUSY_MS // 1000} s; try again")
+    if isinstance(wrong, apsw.FullError):
+        return StoreFullError(f"the disk of {path} is full; nothing was written: make room and try again")
+    if isinstance(wrong, (apsw.ReadOnlyError, apsw.PermissionsError)):
+        return StoreReadOnlyError(f"{path} cannot be written: check the rights of the file and of its folder")
+    if isinstance(wrong, apsw.CantOpenError):
+        return StoreReadOnlyError(f"{path} cannot be opened: check that its folder exists and may be written to")
+    if isinstance(wrong, (apsw.CorruptError, apsw.NotADBError)):
+        return StoreCorruptError(f"{path} is damaged or no Inturn database ({wrong}); restore a backup")
+    return StoreError(f"{path}: {wrong}; nothing was written")
+
+
+class Gate:
+    """The processes that want to write to one file, one at a time, without polling."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Hold the gate. Where no lock file can be made, SQLite's own lock does."""
+        if self._file is None:
+            try:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError:
+                yield
+                return
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Let go of the lock file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class Job(Generic[Answer]):
+    """One caller's part of a commit."""
+
+    __slots__ = ("answer", "done", "error", "work")
+
+    def __init__(self, work: Callable[[], Answer]) -> None:
+        self.work = work
+        self.answer: Answer | None = None
+        self.error: BaseException | None = None
+        self.done = False
+
+
+class Writer:
+    """Runs write transactions: each caller's work entirely or not at all, several callers' in one commit."""
+
+    def __init__(self, path: Path, connection: apsw.Connection, rolled_back: Callable[[], None]) -> None:
+        self.connection = connection
+        self._path = path
+        self._gate = Gate(path.with_name(path.name + "-gate"))
+        self._rolled_back = rolled_back
+        self._turn = threading.Lock()
+        self._pending: list[Job[Any]] = []
+        self._pending_lock = threading.Lock()
+
+    def run(self, work: Callable[[], Answer]) -> Answer:
+        """Do the work in a transaction; when this returns, it is committed."""
+        job = Job(work)
+        with self._pending_lock:
+            self._pending.append(job)
+        with self._turn:
+            if not job.done:
+                self._commit_pending()
+        if job.error is not None:
+            raise job.error
+        return job.answer  # type: ignore[return-value]  # done without an error: it has its answer
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._turn:
+            self.connection.close()
+            self._gate.close()
+
+    def _commit_pending(self) -> None:
+        with self._gate.entered():
+            with self._pending_lock:
+                jobs, self._pending = self._pending, []
+            try:
+                with errors_of(self._path):
+                    self._transact(jobs)
+            except BaseException as wrong:  # noqa: BLE001 - each caller raises it in its own thread
+                self._roll_back()
+                for job in jobs:
+                    job.error = job.error or wrong
+            for job in jobs:
+                job.done = True
+
+    def _transact(self, jobs: list[Job[Any]]) -> None:
+        self.connection.execute("BEGIN IMMEDIATE")
+        if len(jobs) == 1:
+            jobs[0].answer = jobs[0].work()
+        else:
+            for job in jobs:
+                self._attempt(job)
+        self.connection.execute("COMMIT")
+
+    def _attempt(self, job: Job[Any]) -> None:
+        """One of several: what it refuses concerns nobody else."""
+        self.connection.execute("SAVEPOINT job")
+        try:
+            job.answer = job.work()
+        except InturnError as refused:
+            job.error = refused
+            self.connection.execute("ROLLBACK TO job")
+            self._rolled_back()
+        self.connection.execute("RELEASE job")
+
+    def _roll_back(self) -> None:
+        self._rolled_back()
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")

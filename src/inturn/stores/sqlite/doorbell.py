@@ -1,0 +1,64 @@
+"""Wakes a process that waits for another one's commit: inotify on the write-ahead log, with a slow poll behind it."""
+
+import ctypes
+import os
+import select
+import threading
+import time
+from pathlib import Path
+from typing import Final
+
+IN_MODIFY: Final = 0x00000002
+IN_CREATE: Final = 0x00000100
+POLL: Final = 0.5
+"""Seconds after which a waiter looks for itself, whatever the doorbell does."""
+
+
+class Doorbell:
+    """Rings when the log of a database grows. One thread waits at a time; where there is no inotify, it sleeps."""
+
+    def __init__(self, database: Path) -> None:
+        self._log = database.with_name(database.name + "-wal")
+        self._file = -1
+        self._waiting = threading.Lock()
+
+    def wait(self, timeout: float) -> None:
+        """Until it rings, or the time is over, or it is time to look anyway."""
+        timeout = max(0.0, min(timeout, POLL))
+        with self._waiting:
+            if self._file < 0:
+                self._file = _watch(self._log)
+            if self._file < 0:
+                time.sleep(min(timeout, 0.02))
+                return
+            ready, _, _ = select.select([self._file], [], [], timeout)
+            if ready:
+                os.read(self._file, 65_536)
+
+    def arm(self) -> None:
+        """Begin to listen: what is committed after this will ring, even before `wait` is called."""
+        with self._waiting:
+            if self._file < 0:
+                self._file = _watch(self._log)
+
+    def close(self) -> None:
+        """Listen no more."""
+        with self._waiting:
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
+
+
+def _watch(path: Path) -> int:
+    """A descriptor that can be read when the file was written to; -1 where that cannot be had."""
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        file = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, AttributeError):
+        return -1
+    if file < 0:
+        return -1
+    if libc.inotify_add_watch(file, os.fsencode(path), IN_MODIFY) < 0:
+        os.close(file)
+        return -1
+    return int(file)

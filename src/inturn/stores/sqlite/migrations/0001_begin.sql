@@ -1,0 +1,161 @@
+-- The map of a queue in SQLite.
+--
+--   queue        one row: the last numbers given, whether it is paused, and where the turns are (JSON: small, always
+--                read and written whole)
+--   policy       every version of the policy
+--   customer     the counter, and the settings as operators last set them
+--   document     one row a document; what changes often is short, what is long stands in `result`
+--   result       results of done documents
+--   line         where each line stands. Written by claims alone
+--   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
+--                them. Written by claims alone
+--   line_change  what submits, outcomes and operators did to lines since the last claim, which folds it in, in order
+--   key          idempotency keys with the first answer
+--   event        what happened
+--
+-- Times are microseconds. Partial indexes hold only the documents that are in the state they serve, so that a claim
+-- costs the same whatever the number of documents that wait or have ended.
+
+CREATE TABLE queue (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    policy INTEGER NOT NULL,
+    turns TEXT NOT NULL,
+    paused_by TEXT,
+    paused_why TEXT
+) STRICT;
+
+CREATE TABLE policy (
+    number INTEGER PRIMARY KEY,
+    settings TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    operator TEXT NOT NULL,
+    why TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE customer (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    count INTEGER,
+    updated_at INTEGER,
+    settings TEXT,
+    paused INTEGER NOT NULL DEFAULT 0,
+    capped INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE document (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    customer INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    level INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    cost REAL NOT NULL,
+    submitted_at INTEGER NOT NULL,
+    ready_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    max_attempts INTEGER NOT NULL,
+    due_at INTEGER,
+    start_by INTEGER,
+    started_at INTEGER,
+    finished_at INTEGER,
+    lease_until INTEGER,
+    fence INTEGER,
+    worker TEXT,
+    settled TEXT,
+    error TEXT,
+    name TEXT NOT NULL,
+    batch TEXT,
+    given TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX document_id ON document (id);
+CREATE INDEX document_customer ON document (customer, seq);
+CREATE INDEX document_waiting ON document (customer, line, seq) WHERE state = 'waiting';
+CREATE INDEX document_lease ON document (lease_until, seq) WHERE state = 'running';
+CREATE INDEX document_due ON document (due_at, seq) WHERE state = 'delayed';
+CREATE INDEX document_start_by ON document (start_by, seq)
+    WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed');
+CREATE INDEX document_again ON document (started_at) WHERE started_at IS NOT NULL AND state IN ('waiting', 'delayed');
+CREATE INDEX document_ended ON document (finished_at, seq) WHERE finished_at IS NOT NULL;
+CREATE INDEX document_batch ON document (batch, seq) WHERE batch IS NOT NULL;
+
+CREATE TABLE result (
+    seq INTEGER PRIMARY KEY,
+    json TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE line (
+    customer INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    weight REAL NOT NULL,
+    turn INTEGER NOT NULL,
+    stamp INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    head_seq INTEGER,
+    head_ready_at INTEGER,
+    head_cost REAL,
+    filed INTEGER NOT NULL,
+    PRIMARY KEY (customer, level)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX line_turn ON line (level, turn, stamp) WHERE filed = 1;
+CREATE INDEX line_age ON line (level, head_ready_at, head_seq) WHERE filed = 1;
+CREATE INDEX line_head ON line (level, head_seq) WHERE filed = 1;
+
+CREATE TABLE limits (
+    customer INTEGER PRIMARY KEY,
+    settings TEXT NOT NULL,
+    running INTEGER NOT NULL,
+    whole_at INTEGER NOT NULL,
+    rate_closed_until INTEGER
+) STRICT;
+
+CREATE INDEX limits_rate ON limits (rate_closed_until) WHERE rate_closed_until IS NOT NULL;
+
+CREATE TABLE line_change (
+    number INTEGER PRIMARY KEY,
+    customer INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    level INTEGER,
+    n INTEGER,
+    seq INTEGER,
+    ready_at INTEGER,
+    cost REAL,
+    settings TEXT
+) STRICT;
+
+CREATE TABLE key (
+    customer INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    answer TEXT NOT NULL,
+    PRIMARY KEY (customer, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX key_at ON key (at);
+
+CREATE TABLE event (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    customer TEXT,
+    documents TEXT NOT NULL,
+    operator TEXT,
+    why TEXT,
+    detail TEXT
+) STRICT;
+
+CREATE INDEX event_at ON event (at, number) WHERE operator IS NULL;
+
+CREATE VIEW whole AS
+SELECT
+    document.id, customer.name AS customer, document.seq, document.level, document.count, document.state,
+    document.submitted_at, document.ready_at, document.due_at, document.started_at, document.finished_at,
+    document.attempt, document.fence, document.worker, document.lease_until, document.line, document.error,
+    document.name, document.batch, document.cost, document.start_by, document.max_attempts, document.given,
+    document.customer AS owner
+FROM document JOIN customer ON customer.id = document.customer;

@@ -1,0 +1,208 @@
+"""What one write transaction does to documents: each move changes the row, tells the lines, and is told as an event."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from inturn.model import DocumentState, Receipt
+from inturn.policy.turns import Head
+from inturn.store import LEASE_LOST_ERROR, OUTCOME_EVENTS, EventKind, Operator, Outcome, OutcomeKind, Swept, Verdict
+from inturn.stores.sqlite.book import Book, Changes
+from inturn.stores.sqlite.tables import Tables
+
+AT_ONCE: Final = 500
+"""Due documents of a kind that one transaction moves on at most: the next one goes on."""
+MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
+
+
+class Facts(NamedTuple):
+    """What a move needs to know of a document."""
+
+    seq: int
+    owner: int
+    state: str
+    level: int
+    line: int
+    attempt: int
+    max_attempts: int
+    fence: int | None
+    settled: str | None
+    cost: float
+    start_by: int | None
+
+
+class Moves:
+    """The moves of one transaction, at one instant."""
+
+    def __init__(self, tables: Tables, changes: Changes, now: int) -> None:
+        self._tables = tables
+        self._changes = changes
+        self._now = now
+        self._told: dict[EventKind, dict[int, list[str]]] = {}
+
+    # -- events -------------------------------------------------------------------------------------------------
+
+    def tell(self, kind: EventKind, owner: int, id_: str) -> None:
+        """An event of this kind will name this document."""
+        self._told.setdefault(kind, {}).setdefault(owner, []).append(id_)
+
+    def write_told(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
+        """One event for each kind and customer, in the order of kinds, then of first documents."""
+        for kind in kinds:
+            for owner, ids in self._told.pop(kind, {}).items():
+                self.note(kind, self._tables.name(owner), ids, operator)
+
+    def note(
+        self,
+        kind: EventKind,
+        customer: str | None,
+        ids: Sequence[str] = (),
+        operator: Operator | None = None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add an event."""
+        who, why = operator or (None, None)
+        text = None if detail is None else json.dumps(detail)
+        self._tables.run("add_event", self._now, kind, customer, json.dumps(ids), who, why, text)
+
+    # -- outcomes -----------------------------------------------------------------------------------------------
+
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
+        """Record outcomes, each once."""
+        verdicts = tuple([self._settle(outcome) for outcome in outcomes])
+        self.write_told(OUTCOME_EVENTS)
+        return verdicts
+
+    def _settle(self, outcome: Outcome) -> Verdict:
+        if outcome.kind is OutcomeKind.DONE:
+            done = self._tables.one("finish_document", id=outcome.id, fence=outcome.fence, now=self._now)
+            if done is not None:
+                seq, owner = done
+                self._tables.one("keep_result", seq=seq, json=outcome.result)
+                self._stopped(owner)
+                self.tell(EventKind.FINISHED, owner, outcome.id)
+                return Verdict.RECORDED
+        found = self._tables.one("row", id=outcome.id)
+        if found is None:
+            return Verdict.STALE
+        facts = Facts._make(found)
+        if facts.fence != outcome.fence:
+            return Verdict.STALE
+        if facts.state != DocumentState.RUNNING:
+            return Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE
+        if outcome.kind is OutcomeKind.HANDED_BACK:
+            self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
+            self.tell(EventKind.HANDED_BACK, facts.owner, outcome.id)
+        else:
+            self._settle_failure(outcome, facts)
+        return Verdict.RECORDED
+
+    def _settle_failure(self, outcome: Outcome, facts: Facts) -> None:
+        if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
+            self.end(facts, DocumentState.FAILED, error=outcome.error, settled=outcome.kind)
+            self.tell(EventKind.FAILED, facts.owner, outcome.id)
+        else:
+            due_at = self._now + outcome.retry_in
+            self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
+            self._stopped(facts.owner)
+            self.tell(EventKind.DELAYED, facts.owner, outcome.id)
+
+    # -- moves --------------------------------------------------------------------------------------------------
+
+    def wait_again(self, facts: Facts, *, attempt: int, settled: str | None) -> None:
+        """Back into its line by its seq."""
+        if facts.state == DocumentState.RUNNING:
+            self._stopped(facts.owner)
+        self._tables.one("wait_again", seq=facts.seq, now=self._now, attempt=attempt, settled=settled)
+        self._changes.joined(facts.owner, facts.line, 1, Head(facts.seq, self._now, facts.cost))
+
+    def end(self, facts: Facts, state: DocumentState, *, error: str | None, settled: str | None) -> None:
+        """The document's life ends, wherever it was."""
+        if facts.state == DocumentState.RUNNING:
+            self._stopped(facts.owner)
+        self._tables.one("end_document", seq=facts.seq, state=state, now=self._now, error=error, settled=settled)
+        if facts.state == DocumentState.WAITING:
+            self._changes.left(facts.owner, facts.line, facts.seq)
+
+    def cancel(self, facts: Facts) -> None:
+        """End it by hand; what its last attempt said stays."""
+        if facts.state == DocumentState.RUNNING:
+            self._stopped(facts.owner)
+        self._tables.one("cancel_document", seq=facts.seq, now=self._now)
+        if facts.state == DocumentState.WAITING:
+            self._changes.left(facts.owner, facts.line, facts.seq)
+
+    def begin_again(self, facts: Facts, id_: str, seq: int, level: int, count: int) -> Receipt:
+        """A retry by hand, checked already: a new place."""
+        self._tables.one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self._now)
+        self._changes.joined(facts.owner, level, 1, Head(seq, self._now, facts.cost))
+        return Receipt(id_, level, count)
+
+    def expedite(self, facts: Facts) -> None:
+        """Into the line before all levels."""
+        found = self._tables.one("expedite_document", seq=facts.seq, now=self._now)
+        if found is None:
+            raise AssertionError("a document vanished inside its transaction")
+        if facts.state == DocumentState.WAITING:
+            self._changes.left(facts.owner, facts.line, facts.seq)
+        self._changes.joined(facts.owner, 0, 1, Head(facts.seq, found[0], facts.cost))
+
+    def _stopped(self, owner: int) -> None:
+        """Lines need to know of it only where a cap counts."""
+        found = self._tables.one("is_capped", id=owner)
+        if found is not None and found[0]:
+            self._changes.stopped(owner)
+
+    # -- what is due --------------------------------------------------------------------------------------------
+
+    def move_on(self, book: Book) -> Swept:
+        """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
+        now = self._now
+        start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
+        swept = Swept(
+            self._expire() if start_by is not None and start_by <= now else 0,
+            self._lose_leases() if lease is not None and lease <= now else 0,
+            self._wake() if due is not None and due <= now else 0,
+            self._open(book) if rate is not None and rate <= now else 0,
+        )
+        self.write_told(MOVED)
+        return swept
+
+    def _due(self, query: str) -> list[tuple[str, Facts]]:
+        found = []
+        for (seq,) in self._tables.all(query, now=self._now, limit=AT_ONCE):
+            row = self._tables.one("row_by_seq", seq=seq)
+            if row is not None:
+                found.append((row[-1], Facts._make(row[:-1])))
+        return found
+
+    def _expire(self) -> int:
+        expired = self._due("late_to_start")
+        for id_, facts in expired:
+            self.end(facts, DocumentState.EXPIRED, error=None, settled=facts.settled)
+            self.tell(EventKind.EXPIRED, facts.owner, id_)
+        return len(expired)
+
+    def _lose_leases(self) -> int:
+        lost = self._due("lost_leases")
+        for id_, facts in lost:
+            if facts.attempt >= facts.max_attempts:
+                self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, settled=None)
+                self.tell(EventKind.FAILED, facts.owner, id_)
+            else:
+                self.wait_again(facts, attempt=facts.attempt, settled=None)
+                self.tell(EventKind.LEASE_LOST, facts.owner, id_)
+        return len(lost)
+
+    def _wake(self) -> int:
+        due = self._due("due_documents")
+        for id_, facts in due:
+            self.wait_again(facts, attempt=facts.attempt, settled=facts.settled)
+            self.tell(EventKind.DUE, facts.owner, id_)
+        return len(due)
+
+    def _open(self, book: Book) -> int:
+        return sum(
+            book.rate_allows(owner, self._now)
+            for (owner,) in self._tables.all("due_rates", now=self._now, limit=AT_ONCE)
+        )

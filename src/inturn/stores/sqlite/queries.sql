@@ -1,0 +1,325 @@
+-- Every query of the SQLite store, by name. The map of the tables is in migrations/0001_begin.sql.
+
+-- name: queue
+SELECT seq, fence, policy, turns, paused_by FROM queue;
+
+-- name: give_seqs
+UPDATE queue SET seq = seq + :n RETURNING seq, policy;
+
+-- name: save_claim
+UPDATE queue SET fence = :fence, turns = :turns;
+
+-- name: pause
+UPDATE queue SET paused_by = :by, paused_why = :why;
+
+-- name: paused
+SELECT paused_by, paused_why FROM queue WHERE paused_by IS NOT NULL;
+
+-- name: policy
+SELECT number, settings, at, operator, why FROM policy WHERE number = :number;
+
+-- name: policies
+SELECT number, settings, at, operator, why FROM policy ORDER BY number DESC;
+
+-- name: policy_number
+SELECT policy FROM queue;
+
+-- name: add_policy
+INSERT INTO policy (number, settings, at, operator, why) VALUES (:number, :settings, :at, :by, :why);
+
+-- name: use_policy
+UPDATE queue SET policy = :number;
+
+-- name: customer
+SELECT id, count, updated_at, settings FROM customer WHERE name = :name;
+
+-- name: add_customer
+INSERT INTO customer (name) VALUES (:name) RETURNING id;
+
+-- name: customer_name
+SELECT name FROM customer WHERE id = :id;
+
+-- name: set_counter
+UPDATE customer SET count = :count, updated_at = :updated_at WHERE id = :id;
+
+-- name: set_settings
+UPDATE customer SET settings = :settings, paused = :paused, capped = :capped WHERE id = :id;
+
+-- name: is_capped
+SELECT capped FROM customer WHERE id = :id;
+
+-- name: running_of
+SELECT count(*) FROM document WHERE state = 'running' AND +customer = :customer;
+
+-- name: key
+SELECT fingerprint, at, answer FROM key WHERE customer = :customer AND key = :key;
+
+-- name: keep_key
+INSERT OR REPLACE INTO key (customer, key, fingerprint, at, answer) VALUES (:customer, :key, :fingerprint, :at, :answer);
+
+-- name: add_document
+INSERT INTO document (
+    seq, id, customer, state, level, line, count, cost, submitted_at, ready_at, attempt, max_attempts,
+    due_at, start_by, name, batch, given
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?);
+
+-- name: add_change
+INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: add_event
+INSERT INTO event (at, kind, customer, documents, operator, why, detail) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: changes
+SELECT customer, kind, level, n, seq, ready_at, cost, settings FROM line_change ORDER BY number;
+
+-- name: forget_changes
+DELETE FROM line_change;
+
+-- name: anything_to_claim
+SELECT EXISTS (SELECT 1 FROM line_change), EXISTS (SELECT 1 FROM line WHERE filed = 1);
+
+-- name: deadlines
+SELECT
+    (SELECT min(start_by) FROM document
+     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')),
+    (SELECT min(lease_until) FROM document WHERE state = 'running'),
+    (SELECT min(due_at) FROM document WHERE state = 'delayed'),
+    (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
+
+-- name: late_to_start
+SELECT seq FROM document
+WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by <= :now
+ORDER BY start_by, seq LIMIT :limit;
+
+-- name: lost_leases
+SELECT seq FROM document WHERE state = 'running' AND lease_until <= :now ORDER BY lease_until, seq LIMIT :limit;
+
+-- name: due_documents
+SELECT seq FROM document WHERE state = 'delayed' AND due_at <= :now ORDER BY due_at, seq LIMIT :limit;
+
+-- name: due_rates
+SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
+WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= :now ORDER BY rate_closed_until, name LIMIT :limit;
+
+-- name: lines_of
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE customer = :customer;
+
+-- name: line
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE customer = :customer AND level = :level;
+
+-- name: lowest_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE filed = 1 AND level = :level ORDER BY turn, stamp LIMIT :limit;
+
+-- name: first_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE filed = 1 AND level = :level ORDER BY head_seq LIMIT :limit;
+
+-- name: oldest_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE filed = 1 AND level = :level ORDER BY head_ready_at, head_seq LIMIT :limit;
+
+-- name: oldest_head
+SELECT min(head_ready_at) FROM line WHERE filed = 1 AND level = :level;
+
+-- name: save_line
+INSERT OR REPLACE INTO line (
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: forget_line
+DELETE FROM line WHERE customer = ? AND level = ?;
+
+-- name: empty_lines
+SELECT customer, level, turn FROM line WHERE waiting = 0;
+
+-- name: limits
+SELECT settings, running, whole_at, rate_closed_until FROM limits WHERE customer = :customer;
+
+-- name: save_limits
+INSERT OR REPLACE INTO limits (customer, settings, running, whole_at, rate_closed_until) VALUES (?, ?, ?, ?, ?);
+
+-- name: waiting_in_line
+SELECT seq, ready_at, cost FROM document
+WHERE state = 'waiting' AND customer = :customer AND line = :level AND seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: start_document
+UPDATE document SET
+    state = 'running', attempt = attempt + 1, started_at = ?, lease_until = ?, fence = ?, worker = ?, settled = NULL
+WHERE seq = ?;
+
+-- name: whole_by_seq
+SELECT * FROM whole WHERE seq = :seq;
+
+-- name: whole_by_id
+SELECT * FROM whole WHERE id = :id;
+
+-- name: finish_document
+UPDATE document SET
+    state = 'done', finished_at = :now, due_at = NULL, lease_until = NULL, worker = NULL, error = NULL, settled = 'done'
+WHERE id = :id AND fence = :fence AND state = 'running'
+RETURNING seq, customer;
+
+-- name: keep_result
+INSERT OR REPLACE INTO result (seq, json) VALUES (:seq, :json);
+
+-- name: row
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by
+FROM document WHERE id = :id;
+
+-- name: row_by_seq
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id
+FROM document WHERE seq = :seq;
+
+-- name: wait_again
+UPDATE document SET
+    state = 'waiting', ready_at = :now, due_at = NULL, lease_until = NULL, worker = NULL, attempt = :attempt,
+    settled = :settled
+WHERE seq = :seq;
+
+-- name: delay_document
+UPDATE document SET
+    state = 'delayed', due_at = :due_at, lease_until = NULL, worker = NULL, error = :error, settled = 'failed'
+WHERE seq = :seq;
+
+-- name: end_document
+UPDATE document SET
+    state = :state, finished_at = :now, due_at = NULL, lease_until = NULL, worker = NULL, error = :error,
+    settled = :settled
+WHERE seq = :seq;
+
+-- name: cancel_document
+UPDATE document SET state = 'cancelled', finished_at = :now, due_at = NULL, lease_until = NULL, worker = NULL
+WHERE seq = :seq;
+
+-- name: begin_again
+UPDATE document SET
+    seq = :new, level = :level, line = :level, count = :count, state = 'waiting', ready_at = :now, attempt = 0,
+    start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL, settled = NULL
+WHERE seq = :seq;
+
+-- name: expedite_document
+UPDATE document SET
+    line = 0, due_at = NULL, state = 'waiting',
+    ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
+WHERE seq = :seq
+RETURNING ready_at;
+
+-- name: heartbeat
+UPDATE document SET lease_until = :until WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
+
+-- name: blobs_of
+SELECT given ->> 'blob' FROM document WHERE customer = :customer AND given ->> 'blob' IS NOT NULL;
+
+-- name: purge_results
+DELETE FROM result WHERE seq IN (SELECT seq FROM document WHERE customer = :customer);
+
+-- name: purge_documents
+DELETE FROM document WHERE customer = :customer;
+
+-- name: purge_keys
+DELETE FROM key WHERE customer = :customer;
+
+-- name: lines_with_waiting
+SELECT DISTINCT line FROM document WHERE customer = :customer AND state = 'waiting' ORDER BY line;
+
+-- name: ended_before
+SELECT seq, given ->> 'blob' FROM document
+WHERE finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, seq LIMIT :limit;
+
+-- name: forget_document
+DELETE FROM document WHERE seq = ?;
+
+-- name: forget_result
+DELETE FROM result WHERE seq = ?;
+
+-- name: forget_keys
+DELETE FROM key WHERE at < :before;
+
+-- name: forget_events
+DELETE FROM event WHERE number IN (
+    SELECT number FROM event WHERE operator IS NULL AND at < :before ORDER BY number LIMIT :limit
+);
+
+-- name: result
+SELECT document.seq, result.json FROM document LEFT JOIN result ON result.seq = document.seq
+WHERE document.id = :id;
+
+-- name: documents
+SELECT * FROM whole
+WHERE (:below IS NULL OR seq < :below)
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:customer IS NULL OR customer = :customer)
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: documents_of
+SELECT * FROM whole
+WHERE owner = :owner
+  AND (:below IS NULL OR seq < :below)
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: counts
+SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document
+WHERE (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:owner IS NULL OR customer = :owner)
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+GROUP BY 1, 2;
+
+-- name: customers
+SELECT id, name, count, updated_at, settings FROM customer
+WHERE (:after IS NULL OR name > :after)
+  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:paused IS NULL OR paused = :paused)
+  AND (:waiting IS NULL OR :waiting = EXISTS (
+      SELECT 1 FROM document WHERE document.customer = customer.id AND state = 'waiting'
+  ))
+ORDER BY name LIMIT :limit;
+
+-- name: waiting_by_line
+SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY line ORDER BY line;
+
+-- name: open_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE filed = 1 ORDER BY level, turn, stamp;
+
+-- name: ahead
+SELECT count(*) FROM document AS other
+JOIN document AS mine ON other.customer = mine.customer AND other.line = mine.line AND other.seq < mine.seq
+WHERE mine.id = :id AND mine.state = 'waiting' AND other.state = 'waiting';
+
+-- name: pace
+SELECT
+    (SELECT count(*) FROM document WHERE state = 'running' AND started_at >= :since)
+    + (SELECT count(*) FROM document
+       WHERE started_at IS NOT NULL AND state IN ('waiting', 'delayed') AND started_at >= :since)
+    + (SELECT count(*) FROM document
+       WHERE finished_at IS NOT NULL AND finished_at >= :since AND started_at >= :since),
+    (SELECT count(*) FROM document
+     WHERE finished_at IS NOT NULL AND finished_at >= :since AND state IN ('done', 'failed')),
+    (SELECT count(*) FROM document WHERE state = 'running');
+
+-- name: events
+SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+WHERE number > :after ORDER BY number LIMIT :limit;
+
+-- name: waiting_counts
+SELECT document.customer, line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
+
+-- name: line_counts
+SELECT customer, level, waiting FROM line;
+
+-- name: capped_counts
+SELECT limits.customer, limits.running,
+    (SELECT count(*) FROM document WHERE state = 'running' AND document.customer = limits.customer)
+FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped = 1;

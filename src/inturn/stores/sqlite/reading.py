@@ -1,0 +1,148 @@
+"""What can be seen of a queue in SQLite, read on a connection of its own so that no writer waits for it."""
+
+import json
+from typing import Any
+
+from inturn.errors import NotFoundError
+from inturn.model import Customer, Document, Line
+from inturn.policy.turns import Head
+from inturn.store import (
+    Counts,
+    CustomerFilter,
+    DocumentFilter,
+    Event,
+    LineStanding,
+    Operator,
+    Pace,
+    Page,
+    PolicyVersion,
+    Standings,
+)
+from inturn.stores.sqlite.tables import STATES, Row, Tables, document_of, event_of, policy_of, read_settings
+
+
+class Reading:
+    """Reads; whoever uses it sees to it that one thread does at a time."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def document(self, id_: str) -> Document:
+        row = self._tables.one("whole_by_id", id=id_)
+        if row is None:
+            raise NotFoundError(f"there is no document {id_}")
+        return document_of(row)
+
+    def result(self, id_: str) -> str | None:
+        row = self._tables.one("result", id=id_)
+        if row is None:
+            raise NotFoundError(f"there is no document {id_}")
+        text: str | None = row[1]
+        return text
+
+    def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
+        values = {**self._where(where), "below": None if after is None else int(after), "limit": limit + 1}
+        if where.customer is None:
+            rows = self._tables.all("documents", **values)
+        else:
+            rows = self._tables.all("documents_of", **values)
+        shown = tuple(document_of(row) for row in rows[:limit])
+        return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        states: dict[Any, int] = {}
+        waiting: dict[int, int] = {}
+        for state, line, n in self._tables.all("counts", **self._where(where)):
+            states[STATES[state]] = states.get(STATES[state], 0) + n
+            if line is not None:
+                waiting[line] = n
+        return Counts(states, waiting)
+
+    def _where(self, where: DocumentFilter) -> dict[str, Any]:
+        owner = None
+        if where.customer is not None:
+            found = self._tables.one("customer", name=where.customer)
+            owner = -1 if found is None else found[0]
+        return {
+            "states": None if where.states is None else json.dumps(sorted(where.states)),
+            "owner": owner,
+            "customer": where.customer,
+            "level": where.level,
+            "batch": where.batch,
+            "text": None if where.text is None else where.text.lower(),
+        }
+
+    def customer(self, name: str) -> Customer:
+        found = self._tables.one("customer", name=name)
+        if found is None:
+            raise NotFoundError(f"there is no customer {name!r}")
+        owner, count, updated_at, settings = found
+        return self._customer((owner, name, count, updated_at, settings))
+
+    def customers(self, where: CustomerFilter, limit: int, after: str | None) -> Page[Customer]:
+        rows = self._tables.all(
+            "customers",
+            after=after,
+            text=None if where.text is None else where.text.lower(),
+            paused=where.paused,
+            waiting=where.waiting,
+            limit=limit + 1,
+        )
+        shown = tuple(self._customer(row) for row in rows[:limit])
+        return Page(shown, shown[-1].name if len(rows) > limit else None)
+
+    def _customer(self, row: Row) -> Customer:
+        owner, name, count, updated_at, text = row
+        settings = read_settings(text)
+        running = (self._tables.one("running_of", customer=owner) or (0,))[0]
+        limits = self._tables.one("limits", customer=owner)
+        rated = limits is not None and limits[3] is not None and read_settings(limits[0]).rate == settings.rate
+        is_open = not settings.paused and not rated and (settings.cap is None or running < settings.cap)
+        waiting = self._tables.all("waiting_by_line", customer=owner)
+        lines = tuple(Line(level, n, is_open) for level, n in waiting)
+        return Customer(name, count, updated_at, settings, running, lines)
+
+    def events(self, after: int, limit: int) -> tuple[Event, ...]:
+        return tuple(event_of(row) for row in self._tables.all("events", after=after, limit=limit))
+
+    def paused(self) -> Operator | None:
+        row = self._tables.one("paused")
+        return None if row is None else Operator(*row)
+
+    def policy(self) -> PolicyVersion:
+        number = self._tables.one("policy_number")
+        if number is None:
+            raise AssertionError("the queue has no row")
+        return self._tables.policy(number[0])
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        return tuple(policy_of(row) for row in self._tables.all("policies"))
+
+    def standings(self) -> Standings:
+        """As the last claim or fold left them."""
+        policy = self.policy().policy.turns
+        queue = self._tables.one("queue")
+        if queue is None:
+            raise AssertionError("the queue has no row")
+        _, dispatched, rotation, levels = json.loads(queue[3])
+        lines = tuple(
+            LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))
+            for owner, level, weight, turn, stamp, waiting, *head, _ in self._tables.all("open_lines")
+        )
+        return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
+
+    def ahead(self, id_: str) -> int:
+        self.document(id_)
+        return int((self._tables.one("ahead", id=id_) or (0,))[0])
+
+    def pace(self, since: int) -> Pace:
+        return Pace._make(self._tables.one("pace", since=since) or (0, 0, 0))
+
+    def next_due(self) -> int | None:
+        _, *times = self._tables.one("deadlines") or (None,)
+        return min((at for at in times if at is not None), default=None)
+
+    def may_be_claimed(self, now: int) -> bool:
+        """Whether it is worth taking the write lock to claim."""
+        changed, filed = self._tables.one("anything_to_claim") or (0, 0)
+        return bool(changed or filed) or any(at is not None and at <= now for at in self._tables.one("deadlines") or ())

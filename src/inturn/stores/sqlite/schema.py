@@ -1,0 +1,71 @@
+"""Brings a file to the newest schema, once, whoever comes first; refuses one that is newer than this code."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from inturn.errors import StoreCorruptError, StoreVersionError
+from inturn.policy import Policy
+from inturn.store import FIRST_OPERATOR
+from inturn.stores._sql import migrations
+from inturn.stores.sqlite.book import START
+from inturn.stores.sqlite.connection import errors_of
+
+APPLICATION: Final = 0x1A7D0C5
+"""Marks the file as ours (PRAGMA application_id)."""
+MIGRATIONS: Final = migrations("inturn.stores.sqlite")
+
+
+def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
+    """Apply what is missing, under the write lock; the names of the migrations applied."""
+    with errors_of(path):
+        if _version(path, connection) == len(MIGRATIONS):
+            return []
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            applied = _apply(path, connection, now)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+        return applied
+
+
+def sql() -> str:
+    """All migrations as one script, for people with a process of their own."""
+    return "\n".join(f"-- {each.name}\n{each.sql}" for each in MIGRATIONS)
+
+
+def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:
+    version = _version(path, connection)
+    for migration in MIGRATIONS[version:]:
+        connection.execute(migration.sql)
+    if version == 0:
+        _begin(connection, now)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    return [migration.name for migration in MIGRATIONS[version:]]
+
+
+def _version(path: Path, connection: apsw.Connection) -> int:
+    version = int(connection.pragma("user_version"))
+    application = int(connection.pragma("application_id"))
+    if version > len(MIGRATIONS) and application == APPLICATION:
+        raise StoreVersionError(
+            f"{path} was made by a newer version of Inturn (schema {version}; this one knows {len(MIGRATIONS)});"
+            f" use that version, or restore a backup made before the upgrade",
+        )
+    empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
+    if application != APPLICATION and not empty:
+        raise StoreCorruptError(f"{path} is an SQLite database, but none of Inturn's; give another path")
+    return version if application == APPLICATION else 0
+
+
+def _begin(connection: apsw.Connection, now: int) -> None:
+    connection.execute(
+        "INSERT INTO policy (number, settings, at, operator, why) VALUES (1, ?, ?, ?, ?)",
+        (json.dumps(Policy().plain()), now, *FIRST_OPERATOR),
+    )
+    connection.execute("INSERT INTO queue (one, seq, fence, policy, turns) VALUES (1, 0, 0, 1, ?)", (START,))

@@ -1,0 +1,561 @@
+"""The embedded store: a queue in one file that several processes share."""
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from inturn.clock import Clock, SystemClock
+from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError, StoreError, VersionConflictError
+from inturn.model import (
+    CANCELLABLE,
+    EXPEDITED,
+    RETRYABLE,
+    Check,
+    Claimed,
+    Customer,
+    CustomerSettings,
+    Document,
+    DocumentState,
+    NewDocument,
+    Receipt,
+    clean_settings,
+    plain,
+)
+from inturn.policy import Counter, Policy
+from inturn.policy.priority import CheckedMany
+from inturn.policy.turns import Head
+from inturn.store import (
+    KEY_KEPT,
+    ClaimRequest,
+    Counts,
+    CustomerFilter,
+    Discrepancy,
+    DocumentFilter,
+    Event,
+    EventKind,
+    Exchanged,
+    Hold,
+    Operator,
+    Outcome,
+    Pace,
+    Page,
+    PolicyVersion,
+    Removed,
+    Standings,
+    Store,
+    Submission,
+    Swept,
+    Verdict,
+    check_fingerprint,
+)
+from inturn.stores.sqlite import audit, schema
+from inturn.stores.sqlite.book import Book, LaterChanges
+from inturn.stores.sqlite.connection import Writer, connect, errors_of
+from inturn.stores.sqlite.doorbell import Doorbell
+from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
+from inturn.stores.sqlite.reading import Reading
+from inturn.stores.sqlite.tables import Tables, document_of, given_text, read_settings
+
+Answer = TypeVar("Answer")
+WAITING: Final = str(DocumentState.WAITING)
+DELAYED: Final = str(DocumentState.DELAYED)
+
+
+class SqliteStore(Store):
+    """The contract on one SQLite file."""
+
+    def __init__(self, path: Path | str, clock: Clock | None = None, *, vfs: str | None = None) -> None:
+        self.path = Path(path).absolute()
+        self._clock = clock or SystemClock()
+        self._process = os.getpid()
+        connection = connect(self.path, vfs=vfs)
+        schema.migrate(self.path, connection, self._clock.now())
+        self._tables = Tables(connection)
+        self._writer = Writer(self.path, connection, self._tables.forget)
+        self._later = LaterChanges(self._tables)
+        self._read_lock = threading.Lock()
+        with errors_of(self.path):
+            self._reader = Tables(connect(self.path, read_only=True, vfs=vfs))
+        self._reading = Reading(self._reader)
+        self._doorbell = Doorbell(self.path)
+        self._doorbell.arm()
+
+    # -- documents come in ------------------------------------------------------------------------------------------
+
+    def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
+        def work() -> tuple[Check, ...]:
+            at, fingerprint = self._now(now), check_fingerprint(n)
+            owner, counter = self._customer(customer)
+            if key is not None and (first := self._repeated(owner, customer, key, fingerprint, at)) is not None:
+                return tuple(Check(level, count) for _, level, count in first)
+            checked = self._check(owner, counter, n, at)
+            answer = tuple(Check(level, count) for level, count in checked.each())
+            if key is not None:
+                self._keep_key(owner, key, fingerprint, at, [("", *each) for each in answer])
+            return answer
+
+        return self._write(work)
+
+    def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
+        return self._write(lambda: self._submit(submission, self._now(now)))
+
+    def _submit(self, submission: Submission, now: int) -> tuple[Receipt, ...]:
+        customer, ids, documents, key, fingerprint = submission
+        owner, counter = self._customer(customer)
+        if key is not None and (first := self._repeated(owner, customer, key, fingerprint, now)) is not None:
+            return tuple(Receipt(*each) for each in first)
+        last, number = self._tables.one("give_seqs", n=len(ids)) or (0, 0)
+        checked = self._check(owner, counter, len(ids), now, number)
+        receipts = tuple([Receipt(id_, *each) for id_, each in zip(ids, checked.each(), strict=True)])
+        self._insert(owner, last - len(ids) + 1, receipts, documents, now)
+        Moves(self._tables, self._later, now).note(EventKind.SUBMITTED, customer, list(ids))
+        if key is not None:
+            self._keep_key(owner, key, fingerprint, now, receipts)
+        return receipts
+
+    def _insert(
+        self,
+        owner: int,
+        first: int,
+        receipts: Sequence[Receipt],
+        documents: Sequence[NewDocument],
+        now: int,
+    ) -> None:
+        rows: list[tuple[Any, ...]] = []
+        joined: list[tuple[int, int, Head]] = []
+        texts: dict[int, str | None] = {}
+        for seq, (receipt, given) in enumerate(zip(receipts, documents, strict=True), start=first):
+            if id(given) not in texts:
+                texts[id(given)] = given_text(given)
+            delayed = given.delay > 0
+            id_, level, count = receipt
+            rows.append((
+                seq, id_, owner, DELAYED if delayed else WAITING, level, level, count, given.cost, now, now,
+                given.max_attempts, now + given.delay if delayed else None, given.start_by, given.name, given.batch,
+                texts[id(given)],
+            ))  # fmt: skip
+            if delayed:
+                continue
+            if joined and joined[-1][0] == level:
+                joined[-1] = (level, joined[-1][1] + 1, joined[-1][2])
+            else:
+                joined.append((level, 1, Head(seq, now, given.cost)))
+        try:
+            self._tables.many("add_document", rows)
+        except Exception as wrong:
+            if "UNIQUE" in str(wrong):
+                raise InvalidInputError(
+                    "a document with one of these ids exists already; ids are given once"
+                ) from wrong
+            raise
+        for level, n, head in joined:
+            self._later.joined(owner, level, n, head)
+
+    def _check(self, owner: int, counter: Counter | None, n: int, now: int, version: int | None = None) -> CheckedMany:
+        if version is None:
+            version = (self._tables.one("policy_number") or (0,))[0]
+        checked = self._tables.policy(version).policy.priority.check_many(counter, now, n)
+        count, updated_at = checked.counter
+        self._tables.one("set_counter", id=owner, count=count, updated_at=updated_at)
+        return checked
+
+    def _customer(self, name: str) -> tuple[int, Counter | None]:
+        """A customer's id and counter; known from now on."""
+        found = self._tables.one("customer", name=name)
+        if found is None:
+            return (self._tables.one("add_customer", name=name) or (0,))[0], None
+        owner, count, updated_at, _ = found
+        return owner, None if count is None else Counter(count, updated_at)
+
+    def _repeated(self, owner: int, customer: str, key: str, fingerprint: str, now: int) -> list[Any] | None:
+        found = self._tables.one("key", customer=owner, key=key)
+        if found is None or now - found[1] > KEY_KEPT:
+            return None
+        if found[0] != fingerprint:
+            raise KeyConflictError(
+                f"key {key!r} of {customer!r} was used before for something else; use a new key for new content",
+            )
+        answer: list[Any] = json.loads(found[2])
+        return answer
+
+    def _keep_key(self, owner: int, key: str, fingerprint: str, now: int, answer: Sequence[Sequence[Any]]) -> None:
+        text = json.dumps(answer)
+        self._tables.one("keep_key", customer=owner, key=key, fingerprint=fingerprint, at=now, answer=text)
+
+    # -- workers ----------------------------------------------------------------------------------------------------
+
+    def exchange(
+        self,
+        outcomes: Sequence[Outcome],
+        request: ClaimRequest | None,
+        *,
+        now: int | None = None,
+    ) -> Exchanged:
+        if request is None:
+            settled = self._write(lambda: Moves(self._tables, self._later, self._now(now)).settle(outcomes))
+            return Exchanged(settled, ())
+        if not outcomes and not self._read(lambda: self._reading.may_be_claimed(self._now(now))):
+            return Exchanged((), ())
+        verdicts, claimed = self._write(lambda: self._exchange(outcomes, request, self._now(now)))
+        while claimed is None:
+            _, claimed = self._write(lambda: self._exchange((), request, self._now(now)))
+        return Exchanged(verdicts, claimed)
+
+    def _exchange(
+        self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
+    ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
+        """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
+        with self._booked() as book:
+            moves = Moves(self._tables, book, now)
+            verdicts = moves.settle(outcomes)
+            if AT_ONCE in moves.move_on(book):
+                return verdicts, None
+            return verdicts, () if book.paused_by is not None else self._claim(book, request, moves, now)
+
+    def _claim(self, book: Book, request: ClaimRequest, moves: Moves, now: int) -> tuple[Claimed, ...]:
+        book.reach(request.limit, now)
+        starts: list[tuple[int, int, int, str, int]] = []
+        until = now + request.lease
+        while len(starts) < request.limit and (taken := book.take(now)) is not None:
+            book.fence += 1
+            starts.append((now, until, book.fence, request.worker, taken[1].seq))
+        self._tables.many("start_document", starts)
+        claimed = []
+        for *_, fence, _, seq in starts:
+            row = self._tables.one("whole_by_seq", seq=seq)
+            if row is None:
+                raise AssertionError(f"document {seq} vanished inside its transaction")
+            claimed.append(Claimed(document_of(row), fence))
+            moves.tell(EventKind.STARTED, row[-1], row[0])
+        moves.write_told((EventKind.STARTED,))
+        return tuple(claimed)
+
+    def heartbeat(
+        self,
+        claims: Sequence[tuple[str, int]],
+        lease: int,
+        *,
+        now: int | None = None,
+    ) -> tuple[Hold, ...]:
+        def work() -> tuple[Hold, ...]:
+            until = self._now(now) + lease
+            return tuple([self._beat(id_, fence, until) for id_, fence in claims])
+
+        return self._write(work)
+
+    def _beat(self, id_: str, fence: int, until: int) -> Hold:
+        if self._tables.one("heartbeat", id=id_, fence=fence, until=until) is not None:
+            return Hold.HELD
+        facts = self._facts(id_)
+        if facts is None or facts.fence != fence:
+            return Hold.LOST
+        return Hold.CANCELLED if facts.state == DocumentState.CANCELLED else Hold.LOST
+
+    # -- operators --------------------------------------------------------------------------------------------------
+
+    def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
+        def work() -> tuple[str, ...]:
+            moves = Moves(self._tables, self._later, self._now(now))
+            cancelled = []
+            for id_, facts in self._all_facts(ids, CANCELLABLE):
+                moves.cancel(facts)
+                moves.tell(EventKind.CANCELLED, facts.owner, id_)
+                cancelled.append(id_)
+            moves.write_told((EventKind.CANCELLED,), operator)
+            return tuple(cancelled)
+
+        return self._write(work)
+
+    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+        def work() -> tuple[Receipt, ...]:
+            at = self._now(now)
+            moves = Moves(self._tables, self._later, at)
+            receipts = []
+            for id_, facts in self._all_facts(ids, RETRYABLE):
+                _, counter = self._customer(self._tables.name(facts.owner))
+                seq, version = self._tables.one("give_seqs", n=1) or (0, 0)
+                checked = self._check(facts.owner, counter, 1, at, version)
+                level = checked.levels[0][0]
+                receipts.append(moves.begin_again(facts, id_, seq, level, checked.counter.count))
+                moves.tell(EventKind.RETRIED, facts.owner, id_)
+            moves.write_told((EventKind.RETRIED,), operator)
+            return tuple(receipts)
+
+        return self._write(work)
+
+    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
+        def work() -> bool:
+            facts = self._facts(id)
+            if facts is None:
+                raise NotFoundError(f"there is no document {id}")
+            if facts.line == EXPEDITED or facts.state not in {WAITING, DELAYED}:
+                return False
+            moves = Moves(self._tables, self._later, self._now(now))
+            moves.expedite(facts)
+            moves.tell(EventKind.EXPEDITED, facts.owner, id)
+            moves.write_told((EventKind.EXPEDITED,), operator)
+            return True
+
+        return self._write(work)
+
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+        def work() -> Removed:
+            owner = self._owner(customer)
+            for (level,) in self._tables.all("lines_with_waiting", customer=owner):
+                self._later.emptied(owner, level)
+            if (self._tables.one("is_capped", id=owner) or (0,))[0]:
+                for _ in range(self._running(owner)):
+                    self._later.stopped(owner)
+            blobs = tuple(blob for (blob,) in self._tables.all("blobs_of", customer=owner))
+            self._tables.one("purge_results", customer=owner)
+            self._tables.one("purge_documents", customer=owner)
+            documents = self._tables.connection.changes()
+            self._tables.one("purge_keys", customer=owner)
+            keys = self._tables.connection.changes()
+            moves = Moves(self._tables, self._later, self._now(now))
+            moves.note(EventKind.PURGED, customer, (), operator, {"documents": documents})
+            return Removed(documents, 0, keys, blobs)
+
+        return self._write(work)
+
+    def change_customer(
+        self,
+        customer: str,
+        changes: Mapping[str, Any],
+        operator: Operator,
+        *,
+        now: int | None = None,
+    ) -> CustomerSettings:
+        def work() -> CustomerSettings:
+            found = self._tables.one("customer", name=customer)
+            before = CustomerSettings() if found is None else read_settings(found[3])
+            settings = clean_settings(before._replace(**changes))
+            owner, _ = self._customer(customer)
+            self._later.changed(owner, settings, self._running(owner))
+            text = json.dumps(plain(settings._asdict()))
+            capped = settings.cap is not None
+            self._tables.one("set_settings", id=owner, settings=text, paused=settings.paused, capped=capped)
+            moves = Moves(self._tables, self._later, self._now(now))
+            moves.note(EventKind.CUSTOMER_CHANGED, customer, (), operator, plain(changes))
+            return settings
+
+        return self._write(work)
+
+    def pause(self, operator: Operator, *, now: int | None = None) -> None:
+        self._set_paused(operator, EventKind.QUEUE_PAUSED, now)
+
+    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+        self._set_paused(operator, EventKind.QUEUE_RESUMED, now)
+
+    def _set_paused(self, operator: Operator, kind: EventKind, now: int | None) -> None:
+        by, why = operator if kind is EventKind.QUEUE_PAUSED else (None, None)
+
+        def work() -> None:
+            self._tables.one("pause", by=by, why=why)
+            Moves(self._tables, self._later, self._now(now)).note(kind, None, (), operator)
+
+        self._write(work)
+
+    def paused(self) -> Operator | None:
+        return self._read(self._reading.paused)
+
+    def policy(self) -> PolicyVersion:
+        return self._read(self._reading.policy)
+
+    def set_policy(
+        self,
+        policy: Policy,
+        operator: Operator,
+        *,
+        expected: int | None = None,
+        now: int | None = None,
+    ) -> PolicyVersion:
+        def work() -> PolicyVersion:
+            (current,) = self._tables.one("policy_number") or (0,)
+            if expected is not None and expected != current:
+                raise VersionConflictError(
+                    f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
+                )
+            version = PolicyVersion(current + 1, policy, self._now(now), operator)
+            settings = json.dumps(policy.plain())
+            self._tables.one(
+                "add_policy",
+                number=version.number,
+                settings=settings,
+                at=version.at,
+                by=operator.name,
+                why=operator.why,
+            )
+            self._tables.one("use_policy", number=version.number)
+            moves = Moves(self._tables, self._later, version.at)
+            moves.note(EventKind.POLICY_SET, None, (), operator, {"version": version.number})
+            return version
+
+        return self._write(work)
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        return self._read(self._reading.policies)
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def document(self, id: str) -> Document:
+        return self._read(lambda: self._reading.document(id))
+
+    def result(self, id: str) -> str | None:
+        return self._read(lambda: self._reading.result(id))
+
+    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
+        return self._read(lambda: self._reading.documents(where, limit, after))
+
+    def customer(self, name: str) -> Customer:
+        return self._read(lambda: self._reading.customer(name))
+
+    def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
+        return self._read(lambda: self._reading.customers(where, limit, after))
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        return self._read(lambda: self._reading.counts(where))
+
+    def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
+        return self._read(lambda: self._reading.events(after, limit))
+
+    def standings(self) -> Standings:
+        self._write(self._fold)
+        return self._read(self._reading.standings)
+
+    def ahead(self, id: str) -> int:
+        return self._read(lambda: self._reading.ahead(id))
+
+    def pace(self, since: int) -> Pace:
+        return self._read(lambda: self._reading.pace(since))
+
+    def next_due(self) -> int | None:
+        return self._read(self._reading.next_due)
+
+    def wait(self, timeout: float) -> None:
+        self._doorbell.wait(timeout)
+
+    # -- upkeep -----------------------------------------------------------------------------------------------------
+
+    def sweep(self, *, now: int | None = None) -> Swept:
+        def work() -> Swept:
+            with self._booked() as book:
+                swept = Moves(self._tables, book, self._now(now)).move_on(book)
+            self._forget_spent(book)
+            return swept
+
+        total = Swept()
+        while True:
+            swept = self._write(work)
+            total = Swept(*(one + other for one, other in zip(total, swept, strict=True)))
+            if AT_ONCE not in swept:
+                return total
+
+    def _forget_spent(self, book: Book) -> None:
+        v = [level.v.turn for level in book.turns.levels]
+        spent = [(owner, level) for owner, level, turn in self._tables.all("empty_lines") if turn <= v[level]]
+        self._tables.many("forget_line", spent)
+
+    def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
+        def work() -> Removed:
+            old = self._tables.all("ended_before", before=before, limit=limit)
+            seqs = [(seq,) for seq, _ in old]
+            self._tables.many("forget_result", seqs)
+            self._tables.many("forget_document", seqs)
+            self._tables.one("forget_events", before=before, limit=limit)
+            events = self._tables.connection.changes()
+            self._tables.one("forget_keys", before=self._now(now) - KEY_KEPT)
+            keys = self._tables.connection.changes()
+            return Removed(len(seqs), events, keys, tuple(blob for _, blob in old if blob is not None))
+
+        return self._write(work)
+
+    def backup(self, path: Path) -> None:
+        if path.exists():
+            raise StoreError(f"{path} exists already; give a new path")
+
+        source = connect(self.path)
+        try:
+            with errors_of(path):
+                source.execute("VACUUM INTO ?", (str(path),))
+        finally:
+            source.close()
+
+    def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
+        def work() -> tuple[Discrepancy, ...]:
+            self._fold()
+            found = audit.discrepancies(self._tables)
+            if found and repair:
+                audit.repair(self._tables)
+                moves = Moves(self._tables, self._later, self._now(now))
+                moves.note(EventKind.REPAIRED, None, (), None, {"counts": len(found)})
+            return found
+
+        return self._write(work)
+
+    def close(self) -> None:
+        self._doorbell.close()
+        with self._read_lock:
+            self._reader.connection.close()
+        self._writer.close()
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _now(self, now: int | None) -> int:
+        return self._clock.now() if now is None else now
+
+    def _write(self, work: Callable[[], Answer]) -> Answer:
+        self._same_process()
+        return self._writer.run(work)
+
+    def _read(self, work: Callable[[], Answer]) -> Answer:
+        """Several queries see one state of the store."""
+        self._same_process()
+        with self._read_lock, errors_of(self.path):
+            self._reader.connection.execute("BEGIN")
+            try:
+                return work()
+            finally:
+                self._reader.connection.execute("ROLLBACK")
+
+    def _same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreError(
+                f"{self.path} was opened before this process was forked; open it again in the child,"
+                f" or start children with spawn",
+            )
+
+    @contextmanager
+    def _booked(self) -> Iterator[Book]:
+        """The lines, with everything folded in; written back at the end."""
+        book = Book(self._tables)
+        book.fold()
+        yield book
+        book.save()
+
+    def _fold(self) -> None:
+        with self._booked():
+            pass
+
+    def _owner(self, customer: str) -> int:
+        found = self._tables.one("customer", name=customer)
+        if found is None:
+            raise NotFoundError(f"there is no customer {customer!r}")
+        return int(found[0])
+
+    def _running(self, owner: int) -> int:
+        return int((self._tables.one("running_of", customer=owner) or (0,))[0])
+
+    def _facts(self, id_: str) -> Facts | None:
+        row = self._tables.one("row", id=id_)
+        return None if row is None else Facts._make(row)
+
+    def _all_facts(self, ids: Sequence[str], states: frozenset[DocumentState]) -> Iterator[tuple[str, Facts]]:
+        for id_ in dict.fromkeys(ids):
+            facts = self._facts(id_)
+            if facts is not None and facts.state in states:
+                yield id_, facts

@@ -1,0 +1,129 @@
+"""The named queries on a connection, and rows turned into values."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import apsw
+
+from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_of
+from inturn.policy import Policy
+from inturn.store import Event, EventKind, Operator, PolicyVersion
+from inturn.stores._sql import named_queries
+
+QUERIES: Final = named_queries("inturn.stores.sqlite")
+STATES: Final = {str(state): state for state in DocumentState}
+MAX_NAMES: Final = 100_000
+Row = tuple[Any, ...]
+
+
+class Tables:
+    """One connection's queries by name. The ids of customers never change, so their names are remembered."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._names: dict[int, str] = {}
+        self._policy: PolicyVersion | None = None
+        connection.create_scalar_function("lowered", _lowered, 1, deterministic=True)
+
+    def all(self, query: str, /, **values: Any) -> list[Row]:
+        """Every row of a query."""
+        return self.connection.execute(QUERIES[query], values).fetchall()
+
+    def one(self, query: str, /, **values: Any) -> Row | None:
+        """The first row of a query, or None."""
+        found: Row | None = self.connection.execute(QUERIES[query], values).fetchone()
+        return found
+
+    def run(self, query: str, *values: Any) -> int:
+        """Run a statement with values by position; how many rows it changed."""
+        self.connection.execute(QUERIES[query], values)
+        return self.connection.changes()
+
+    def many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each row of values."""
+        self.connection.executemany(QUERIES[query], rows)
+
+    def forget(self) -> None:
+        """What was read in a transaction that came to nothing."""
+        self._names.clear()
+        self._policy = None
+
+    def name(self, owner: int) -> str:
+        """A customer's name by its id."""
+        known = self._names.get(owner)
+        if known is None:
+            if len(self._names) >= MAX_NAMES:
+                self._names.clear()
+            found = self.one("customer_name", id=owner)
+            if found is None:
+                raise AssertionError(f"customer {owner} has documents and no row")
+            known = self._names[owner] = found[0]
+        return known
+
+    def policy(self, number: int) -> PolicyVersion:
+        """A version of the policy."""
+        if self._policy is None or self._policy.number != number:
+            found = self.one("policy", number=number)
+            if found is None:
+                raise AssertionError(f"policy {number} is in force and has no row")
+            self._policy = policy_of(found)
+        return self._policy
+
+
+def given_text(given: NewDocument) -> str | None:
+    """What stands in no column of its own, as JSON; None when there is nothing."""
+    rest: dict[str, Any] = {
+        name: value
+        for name in ("uri", "blob", "sha256", "size", "media_type", "delay")
+        if (value := getattr(given, name))
+    }
+    if given.size == 0:
+        rest["size"] = 0
+    if given.metadata:
+        rest["metadata"] = dict(given.metadata)
+    return json.dumps(rest, ensure_ascii=False) if rest else None
+
+
+def document_of(row: Row) -> Document:
+    """A document from a row of the view `whole`."""
+    (
+        id_, customer, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
+        fence, worker, lease_until, line, error, name, batch, cost, start_by, max_attempts, rest, _,
+    ) = row  # fmt: skip
+    more: Mapping[str, Any] = json.loads(rest) if rest else NO_METADATA
+    given = NewDocument(name=name, batch=batch, cost=cost, start_by=start_by, max_attempts=max_attempts, **more)
+    return Document(
+        id_, customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at, started_at, finished_at,
+        attempt, fence, worker, lease_until, line == 0, error,
+    )  # fmt: skip
+
+
+def policy_of(row: Row) -> PolicyVersion:
+    """A version from its row."""
+    number, settings, at, operator, why = row
+    return PolicyVersion(number, Policy.of(json.loads(settings)), at, Operator(operator, why))
+
+
+def event_of(row: Row) -> Event:
+    """An event from its row."""
+    number, at, kind, customer, documents, operator, why, detail = row
+    return Event(
+        number,
+        at,
+        EventKind(kind),
+        customer,
+        tuple(json.loads(documents)),
+        None if operator is None else Operator(operator, why),
+        json.loads(detail) if detail else NO_METADATA,
+    )
+
+
+def read_settings(text: str | None) -> CustomerSettings:
+    """A customer's settings from their column."""
+    return CustomerSettings() if text is None else settings_of(json.loads(text))
+
+
+def _lowered(*text: Any) -> str:
+    """Python's idea of lower case, so that every store finds the same names."""
+    return str(text[0]).lower()

@@ -1,0 +1,89 @@
+"""`inturn check` and `inturn submit`."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+Inturn = Callable[..., CompletedProcess[str]]
+BURST = [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 8, 8, 8, 8, 9, 9, 9, 9]
+
+
+def records(done: CompletedProcess[str]) -> list[dict[str, Any]]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_check_prints_one_json_object_for_each_document(inturn: Inturn) -> None:
+    done = inturn("check", "acme", "--count", "25", "--at", "1700000000.5", "--store", "q.db", "--json")
+    assert done.stdout.splitlines()[0] == '{"customer": "acme", "count": 0, "level": 1}'
+    assert records(done) == [
+        {"customer": "acme", "count": -number, "level": level} for number, level in enumerate(BURST)
+    ]
+    for at, count, level in ((1700001500.5, -25, 9), (1700003000.500001, 0, 1)):
+        (next_one,) = records(inturn("check", "acme", "--at", str(at), "--store", "q.db", "--json"))
+        assert next_one == {"customer": "acme", "count": count, "level": level}
+
+
+def test_a_check_for_people_is_a_table_in_their_language(inturn: Inturn) -> None:
+    lines = inturn("check", "acme", "--count", "2", LANG="de_DE.UTF-8").stdout.splitlines()
+    assert [line.split() for line in lines] == [["Kunde", "Zähler", "Stufe"], ["acme", "0", "1"], ["acme", "-1", "1"]]
+
+
+def test_a_key_makes_repeating_safe(inturn: Inturn) -> None:
+    first = inturn("check", "acme", "--key", "k", "--json").stdout
+    assert inturn("check", "acme", "--key", "k", "--json").stdout == first
+    conflict = inturn("check", "acme", "--key", "k", "--count", "2")
+    assert conflict.returncode == 1
+    assert "use a new key" in conflict.stderr
+
+
+def test_files_and_addresses_are_submitted_by_reference(inturn: Inturn, tmp_path: Path) -> None:
+    (tmp_path / "a letter.pdf").write_bytes(b"four")
+    receipts = records(
+        inturn(
+            *("submit", "--customer", "acme", "a letter.pdf", "https://example.org/x/scan.png?key=1"),
+            *("--batch", "july", "--metadata", '{"pages": 3}', "--json"),
+        )
+    )
+    assert [(each["name"], each["level"], each["count"]) for each in receipts] == [
+        ("a letter.pdf", 1, 0),
+        ("scan.png", 1, -1),
+    ]
+    newest, oldest = records(inturn("documents", "--batch", "july", "--json"))
+    assert newest["uri"] == "https://example.org/x/scan.png?key=1"
+    assert (oldest["uri"], oldest["size"]) == ((tmp_path / "a letter.pdf").as_uri(), 4)
+    assert (oldest["media_type"], oldest["metadata"]) == ("application/pdf", {"pages": 3})
+    assert [each["id"] for each in receipts] == [oldest["id"], newest["id"]]
+
+
+def test_a_document_may_have_a_name_alone(inturn: Inturn) -> None:
+    (receipt,) = records(inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json"))
+    assert records(inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json")) == [receipt]
+    assert "by hand" in inturn("submit", "--customer", "acme", "--name", "by hand").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "advice"),
+    [
+        (["check", "acme", "--count", "0"], "from 1 to"),
+        (["check", "acme", "--at", "nan"], "finite"),
+        (["check", "acme", "--at", "-5"], "0 or more"),
+        (["check", ""], "1 to 255"),
+        (["submit", "--customer", "acme"], "name files"),
+        (["submit", "--customer", "acme", "missing.pdf"], "No such file"),
+        (["submit", "--customer", "acme", "."], "no file"),
+        (["submit", "--customer", "acme", "a://b", "a://c", "--name", "n"], "single"),
+        (["submit", "--customer", "acme", "--name", "n", "--metadata", "{"], "JSON"),
+        (["submit", "--customer", "acme", "--name", "n", "--metadata", "[]"], "object"),
+        (["submit", "a://b"], "--customer"),
+    ],
+)
+def test_bad_input_ends_with_2_and_advice(inturn_here: Inturn, args: list[str], advice: str) -> None:
+    done = inturn_here(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert advice in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,145 @@
+"""Commands that change something say what they changed, and who did it is kept."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+Inturn = Callable[..., CompletedProcess[str]]
+
+
+def records(done: CompletedProcess[str]) -> list[dict[str, Any]]:
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def submit(inturn: Inturn, n: int = 1) -> list[str]:
+    names = [f"a://{number}" for number in range(n)]
+    return [each["id"] for each in records(inturn("submit", "--customer", "acme", *names, "--json"))]
+
+
+def test_the_queue_is_paused_and_goes_on(inturn: Inturn) -> None:
+    (paused,) = records(inturn("pause", "--by", "anna", "--why", "moving house", "--json"))
+    assert paused == {"customer": None, "setting": "paused", "before": False, "after": True}
+    assert records(inturn("status", "--json"))[0]["paused"] == {"name": "anna", "why": "moving house"}
+    assert "paused by anna (reason: moving house)" in inturn("status").stdout
+    assert inturn("resume").stdout == "The queue goes on.\n"
+    assert records(inturn("status", "--json"))[0]["paused"] is None
+
+
+def test_a_customers_settings_are_changed_and_shown(inturn: Inturn) -> None:
+    submit(inturn)
+    assert inturn("weight", "acme", "2.5").stdout == "acme: Weight 1 → 2.5\n"
+    assert inturn("cap", "acme", "3").stdout == "acme: Cap - → 3\n"
+    assert inturn("rate", "acme", "100/60").stdout == "acme: Rate - → 100/60 s\n"
+    assert inturn("pause", "acme").returncode == 0
+    (customer,) = records(inturn("customers", "--json"))
+    assert (customer["weight"], customer["cap"], customer["rate"], customer["paused"]) == (
+        *(2.5, 3),
+        [100, 60_000_000],
+        True,
+    )
+    inturn("cap", "acme", "none")
+    (change,) = records(inturn("rate", "acme", "none", "--json"))
+    assert change == {"customer": "acme", "setting": "rate", "before": [100, 60_000_000], "after": None}
+    assert records(inturn("customers", "--json"))[0]["cap"] is None
+
+
+def test_a_customer_nobody_has_seen_is_pointed_out(inturn: Inturn) -> None:
+    assert "Nothing of acem has been seen yet" in inturn("weight", "acem", "2").stdout
+
+
+def test_a_document_is_expedited_once(inturn: Inturn) -> None:
+    id_ = submit(inturn, 5)[4]
+    assert inturn("expedite", id_).stdout == f"{id_} goes before all levels now.\n"
+    assert records(inturn("why", id_, "--json"))[0]["place"] == 0
+    again = inturn("expedite", id_)
+    assert again.returncode == 1
+    assert "in front already" in again.stderr
+
+
+def test_the_policy_is_changed_with_its_difference_shown(inturn: Inturn) -> None:
+    done = inturn("policy", "set", "--reset-interval", "60", "--thresholds", "-1,-3", "--by", "anna", "--why", "trial")
+    assert "1,500 s (25 minutes)" in done.stdout
+    assert "Version 2 is in force." in done.stdout
+    (shown,) = records(inturn("policy", "show", "--json"))
+    assert (shown["version"], shown["reset_interval"], shown["thresholds"]) == (2, 60_000_000, [-1, -3])
+    assert "Nothing changed." in inturn("policy", "set", "--reset-interval", "60").stdout
+    (change,) = records(inturn("policy", "set", "--order", "classic", "--expect", "2", "--json"))
+    assert change == {"version": 3, "changes": {"order": ["fair", "classic"]}}
+    conflict = inturn("policy", "set", "--overdue-after", "5", "--overdue-every", "4", "--expect", "2")
+    assert conflict.returncode == 1
+    history = records(inturn("policy", "history", "--json"))
+    assert [(each["version"], each["operator"], each["why"]) for each in history[1:]] == [
+        (2, "anna", "trial"),
+        (1, "inturn", "the defaults of a new queue"),
+    ]
+    assert "trial" in inturn("policy", "history").stdout
+    assert "classic" in inturn("policy", "show").stdout
+
+
+def test_a_purge_without_a_terminal_needs_yes(inturn: Inturn) -> None:
+    submit(inturn, 3)
+    refused = inturn("purge", "acme")
+    assert refused.returncode == 2
+    assert "--yes" in refused.stderr
+    assert records(inturn("purge", "acme", "--yes", "--json")) == [{"customer": "acme", "documents": 3, "keys": 0}]
+    assert inturn("purge", "acme", "--yes", LANG="pl_PL").stdout.startswith("Usunięto 0 dokumentów klienta acme.")
+    assert inturn("purge", "nobody", "--yes").returncode == 1
+
+
+@pytest.mark.parametrize(("typed", "code", "left"), [("acme", 0, 0), ("amce", 1, 1)])
+def test_a_purge_asks_for_the_customers_name(
+    inturn: Inturn, environment: dict[str, str], tmp_path: Path, typed: str, code: int, left: int
+) -> None:
+    submit(inturn)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "inturn.cli", "purge", "acme"]
+    os.write(ours, f"{typed}\n".encode())
+    done = subprocess.run(  # noqa: S603 - our own
+        command, cwd=tmp_path, env=environment, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == code, done.stderr
+    assert "Type the customer's name" in done.stderr
+    assert len(records(inturn("documents", "--json"))) == left
+
+
+def test_the_operator_is_the_flag_then_the_setting_then_the_login(inturn: Inturn) -> None:
+    inturn("policy", "set", "--reset-interval", "1", LOGNAME="login")
+    inturn("policy", "set", "--reset-interval", "2", LOGNAME="login", INTURN_OPERATOR="setting")
+    inturn("policy", "set", "--reset-interval", "3", "--by", "flag", INTURN_OPERATOR="setting")
+    history = records(inturn("policy", "history", "--json"))
+    assert [each["operator"] for each in history] == ["flag", "setting", "login", "inturn"]
+
+
+@pytest.mark.parametrize(
+    ("args", "advice"),
+    [
+        (["weight", "acme", "0"], "0.001 to 1000"),
+        (["cap", "acme", "many"], "whole number"),
+        (["cap", "acme", "0"], "from 1"),
+        (["rate", "acme", "fast"], "100/60"),
+        (["rate", "acme", "1/0"], "span"),
+        (["rate", "acme", "1/nan"], "100/60"),
+        (["policy", "set"], "at least one"),
+        (["policy", "set", "--thresholds", "2,x"], "-2,-4"),
+        (["policy", "set", "--thresholds", "-4,-2"], "go down"),
+        (["policy", "set", "--overdue-every", "1"], "2 to 1000"),
+        (["policy", "set", "--order", "random"], "fair"),
+        (["pause", "--by", "a\tb"], "control"),
+    ],
+)
+def test_bad_input_changes_nothing(inturn_here: Inturn, args: list[str], advice: str) -> None:
+    done = inturn_here(*args, "--store", "memory://")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert advice in done.stderr
+    assert "Traceback" not in done.stderr

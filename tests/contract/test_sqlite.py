@@ -1,0 +1,36 @@
+"""The SQLite store keeps the contract, and takes every step as the memory store does."""
+
+import tempfile
+from pathlib import Path
+
+from steps import STEPS
+
+from inturn.clock import Clock, ManualClock
+from inturn.store import Store
+from inturn.stores.sqlite import SqliteStore
+from inturn.testing.contract import StoreContract, same_steps
+
+
+class TestSqlite(StoreContract):
+    def make_store(self, clock: Clock, folder: Path) -> Store:
+        return SqliteStore(folder / "queue.db", clock)
+
+    def reopen(self, path: Path, clock: Clock) -> Store:
+        return SqliteStore(path, clock)
+
+
+class Temporary(SqliteStore):
+    """A store whose folder goes with it."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
+        super().__init__(Path(self._folder.name) / "queue.db", clock)
+        self._tables.connection.execute("PRAGMA synchronous = OFF")
+
+    def close(self) -> None:
+        super().close()
+        self._folder.cleanup()
+
+
+TestSteps = same_steps(Temporary).TestCase
+TestSteps.settings = STEPS

@@ -1,0 +1,246 @@
+"""The read model says what the store will do, and admits what nobody can know."""
+
+import pytest
+
+from inturn.clock import ManualClock
+from inturn.errors import InvalidInputError, NotFoundError
+from inturn.insights import Bounds, Closed, Insights, NoPlace, NoStart, expected_start
+from inturn.model import SECOND, DocumentState, RateLimit, seconds
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.store import Standings
+from inturn.stores import open_store
+from inturn.testing.contract.rig import ANNA, START, Rig
+
+
+@pytest.fixture
+def rig() -> Rig:
+    clock = ManualClock(START)
+    return Rig(open_store("memory://", clock), clock)
+
+
+@pytest.fixture
+def insights(rig: Rig) -> Insights:
+    return Insights(rig.store, rig.clock)
+
+
+def finish(rig: Rig, n: int, customer: str = "worked") -> None:
+    rig.submit(customer, n)
+    for claimed in rig.claim(n):
+        rig.queue.finish(claimed)
+
+
+# -- level and counter ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "level", "bounds"),
+    [(0, 1, Bounds(None, -2)), (3, 2, Bounds(-2, -4)), (20, 8, Bounds(-14, -20)), (21, 9, Bounds(-20, None))],
+)
+def test_the_thresholds_around_the_counter_gave_the_level(
+    rig: Rig, insights: Insights, number: int, level: int, bounds: Bounds
+) -> None:
+    receipt = rig.submit("acme", 22)[number]
+    why = insights.why(receipt.id)
+    assert (why.document.level, why.bounds) == (level, bounds)
+
+
+def test_the_thresholds_are_those_of_its_own_check(rig: Rig, insights: Insights) -> None:
+    old = rig.submit("acme", 4)[3].id
+    rig.advance(1)
+    rig.set_policy(Policy(PriorityPolicy(thresholds=(-1,))))
+    new = rig.one("acme")
+    assert insights.why(old).bounds == Bounds(-2, -4)
+    assert insights.why(new).bounds == Bounds(-1, None)
+
+
+def test_the_counter_is_the_customers_now_and_tells_when_it_resets(rig: Rig, insights: Insights) -> None:
+    id_ = rig.one("acme")
+    rig.advance(10)
+    rig.submit("acme", 2)
+    counter = insights.why(id_).counter
+    assert counter is not None
+    assert (counter.count, counter.resets_after) == (-2, START + seconds(1510))
+    rig.clock.set(counter.resets_after)
+    assert rig.queue.check("acme")[0].count == -3
+    rig.clock.set(rig.clock.now() + seconds(1500) + 1)
+    assert rig.queue.check("acme")[0].count == 0
+
+
+# -- place ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_goes_before_is_told_apart(rig: Rig, insights: Insights) -> None:
+    mine = rig.submit("acme", 5)[4].id
+    rig.submit("bob", 4)
+    before = insights.why(mine).before
+    assert before is not None
+    assert (before.better_levels, before.same_level, before.own_line) == (6, 1, 1)
+    order = [claimed.document.id for claimed in rig.claim(100)]
+    assert order.index(mine) == before.place
+
+
+def test_an_expedited_document_is_next(rig: Rig, insights: Insights) -> None:
+    mine = rig.submit("acme", 30)[29].id
+    assert insights.why(mine).place == 29
+    rig.queue.expedite(mine, ANNA)
+    why = insights.why(mine)
+    assert (why.place, why.document.level) == (0, 9)
+
+
+def test_first_come_first_served_has_a_place_too(rig: Rig, insights: Insights) -> None:
+    rig.set_policy(Policy(turns=TurnPolicy(Order.CLASSIC)))
+    rig.submit("bob", 2)
+    assert insights.why(rig.one("acme")).place == 2
+
+
+@pytest.mark.parametrize("ending", ["done", "failed", "cancelled"])
+def test_an_ended_document_has_no_place(rig: Rig, insights: Insights, ending: str) -> None:
+    id_ = rig.one("acme")
+    if ending == "cancelled":
+        rig.queue.cancel(id_, ANNA)
+    else:
+        claimed = rig.claim_one()
+        assert insights.why(id_).no_place is NoPlace.RUNNING
+        (rig.queue.finish(claimed) if ending == "done" else rig.queue.fail(claimed, "broken", final=True))
+    why = insights.why(id_)
+    assert (why.place, why.no_place, why.start, why.no_start) == (None, ending, None, NoStart.NOT_WAITING)
+
+
+def test_a_delayed_document_has_no_place_yet(rig: Rig, insights: Insights) -> None:
+    assert insights.why(rig.one("acme", delay=seconds(5))).no_place is NoPlace.DELAYED
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"paused": True}, Closed.CUSTOMER_PAUSED),
+        ({"cap": 1}, Closed.CAP),
+        ({"rate": RateLimit(1, 100 * SECOND)}, Closed.RATE),
+    ],
+)
+def test_a_closed_line_says_by_what(rig: Rig, insights: Insights, changes: dict[str, object], reason: Closed) -> None:
+    rig.queue.change_customer("acme", ANNA, **changes)
+    ids = [receipt.id for receipt in rig.submit("acme", 2)]
+    rig.claim()
+    why = insights.why(ids[1])
+    assert (why.closed_by, why.place, why.no_place, why.no_start) == (
+        (reason,),
+        None,
+        NoPlace.CLOSED,
+        NoStart.CLOSED,
+    )
+
+
+def test_all_that_closes_a_line_is_named(rig: Rig, insights: Insights) -> None:
+    id_ = rig.one("acme")
+    rig.queue.pause(ANNA)
+    rig.queue.pause(ANNA, "acme")
+    assert insights.why(id_).closed_by == (Closed.QUEUE_PAUSED, Closed.CUSTOMER_PAUSED)
+    rig.queue.resume(ANNA)
+    rig.queue.resume(ANNA, "acme")
+    assert insights.why(id_).closed_by == ()
+
+
+def test_closed_lines_of_others_go_before_nobody(rig: Rig, insights: Insights) -> None:
+    rig.submit("bob", 3)
+    mine = rig.one("acme")
+    assert insights.why(mine).place == 1
+    rig.queue.pause(ANNA, "bob")
+    rig.advance(1)
+    assert insights.why(mine).place == 0
+
+
+def test_the_summary_is_read_once_a_second(rig: Rig, insights: Insights, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    standings = rig.store.standings
+
+    def counted() -> Standings:
+        read.append(rig.clock.now())
+        return standings()
+
+    monkeypatch.setattr(rig.store, "standings", counted)
+    mine = rig.one("acme")
+    for _ in range(3):
+        insights.why(mine)
+    assert len(read) == 1
+    rig.advance(1)
+    insights.why(mine)
+    assert len(read) == 2
+    newer = rig.one("bob")  # unknown to the summary: it is read again for this one
+    assert insights.why(newer).place == 1
+    assert len(read) == 3
+
+
+def test_unknown_ids_are_refused(insights: Insights) -> None:
+    with pytest.raises(NotFoundError):
+        insights.why("018f3c5e-0000-7000-8000-000000000000")
+    with pytest.raises(InvalidInputError, match="UUID"):
+        insights.why("nonsense")
+
+
+# -- expected start -------------------------------------------------------------------------------------------------
+
+
+def test_without_a_worker_nobody_knows_the_start(rig: Rig, insights: Insights) -> None:
+    finish(rig, 25)
+    id_ = rig.one("acme")
+    assert insights.why(id_).start is not None
+    rig.advance(61)
+    assert insights.why(id_).no_start is NoStart.NO_WORKER
+    rig.queue.claim("worker", lease=seconds(3600))
+    assert insights.why(rig.one("acme")).start is not None
+
+
+def test_nineteen_finishes_are_too_few(rig: Rig, insights: Insights) -> None:
+    finish(rig, 19)
+    id_ = rig.one("acme")
+    assert insights.why(id_).no_start is NoStart.TOO_FEW_FINISHES
+    rig.queue.finish(rig.claim_one())
+    assert insights.why(rig.one("acme")).start is not None
+
+
+def test_finishes_of_the_last_ten_minutes_count(rig: Rig, insights: Insights) -> None:
+    finish(rig, 30)
+    rig.advance(601)
+    rig.submit("worked", 2)
+    rig.claim()
+    assert insights.why(rig.one("acme")).no_start is NoStart.TOO_FEW_FINISHES
+
+
+def test_the_span_holds_what_a_steady_worker_does(rig: Rig, insights: Insights) -> None:
+    for _ in range(60):
+        finish(rig, 1)
+        rig.advance(1)
+    rig.submit("bob", 30)
+    why = insights.why(rig.one("bob"))
+    assert why.place is not None
+    assert why.start is not None
+    assert why.start.earliest < rig.clock.now() + seconds(why.place) < why.start.latest
+
+
+def test_the_span_is_wider_with_fewer_finishes_and_starts_now_for_the_next() -> None:
+    few, many = expected_start(100, 20, 60 * SECOND, 0), expected_start(100, 2_000, 6_000 * SECOND, 0)
+    assert few.earliest < many.earliest < 300 * SECOND < many.latest < few.latest
+    assert expected_start(0, 20, 60 * SECOND, 5).earliest == 5
+
+
+# -- overview -------------------------------------------------------------------------------------------------------
+
+
+def test_the_overview_counts_and_tells_what_is_closed(rig: Rig, insights: Insights) -> None:
+    rig.submit("acme", 4)
+    rig.submit("bob", 2)
+    rig.submit("shut", 3)
+    rig.queue.pause(ANNA, "shut")
+    rig.claim()
+    rig.advance(5)
+    overview = insights.overview()
+    assert overview.states == {DocumentState.WAITING: 8, DocumentState.RUNNING: 1}
+    assert overview.waiting == {1: 7, 2: 1}
+    assert (overview.waiting_closed, overview.customers, overview.oldest_wait) == (3, 2, seconds(5))
+    assert (overview.pace.started, overview.paused, overview.policy.number) == (1, None, 1)
+
+
+def test_the_overview_of_an_empty_queue(insights: Insights) -> None:
+    overview = insights.overview()
+    assert (overview.states, overview.waiting, overview.customers, overview.oldest_wait) == ({}, {}, 0, None)
