@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("simulator",)
+NAMES = ("simulator", "sqlite")
 
 
 def main() -> None:

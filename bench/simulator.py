@@ -14,7 +14,7 @@ from bench.measure import interleaved, median, pss, seconds, spread, verdict
 from inturn import NewDocument, PriorityPolicy, Queue, Receipt
 from inturn.clock import ManualClock
 from inturn.model import Claimed, Document, DocumentState
-from inturn.policy import Counter  # noqa: TC001 - an annotation at run time
+from inturn.policy import Counter
 from inturn.simulate import Scenario, load, report, run
 from inturn.simulate.arrivals import Poisson
 from inturn.simulate.engine import Play, Playing

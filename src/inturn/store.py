@@ -466,7 +466,8 @@ class Store(Protocol):
     def pace(self, since: int) -> Pace:
         """How many documents were started and how many ended by their worker since a time, and how many run now.
 
-        S33. Counts documents that are still kept, by their last start and by their end (done or failed).
+        S33. Counts documents that are still kept: those that run or have ended by their last start, those that are
+             done or failed by their end.
         """
         ...
 

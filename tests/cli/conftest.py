@@ -1,17 +1,33 @@
 """`inturn` as a person runs it: a process of its own, in a folder of its own."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 import inturn as package
 from inturn import cli
 
-Run = subprocess.CompletedProcess[str]
+
+class Run(NamedTuple):
+    """How a run ended and what it printed."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """What a run that went well printed with --json."""
+        assert self.returncode == 0, self.stderr
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+
 HOSTILE = ("INTURN_", "LC_", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TYPER", "TERM")
 
 
@@ -30,7 +46,7 @@ def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Run]:
 
     def run(*args: str, **more: str) -> Run:
         command = [sys.executable, "-m", "inturn.cli", *args]
-        return subprocess.run(  # noqa: S603 - our own
+        done = subprocess.run(  # noqa: S603 - our own
             command,
             cwd=tmp_path,
             env=environment | more,
@@ -40,6 +56,7 @@ def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Run]:
             check=False,
             timeout=120,
         )
+        return Run(done.returncode, done.stdout, done.stderr)
 
     return run
 
@@ -48,19 +65,20 @@ def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Run]:
 def inturn_here(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., Run]:
-    """The same in this process, ten times as fast: for the many ways to be wrong."""
+    """The same in this process, ten times as fast; each command still opens the store anew."""
     monkeypatch.chdir(tmp_path)
     for name in set(os.environ) - set(environment):
         monkeypatch.delenv(name)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
 
-    def run(*args: str) -> Run:
-        monkeypatch.setattr(sys, "argv", ["inturn", *args])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
+    def run(*args: str, **more: str) -> Run:
+        with monkeypatch.context() as patch:
+            for name, value in (environment | more).items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "argv", ["inturn", *args])
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
         told = capsys.readouterr()
         code = ended.value.code
-        return Run(["inturn", *args], code if isinstance(code, int) else 0, told.out, told.err)
+        return Run(code if isinstance(code, int) else 0, told.out, told.err)
 
     return run

@@ -1,30 +1,23 @@
 """`inturn check` and `inturn submit`."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-Inturn = Callable[..., CompletedProcess[str]]
+Inturn = Callable[..., Any]
 BURST = [1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 8, 8, 8, 8, 9, 9, 9, 9]
-
-
-def records(done: CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_check_prints_one_json_object_for_each_document(inturn: Inturn) -> None:
     done = inturn("check", "acme", "--count", "25", "--at", "1700000000.5", "--store", "q.db", "--json")
     assert done.stdout.splitlines()[0] == '{"customer": "acme", "count": 0, "level": 1}'
-    assert records(done) == [
+    assert done.records == [
         {"customer": "acme", "count": -number, "level": level} for number, level in enumerate(BURST)
     ]
     for at, count, level in ((1700001500.5, -25, 9), (1700003000.500001, 0, 1)):
-        (next_one,) = records(inturn("check", "acme", "--at", str(at), "--store", "q.db", "--json"))
+        (next_one,) = inturn("check", "acme", "--at", str(at), "--store", "q.db", "--json").records
         assert next_one == {"customer": "acme", "count": count, "level": level}
 
 
@@ -43,17 +36,15 @@ def test_a_key_makes_repeating_safe(inturn: Inturn) -> None:
 
 def test_files_and_addresses_are_submitted_by_reference(inturn: Inturn, tmp_path: Path) -> None:
     (tmp_path / "a letter.pdf").write_bytes(b"four")
-    receipts = records(
-        inturn(
-            *("submit", "--customer", "acme", "a letter.pdf", "https://example.org/x/scan.png?key=1"),
-            *("--batch", "july", "--metadata", '{"pages": 3}', "--json"),
-        )
-    )
+    receipts = inturn(
+        *("submit", "--customer", "acme", "a letter.pdf", "https://example.org/x/scan.png?key=1"),
+        *("--batch", "july", "--metadata", '{"pages": 3}', "--json"),
+    ).records
     assert [(each["name"], each["level"], each["count"]) for each in receipts] == [
         ("a letter.pdf", 1, 0),
         ("scan.png", 1, -1),
     ]
-    newest, oldest = records(inturn("documents", "--batch", "july", "--json"))
+    newest, oldest = inturn("documents", "--batch", "july", "--json").records
     assert newest["uri"] == "https://example.org/x/scan.png?key=1"
     assert (oldest["uri"], oldest["size"]) == ((tmp_path / "a letter.pdf").as_uri(), 4)
     assert (oldest["media_type"], oldest["metadata"]) == ("application/pdf", {"pages": 3})
@@ -61,8 +52,8 @@ def test_files_and_addresses_are_submitted_by_reference(inturn: Inturn, tmp_path
 
 
 def test_a_document_may_have_a_name_alone(inturn: Inturn) -> None:
-    (receipt,) = records(inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json"))
-    assert records(inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json")) == [receipt]
+    (receipt,) = inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json").records
+    assert inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json").records == [receipt]
     assert "by hand" in inturn("submit", "--customer", "acme", "--name", "by hand").stdout
 
 

@@ -1,105 +1,100 @@
 """Commands that change something say what they changed, and who did it is kept."""
 
-import json
 import os
 import pty
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-Inturn = Callable[..., CompletedProcess[str]]
+Inturn = Callable[..., Any]
 
 
-def records(done: CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def submit(inturn: Inturn, n: int = 1) -> list[str]:
+def submit(inturn_here: Inturn, n: int = 1) -> list[str]:
     names = [f"a://{number}" for number in range(n)]
-    return [each["id"] for each in records(inturn("submit", "--customer", "acme", *names, "--json"))]
+    return [each["id"] for each in inturn_here("submit", "--customer", "acme", *names, "--json").records]
 
 
-def test_the_queue_is_paused_and_goes_on(inturn: Inturn) -> None:
-    (paused,) = records(inturn("pause", "--by", "anna", "--why", "moving house", "--json"))
+def test_the_queue_is_paused_and_goes_on(inturn_here: Inturn) -> None:
+    (paused,) = inturn_here("pause", "--by", "anna", "--why", "moving house", "--json").records
     assert paused == {"customer": None, "setting": "paused", "before": False, "after": True}
-    assert records(inturn("status", "--json"))[0]["paused"] == {"name": "anna", "why": "moving house"}
-    assert "paused by anna (reason: moving house)" in inturn("status").stdout
-    assert inturn("resume").stdout == "The queue goes on.\n"
-    assert records(inturn("status", "--json"))[0]["paused"] is None
+    assert inturn_here("status", "--json").records[0]["paused"] == {"name": "anna", "why": "moving house"}
+    assert "paused by anna (reason: moving house)" in inturn_here("status").stdout
+    assert inturn_here("resume").stdout == "The queue goes on.\n"
+    assert inturn_here("status", "--json").records[0]["paused"] is None
 
 
-def test_a_customers_settings_are_changed_and_shown(inturn: Inturn) -> None:
-    submit(inturn)
-    assert inturn("weight", "acme", "2.5").stdout == "acme: Weight 1 → 2.5\n"
-    assert inturn("cap", "acme", "3").stdout == "acme: Cap - → 3\n"
-    assert inturn("rate", "acme", "100/60").stdout == "acme: Rate - → 100/60 s\n"
-    assert inturn("pause", "acme").returncode == 0
-    (customer,) = records(inturn("customers", "--json"))
+def test_a_customers_settings_are_changed_and_shown(inturn_here: Inturn) -> None:
+    submit(inturn_here)
+    assert inturn_here("weight", "acme", "2.5").stdout == "acme: Weight 1 → 2.5\n"
+    assert inturn_here("cap", "acme", "3").stdout == "acme: Cap - → 3\n"
+    assert inturn_here("rate", "acme", "100/60").stdout == "acme: Rate - → 100/60 s\n"
+    assert inturn_here("pause", "acme").returncode == 0
+    (customer,) = inturn_here("customers", "--json").records
     assert (customer["weight"], customer["cap"], customer["rate"], customer["paused"]) == (
         *(2.5, 3),
         [100, 60_000_000],
         True,
     )
-    inturn("cap", "acme", "none")
-    (change,) = records(inturn("rate", "acme", "none", "--json"))
+    inturn_here("cap", "acme", "none")
+    (change,) = inturn_here("rate", "acme", "none", "--json").records
     assert change == {"customer": "acme", "setting": "rate", "before": [100, 60_000_000], "after": None}
-    assert records(inturn("customers", "--json"))[0]["cap"] is None
+    assert inturn_here("customers", "--json").records[0]["cap"] is None
 
 
-def test_a_customer_nobody_has_seen_is_pointed_out(inturn: Inturn) -> None:
-    assert "Nothing of acem has been seen yet" in inturn("weight", "acem", "2").stdout
+def test_a_customer_nobody_has_seen_is_pointed_out(inturn_here: Inturn) -> None:
+    assert "Nothing of acem has been seen yet" in inturn_here("weight", "acem", "2").stdout
 
 
-def test_a_document_is_expedited_once(inturn: Inturn) -> None:
-    id_ = submit(inturn, 5)[4]
-    assert inturn("expedite", id_).stdout == f"{id_} goes before all levels now.\n"
-    assert records(inturn("why", id_, "--json"))[0]["place"] == 0
-    again = inturn("expedite", id_)
+def test_a_document_is_expedited_once(inturn_here: Inturn) -> None:
+    id_ = submit(inturn_here, 5)[4]
+    assert inturn_here("expedite", id_).stdout == f"{id_} goes before all levels now.\n"
+    assert inturn_here("why", id_, "--json").records[0]["place"] == 0
+    again = inturn_here("expedite", id_)
     assert again.returncode == 1
     assert "in front already" in again.stderr
 
 
-def test_the_policy_is_changed_with_its_difference_shown(inturn: Inturn) -> None:
-    done = inturn("policy", "set", "--reset-interval", "60", "--thresholds", "-1,-3", "--by", "anna", "--why", "trial")
+def test_the_policy_is_changed_with_its_difference_shown(inturn_here: Inturn) -> None:
+    done = inturn_here(
+        "policy", "set", "--reset-interval", "60", "--thresholds", "-1,-3", "--by", "anna", "--why", "trial"
+    )
     assert "1,500 s (25 minutes)" in done.stdout
     assert "Version 2 is in force." in done.stdout
-    (shown,) = records(inturn("policy", "show", "--json"))
+    (shown,) = inturn_here("policy", "show", "--json").records
     assert (shown["version"], shown["reset_interval"], shown["thresholds"]) == (2, 60_000_000, [-1, -3])
-    assert "Nothing changed." in inturn("policy", "set", "--reset-interval", "60").stdout
-    (change,) = records(inturn("policy", "set", "--order", "classic", "--expect", "2", "--json"))
+    assert "Nothing changed." in inturn_here("policy", "set", "--reset-interval", "60").stdout
+    (change,) = inturn_here("policy", "set", "--order", "classic", "--expect", "2", "--json").records
     assert change == {"version": 3, "changes": {"order": ["fair", "classic"]}}
-    conflict = inturn("policy", "set", "--overdue-after", "5", "--overdue-every", "4", "--expect", "2")
+    conflict = inturn_here("policy", "set", "--overdue-after", "5", "--overdue-every", "4", "--expect", "2")
     assert conflict.returncode == 1
-    history = records(inturn("policy", "history", "--json"))
+    history = inturn_here("policy", "history", "--json").records
     assert [(each["version"], each["operator"], each["why"]) for each in history[1:]] == [
         (2, "anna", "trial"),
         (1, "inturn", "the defaults of a new queue"),
     ]
-    assert "trial" in inturn("policy", "history").stdout
-    assert "classic" in inturn("policy", "show").stdout
+    assert "trial" in inturn_here("policy", "history").stdout
+    assert "classic" in inturn_here("policy", "show").stdout
 
 
-def test_a_purge_without_a_terminal_needs_yes(inturn: Inturn) -> None:
-    submit(inturn, 3)
-    refused = inturn("purge", "acme")
+def test_a_purge_without_a_terminal_needs_yes(inturn_here: Inturn) -> None:
+    submit(inturn_here, 3)
+    refused = inturn_here("purge", "acme")
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
-    assert records(inturn("purge", "acme", "--yes", "--json")) == [{"customer": "acme", "documents": 3, "keys": 0}]
-    assert inturn("purge", "acme", "--yes", LANG="pl_PL").stdout.startswith("Usunięto 0 dokumentów klienta acme.")
-    assert inturn("purge", "nobody", "--yes").returncode == 1
+    assert inturn_here("purge", "acme", "--yes", "--json").records == [{"customer": "acme", "documents": 3, "keys": 0}]
+    assert inturn_here("purge", "acme", "--yes", LANG="pl_PL").stdout.startswith("Usunięto 0 dokumentów klienta acme.")
+    assert inturn_here("purge", "nobody", "--yes").returncode == 1
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("acme", 0, 0), ("amce", 1, 1)])
 def test_a_purge_asks_for_the_customers_name(
-    inturn: Inturn, environment: dict[str, str], tmp_path: Path, typed: str, code: int, left: int
+    inturn_here: Inturn, environment: dict[str, str], tmp_path: Path, typed: str, code: int, left: int
 ) -> None:
-    submit(inturn)
+    submit(inturn_here)
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "inturn.cli", "purge", "acme"]
     os.write(ours, f"{typed}\n".encode())
@@ -110,14 +105,14 @@ def test_a_purge_asks_for_the_customers_name(
     os.close(theirs)
     assert done.returncode == code, done.stderr
     assert "Type the customer's name" in done.stderr
-    assert len(records(inturn("documents", "--json"))) == left
+    assert len(inturn_here("documents", "--json").records) == left
 
 
-def test_the_operator_is_the_flag_then_the_setting_then_the_login(inturn: Inturn) -> None:
-    inturn("policy", "set", "--reset-interval", "1", LOGNAME="login")
-    inturn("policy", "set", "--reset-interval", "2", LOGNAME="login", INTURN_OPERATOR="setting")
-    inturn("policy", "set", "--reset-interval", "3", "--by", "flag", INTURN_OPERATOR="setting")
-    history = records(inturn("policy", "history", "--json"))
+def test_the_operator_is_the_flag_then_the_setting_then_the_login(inturn_here: Inturn) -> None:
+    inturn_here("policy", "set", "--reset-interval", "1", LOGNAME="login")
+    inturn_here("policy", "set", "--reset-interval", "2", LOGNAME="login", INTURN_OPERATOR="setting")
+    inturn_here("policy", "set", "--reset-interval", "3", "--by", "flag", INTURN_OPERATOR="setting")
+    history = inturn_here("policy", "history", "--json").records
     assert [each["operator"] for each in history] == ["flag", "setting", "login", "inturn"]
 
 

@@ -4,74 +4,70 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-Inturn = Callable[..., CompletedProcess[str]]
+from inturn.cli.output import printable
+
+Inturn = Callable[..., Any]
 LANGUAGES = ("en", "de", "es", "pl", "pt")
 
 
-def records(done: CompletedProcess[str]) -> list[dict[str, Any]]:
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
 @pytest.fixture
-def ids(inturn: Inturn) -> list[str]:
+def ids(inturn_here: Inturn) -> list[str]:
     """Four documents of acme, the last of level 2, and one of bob."""
     found = [
-        records(inturn("submit", "--customer", customer, *names, "--json"))
-        for customer, names in (("acme", [f"a://{n}.pdf" for n in range(4)]), ("bob", ["a://other.pdf"]))
+        inturn_here("submit", "--customer", customer, *names, "--json").records
+        for customer, names in (("acme", [f"s3://box/{n}.pdf" for n in range(4)]), ("bob", ["s3://box/other.pdf"]))
     ]
     return [each["id"] for group in found for each in group]
 
 
-def test_the_status_counts_by_state_and_level(inturn: Inturn, ids: list[str]) -> None:
-    (status,) = records(inturn("status", "--json"))
+def test_the_status_counts_by_state_and_level(inturn_here: Inturn, ids: list[str]) -> None:
+    (status,) = inturn_here("status", "--json").records
     assert (status["states"], status["waiting"]) == ({"waiting": len(ids)}, {"1": 4, "2": 1})
     assert (status["customers"], status["paused"], status["policy"]) == (2, None, 1)
-    shown = inturn("status", LANG="es_ES.UTF-8").stdout
+    shown = inturn_here("status", LANG="es_ES.UTF-8").stdout
     assert "Cola: en marcha" in shown
     assert re.search(r"en espera +5", shown)
 
 
 @pytest.mark.usefixtures("ids")
-def test_documents_are_filtered_and_paged(inturn: Inturn) -> None:
-    assert [each["name"] for each in records(inturn("documents", "--level", "2", "--json"))] == ["3.pdf"]
-    assert [each["name"] for each in records(inturn("documents", "--text", "OTHER", "--json"))] == ["other.pdf"]
-    both = inturn("documents", "--state", "running", "--state", "waiting", "--customer", "acme", "--json")
-    assert len(records(both)) == 4
-    first = inturn("documents", "--limit", "2", "--json")
+def test_documents_are_filtered_and_paged(inturn_here: Inturn) -> None:
+    assert [each["name"] for each in inturn_here("documents", "--level", "2", "--json").records] == ["3.pdf"]
+    assert [each["name"] for each in inturn_here("documents", "--text", "OTHER", "--json").records] == ["other.pdf"]
+    both = inturn_here("documents", "--state", "running", "--state", "waiting", "--customer", "acme", "--json")
+    assert len(both.records) == 4
+    first = inturn_here("documents", "--limit", "2", "--json")
     (cursor,) = re.findall(r"--after (\S+)", first.stderr)
-    rest = inturn("documents", "--after", cursor, "--json")
+    rest = inturn_here("documents", "--after", cursor, "--json")
     assert rest.stderr == ""
-    assert [each["name"] for each in records(first) + records(rest)] == [
+    assert [each["name"] for each in first.records + rest.records] == [
         *("other.pdf", "3.pdf", "2.pdf", "1.pdf", "0.pdf")
     ]
 
 
 @pytest.mark.usefixtures("ids")
-def test_customers_are_filtered(inturn: Inturn) -> None:
-    inturn("pause", "bob")
-    assert [each["customer"] for each in records(inturn("customers", "--json"))] == ["acme", "bob"]
-    (paused,) = records(inturn("customers", "--paused", "--waiting", "--json"))
+def test_customers_are_filtered(inturn_here: Inturn) -> None:
+    inturn_here("pause", "bob")
+    assert [each["customer"] for each in inturn_here("customers", "--json").records] == ["acme", "bob"]
+    (paused,) = inturn_here("customers", "--paused", "--waiting", "--json").records
     assert (paused["customer"], paused["waiting"], paused["paused"]) == ("bob", 1, True)
-    assert records(inturn("customers", "--text", "nobody", "--json")) == []
-    assert "bob" in inturn("customers", "--after", "acme").stdout
+    assert inturn_here("customers", "--text", "nobody", "--json").records == []
+    assert "bob" in inturn_here("customers", "--after", "acme").stdout
 
 
-def test_why_as_json_has_codes_only(inturn: Inturn, ids: list[str]) -> None:
-    (why,) = records(inturn("why", ids[3], "--json", LANG="de_DE.UTF-8"))
+def test_why_as_json_has_codes_only(inturn_here: Inturn, ids: list[str]) -> None:
+    (why,) = inturn_here("why", ids[3], "--json", LANG="de_DE.UTF-8").records
     assert (why["level"], why["count"], why["below"], why["not_below"]) == (2, -3, -2, -4)
     assert (why["place"], why["better_levels"], why["same_level"], why["own_line"]) == (4, 4, 0, 0)
     assert (why["no_start"], why["closed_by"], why["no_place"]) == ("no_worker", [], None)
 
 
-def test_why_is_told_in_every_language(inturn: Inturn, ids: list[str]) -> None:
-    inturn("pause", "acme")
-    told = {language: inturn("why", ids[3], "--lang", language).stdout for language in LANGUAGES}
+def test_why_is_told_in_every_language(inturn_here: Inturn, ids: list[str]) -> None:
+    inturn_here("pause", "acme")
+    told = {language: inturn_here("why", ids[3], "--lang", language).stdout for language in LANGUAGES}
     assert "Level: 2, because its check left the counter at -3" in told["en"]
     assert "Schlange: Geschlossen: der Kunde ist angehalten." in told["de"]
     assert "Contador: El contador del cliente está ahora en -3." in told["es"]
@@ -80,8 +76,13 @@ def test_why_is_told_in_every_language(inturn: Inturn, ids: list[str]) -> None:
     assert len({text.count("\n") for text in told.values()}) == 1
 
 
-def test_reading_makes_no_queue(inturn: Inturn, tmp_path: Path) -> None:
-    done = inturn("status", "--store", "typo.db")
+def test_names_and_errors_cannot_move_the_cursor_but_numbers_keep_their_spaces() -> None:
+    assert printable("a\x1b[31mb\tc\nd") == "a\ufffd[31mb\ufffdc\ufffdd"
+    assert printable("1\u00a0499 „Zażółć“") == "1\u00a0499 „Zażółć“"
+
+
+def test_reading_makes_no_queue(inturn_here: Inturn, tmp_path: Path) -> None:
+    done = inturn_here("status", "--store", "typo.db")
     assert done.returncode == 1
     assert "'typo.db'" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -112,13 +113,13 @@ def test_an_error_is_prefixed_in_the_readers_language_and_is_json_on_request(int
     assert told["error"] == "invalid_input"
 
 
-def test_settings_tell_where_they_came_from(inturn: Inturn, tmp_path: Path) -> None:
+def test_settings_tell_where_they_came_from(inturn_here: Inturn, tmp_path: Path) -> None:
     (tmp_path / "inturn.toml").write_text('store = "file.db"\noperator = "anna"\n')
-    shown = records(inturn("config", "show", "--json", "--lang", "de", INTURN_STORE="env.db"))
+    shown = inturn_here("config", "show", "--json", "--lang", "de", INTURN_STORE="env.db").records
     assert [(each["setting"], each["value"]) for each in shown] == [
         ("store", "env.db"),
         ("lang", "de"),
         ("operator", "anna"),
     ]
     assert [each["from"].split()[0] for each in shown] == ["environment", "flag", "file"]
-    assert "anna" in inturn("config", "show").stdout
+    assert "anna" in inturn_here("config", "show").stdout

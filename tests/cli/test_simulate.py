@@ -3,11 +3,11 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
-Inturn = Callable[..., CompletedProcess[str]]
+Inturn = Callable[..., Any]
 
 SMALL = """
 title = "Small"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -18,7 +19,7 @@ from inturn.queue import Queue
 from inturn.store import Discrepancy
 from inturn.stores import open_store
 
-Inturn = Callable[..., CompletedProcess[str]]
+Inturn = Callable[..., Any]
 
 
 def test_a_store_is_made_and_then_up_to_date(inturn: Inturn, tmp_path: Path) -> None:
@@ -55,6 +56,15 @@ def test_a_backup_to_a_wrong_place_is_refused(inturn: Inturn, path: str, advice:
     done = inturn("backup", path, "--force")
     assert done.returncode == 2
     assert advice in done.stderr
+
+
+def test_a_backup_does_not_replace_a_queue_in_use(inturn: Inturn, tmp_path: Path) -> None:
+    inturn("migrate")
+    (tmp_path / "copy.db-wal").write_bytes(b"somebody writes here")
+    done = inturn("backup", "copy.db", "--force")
+    assert done.returncode == 1
+    assert "copy.db-wal" in done.stderr
+    assert not (tmp_path / "copy.db").exists()
 
 
 def test_the_doctor_finds_nothing_wrong(inturn: Inturn) -> None:

@@ -1,5 +1,8 @@
 """The read model says what the store will do, and admits what nobody can know."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from inturn.clock import ManualClock
@@ -12,10 +15,12 @@ from inturn.stores import open_store
 from inturn.testing.contract.rig import ANNA, START, Rig
 
 
-@pytest.fixture
-def rig() -> Rig:
+@pytest.fixture(params=["memory", "sqlite"])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
     clock = ManualClock(START)
-    return Rig(open_store("memory://", clock), clock)
+    store = open_store("memory://" if request.param == "memory" else str(tmp_path / "queue.db"), clock)
+    yield Rig(store, clock)
+    store.close()
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter still gets the rest
     try:
-        app()
+        app(prog_name="inturn")
     except InturnError as refused:
         _tell(refused.code, str(refused))
         sys.exit(2 if isinstance(refused, InvalidInputError) else 1)
@@ -100,7 +100,8 @@ def _tell(code: str, message: str) -> None:
     except InvalidInputError:
         texts = Texts()
     console = Console(stderr=True, highlight=False)
-    console.print(printable(texts.text("error", message=message)), markup=False, soft_wrap=True)
+    told = printable(texts.text("error", message=message))
+    console.print(told, markup=False, soft_wrap=not console.is_terminal)
 
 
 def _option(name: str) -> str | None:

@@ -70,8 +70,8 @@ def customers(
             Column(texts.text("head_counter"), number=True),
             Column(texts.text("head_waiting"), number=True),
             Column(texts.text("head_running"), number=True),
-            Column(texts.text("head_weight"), number=True),
-            Column(texts.text("head_cap"), number=True),
+            Column(texts.text("head_weight"), number=True, from_width=WIDE),
+            Column(texts.text("head_cap"), number=True, from_width=WIDE),
             Column(texts.text("head_rate"), number=True, from_width=WIDE),
             Column(texts.text("head_paused")),
         ]

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
+from unicodedata import category
 
 from rich import box
 from rich.console import Console
@@ -62,4 +63,6 @@ def print_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
 
 def printable(text: str) -> str:
     """The text without what would move a terminal's cursor: names and errors come from strangers."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else "\ufffd" for char in text)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or category(char) == "Zs" else "\ufffd" for char in text)

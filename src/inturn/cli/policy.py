@@ -115,7 +115,8 @@ def _tell(session: Session, difference: tuple[dict[str, Any], dict[str, Any]], v
 
 def _shown(name: str, value: Any, texts: Texts) -> str:
     if name in DURATIONS:
-        return f"{texts.number(value / SECOND)} s ({texts.duration(value)})"
+        exact = f"{texts.number(value / SECOND)} s"
+        return exact if value < 60 * SECOND else f"{exact} ({texts.duration(value)})"
     if isinstance(value, list):
         return ", ".join(texts.number(each) for each in value)
     return texts.number(value) if isinstance(value, int) else str(value)

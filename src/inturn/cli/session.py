@@ -50,6 +50,7 @@ class Session:
         self.settings = settings
         self.as_json = as_json
         self.console = out()
+        self._language = choose(settings.lang, os.environ)
         self._creates = creates
         self._why = why
         self._queue: Queue | None = None
@@ -64,7 +65,7 @@ class Session:
     @functools.cached_property
     def texts(self) -> Texts:
         """The reader's language."""
-        return Texts(choose(self.settings.lang, os.environ))
+        return Texts(self._language)
 
     @property
     def queue(self) -> Queue:

@@ -40,11 +40,11 @@ def entries(language: str) -> Mapping[str, Entry]:
 
 def choose(wanted: str | None, environ: Mapping[str, str]) -> str:
     """The reader's language: as wanted, or by INTURN_LANG, or by the locale; English when that is none of ours."""
-    for source, name in (("--lang", wanted), ("INTURN_LANG", environ.get("INTURN_LANG"))):
-        if name:
-            if _base(name) in LANGUAGES:
-                return _base(name)
-            raise InvalidInputError(f"{source} takes one of {', '.join(LANGUAGES)}, not {name!r}")
+    name = wanted or environ.get("INTURN_LANG")
+    if name:
+        if _base(name) in LANGUAGES:
+            return _base(name)
+        raise InvalidInputError(f"the language (--lang, INTURN_LANG) is one of {', '.join(LANGUAGES)}, not {name!r}")
     locale = next((environ[name] for name in LOCALE_VARIABLES if environ.get(name)), SOURCE)
     return _base(locale) if _base(locale) in LANGUAGES else SOURCE
 

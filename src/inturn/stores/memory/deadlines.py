@@ -22,9 +22,9 @@ class Deadline:
         """The earliest time, if there is one."""
         heap = self._heap
         while heap:
-            at, _, _, row = heap[0]
+            at, seq, _, row = heap[0]
             true_at = self.time_of(row)
-            if true_at == at:
+            if true_at == at and seq == row.seq:
                 return at
             heappop(heap)
             if true_at is not None and true_at > at:

@@ -70,10 +70,11 @@ def pace_of(rows: Iterable[Row], since: int) -> Pace:
     """Starts and ends since a time, and what runs."""
     started = finished = running = 0
     for row in rows:
-        started += row.started_at is not None and row.started_at >= since
-        ended = row.state in {DocumentState.DONE, DocumentState.FAILED}
-        finished += ended and row.finished_at is not None and row.finished_at >= since
-        running += row.state is DocumentState.RUNNING
+        runs, ended_at = row.state is DocumentState.RUNNING, row.finished_at
+        ended = ended_at is not None and ended_at >= since
+        started += (runs or ended) and row.started_at is not None and row.started_at >= since
+        finished += ended and row.state in {DocumentState.DONE, DocumentState.FAILED}
+        running += runs
     return Pace(started, finished, running)
 
 

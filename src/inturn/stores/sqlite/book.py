@@ -202,12 +202,12 @@ class Book:
 
     # -- read ---------------------------------------------------------------------------------------------------
 
-    def customer(self, owner: int) -> LinesOf[SqlLine]:
+    def customer(self, owner: int, *, limited: bool = True) -> LinesOf[SqlLine]:
         """A customer's lines: all of them if it has settings of its own, otherwise those asked for."""
         known = self._customers.get(owner)
         if known is None:
             known = self._customers[owner] = LinesOf(str(owner))
-            kept = self._tables.one("limits", customer=owner)
+            kept = self._tables.one("limits", customer=owner) if limited else None
             if kept is not None:
                 settings, known.running, known.whole_at, known.rate_closed_until = kept
                 known.settings = read_settings(settings)
@@ -243,13 +243,13 @@ class Book:
             return
         self._loaded.add((query, level))
         for row in self._tables.all(query, level=level, limit=self._reach):
-            if level not in self.customer(row[0]).lines:
+            if level not in self.customer(row[0], limited=row[-1]).lines:
                 self._read_line(row)
 
     def _read_line(self, row: Row) -> SqlLine:
-        owner, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed = row
+        owner, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, _ = row
         head = None if head_seq is None else Head(head_seq, head_ready_at, head_cost)
-        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, kept=tuple(row))
+        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, kept=tuple(row[:-1]))
         self.customer(owner).lines[level] = line
         if filed:
             self.turns.file(line)
@@ -277,7 +277,7 @@ class Book:
 
     def _read_ahead(self, line: SqlLine, after: int) -> None:
         open_lines = max(1, self.turns.levels[line.level].open_lines)
-        limit = min(line.waiting, 2 + 2 * self._reach // open_lines)
+        limit = min(line.waiting, 1 + self._reach // open_lines)
         rows = self._tables.all("waiting_in_line", customer=line.owner, level=line.level, after=after, limit=limit)
         line.ahead.extend(Head(*row) for row in rows)
 

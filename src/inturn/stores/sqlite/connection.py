@@ -9,7 +9,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,6 +25,8 @@ from inturn.errors import (
 )
 
 BUSY_MS: Final = 30_000
+CHECKPOINT_PAGES: Final = 4_000
+"""16 MB of log: pages at the heads of indexes are written by every commit, and so into the database by one in many."""
 WAL_LIMIT: Final = 64 * 1024 * 1024
 Answer = TypeVar("Answer")
 
@@ -40,6 +42,7 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> a
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
         connection.execute("PRAGMA cache_size = -65536")
         if read_only:
@@ -70,27 +73,31 @@ def _error(path: Path, wrong: apsw.Error) -> StoreError:
     return StoreError(f"{path}: {wrong}; nothing was written")
 
 
+def gate_of(database: Path) -> Path:
+    """The file beside a database that its writers lock, and write to when they have committed."""
+    return database.with_name(database.name + "-gate")
+
+
 class Gate:
-    """The processes that want to write to one file, one at a time, without polling."""
+    """The processes that want to write to one file, one at a time, without polling; leaving it rings the doorbell."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
         self._file: int | None = None
+        with suppress(OSError):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
         """Hold the gate. Where no lock file can be made, SQLite's own lock does."""
         if self._file is None:
-            try:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            except OSError:
-                yield
-                return
+            yield
+            return
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
+            os.pwrite(self._file, b"!", 0)
 
     def close(self) -> None:
         """Let go of the lock file."""
@@ -117,7 +124,7 @@ class Writer:
     def __init__(self, path: Path, connection: apsw.Connection, rolled_back: Callable[[], None]) -> None:
         self.connection = connection
         self._path = path
-        self._gate = Gate(path.with_name(path.name + "-gate"))
+        self._gate = Gate(gate_of(path))
         self._rolled_back = rolled_back
         self._turn = threading.Lock()
         self._pending: list[Job[Any]] = []

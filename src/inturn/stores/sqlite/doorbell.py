@@ -1,4 +1,7 @@
-"""Wakes a process that waits for another one's commit: inotify on the write-ahead log, with a slow poll behind it."""
+"""Wakes a process that waits for another one's commit: inotify on the gate, with a slow poll behind it.
+
+The log itself would ring too early: it is written before the commit can be seen.
+"""
 
 import ctypes
 import os
@@ -9,16 +12,15 @@ from pathlib import Path
 from typing import Final
 
 IN_MODIFY: Final = 0x00000002
-IN_CREATE: Final = 0x00000100
 POLL: Final = 0.5
 """Seconds after which a waiter looks for itself, whatever the doorbell does."""
 
 
 class Doorbell:
-    """Rings when the log of a database grows. One thread waits at a time; where there is no inotify, it sleeps."""
+    """Rings when a writer has left the gate. One thread waits at a time; where there is no inotify, it sleeps."""
 
-    def __init__(self, database: Path) -> None:
-        self._log = database.with_name(database.name + "-wal")
+    def __init__(self, gate: Path) -> None:
+        self._gate = gate
         self._file = -1
         self._waiting = threading.Lock()
 
@@ -27,7 +29,7 @@ class Doorbell:
         timeout = max(0.0, min(timeout, POLL))
         with self._waiting:
             if self._file < 0:
-                self._file = _watch(self._log)
+                self._file = _watch(self._gate)
             if self._file < 0:
                 time.sleep(min(timeout, 0.02))
                 return
@@ -39,7 +41,7 @@ class Doorbell:
         """Begin to listen: what is committed after this will ring, even before `wait` is called."""
         with self._waiting:
             if self._file < 0:
-                self._file = _watch(self._log)
+                self._file = _watch(self._gate)
 
     def close(self) -> None:
         """Listen no more."""

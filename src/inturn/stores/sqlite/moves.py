@@ -39,6 +39,8 @@ class Moves:
         self._changes = changes
         self._now = now
         self._told: dict[EventKind, dict[int, list[str]]] = {}
+        self._results: list[tuple[int, str | None]] = []
+        self._events: list[tuple[Any, ...]] = []
 
     # -- events -------------------------------------------------------------------------------------------------
 
@@ -63,13 +65,21 @@ class Moves:
         """Add an event."""
         who, why = operator or (None, None)
         text = None if detail is None else json.dumps(detail)
-        self._tables.run("add_event", self._now, kind, customer, json.dumps(ids), who, why, text)
+        self._events.append((self._now, kind, customer, json.dumps(ids), who, why, text))
+
+    def write(self) -> None:
+        """Write the events down: the last thing in a transaction."""
+        self._tables.many("add_event", self._events)
+        self._events = []
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
         """Record outcomes, each once."""
         verdicts = tuple([self._settle(outcome) for outcome in outcomes])
+        if self._results:
+            self._tables.many("keep_result", self._results)
+            self._results = []
         self.write_told(OUTCOME_EVENTS)
         return verdicts
 
@@ -77,9 +87,10 @@ class Moves:
         if outcome.kind is OutcomeKind.DONE:
             done = self._tables.one("finish_document", id=outcome.id, fence=outcome.fence, now=self._now)
             if done is not None:
-                seq, owner = done
-                self._tables.one("keep_result", seq=seq, json=outcome.result)
-                self._stopped(owner)
+                seq, owner, capped = done
+                self._results.append((seq, outcome.result))
+                if capped:
+                    self._changes.stopped(owner)
                 self.tell(EventKind.FINISHED, owner, outcome.id)
                 return Verdict.RECORDED
         found = self._tables.one("row", id=outcome.id)

@@ -1,4 +1,5 @@
 -- Every query of the SQLite store, by name. The map of the tables is in migrations/0001_begin.sql.
+-- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without.
 
 -- name: queue
 SELECT seq, fence, policy, turns, paused_by FROM queue;
@@ -49,7 +50,8 @@ UPDATE customer SET settings = :settings, paused = :paused, capped = :capped WHE
 SELECT capped FROM customer WHERE id = :id;
 
 -- name: running_of
-SELECT count(*) FROM document WHERE state = 'running' AND +customer = :customer;
+SELECT count(*) FROM document INDEXED BY document_due
+WHERE state = 'running' AND due_at IS NOT NULL AND +customer = :customer;
 
 -- name: key
 SELECT fingerprint, at, answer FROM key WHERE customer = :customer AND key = :key;
@@ -60,8 +62,8 @@ INSERT OR REPLACE INTO key (customer, key, fingerprint, at, answer) VALUES (:cus
 -- name: add_document
 INSERT INTO document (
     seq, id, customer, state, level, line, count, cost, submitted_at, ready_at, attempt, max_attempts,
-    due_at, start_by, name, batch, given
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?);
+    due_at, start_by, name, uri, blob, sha256, size, media_type, batch, metadata, delay
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_change
 INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
@@ -80,49 +82,57 @@ SELECT EXISTS (SELECT 1 FROM line_change), EXISTS (SELECT 1 FROM line WHERE file
 
 -- name: deadlines
 SELECT
-    (SELECT min(start_by) FROM document
+    (SELECT min(start_by) FROM document INDEXED BY document_start_by
      WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')),
-    (SELECT min(lease_until) FROM document WHERE state = 'running'),
-    (SELECT min(due_at) FROM document WHERE state = 'delayed'),
+    (SELECT min(due_at) FROM document INDEXED BY document_due WHERE state = 'running' AND due_at IS NOT NULL),
+    (SELECT min(due_at) FROM document INDEXED BY document_due WHERE state = 'delayed' AND due_at IS NOT NULL),
     (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
 
 -- name: late_to_start
-SELECT seq FROM document
+SELECT seq FROM document INDEXED BY document_start_by
 WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by <= :now
 ORDER BY start_by, seq LIMIT :limit;
 
 -- name: lost_leases
-SELECT seq FROM document WHERE state = 'running' AND lease_until <= :now ORDER BY lease_until, seq LIMIT :limit;
+SELECT seq FROM document INDEXED BY document_due
+WHERE state = 'running' AND due_at IS NOT NULL AND due_at <= :now ORDER BY due_at, seq LIMIT :limit;
 
 -- name: due_documents
-SELECT seq FROM document WHERE state = 'delayed' AND due_at <= :now ORDER BY due_at, seq LIMIT :limit;
+SELECT seq FROM document INDEXED BY document_due
+WHERE state = 'delayed' AND due_at IS NOT NULL AND due_at <= :now ORDER BY due_at, seq LIMIT :limit;
 
 -- name: due_rates
 SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= :now ORDER BY rate_closed_until, name LIMIT :limit;
 
 -- name: lines_of
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE customer = :customer;
 
 -- name: line
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE customer = :customer AND level = :level;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
-FROM line WHERE filed = 1 AND level = :level ORDER BY turn, stamp LIMIT :limit;
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
+FROM line INDEXED BY line_turn WHERE filed = 1 AND level = :level ORDER BY turn, stamp LIMIT :limit;
 
 -- name: first_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
-FROM line WHERE filed = 1 AND level = :level ORDER BY head_seq LIMIT :limit;
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
+FROM line INDEXED BY line_head WHERE filed = 1 AND level = :level ORDER BY head_seq LIMIT :limit;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
-FROM line WHERE filed = 1 AND level = :level ORDER BY head_ready_at, head_seq LIMIT :limit;
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
+FROM line INDEXED BY line_age
+WHERE filed = 1 AND level = :level ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: oldest_head
-SELECT min(head_ready_at) FROM line WHERE filed = 1 AND level = :level;
+SELECT min(head_ready_at) FROM line INDEXED BY line_age WHERE filed = 1 AND level = :level;
 
 -- name: save_line
 INSERT OR REPLACE INTO line (
@@ -142,28 +152,30 @@ SELECT settings, running, whole_at, rate_closed_until FROM limits WHERE customer
 INSERT OR REPLACE INTO limits (customer, settings, running, whole_at, rate_closed_until) VALUES (?, ?, ?, ?, ?);
 
 -- name: waiting_in_line
-SELECT seq, ready_at, cost FROM document
+SELECT seq, ready_at, cost FROM document INDEXED BY document_waiting
 WHERE state = 'waiting' AND customer = :customer AND line = :level AND seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: start_document
 UPDATE document SET
-    state = 'running', attempt = attempt + 1, started_at = ?, lease_until = ?, fence = ?, worker = ?, settled = NULL
-WHERE seq = ?;
-
--- name: whole_by_seq
-SELECT * FROM whole WHERE seq = :seq;
+    state = 'running', attempt = attempt + 1, started_at = :now, due_at = :until, fence = :fence,
+    worker = :worker, settled = NULL
+WHERE seq = :seq
+RETURNING
+    id, :customer, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
+    worker, due_at, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
+    max_attempts, customer;
 
 -- name: whole_by_id
 SELECT * FROM whole WHERE id = :id;
 
 -- name: finish_document
 UPDATE document SET
-    state = 'done', finished_at = :now, due_at = NULL, lease_until = NULL, worker = NULL, error = NULL, settled = 'done'
+    state = 'done', finished_at = :now, due_at = NULL, worker = NULL, error = NULL, settled = 'done'
 WHERE id = :id AND fence = :fence AND state = 'running'
-RETURNING seq, customer;
+RETURNING seq, customer, (SELECT capped FROM customer WHERE customer.id = document.customer);
 
 -- name: keep_result
-INSERT OR REPLACE INTO result (seq, json) VALUES (:seq, :json);
+INSERT OR REPLACE INTO result (seq, json) VALUES (?, ?);
 
 -- name: row
 SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by
@@ -175,23 +187,23 @@ FROM document WHERE seq = :seq;
 
 -- name: wait_again
 UPDATE document SET
-    state = 'waiting', ready_at = :now, due_at = NULL, lease_until = NULL, worker = NULL, attempt = :attempt,
+    state = 'waiting', ready_at = :now, due_at = NULL, worker = NULL, attempt = :attempt,
     settled = :settled
 WHERE seq = :seq;
 
 -- name: delay_document
 UPDATE document SET
-    state = 'delayed', due_at = :due_at, lease_until = NULL, worker = NULL, error = :error, settled = 'failed'
+    state = 'delayed', due_at = :due_at, worker = NULL, error = :error, settled = 'failed'
 WHERE seq = :seq;
 
 -- name: end_document
 UPDATE document SET
-    state = :state, finished_at = :now, due_at = NULL, lease_until = NULL, worker = NULL, error = :error,
+    state = :state, finished_at = :now, due_at = NULL, worker = NULL, error = :error,
     settled = :settled
 WHERE seq = :seq;
 
 -- name: cancel_document
-UPDATE document SET state = 'cancelled', finished_at = :now, due_at = NULL, lease_until = NULL, worker = NULL
+UPDATE document SET state = 'cancelled', finished_at = :now, due_at = NULL, worker = NULL
 WHERE seq = :seq;
 
 -- name: begin_again
@@ -208,10 +220,10 @@ WHERE seq = :seq
 RETURNING ready_at;
 
 -- name: heartbeat
-UPDATE document SET lease_until = :until WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
+UPDATE document SET due_at = :until WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
 
 -- name: blobs_of
-SELECT given ->> 'blob' FROM document WHERE customer = :customer AND given ->> 'blob' IS NOT NULL;
+SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL;
 
 -- name: purge_results
 DELETE FROM result WHERE seq IN (SELECT seq FROM document WHERE customer = :customer);
@@ -226,7 +238,7 @@ DELETE FROM key WHERE customer = :customer;
 SELECT DISTINCT line FROM document WHERE customer = :customer AND state = 'waiting' ORDER BY line;
 
 -- name: ended_before
-SELECT seq, given ->> 'blob' FROM document
+SELECT seq, blob FROM document
 WHERE finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: forget_document
@@ -290,7 +302,8 @@ ORDER BY name LIMIT :limit;
 SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY line ORDER BY line;
 
 -- name: open_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE filed = 1 ORDER BY level, turn, stamp;
 
 -- name: ahead
@@ -300,14 +313,12 @@ WHERE mine.id = :id AND mine.state = 'waiting' AND other.state = 'waiting';
 
 -- name: pace
 SELECT
-    (SELECT count(*) FROM document WHERE state = 'running' AND started_at >= :since)
-    + (SELECT count(*) FROM document
-       WHERE started_at IS NOT NULL AND state IN ('waiting', 'delayed') AND started_at >= :since)
+    (SELECT count(*) FROM document WHERE state = 'running' AND due_at IS NOT NULL AND started_at >= :since)
     + (SELECT count(*) FROM document
        WHERE finished_at IS NOT NULL AND finished_at >= :since AND started_at >= :since),
     (SELECT count(*) FROM document
      WHERE finished_at IS NOT NULL AND finished_at >= :since AND state IN ('done', 'failed')),
-    (SELECT count(*) FROM document WHERE state = 'running');
+    (SELECT count(*) FROM document WHERE state = 'running' AND due_at IS NOT NULL);
 
 -- name: events
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
@@ -321,5 +332,5 @@ SELECT customer, level, waiting FROM line;
 
 -- name: capped_counts
 SELECT limits.customer, limits.running,
-    (SELECT count(*) FROM document WHERE state = 'running' AND document.customer = limits.customer)
+    (SELECT count(*) FROM document WHERE state = 'running' AND due_at IS NOT NULL AND +document.customer = limits.customer)
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped = 1;

@@ -127,7 +127,7 @@ class Reading:
         _, dispatched, rotation, levels = json.loads(queue[3])
         lines = tuple(
             LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))
-            for owner, level, weight, turn, stamp, waiting, *head, _ in self._tables.all("open_lines")
+            for owner, level, weight, turn, stamp, waiting, *head, _, _ in self._tables.all("open_lines")
         )
         return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
 

@@ -5,6 +5,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count as count_from
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -53,12 +56,12 @@ from inturn.store import (
     check_fingerprint,
 )
 from inturn.stores.sqlite import audit, schema
-from inturn.stores.sqlite.book import Book, LaterChanges
-from inturn.stores.sqlite.connection import Writer, connect, errors_of
+from inturn.stores.sqlite.book import Book, Changes, LaterChanges
+from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
 from inturn.stores.sqlite.doorbell import Doorbell
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
-from inturn.stores.sqlite.tables import Tables, document_of, given_text, read_settings
+from inturn.stores.sqlite.tables import Tables, document_of, read_settings
 
 Answer = TypeVar("Answer")
 WAITING: Final = str(DocumentState.WAITING)
@@ -81,7 +84,7 @@ class SqliteStore(Store):
         with errors_of(self.path):
             self._reader = Tables(connect(self.path, read_only=True, vfs=vfs))
         self._reading = Reading(self._reader)
-        self._doorbell = Doorbell(self.path)
+        self._doorbell = Doorbell(gate_of(self.path))
         self._doorbell.arm()
 
     # -- documents come in ------------------------------------------------------------------------------------------
@@ -112,7 +115,8 @@ class SqliteStore(Store):
         checked = self._check(owner, counter, len(ids), now, number)
         receipts = tuple([Receipt(id_, *each) for id_, each in zip(ids, checked.each(), strict=True)])
         self._insert(owner, last - len(ids) + 1, receipts, documents, now)
-        Moves(self._tables, self._later, now).note(EventKind.SUBMITTED, customer, list(ids))
+        with self._moves(now) as moves:
+            moves.note(EventKind.SUBMITTED, customer, list(ids))
         if key is not None:
             self._keep_key(owner, key, fingerprint, now, receipts)
         return receipts
@@ -125,25 +129,15 @@ class SqliteStore(Store):
         documents: Sequence[NewDocument],
         now: int,
     ) -> None:
-        rows: list[tuple[Any, ...]] = []
-        joined: list[tuple[int, int, Head]] = []
-        texts: dict[int, str | None] = {}
-        for seq, (receipt, given) in enumerate(zip(receipts, documents, strict=True), start=first):
-            if id(given) not in texts:
-                texts[id(given)] = given_text(given)
-            delayed = given.delay > 0
-            id_, level, count = receipt
-            rows.append((
-                seq, id_, owner, DELAYED if delayed else WAITING, level, level, count, given.cost, now, now,
-                given.max_attempts, now + given.delay if delayed else None, given.start_by, given.name, given.batch,
-                texts[id(given)],
-            ))  # fmt: skip
-            if delayed:
-                continue
-            if joined and joined[-1][0] == level:
-                joined[-1] = (level, joined[-1][1] + 1, joined[-1][2])
-            else:
-                joined.append((level, 1, Head(seq, now, given.cost)))
+        rows = [
+            (
+                seq, id_, owner, DELAYED if given.delay else WAITING, level, level, count, given.cost, now, now,
+                given.max_attempts, now + given.delay if given.delay else None, given.start_by, given.name, given.uri,
+                given.blob, given.sha256, given.size, given.media_type, given.batch,
+                json.dumps(dict(given.metadata)) if given.metadata else None, given.delay,
+            )
+            for seq, (id_, level, count), given in zip(count_from(first), receipts, documents, strict=False)
+        ]  # fmt: skip
         try:
             self._tables.many("add_document", rows)
         except Exception as wrong:
@@ -152,8 +146,10 @@ class SqliteStore(Store):
                     "a document with one of these ids exists already; ids are given once"
                 ) from wrong
             raise
-        for level, n, head in joined:
-            self._later.joined(owner, level, n, head)
+        waiting = [row for row in rows if row[3] == WAITING]
+        for level, run in groupby(waiting, key=itemgetter(4)):
+            several = list(run)
+            self._later.joined(owner, level, len(several), Head(several[0][0], now, several[0][7]))
 
     def _check(self, owner: int, counter: Counter | None, n: int, now: int, version: int | None = None) -> CheckedMany:
         if version is None:
@@ -196,8 +192,7 @@ class SqliteStore(Store):
         now: int | None = None,
     ) -> Exchanged:
         if request is None:
-            settled = self._write(lambda: Moves(self._tables, self._later, self._now(now)).settle(outcomes))
-            return Exchanged(settled, ())
+            return Exchanged(self._write(lambda: self._settle(outcomes, self._now(now))), ())
         if not outcomes and not self._read(lambda: self._reading.may_be_claimed(self._now(now))):
             return Exchanged((), ())
         verdicts, claimed = self._write(lambda: self._exchange(outcomes, request, self._now(now)))
@@ -205,12 +200,15 @@ class SqliteStore(Store):
             _, claimed = self._write(lambda: self._exchange((), request, self._now(now)))
         return Exchanged(verdicts, claimed)
 
+    def _settle(self, outcomes: Sequence[Outcome], now: int) -> tuple[Verdict, ...]:
+        with self._moves(now) as moves:
+            return moves.settle(outcomes)
+
     def _exchange(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
     ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
         """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
-        with self._booked() as book:
-            moves = Moves(self._tables, book, now)
+        with self._booked() as book, self._moves(now, book) as moves:
             verdicts = moves.settle(outcomes)
             if AT_ONCE in moves.move_on(book):
                 return verdicts, None
@@ -218,19 +216,24 @@ class SqliteStore(Store):
 
     def _claim(self, book: Book, request: ClaimRequest, moves: Moves, now: int) -> tuple[Claimed, ...]:
         book.reach(request.limit, now)
-        starts: list[tuple[int, int, int, str, int]] = []
+        claimed: list[Claimed] = []
         until = now + request.lease
-        while len(starts) < request.limit and (taken := book.take(now)) is not None:
+        while len(claimed) < request.limit and (taken := book.take(now)) is not None:
+            line, head = taken
             book.fence += 1
-            starts.append((now, until, book.fence, request.worker, taken[1].seq))
-        self._tables.many("start_document", starts)
-        claimed = []
-        for *_, fence, _, seq in starts:
-            row = self._tables.one("whole_by_seq", seq=seq)
+            row = self._tables.one(
+                "start_document",
+                seq=head.seq,
+                now=now,
+                until=until,
+                fence=book.fence,
+                worker=request.worker,
+                customer=self._tables.name(line.owner),
+            )
             if row is None:
-                raise AssertionError(f"document {seq} vanished inside its transaction")
-            claimed.append(Claimed(document_of(row), fence))
-            moves.tell(EventKind.STARTED, row[-1], row[0])
+                raise AssertionError(f"document {head.seq} stands in a line and has no row")
+            claimed.append(Claimed(document_of(row), book.fence))
+            moves.tell(EventKind.STARTED, line.owner, row[0])
         moves.write_told((EventKind.STARTED,))
         return tuple(claimed)
 
@@ -259,30 +262,29 @@ class SqliteStore(Store):
 
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
         def work() -> tuple[str, ...]:
-            moves = Moves(self._tables, self._later, self._now(now))
             cancelled = []
-            for id_, facts in self._all_facts(ids, CANCELLABLE):
-                moves.cancel(facts)
-                moves.tell(EventKind.CANCELLED, facts.owner, id_)
-                cancelled.append(id_)
-            moves.write_told((EventKind.CANCELLED,), operator)
+            with self._moves(self._now(now)) as moves:
+                for id_, facts in self._all_facts(ids, CANCELLABLE):
+                    moves.cancel(facts)
+                    moves.tell(EventKind.CANCELLED, facts.owner, id_)
+                    cancelled.append(id_)
+                moves.write_told((EventKind.CANCELLED,), operator)
             return tuple(cancelled)
 
         return self._write(work)
 
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
         def work() -> tuple[Receipt, ...]:
-            at = self._now(now)
-            moves = Moves(self._tables, self._later, at)
-            receipts = []
-            for id_, facts in self._all_facts(ids, RETRYABLE):
-                _, counter = self._customer(self._tables.name(facts.owner))
-                seq, version = self._tables.one("give_seqs", n=1) or (0, 0)
-                checked = self._check(facts.owner, counter, 1, at, version)
-                level = checked.levels[0][0]
-                receipts.append(moves.begin_again(facts, id_, seq, level, checked.counter.count))
-                moves.tell(EventKind.RETRIED, facts.owner, id_)
-            moves.write_told((EventKind.RETRIED,), operator)
+            at, receipts = self._now(now), []
+            with self._moves(at) as moves:
+                for id_, facts in self._all_facts(ids, RETRYABLE):
+                    _, counter = self._customer(self._tables.name(facts.owner))
+                    seq, version = self._tables.one("give_seqs", n=1) or (0, 0)
+                    checked = self._check(facts.owner, counter, 1, at, version)
+                    level = checked.levels[0][0]
+                    receipts.append(moves.begin_again(facts, id_, seq, level, checked.counter.count))
+                    moves.tell(EventKind.RETRIED, facts.owner, id_)
+                moves.write_told((EventKind.RETRIED,), operator)
             return tuple(receipts)
 
         return self._write(work)
@@ -294,10 +296,10 @@ class SqliteStore(Store):
                 raise NotFoundError(f"there is no document {id}")
             if facts.line == EXPEDITED or facts.state not in {WAITING, DELAYED}:
                 return False
-            moves = Moves(self._tables, self._later, self._now(now))
-            moves.expedite(facts)
-            moves.tell(EventKind.EXPEDITED, facts.owner, id)
-            moves.write_told((EventKind.EXPEDITED,), operator)
+            with self._moves(self._now(now)) as moves:
+                moves.expedite(facts)
+                moves.tell(EventKind.EXPEDITED, facts.owner, id)
+                moves.write_told((EventKind.EXPEDITED,), operator)
             return True
 
         return self._write(work)
@@ -316,8 +318,7 @@ class SqliteStore(Store):
             documents = self._tables.connection.changes()
             self._tables.one("purge_keys", customer=owner)
             keys = self._tables.connection.changes()
-            moves = Moves(self._tables, self._later, self._now(now))
-            moves.note(EventKind.PURGED, customer, (), operator, {"documents": documents})
+            self._note(now, EventKind.PURGED, customer, operator, {"documents": documents})
             return Removed(documents, 0, keys, blobs)
 
         return self._write(work)
@@ -339,8 +340,7 @@ class SqliteStore(Store):
             text = json.dumps(plain(settings._asdict()))
             capped = settings.cap is not None
             self._tables.one("set_settings", id=owner, settings=text, paused=settings.paused, capped=capped)
-            moves = Moves(self._tables, self._later, self._now(now))
-            moves.note(EventKind.CUSTOMER_CHANGED, customer, (), operator, plain(changes))
+            self._note(now, EventKind.CUSTOMER_CHANGED, customer, operator, plain(changes))
             return settings
 
         return self._write(work)
@@ -356,7 +356,7 @@ class SqliteStore(Store):
 
         def work() -> None:
             self._tables.one("pause", by=by, why=why)
-            Moves(self._tables, self._later, self._now(now)).note(kind, None, (), operator)
+            self._note(now, kind, None, operator)
 
         self._write(work)
 
@@ -391,8 +391,7 @@ class SqliteStore(Store):
                 why=operator.why,
             )
             self._tables.one("use_policy", number=version.number)
-            moves = Moves(self._tables, self._later, version.at)
-            moves.note(EventKind.POLICY_SET, None, (), operator, {"version": version.number})
+            self._note(version.at, EventKind.POLICY_SET, None, operator, {"version": version.number})
             return version
 
         return self._write(work)
@@ -443,8 +442,8 @@ class SqliteStore(Store):
 
     def sweep(self, *, now: int | None = None) -> Swept:
         def work() -> Swept:
-            with self._booked() as book:
-                swept = Moves(self._tables, book, self._now(now)).move_on(book)
+            with self._booked() as book, self._moves(self._now(now), book) as moves:
+                swept = moves.move_on(book)
             self._forget_spent(book)
             return swept
 
@@ -491,8 +490,7 @@ class SqliteStore(Store):
             found = audit.discrepancies(self._tables)
             if found and repair:
                 audit.repair(self._tables)
-                moves = Moves(self._tables, self._later, self._now(now))
-                moves.note(EventKind.REPAIRED, None, (), None, {"counts": len(found)})
+                self._note(now, EventKind.REPAIRED, None, None, {"counts": len(found)})
             return found
 
         return self._write(work)
@@ -536,6 +534,24 @@ class SqliteStore(Store):
         book.fold()
         yield book
         book.save()
+
+    @contextmanager
+    def _moves(self, now: int, changes: Changes | None = None) -> Iterator[Moves]:
+        """The moves of this transaction; their events are written at the end."""
+        moves = Moves(self._tables, changes or self._later, now)
+        yield moves
+        moves.write()
+
+    def _note(
+        self,
+        now: int | None,
+        kind: EventKind,
+        customer: str | None,
+        operator: Operator | None,
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        with self._moves(self._now(now)) as moves:
+            moves.note(kind, customer, (), operator, detail)
 
     def _fold(self) -> None:
         with self._booked():

@@ -1,7 +1,8 @@
 """The named queries on a connection, and rows turned into values."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import apsw
@@ -71,28 +72,17 @@ class Tables:
         return self._policy
 
 
-def given_text(given: NewDocument) -> str | None:
-    """What stands in no column of its own, as JSON; None when there is nothing."""
-    rest: dict[str, Any] = {
-        name: value
-        for name in ("uri", "blob", "sha256", "size", "media_type", "delay")
-        if (value := getattr(given, name))
-    }
-    if given.size == 0:
-        rest["size"] = 0
-    if given.metadata:
-        rest["metadata"] = dict(given.metadata)
-    return json.dumps(rest, ensure_ascii=False) if rest else None
-
-
 def document_of(row: Row) -> Document:
     """A document from a row of the view `whole`."""
     (
         id_, customer, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
-        fence, worker, lease_until, line, error, name, batch, cost, start_by, max_attempts, rest, _,
+        fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
+        delay, start_by, max_attempts, _,
     ) = row  # fmt: skip
-    more: Mapping[str, Any] = json.loads(rest) if rest else NO_METADATA
-    given = NewDocument(name=name, batch=batch, cost=cost, start_by=start_by, max_attempts=max_attempts, **more)
+    more = MappingProxyType(json.loads(metadata)) if metadata else NO_METADATA
+    given = NewDocument.kept(
+        name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts
+    )
     return Document(
         id_, customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at, started_at, finished_at,
         attempt, fence, worker, lease_until, line == 0, error,

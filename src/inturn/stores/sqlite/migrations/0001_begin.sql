@@ -4,7 +4,7 @@
 --                read and written whole)
 --   policy       every version of the policy
 --   customer     the counter, and the settings as operators last set them
---   document     one row a document; what changes often is short, what is long stands in `result`
+--   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay
 --   result       results of done documents
 --   line         where each line stands. Written by claims alone
 --   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
@@ -61,24 +61,27 @@ CREATE TABLE document (
     start_by INTEGER,
     started_at INTEGER,
     finished_at INTEGER,
-    lease_until INTEGER,
     fence INTEGER,
     worker TEXT,
     settled TEXT,
     error TEXT,
     name TEXT NOT NULL,
+    uri TEXT,
+    blob TEXT,
+    sha256 TEXT,
+    size INTEGER,
+    media_type TEXT,
     batch TEXT,
-    given TEXT
+    metadata TEXT,
+    delay INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX document_id ON document (id);
 CREATE INDEX document_customer ON document (customer, seq);
-CREATE INDEX document_waiting ON document (customer, line, seq) WHERE state = 'waiting';
-CREATE INDEX document_lease ON document (lease_until, seq) WHERE state = 'running';
-CREATE INDEX document_due ON document (due_at, seq) WHERE state = 'delayed';
+CREATE INDEX document_waiting ON document (customer, line, seq, ready_at, cost) WHERE state = 'waiting';
+CREATE INDEX document_due ON document (state, due_at, seq) WHERE due_at IS NOT NULL;
 CREATE INDEX document_start_by ON document (start_by, seq)
     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed');
-CREATE INDEX document_again ON document (started_at) WHERE started_at IS NOT NULL AND state IN ('waiting', 'delayed');
 CREATE INDEX document_ended ON document (finished_at, seq) WHERE finished_at IS NOT NULL;
 CREATE INDEX document_batch ON document (batch, seq) WHERE batch IS NOT NULL;
 
@@ -154,8 +157,10 @@ CREATE INDEX event_at ON event (at, number) WHERE operator IS NULL;
 CREATE VIEW whole AS
 SELECT
     document.id, customer.name AS customer, document.seq, document.level, document.count, document.state,
-    document.submitted_at, document.ready_at, document.due_at, document.started_at, document.finished_at,
-    document.attempt, document.fence, document.worker, document.lease_until, document.line, document.error,
-    document.name, document.batch, document.cost, document.start_by, document.max_attempts, document.given,
+    document.submitted_at, document.ready_at, CASE document.state WHEN 'delayed' THEN document.due_at END AS due_at,
+    document.started_at, document.finished_at, document.attempt, document.fence, document.worker,
+    CASE document.state WHEN 'running' THEN document.due_at END AS lease_until, document.line, document.error,
+    document.name, document.uri, document.blob, document.sha256, document.size, document.media_type, document.batch,
+    document.metadata, document.cost, document.delay, document.start_by, document.max_attempts,
     document.customer AS owner
 FROM document JOIN customer ON customer.id = document.customer;

@@ -1,0 +1,264 @@
+"""SQLite: against a plain executemany, against ourselves at other sizes, and against Huey on SQLite.
+
+Huey runs at its defaults: WAL, synchronous=FULL as SQLite's own default, so it is as durable as we are. One of its
+dequeues removes one task; it has no batches. Both sides write to the same folder.
+"""
+
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+from huey.storage import SqliteStorage
+
+import inturn
+from bench.measure import interleaved, median, spread, verdict
+from inturn import NewDocument, Queue
+from inturn.model import Claimed
+from inturn.stores.sqlite import SqliteStore
+
+PAYLOAD = b"x" * 200
+BATCH = 500
+COLUMNS = 29
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """On the disk that the repository is on, not in memory."""
+    with tempfile.TemporaryDirectory(prefix="inturn-bench-", dir=Path.cwd()) as name:
+        yield Path(name)
+
+
+def documents(n: int = BATCH) -> list[NewDocument]:
+    return [
+        NewDocument(f"document {number:06}.pdf", uri=f"s3://bucket/incoming/{number:06}.pdf") for number in range(n)
+    ]
+
+
+def submits() -> int:
+    """Batches of 500, each one durable commit."""
+    given = documents()
+    with folder() as path:
+        queue = inturn.open(str(path / "ours.db"))
+        plain = apsw.Connection(str(path / "plain.db"))
+        plain.execute("PRAGMA journal_mode = WAL")
+        plain.execute("PRAGMA synchronous = FULL")
+        columns = ", ".join(f"c{number}" for number in range(1, COLUMNS))
+        plain.execute(f"CREATE TABLE plain (c0 INTEGER PRIMARY KEY, {columns})")
+        insert = f"INSERT INTO plain VALUES ({', '.join('?' * COLUMNS)})"  # noqa: S608 - question marks
+        row = _row_as_wide_as_ours(queue, given)
+
+        def ours() -> None:
+            for n in range(20):
+                queue.submit(f"customer {n}", given)
+
+        def theirs() -> None:
+            for _ in range(20):
+                with plain:
+                    plain.executemany(insert, ((None, *row) for _ in range(BATCH)))
+
+        mine, other = interleaved([ours, theirs], 7)
+        rows = 20 * BATCH
+        print(f"documents/s {rows / median(mine):,.0f}, rows/s of executemany {rows / median(other):,.0f}")
+        queue.close()
+        return verdict("submits against executemany", median(other) / median(mine), 0.5, at_most=False)
+
+
+def _row_as_wide_as_ours(queue: Queue, given: list[NewDocument]) -> tuple[Any, ...]:
+    queue.submit("width", given[:1])
+    store = queue.store
+    assert isinstance(store, SqliteStore)  # noqa: S101 - opened above
+    (row,) = store._tables.connection.execute("SELECT * FROM document LIMIT 1").fetchall()  # noqa: SLF001
+    assert len(row) == COLUMNS  # noqa: S101
+    return tuple(row[1:])
+
+
+def _drain(queue: Queue, n: int, batch: int) -> None:
+    outcomes: list[Any] = []
+    done = 0
+    while done < n:
+        claimed = queue.exchange(outcomes, "bench", batch).claimed
+        outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
+        done += len(claimed)
+    if outcomes:
+        queue.store.exchange(outcomes, None)
+
+
+def claims() -> int:
+    """Claim and finish, fair order, fifty customers, against Huey's dequeue."""
+    each, missed = 2_000, 0
+    given = documents()
+    with folder() as path:
+        queue = inturn.open(str(path / "ours.db"))
+        huey = SqliteStorage("bench", str(path / "huey.db"))
+        for n in range(200):
+            queue.submit(f"customer {n % 50}", given)
+        with huey.db(commit=True) as cursor:
+            cursor.executemany("insert into task (queue, data) values (?, ?)", [("bench", PAYLOAD)] * 60_000)
+
+        def dequeue(n: int) -> Callable[[], None]:
+            return lambda: [huey.dequeue() for _ in range(n)] and None
+
+        for batch, least in ((50, 3.0), (1, 0.7)):
+            n = each if batch > 1 else each // 4
+            mine, other = interleaved([lambda n=n, batch=batch: _drain(queue, n, batch), dequeue(n)], 9)  # type: ignore[misc]
+            print(f"batches of {batch}: documents/s {n / median(mine):,.0f}, Huey's {n / median(other):,.0f};"
+                  f" seconds {spread(mine)} against {spread(other)}")  # fmt: skip
+            missed += verdict(
+                f"claim and finish by {batch} against Huey", median(other) / median(mine), least, at_most=False
+            )
+        queue.close()
+    return missed
+
+
+def _steps(store: SqliteStore, work: Callable[[], object]) -> int:
+    """SQLite's own count of the steps of its virtual machine."""
+    total = 0
+
+    def traced(event: dict[str, Any]) -> None:
+        nonlocal total
+        total += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+
+    connection = store._tables.connection  # noqa: SLF001
+    connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
+    work()
+    connection.trace_v2(0, None)
+    return total
+
+
+def _steps_at(path: Path, waiting: int, customers: int) -> float:
+    queue = inturn.open(str(path))
+    store = queue.store
+    assert isinstance(store, SqliteStore)  # noqa: S101
+    store._tables.connection.execute("PRAGMA synchronous = OFF")  # noqa: SLF001 - filling, not measuring
+    share = max(1, waiting // customers)
+    given = documents(min(share, BATCH))
+    for number in range(customers):
+        left = share
+        while left > 0:
+            queue.submit(f"customer {number:06}", given[: min(left, BATCH)])
+            left -= BATCH
+    _drain(queue, 50, 10)
+    counts = []
+    held: list[Claimed] = []
+    for _ in range(40):
+        counts.append(_steps(store, lambda: held.extend(queue.claim("bench", 10))))
+    queue.close()
+    return median(counts)
+
+
+def steps() -> int:
+    with folder() as path:
+        small = _steps_at(path / "small.db", 1_000, 10)
+        large = _steps_at(path / "large.db", 1_000_000, 10)
+        many = _steps_at(path / "many.db", 100_000, 100_000)
+    print(f"VM steps of a claim of 10: {small:,.0f} with 1,000 waiting, {large:,.0f} with 1,000,000,"
+          f" {many:,.0f} with 100,000 customers")  # fmt: skip
+    return verdict("steps, 1M waiting against 1k", large / small, 1.5, at_most=True) + verdict(
+        "steps, 100k customers against 10", many / small, 2, at_most=True
+    )
+
+
+def _our_worker(path: str, answers: "multiprocessing.Queue[float]", count: int) -> None:
+    queue = inturn.open(path)
+    answers.put(0.0)
+    seen = 0
+    while seen < count:
+        claimed = queue.claim("bench", 10)
+        now = time.monotonic()
+        if not claimed:
+            queue.store.wait(1.0)
+            continue
+        for each in claimed:
+            answers.put(now - each.document.given.metadata["sent"])
+            seen += 1
+
+
+def _huey_worker(path: str, answers: "multiprocessing.Queue[float]", count: int) -> None:
+    huey = SqliteStorage("bench", path)
+    answers.put(0.0)
+    seen = 0
+    while seen < count:
+        data = huey.dequeue()
+        if data is None:
+            time.sleep(0.010)
+            continue
+        answers.put(time.monotonic() - float(bytes(data)))
+        seen += 1
+
+
+def _latency(target: Callable[..., None], path: Path, send: Callable[[], None], count: int) -> list[float]:
+    context = multiprocessing.get_context("spawn")
+    answers: multiprocessing.Queue[float] = context.Queue()
+    process = context.Process(target=target, args=(str(path), answers, count))
+    process.start()
+    answers.get()
+    found = []
+    for number in range(count):
+        time.sleep(0.013 + number % 7 / 1000)
+        send()
+        found.append(answers.get())
+    process.join()
+    return found
+
+
+def latency() -> int:
+    """From before a submit in one process to the claim in another; Huey polls every 10 ms."""
+    with folder() as path:
+        queue = inturn.open(str(path / "ours.db"))
+        huey = SqliteStorage("bench", str(path / "huey.db"))
+
+        def submit() -> None:
+            queue.submit("acme", [NewDocument("a", metadata={"sent": time.monotonic()})])
+
+        ours = _latency(_our_worker, path / "ours.db", submit, 150)
+        theirs = _latency(_huey_worker, path / "huey.db", lambda: huey.enqueue(repr(time.monotonic()).encode()), 150)
+        queue.close()
+    print(f"submit to claim, ms: p50 {median(ours) * 1e3:.2f}, p99 {sorted(ours)[-2] * 1e3:.1f};"
+          f" Huey p50 {median(theirs) * 1e3:.2f}, p99 {sorted(theirs)[-2] * 1e3:.1f}")  # fmt: skip
+    return verdict("latency p50 against Huey's", median(ours) / median(theirs), 1, at_most=True)
+
+
+def _idle_ours(path: str, answers: "multiprocessing.Queue[float]", span: float) -> None:
+    queue = inturn.open(path)
+    before, end = time.process_time(), time.monotonic() + span
+    while time.monotonic() < end:
+        queue.claim("bench")
+        queue.store.wait(end - time.monotonic())
+    answers.put((time.process_time() - before) / span)
+
+
+def _idle_huey(path: str, answers: "multiprocessing.Queue[float]", span: float) -> None:
+    huey = SqliteStorage("bench", path)
+    before, end = time.process_time(), time.monotonic() + span
+    while time.monotonic() < end:
+        huey.dequeue()
+        time.sleep(0.010)
+    answers.put((time.process_time() - before) / span)
+
+
+def idle() -> int:
+    """CPU of a process that waits, side by side for twenty seconds."""
+    context = multiprocessing.get_context("spawn")
+    with folder() as path:
+        answers: list[Any] = []
+        processes = []
+        for target, name in ((_idle_ours, "ours.db"), (_idle_huey, "huey.db")):
+            answers.append(context.Queue())
+            processes.append(context.Process(target=target, args=(str(path / name), answers[-1], 20.0)))
+            processes[-1].start()
+        ours, theirs = (each.get() for each in answers)
+        for process in processes:
+            process.join()
+    print(f"idle CPU: {ours:.2%}, Huey at a 10 ms poll {theirs:.2%}")
+    return verdict("idle CPU against Huey's", ours / theirs, 1, at_most=True)
+
+
+def main() -> int:
+    print(f"SQLite {apsw.sqlite_lib_version()} (ours), {os.cpu_count()} cores; synchronous=FULL on both sides")
+    return submits() + claims() + latency() + idle() + steps()

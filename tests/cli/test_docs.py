@@ -1,0 +1,75 @@
+"""The page on the command line: complete, and every example in it runs and prints what it shows."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import typer
+
+from inturn.cli import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command as it is typed, and the options it takes."""
+    waiting = [("inturn", typer.main.get_command(app))]
+    while waiting:
+        name, command = waiting.pop()
+        yield name, [option for param in command.params for option in (*param.opts, *param.secondary_opts)]
+        waiting += [(f"{name} {each}", inner) for each, inner in getattr(command, "commands", {}).items()]
+
+
+def examples() -> Iterator[tuple[str, list[str]]]:
+    """Each command line of the page, with the lines that it prints."""
+    for block in BLOCK.findall(PAGE):
+        for part in block.split("$ ")[1:]:
+            command, *printed = part.splitlines()
+            yield command, printed
+
+
+def test_every_command_has_an_example() -> None:
+    shown = [command for command, _ in examples()]
+    groups = {"inturn", "inturn policy", "inturn config"}
+    assert [name for name, _ in commands() if name not in groups and not any(name in each for each in shown)] == []
+
+
+def test_every_option_is_mentioned() -> None:
+    mentioned = set(re.findall(r"--[a-z][a-z-]+", PAGE))
+    missing = {(name, each) for name, options in commands() for each in options if each.startswith("-")}
+    assert {each for each in missing if each[1] not in mentioned} == set()
+
+
+def test_no_option_is_mentioned_that_does_not_exist() -> None:
+    known = {option for _, options in commands() for option in options} | {"--help"}
+    assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= known
+
+
+def test_the_examples_run_in_order_and_print_what_they_show(tmp_path: Path, environment: dict[str, str]) -> None:
+    folder, programs = tmp_path / "folder", tmp_path / "bin"
+    folder.mkdir()
+    programs.mkdir()
+    program = programs / "inturn"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m inturn.cli "$@"\n')
+    program.chmod(0o755)
+    environment["PATH"] = f"{programs}{os.pathsep}{environment['PATH']}"
+    for command, printed in examples():
+        done = subprocess.run(  # noqa: S603 - our own page
+            ["/bin/sh", "-c", command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), f"{command}\n{done.stderr}"
+        lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+        for line in printed:
+            expected = re.escape(" ".join(line.split())).replace("…", ".+")
+            assert any(re.fullmatch(expected, each) for each in lines), f"{command}\n{line}\n{done.stdout}"
