@@ -24,7 +24,7 @@ from inturn.stores.sqlite import SqliteStore
 
 PAYLOAD = b"x" * 200
 BATCH = 500
-COLUMNS = 29
+COLUMNS = 30
 
 
 @contextmanager

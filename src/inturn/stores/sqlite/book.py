@@ -76,9 +76,13 @@ class SqlLine(Line):
     """The row as it was read; None for a line that has none."""
 
     def row(self) -> tuple[Any, ...]:
-        """The row as it should be."""
+        """The row as it should be, without its place."""
         head = self.head or (None, None, None)
         return (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting, *head, int(self.filed))
+
+    def place(self, *, fair: bool) -> tuple[int, int]:
+        """What sorts it among the open lines of its level."""
+        return (self.turn, self.stamp) if fair else (0 if self.head is None else self.head.seq, 0)
 
 
 class Book:
@@ -88,10 +92,13 @@ class Book:
         queue = tables.one("queue")
         if queue is None:
             raise AssertionError("the queue has no row")
-        _, self.fence, policy, turns, self.paused_by = queue
+        self.fence, policy, ordered, turns, self.paused_by = queue
         self._tables = tables
         self._kept = (self.fence, turns)
         self.turns: Turns[SqlLine] = Turns(tables.policy(policy).policy.turns)
+        self._fair = self.turns.policy.order is Order.FAIR
+        if ordered != self.turns.policy.order:
+            self._order_lines()
         self._read_turns(turns)
         self._book = LineBook(self.turns, self._first)
         self._customers: dict[int, LinesOf[SqlLine]] = {}
@@ -157,7 +164,7 @@ class Book:
         """Make ready for taking k documents: if an overdue slot may fall among them, read the overdue levels."""
         self._reach = k
         turns = self.turns
-        if turns.policy.order is not Order.FAIR:
+        if not self._fair:
             return
         if turns.dispatched // turns.policy.overdue_every == (turns.dispatched + k) // turns.policy.overdue_every:
             return
@@ -186,7 +193,7 @@ class Book:
                 if line.kept is not None:
                     gone.append((line.owner, line.level))
             elif (row := line.row()) != line.kept:
-                rows.append(row)
+                rows.append((*row, *line.place(fair=self._fair)))
         if rows:
             self._tables.many("save_line", rows)
         if gone:
@@ -235,7 +242,7 @@ class Book:
         """Read the lowest lines of the first level that has open ones."""
         for level in self.turns.levels:
             if level.open_lines:
-                self._load("lowest_lines" if self.turns.policy.order is Order.FAIR else "first_lines", level.number)
+                self._load("lowest_lines", level.number)
                 return
 
     def _load(self, query: str, level: int) -> None:
@@ -296,6 +303,11 @@ class Book:
         for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
             level.v, level.highest = Standing(turn, stamp), highest
             level.overdue_uses, level.open_lines = uses, open_lines
+
+    def _order_lines(self) -> None:
+        """The order was changed: sort the lines by the new one."""
+        self._tables.one("order_lines", fair=self._fair)
+        self._tables.one("ordered", ordered=self.turns.policy.order)
 
     def _plain_turns(self) -> str:
         turns = self.turns

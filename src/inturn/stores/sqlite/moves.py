@@ -39,7 +39,6 @@ class Moves:
         self._changes = changes
         self._now = now
         self._told: dict[EventKind, dict[int, list[str]]] = {}
-        self._results: list[tuple[int, str | None]] = []
         self._events: list[tuple[Any, ...]] = []
 
     # -- events -------------------------------------------------------------------------------------------------
@@ -69,26 +68,27 @@ class Moves:
 
     def write(self) -> None:
         """Write the events down: the last thing in a transaction."""
-        self._tables.many("add_event", self._events)
-        self._events = []
+        if self._events:
+            n = len(self._events)
+            (last,) = self._tables.one("give_events", n=n) or (n,)
+            self._tables.many("add_event", [(last - n + at, *each) for at, each in enumerate(self._events, start=1)])
+            self._events = []
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
         """Record outcomes, each once."""
         verdicts = tuple([self._settle(outcome) for outcome in outcomes])
-        if self._results:
-            self._tables.many("keep_result", self._results)
-            self._results = []
         self.write_told(OUTCOME_EVENTS)
         return verdicts
 
     def _settle(self, outcome: Outcome) -> Verdict:
         if outcome.kind is OutcomeKind.DONE:
-            done = self._tables.one("finish_document", id=outcome.id, fence=outcome.fence, now=self._now)
+            done = self._tables.one(
+                "finish_document", id=outcome.id, fence=outcome.fence, now=self._now, result=outcome.result
+            )
             if done is not None:
-                seq, owner, capped = done
-                self._results.append((seq, outcome.result))
+                owner, capped = done
                 if capped:
                     self._changes.stopped(owner)
                 self.tell(EventKind.FINISHED, owner, outcome.id)

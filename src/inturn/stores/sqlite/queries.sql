@@ -2,13 +2,23 @@
 -- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without.
 
 -- name: queue
-SELECT seq, fence, policy, turns, paused_by FROM queue;
+SELECT fence, policy, ordered, turns, paused_by FROM queue;
 
 -- name: give_seqs
 UPDATE queue SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
 UPDATE queue SET fence = :fence, turns = :turns;
+
+-- name: give_events
+UPDATE queue SET event = event + :n RETURNING event;
+
+-- name: order_lines
+UPDATE line SET
+    place = CASE WHEN :fair THEN turn ELSE coalesce(head_seq, 0) END, tie = CASE WHEN :fair THEN stamp ELSE 0 END;
+
+-- name: ordered
+UPDATE queue SET ordered = :ordered;
 
 -- name: pause
 UPDATE queue SET paused_by = :by, paused_why = :why;
@@ -69,7 +79,7 @@ INSERT INTO document (
 INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: add_event
-INSERT INTO event (at, kind, customer, documents, operator, why, detail) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO event (number, at, kind, customer, documents, operator, why, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: changes
 SELECT customer, kind, level, n, seq, ready_at, cost, settings FROM line_change ORDER BY number;
@@ -118,12 +128,7 @@ FROM line WHERE customer = :customer AND level = :level;
 -- name: lowest_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
-FROM line INDEXED BY line_turn WHERE filed = 1 AND level = :level ORDER BY turn, stamp LIMIT :limit;
-
--- name: first_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
-    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
-FROM line INDEXED BY line_head WHERE filed = 1 AND level = :level ORDER BY head_seq LIMIT :limit;
+FROM line INDEXED BY line_place WHERE filed = 1 AND level = :level ORDER BY place, tie LIMIT :limit;
 
 -- name: oldest_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
@@ -136,8 +141,8 @@ SELECT min(head_ready_at) FROM line INDEXED BY line_age WHERE filed = 1 AND leve
 
 -- name: save_line
 INSERT OR REPLACE INTO line (
-    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: forget_line
 DELETE FROM line WHERE customer = ? AND level = ?;
@@ -170,12 +175,10 @@ SELECT * FROM whole WHERE id = :id;
 
 -- name: finish_document
 UPDATE document SET
-    state = 'done', finished_at = :now, due_at = NULL, worker = NULL, error = NULL, settled = 'done'
+    state = 'done', finished_at = :now, due_at = NULL, worker = NULL, error = NULL, settled = 'done',
+    result = :result
 WHERE id = :id AND fence = :fence AND state = 'running'
-RETURNING seq, customer, (SELECT capped FROM customer WHERE customer.id = document.customer);
-
--- name: keep_result
-INSERT OR REPLACE INTO result (seq, json) VALUES (?, ?);
+RETURNING customer, (SELECT capped FROM customer WHERE customer.id = document.customer);
 
 -- name: row
 SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by
@@ -225,9 +228,6 @@ UPDATE document SET due_at = :until WHERE id = :id AND fence = :fence AND state 
 -- name: blobs_of
 SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL;
 
--- name: purge_results
-DELETE FROM result WHERE seq IN (SELECT seq FROM document WHERE customer = :customer);
-
 -- name: purge_documents
 DELETE FROM document WHERE customer = :customer;
 
@@ -244,9 +244,6 @@ WHERE finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, se
 -- name: forget_document
 DELETE FROM document WHERE seq = ?;
 
--- name: forget_result
-DELETE FROM result WHERE seq = ?;
-
 -- name: forget_keys
 DELETE FROM key WHERE at < :before;
 
@@ -256,8 +253,7 @@ DELETE FROM event WHERE number IN (
 );
 
 -- name: result
-SELECT document.seq, result.json FROM document LEFT JOIN result ON result.seq = document.seq
-WHERE document.id = :id;
+SELECT seq, result FROM document WHERE id = :id;
 
 -- name: documents
 SELECT * FROM whole

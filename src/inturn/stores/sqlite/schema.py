@@ -68,4 +68,6 @@ def _begin(connection: apsw.Connection, now: int) -> None:
         "INSERT INTO policy (number, settings, at, operator, why) VALUES (1, ?, ?, ?, ?)",
         (json.dumps(Policy().plain()), now, *FIRST_OPERATOR),
     )
-    connection.execute("INSERT INTO queue (one, seq, fence, policy, turns) VALUES (1, 0, 0, 1, ?)", (START,))
+    connection.execute(
+        "INSERT INTO queue (one, seq, fence, event, policy, ordered, turns) VALUES (1, 0, 0, 0, 1, 'fair', ?)", (START,)
+    )

@@ -313,7 +313,6 @@ class SqliteStore(Store):
                 for _ in range(self._running(owner)):
                     self._later.stopped(owner)
             blobs = tuple(blob for (blob,) in self._tables.all("blobs_of", customer=owner))
-            self._tables.one("purge_results", customer=owner)
             self._tables.one("purge_documents", customer=owner)
             documents = self._tables.connection.changes()
             self._tables.one("purge_keys", customer=owner)
@@ -463,7 +462,6 @@ class SqliteStore(Store):
         def work() -> Removed:
             old = self._tables.all("ended_before", before=before, limit=limit)
             seqs = [(seq,) for seq, _ in old]
-            self._tables.many("forget_result", seqs)
             self._tables.many("forget_document", seqs)
             self._tables.one("forget_events", before=before, limit=limit)
             events = self._tables.connection.changes()

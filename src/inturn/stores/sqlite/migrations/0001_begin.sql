@@ -4,9 +4,10 @@
 --                read and written whole)
 --   policy       every version of the policy
 --   customer     the counter, and the settings as operators last set them
---   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay
---   result       results of done documents
---   line         where each line stands. Written by claims alone
+--   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay.
+--                A result comes last in its row: who reads the rest does not touch it
+--   line         where each line stands; `place` and `tie` sort it for the order that queue.ordered names (turn and
+--                stamp, or the head's seq). Written by claims alone
 --   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
 --                them. Written by claims alone
 --   line_change  what submits, outcomes and operators did to lines since the last claim, which folds it in, in order
@@ -20,7 +21,9 @@ CREATE TABLE queue (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     seq INTEGER NOT NULL,
     fence INTEGER NOT NULL,
+    event INTEGER NOT NULL,
     policy INTEGER NOT NULL,
+    ordered TEXT NOT NULL,
     turns TEXT NOT NULL,
     paused_by TEXT,
     paused_why TEXT
@@ -73,7 +76,8 @@ CREATE TABLE document (
     media_type TEXT,
     batch TEXT,
     metadata TEXT,
-    delay INTEGER NOT NULL
+    delay INTEGER NOT NULL,
+    result TEXT
 ) STRICT;
 
 CREATE UNIQUE INDEX document_id ON document (id);
@@ -84,11 +88,6 @@ CREATE INDEX document_start_by ON document (start_by, seq)
     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed');
 CREATE INDEX document_ended ON document (finished_at, seq) WHERE finished_at IS NOT NULL;
 CREATE INDEX document_batch ON document (batch, seq) WHERE batch IS NOT NULL;
-
-CREATE TABLE result (
-    seq INTEGER PRIMARY KEY,
-    json TEXT NOT NULL
-) STRICT;
 
 CREATE TABLE line (
     customer INTEGER NOT NULL,
@@ -101,12 +100,13 @@ CREATE TABLE line (
     head_ready_at INTEGER,
     head_cost REAL,
     filed INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    tie INTEGER NOT NULL,
     PRIMARY KEY (customer, level)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX line_turn ON line (level, turn, stamp) WHERE filed = 1;
+CREATE INDEX line_place ON line (level, place, tie) WHERE filed = 1;
 CREATE INDEX line_age ON line (level, head_ready_at, head_seq) WHERE filed = 1;
-CREATE INDEX line_head ON line (level, head_seq) WHERE filed = 1;
 
 CREATE TABLE limits (
     customer INTEGER PRIMARY KEY,
@@ -142,7 +142,7 @@ CREATE TABLE key (
 CREATE INDEX key_at ON key (at);
 
 CREATE TABLE event (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     customer TEXT,
@@ -151,8 +151,6 @@ CREATE TABLE event (
     why TEXT,
     detail TEXT
 ) STRICT;
-
-CREATE INDEX event_at ON event (at, number) WHERE operator IS NULL;
 
 CREATE VIEW whole AS
 SELECT
