@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -317,6 +318,7 @@ class Queue:
         raise IllegalMoveError(f"document {document.id} is {state} and cannot {what}")
 
 
+@lru_cache(maxsize=256, typed=True)
 def claim_request(worker: str, limit: int, lease: int = DEFAULT_LEASE) -> ClaimRequest:
     """A clean request for documents."""
     return ClaimRequest(clean_text("a worker's name", worker), _clean_count("limit", limit), clean_lease(lease))

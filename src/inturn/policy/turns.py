@@ -132,10 +132,11 @@ class Level(Generic[LineT]):
 class Turns(Generic[LineT]):
     """The levels, and whose turn it is."""
 
-    __slots__ = ("_tick", "dispatched", "levels", "next_stamp", "policy", "rotation")
+    __slots__ = ("_fair", "_tick", "dispatched", "levels", "next_stamp", "policy", "rotation")
 
     def __init__(self, policy: TurnPolicy) -> None:
         self.policy = policy
+        self._fair = policy.order is Order.FAIR
         self.levels: list[Level[LineT]] = [Level(number) for number in LEVELS]
         self.next_stamp = 1
         self.dispatched = 0
@@ -146,6 +147,7 @@ class Turns(Generic[LineT]):
         """A new order holds for what already waits: the open lines are filed anew, where they stand."""
         refile = policy.order is not self.policy.order
         self.policy = policy
+        self._fair = policy.order is Order.FAIR
         for level in self.levels if refile else ():
             lines = [entry[3] for entry in level.by_age if entry[3].age_entry is entry]
             level.by_turn.clear()
@@ -168,8 +170,7 @@ class Turns(Generic[LineT]):
         if head is None:
             raise AssertionError(f"an empty line of {line.customer!r} cannot be taken")
         self._tick = tick = self._tick + 1
-        fair = self.policy.order is Order.FAIR
-        by_turn = (line.turn, line.stamp, line) if fair else (head.seq, tick, line)
+        by_turn = (line.turn, line.stamp, line) if self._fair else (head.seq, tick, line)
         by_age = (head.ready_at, head.seq, tick, line)
         line.turn_entry, line.age_entry, line.filed = by_turn, by_age, True
         heappush(level.by_turn, by_turn)
@@ -243,7 +244,7 @@ class Turns(Generic[LineT]):
 
     def _overdue_level(self, now: int) -> Level[LineT] | None:
         """The next level in rotation in which a head has waited too long."""
-        if self.policy.order is not Order.FAIR:
+        if not self._fair:
             return None
         since = now - self.policy.overdue_after
         after, upto = self.levels[self.rotation + 1 :], self.levels[EXPEDITED + 1 : self.rotation + 1]
@@ -257,7 +258,7 @@ class Turns(Generic[LineT]):
     def _charge(self, line: LineT, *, moves_v: bool) -> None:
         head = line.head
         self._unfile(line)
-        if head is None or self.policy.order is not Order.FAIR:
+        if head is None or not self._fair:
             return
         level = self.levels[line.level]
         if moves_v:

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 
-from inturn.model import DocumentState
-from inturn.stores.memory.rows import Row
+from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, Row
 
 
 class Deadline:
@@ -43,15 +42,15 @@ class Deadline:
 
 def lease_of(row: Row) -> int | None:
     """When a running document's lease ends."""
-    return row.lease_until if row.state is DocumentState.RUNNING else None
+    return row.lease_until if row.state is RUNNING else None
 
 
 def delay_of(row: Row) -> int | None:
     """When a delayed document waits again."""
-    return row.due_at if row.state is DocumentState.DELAYED else None
+    return row.due_at if row.state is DELAYED else None
 
 
 def start_by_of(row: Row) -> int | None:
     """When a document that never started expires."""
-    never_started = row.attempt == 0 and row.state in {DocumentState.WAITING, DocumentState.DELAYED}
+    never_started = row.attempt == 0 and row.state in {WAITING, DELAYED}
     return row.given.start_by if never_started else None

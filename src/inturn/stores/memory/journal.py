@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from inturn.model import NO_METADATA
@@ -13,7 +14,8 @@ class Journal:
     """Events in the order of their numbers."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[tuple[Any, ...]] = []
+        """The fields of `Event`: values are made of them when they are read, which most never are."""
         self.last = 0
 
     def note(
@@ -27,7 +29,7 @@ class Journal:
     ) -> None:
         """Add an event."""
         self.last = number = self.last + 1
-        self.events.append(Event(number, at, kind, customer, documents, operator, detail))
+        self.events.append((number, at, kind, customer, documents, operator, detail))
 
     def note_each(self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None) -> None:
         """Add an event for each customer, in the order of their first document."""
@@ -42,14 +44,14 @@ class Journal:
 
     def since(self, after: int, limit: int) -> tuple[Event, ...]:
         """Up to `limit` events with higher numbers."""
-        start = bisect_right(self.events, after, key=lambda event: event.number)
-        return tuple(self.events[start : start + limit])
+        start = bisect_right(self.events, after, key=itemgetter(0))
+        return tuple(map(Event._make, self.events[start : start + limit]))
 
     def prune(self, before: int, limit: int) -> int:
         """Drop up to `limit` events older than `before` that no operator caused."""
         kept, dropped = [], 0
         for event in self.events:
-            if event.at < before and event.operator is None and dropped < limit:
+            if event[1] < before and event[5] is None and dropped < limit:
                 dropped += 1
             else:
                 kept.append(event)

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from inturn.model import CustomerSettings, DocumentState
+from inturn.model import CustomerSettings
 from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook
 from inturn.policy.turns import Head, Turns
-from inturn.stores.memory.rows import CustomerRow, MemoryLine, Row, head_of
+from inturn.stores.memory.rows import RUNNING, CustomerRow, MemoryLine, Row, head_of
 
 
 class Lines:
@@ -53,7 +53,7 @@ class Lines:
         if line is None:
             return None
         row = heappop(line.rows)[1]
-        row.state = DocumentState.RUNNING
+        row.state = RUNNING
         customer = self.customers[row.customer]
         self._book.started(customer, line, now)
         if customer.rate_closed_until is not None:
@@ -110,7 +110,7 @@ class Lines:
     def stand(self, row: Row) -> None:
         """A waiting or running document of a line that was restored: no turn changes."""
         customer = self.customers[row.customer]
-        if row.state is DocumentState.RUNNING:
+        if row.state is RUNNING:
             customer.running += 1
             return
         line = customer.lines[row.line_level]

@@ -32,7 +32,7 @@ def write(state: State, path: Path) -> None:
             "documents": [_plain_row(row) for row in state.documents.values()],
             "customers": [_plain_customer(each) for each in state.lines.customers.values()],
             "keys": [[*key, *record] for key, record in state.keys.items()],
-            "events": [[*event[:-1], dict(event.detail)] for event in state.journal.events],
+            "events": [[*event[:-1], dict(event[-1])] for event in state.journal.events],
             "last_event": state.journal.last,
             "turns": _plain_turns(state.lines),
         }

@@ -23,7 +23,7 @@ from inturn.store import (
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
 from inturn.stores.memory.journal import Journal
 from inturn.stores.memory.lines import Lines
-from inturn.stores.memory.rows import CustomerRow, Row
+from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, Row
 
 NOTHING_SWEPT: Final = Swept()
 
@@ -97,7 +97,7 @@ class State:
         answer = []
         for (id_, given), (level, count) in zip(documents, checked.each(), strict=True):
             self.seq += 1
-            row = Row(id_, customer, self.seq, given, level, count, DocumentState.WAITING, now, now)
+            row = Row(id_, customer, self.seq, given, level, count, WAITING, now, now)
             self.documents[id_] = row
             if given.delay:
                 self.delay(row, now + given.delay)
@@ -111,7 +111,7 @@ class State:
     def resume(self, row: Row) -> None:
         """Take a document over as it was kept, its line's turn unchanged."""
         self.documents[row.id] = row
-        if row.state in {DocumentState.WAITING, DocumentState.RUNNING}:
+        if row.state in {WAITING, RUNNING}:
             self.lines.stand(row)
         for deadline in self._deadlines:
             at = deadline.time_of(row)
@@ -137,7 +137,7 @@ class State:
         if row is None or row.fence != outcome.fence:
             return Verdict.STALE
         kind = outcome.kind
-        if row.state is not DocumentState.RUNNING:
+        if row.state is not RUNNING:
             return Verdict.REPEATED if row.settled is kind else Verdict.STALE
         row.settled = kind
         if kind is OutcomeKind.DONE:
@@ -166,20 +166,20 @@ class State:
 
     def delay(self, row: Row, until: int) -> None:
         """Out of the line until a time."""
-        row.state, row.due_at = DocumentState.DELAYED, until
+        row.state, row.due_at = DELAYED, until
         self.delays.add(until, row)
 
     def wait_again(self, row: Row, now: int) -> None:
         """Back into its line by its seq."""
         self._stop(row)
-        row.state, row.ready_at, row.due_at = DocumentState.WAITING, now, None
+        row.state, row.ready_at, row.due_at = WAITING, now, None
         self.lines.join(row)
         if row.attempt == 0 and row.given.start_by is not None:
             self.start_bys.add(row.given.start_by, row)
 
     def end(self, row: Row, state: DocumentState, now: int) -> None:
         """The document's life ends, wherever it was."""
-        was_waiting = row.state is DocumentState.WAITING
+        was_waiting = row.state is WAITING
         self._stop(row)
         row.state, row.finished_at, row.due_at = state, now, None
         if was_waiting:
@@ -197,7 +197,7 @@ class State:
 
     def expedite(self, row: Row, now: int) -> None:
         """To the front; a delay ends."""
-        was_waiting, level = row.state is DocumentState.WAITING, row.line_level
+        was_waiting, level = row.state is WAITING, row.line_level
         row.expedited = True
         if was_waiting:
             self.lines.left(row, level)
@@ -207,7 +207,7 @@ class State:
 
     def forget(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
         """Delete documents, the running ones last, so that no line opens for a document about to go."""
-        for row in sorted(rows, key=lambda row: row.state is DocumentState.RUNNING):
+        for row in sorted(rows, key=lambda row: row.state is RUNNING):
             if row.state not in ENDED:
                 self.end(row, DocumentState.CANCELLED, now)
             del self.documents[row.id]
@@ -260,6 +260,6 @@ class State:
             self.journal.note_each(kind, now, rows)
 
     def _stop(self, row: Row) -> None:
-        if row.state is DocumentState.RUNNING:
+        if row.state is RUNNING:
             self.lines.stopped(row)
             row.worker = row.lease_until = None
