@@ -17,7 +17,7 @@ import pytest
 import inturn
 from inturn.store import Store
 
-PATIENCE = 60
+PATIENCE = 30
 """Seconds after which a child is taken for stuck; nothing is measured by it."""
 ROOT = Path(inturn.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "dumb"}

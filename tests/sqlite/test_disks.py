@@ -271,7 +271,7 @@ def test_a_disk_that_cannot_be_read_is_named(store: SqliteStore, disk: Disk) -> 
     disk.odds = dict.fromkeys([(LOG, "read"), (DATABASE, "read")], 1)
     store._reader.connection.pragma("cache_size", 0)
     store._reader.connection.release_memory()
-    with pytest.raises(StoreError, match="the test's disk|disk I/O|full"):
+    with pytest.raises(StoreError, match=r"the test's disk|disk I/O|full"):
         store.counts(DocumentFilter())
     disk.heal()
     assert store.counts(DocumentFilter()).states == {DocumentState.WAITING: 20}

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from inturn.errors import KeyConflictError
+from inturn.errors import KeyConflictError, StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import DocumentFilter, EventKind, Submission
@@ -233,6 +233,35 @@ def test_a_mistake_in_one_call_does_not_concern_the_others(
     assert isinstance(wrong, Exception)
     assert [each for each in told if isinstance(each, Exception)] == []
     assert store.customer("acme").count == 1 - (THREADS - 1)
+    sound(store, path)
+
+
+class BrokenConnection:
+    """A connection whose commits fail, and whose rollbacks fail after them."""
+
+    def __init__(self, real: apsw.Connection) -> None:
+        self._real = real
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def execute(self, statement: str, *values: Any) -> Any:
+        if statement in {"COMMIT", "ROLLBACK"}:
+            raise apsw.IOError("the disk is gone")
+        return self._real.execute(statement, *values)
+
+
+def test_when_even_the_rollback_fails_nobody_is_told_yes(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
+) -> None:
+    store.submit(submission("acme"))
+    spy = Spy(store._writer, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(store._writer, "connection", BrokenConnection(store._writer.connection))
+        told = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
+    assert [type(each) for each in told] == [StoreError] * THREADS
+    assert store.submit(submission("acme"))[0].count == -1
+    assert store.counts(DocumentFilter()).states == {"waiting": 2}
     sound(store, path)
 
 

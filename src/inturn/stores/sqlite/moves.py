@@ -8,7 +8,7 @@ from inturn.model import DocumentState, Receipt
 from inturn.policy.turns import Head
 from inturn.store import LEASE_LOST_ERROR, OUTCOME_EVENTS, EventKind, Operator, Outcome, OutcomeKind, Swept, Verdict
 from inturn.stores.sqlite.book import Book, Changes
-from inturn.stores.sqlite.tables import Tables
+from inturn.stores.sqlite.tables import Tables, packed
 
 AT_ONCE: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
@@ -38,12 +38,12 @@ class Moves:
         self._tables = tables
         self._changes = changes
         self._now = now
-        self._told: dict[EventKind, dict[int, list[str]]] = {}
+        self._told: dict[EventKind, dict[int, list[bytes]]] = {}
         self._events: list[tuple[Any, ...]] = []
 
     # -- events -------------------------------------------------------------------------------------------------
 
-    def tell(self, kind: EventKind, owner: int, id_: str) -> None:
+    def tell(self, kind: EventKind, owner: int, id_: bytes) -> None:
         """An event of this kind will name this document."""
         self._told.setdefault(kind, {}).setdefault(owner, []).append(id_)
 
@@ -51,20 +51,20 @@ class Moves:
         """One event for each kind and customer, in the order of kinds, then of first documents."""
         for kind in kinds:
             for owner, ids in self._told.pop(kind, {}).items():
-                self.note(kind, self._tables.name(owner), ids, operator)
+                self.note(kind, self._tables.name(owner), b"".join(ids), operator)
 
     def note(
         self,
         kind: EventKind,
         customer: str | None,
-        ids: Sequence[str] = (),
+        ids: bytes = b"",
         operator: Operator | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         """Add an event."""
         who, why = operator or (None, None)
         text = None if detail is None else json.dumps(detail)
-        self._events.append((self._now, kind, customer, json.dumps(ids), who, why, text))
+        self._events.append((self._now, kind, customer, ids, who, why, text))
 
     def write(self) -> None:
         """Write the events down: the last thing in a transaction."""
@@ -83,17 +83,18 @@ class Moves:
         return verdicts
 
     def _settle(self, outcome: Outcome) -> Verdict:
+        id_ = packed(outcome.id)
         if outcome.kind is OutcomeKind.DONE:
             done = self._tables.one(
-                "finish_document", id=outcome.id, fence=outcome.fence, now=self._now, result=outcome.result
+                "finish_document", id=id_, fence=outcome.fence, now=self._now, result=outcome.result
             )
             if done is not None:
                 owner, capped = done
                 if capped:
                     self._changes.stopped(owner)
-                self.tell(EventKind.FINISHED, owner, outcome.id)
+                self.tell(EventKind.FINISHED, owner, id_)
                 return Verdict.RECORDED
-        found = self._tables.one("row", id=outcome.id)
+        found = self._tables.one("row", id=id_)
         if found is None:
             return Verdict.STALE
         facts = Facts._make(found)
@@ -103,20 +104,20 @@ class Moves:
             return Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE
         if outcome.kind is OutcomeKind.HANDED_BACK:
             self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
-            self.tell(EventKind.HANDED_BACK, facts.owner, outcome.id)
+            self.tell(EventKind.HANDED_BACK, facts.owner, id_)
         else:
-            self._settle_failure(outcome, facts)
+            self._settle_failure(outcome, facts, id_)
         return Verdict.RECORDED
 
-    def _settle_failure(self, outcome: Outcome, facts: Facts) -> None:
+    def _settle_failure(self, outcome: Outcome, facts: Facts, id_: bytes) -> None:
         if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
             self.end(facts, DocumentState.FAILED, error=outcome.error, settled=outcome.kind)
-            self.tell(EventKind.FAILED, facts.owner, outcome.id)
+            self.tell(EventKind.FAILED, facts.owner, id_)
         else:
             due_at = self._now + outcome.retry_in
             self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
             self._stopped(facts.owner)
-            self.tell(EventKind.DELAYED, facts.owner, outcome.id)
+            self.tell(EventKind.DELAYED, facts.owner, id_)
 
     # -- moves --------------------------------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ class Moves:
         self.write_told(MOVED)
         return swept
 
-    def _due(self, query: str) -> list[tuple[str, Facts]]:
+    def _due(self, query: str) -> list[tuple[bytes, Facts]]:
         found = []
         for (seq,) in self._tables.all(query, now=self._now, limit=AT_ONCE):
             row = self._tables.one("row_by_seq", seq=seq)

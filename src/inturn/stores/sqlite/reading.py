@@ -18,7 +18,7 @@ from inturn.store import (
     PolicyVersion,
     Standings,
 )
-from inturn.stores.sqlite.tables import STATES, Row, Tables, document_of, event_of, policy_of, read_settings
+from inturn.stores.sqlite.tables import STATES, Row, Tables, document_of, event_of, packed, policy_of, read_settings
 
 
 class Reading:
@@ -28,13 +28,13 @@ class Reading:
         self._tables = tables
 
     def document(self, id_: str) -> Document:
-        row = self._tables.one("whole_by_id", id=id_)
+        row = self._tables.one("whole_by_id", id=packed(id_))
         if row is None:
             raise NotFoundError(f"there is no document {id_}")
         return document_of(row)
 
     def result(self, id_: str) -> str | None:
-        row = self._tables.one("result", id=id_)
+        row = self._tables.one("result", id=packed(id_))
         if row is None:
             raise NotFoundError(f"there is no document {id_}")
         text: str | None = row[1]
@@ -133,7 +133,7 @@ class Reading:
 
     def ahead(self, id_: str) -> int:
         self.document(id_)
-        return int((self._tables.one("ahead", id=id_) or (0,))[0])
+        return int((self._tables.one("ahead", id=packed(id_)) or (0,))[0])
 
     def pace(self, since: int) -> Pace:
         return Pace._make(self._tables.one("pace", since=since) or (0, 0, 0))

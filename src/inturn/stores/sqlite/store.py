@@ -5,7 +5,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count as count_from
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -61,7 +60,7 @@ from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
 from inturn.stores.sqlite.doorbell import Doorbell
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
-from inturn.stores.sqlite.tables import Tables, document_of, read_settings
+from inturn.stores.sqlite.tables import Tables, document_of, packed, packed_all, read_settings
 
 Answer = TypeVar("Answer")
 WAITING: Final = str(DocumentState.WAITING)
@@ -114,9 +113,10 @@ class SqliteStore(Store):
         last, number = self._tables.one("give_seqs", n=len(ids)) or (0, 0)
         checked = self._check(owner, counter, len(ids), now, number)
         receipts = tuple([Receipt(id_, *each) for id_, each in zip(ids, checked.each(), strict=True)])
-        self._insert(owner, last - len(ids) + 1, receipts, documents, now)
+        kept = packed_all(ids)
+        self._insert(owner, last - len(ids) + 1, kept, receipts, documents, now)
         with self._moves(now) as moves:
-            moves.note(EventKind.SUBMITTED, customer, list(ids))
+            moves.note(EventKind.SUBMITTED, customer, kept)
         if key is not None:
             self._keep_key(owner, key, fingerprint, now, receipts)
         return receipts
@@ -125,18 +125,19 @@ class SqliteStore(Store):
         self,
         owner: int,
         first: int,
+        ids: bytes,
         receipts: Sequence[Receipt],
         documents: Sequence[NewDocument],
         now: int,
     ) -> None:
         rows = [
             (
-                seq, id_, owner, DELAYED if given.delay else WAITING, level, level, count, given.cost, now, now,
-                given.max_attempts, now + given.delay if given.delay else None, given.start_by, given.name, given.uri,
-                given.blob, given.sha256, given.size, given.media_type, given.batch,
+                first + at, ids[16 * at : 16 * at + 16], owner, DELAYED if given.delay else WAITING, level, level,
+                count, given.cost, now, now, given.max_attempts, now + given.delay if given.delay else None, given.start_by,
+                given.name, given.uri, given.blob, given.sha256, given.size, given.media_type, given.batch,
                 json.dumps(dict(given.metadata)) if given.metadata else None, given.delay,
             )
-            for seq, (id_, level, count), given in zip(count_from(first), receipts, documents, strict=False)
+            for at, ((_, level, count), given) in enumerate(zip(receipts, documents, strict=True))
         ]  # fmt: skip
         try:
             self._tables.many("add_document", rows)
@@ -251,7 +252,7 @@ class SqliteStore(Store):
         return self._write(work)
 
     def _beat(self, id_: str, fence: int, until: int) -> Hold:
-        if self._tables.one("heartbeat", id=id_, fence=fence, until=until) is not None:
+        if self._tables.one("heartbeat", id=packed(id_), fence=fence, until=until) is not None:
             return Hold.HELD
         facts = self._facts(id_)
         if facts is None or facts.fence != fence:
@@ -266,7 +267,7 @@ class SqliteStore(Store):
             with self._moves(self._now(now)) as moves:
                 for id_, facts in self._all_facts(ids, CANCELLABLE):
                     moves.cancel(facts)
-                    moves.tell(EventKind.CANCELLED, facts.owner, id_)
+                    moves.tell(EventKind.CANCELLED, facts.owner, packed(id_))
                     cancelled.append(id_)
                 moves.write_told((EventKind.CANCELLED,), operator)
             return tuple(cancelled)
@@ -283,7 +284,7 @@ class SqliteStore(Store):
                     checked = self._check(facts.owner, counter, 1, at, version)
                     level = checked.levels[0][0]
                     receipts.append(moves.begin_again(facts, id_, seq, level, checked.counter.count))
-                    moves.tell(EventKind.RETRIED, facts.owner, id_)
+                    moves.tell(EventKind.RETRIED, facts.owner, packed(id_))
                 moves.write_told((EventKind.RETRIED,), operator)
             return tuple(receipts)
 
@@ -298,7 +299,7 @@ class SqliteStore(Store):
                 return False
             with self._moves(self._now(now)) as moves:
                 moves.expedite(facts)
-                moves.tell(EventKind.EXPEDITED, facts.owner, id)
+                moves.tell(EventKind.EXPEDITED, facts.owner, packed(id))
                 moves.write_told((EventKind.EXPEDITED,), operator)
             return True
 
@@ -549,7 +550,7 @@ class SqliteStore(Store):
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         with self._moves(self._now(now)) as moves:
-            moves.note(kind, customer, (), operator, detail)
+            moves.note(kind, customer, b"", operator, detail)
 
     def _fold(self) -> None:
         with self._booked():
@@ -565,7 +566,7 @@ class SqliteStore(Store):
         return int((self._tables.one("running_of", customer=owner) or (0,))[0])
 
     def _facts(self, id_: str) -> Facts | None:
-        row = self._tables.one("row", id=id_)
+        row = self._tables.one("row", id=packed(id_))
         return None if row is None else Facts._make(row)
 
     def _all_facts(self, ids: Sequence[str], states: frozenset[DocumentState]) -> Iterator[tuple[str, Facts]]:

@@ -72,6 +72,29 @@ class Tables:
         return self._policy
 
 
+def packed(id_: str) -> bytes:
+    """A document's id as it is kept; nothing for what is no UUID, which no document has."""
+    try:
+        return bytes.fromhex(id_.replace("-", ""))
+    except ValueError:
+        return b""
+
+
+def packed_all(ids: Sequence[str]) -> bytes:
+    """Several ids, one after another."""
+    return bytes.fromhex("".join(ids).replace("-", ""))
+
+
+def unpacked_all(kept: bytes) -> tuple[str, ...]:
+    """Ids as they are written, from as many times 16 bytes."""
+    text = kept.hex()
+    return tuple([_written(text[at : at + 32]) for at in range(0, len(text), 32)])
+
+
+def _written(text: str) -> str:
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
 def document_of(row: Row) -> Document:
     """A document from a row of the view `whole`."""
     (
@@ -84,8 +107,8 @@ def document_of(row: Row) -> Document:
         name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts
     )
     return Document(
-        id_, customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at, started_at, finished_at,
-        attempt, fence, worker, lease_until, line == 0, error,
+        _written(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
+        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error,
     )  # fmt: skip
 
 
@@ -103,7 +126,7 @@ def event_of(row: Row) -> Event:
         at,
         EventKind(kind),
         customer,
-        tuple(json.loads(documents)),
+        unpacked_all(documents),
         None if operator is None else Operator(operator, why),
         json.loads(detail) if detail else NO_METADATA,
     )

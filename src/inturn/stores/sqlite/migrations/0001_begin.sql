@@ -14,7 +14,7 @@
 --   key          idempotency keys with the first answer
 --   event        what happened
 --
--- Times are microseconds. Partial indexes hold only the documents that are in the state they serve, so that a claim
+-- Times are microseconds, ids of documents the 16 bytes of their UUID. Partial indexes hold only the documents that are in the state they serve, so that a claim
 -- costs the same whatever the number of documents that wait or have ended.
 
 CREATE TABLE queue (
@@ -49,7 +49,7 @@ CREATE TABLE customer (
 
 CREATE TABLE document (
     seq INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,
+    id BLOB NOT NULL,
     customer INTEGER NOT NULL,
     state TEXT NOT NULL,
     level INTEGER NOT NULL,
@@ -146,7 +146,7 @@ CREATE TABLE event (
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     customer TEXT,
-    documents TEXT NOT NULL,
+    documents BLOB NOT NULL,
     operator TEXT,
     why TEXT,
     detail TEXT

@@ -1,0 +1,229 @@
+"""The file itself: its schema, its queries and their plans, its copies, and the size of its log."""
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import inturn.stores.sqlite
+from inturn.ids import RandomIds
+from inturn.model import NewDocument
+from inturn.store import ClaimRequest, DocumentFilter, Submission
+from inturn.stores import migrate, migrations_sql
+from inturn.stores.sqlite import SqliteStore, connection, schema
+from inturn.stores.sqlite.tables import QUERIES, Tables
+
+Sound = Callable[..., None]
+SOURCE = Path(inturn.stores.sqlite.__file__).parent
+HOUR = 3_600_000_000
+CLAIM_PATH = [
+    "anything_to_claim",
+    "deadlines",
+    "due_documents",
+    "late_to_start",
+    "line",
+    "lines_of",
+    "lost_leases",
+    "lowest_lines",
+    "oldest_head",
+    "oldest_lines",
+    "row",
+    "row_by_seq",
+    "waiting_in_line",
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "queue.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    opened = SqliteStore(path)
+    yield opened
+    opened.close()
+
+
+def submission(customer: str, n: int = 1, **given: Any) -> Submission:
+    return Submission(customer, RandomIds().make(n, 0), [NewDocument("a document", **given)] * n)
+
+
+def schema_of(tables: apsw.Connection) -> list[tuple[Any, ...]]:
+    return tables.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
+
+
+# -- the schema -------------------------------------------------------------------------------------------------------
+
+
+def test_migrations_one_by_one_give_the_schema_of_a_new_file(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, all_of_them = tmp_path / "old.db", list(schema.MIGRATIONS)
+    applied = []
+    for n in range(1, len(all_of_them) + 1):
+        monkeypatch.setattr(schema, "MIGRATIONS", all_of_them[:n])
+        applied.append(migrate(str(old)))
+        assert migrate(str(old)) == []
+    assert applied == [[each.name] for each in all_of_them]
+    migrated = apsw.Connection(str(old))
+    assert schema_of(migrated) == schema_of(store._tables.connection)
+    for number in ("user_version", "application_id"):
+        assert migrated.pragma(number) == store._tables.connection.pragma(number)
+    migrated.close()
+    assert SqliteStore(old).submit(submission("acme"))[0].count == 0
+
+
+def test_a_migration_that_fails_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = schema.MIGRATIONS[0]._replace(name="0002_broken", sql="CREATE TABLE half (x); CREATE TABLE half (x)")
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, broken])
+        with pytest.raises(inturn.StoreError, match="half already exists"):
+            SqliteStore(path)
+    left = apsw.Connection(str(path))
+    assert schema_of(left) == []
+    left.close()
+    SqliteStore(path).close()
+
+
+def test_the_printed_migrations_make_the_same_schema(store: SqliteStore, path: Path) -> None:
+    printed = apsw.Connection(":memory:")
+    printed.execute(migrations_sql(str(path)))
+    assert schema_of(printed) == schema_of(store._tables.connection)
+    printed.close()
+    assert migrations_sql("memory://") == ""
+
+
+def test_the_map_at_the_head_of_the_first_migration_names_every_table(store: SqliteStore) -> None:
+    head, _, _ = schema.MIGRATIONS[0].sql.partition("CREATE")
+    named = re.findall(r"^--   (\w+) ", head, re.MULTILINE)
+    tables = [name for kind, name, _, _ in schema_of(store._tables.connection) if kind == "table"]
+    assert sorted(named) == tables
+
+
+# -- the queries ------------------------------------------------------------------------------------------------------
+
+
+def test_every_query_is_used_and_every_used_one_is_there() -> None:
+    source = "\n".join(each.read_text(encoding="utf-8") for each in SOURCE.glob("*.py"))
+    assert [name for name in QUERIES if f'"{name}"' not in source] == []
+    asked = set(re.findall(r'\b(?:_?tables|_?reader)\.(?:all|one|run|many)\(\s*"(\w+)"', source))
+    assert asked - QUERIES.keys() == set()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_is_one_statement_that_fits_the_schema(store: SqliteStore, name: str) -> None:
+    assert ";" not in QUERIES[name]
+    assert plan(store._tables, name, "EXPLAIN")
+
+
+class Anything(dict[str, None]):
+    """A value for every name."""
+
+    def __missing__(self, _: str) -> None:
+        return None
+
+
+def plan(tables: Tables, name: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any]:
+    query = QUERIES[name]
+    values: Any = Anything() if ":" in query else (None,) * query.count("?")
+    return tables.connection.execute(f"{how} {query}", values).fetchall()
+
+
+@pytest.mark.parametrize("name", CLAIM_PATH)
+def test_a_claim_finds_what_it_needs_by_an_index(store: SqliteStore, name: str) -> None:
+    steps = [step[3] for step in plan(store._tables, name)]
+    whole = [step for step in steps if re.match(r"SCAN (document|line|limits|customer)\b(?!.*(INDEX|CONSTANT))", step)]
+    assert whole == []
+    assert [step for step in steps if "TEMP B-TREE" in step or "AUTOMATIC" in step] == []
+    assert [step for step in steps if step.startswith("SCAN document")] == []
+
+
+# -- copies and the log -----------------------------------------------------------------------------------------------
+
+
+def test_a_backup_under_load_holds_all_that_was_accepted_before(
+    store: SqliteStore, tmp_path: Path, sound: Sound
+) -> None:
+    store.submit(submission("acme", 2_000))
+    accepted: list[str] = []
+    begun, enough = threading.Barrier(3), threading.Event()
+
+    def submit_many(customer: str) -> None:
+        begun.wait(60)
+        while not enough.is_set():
+            accepted.extend(receipt.id for receipt in store.submit(submission(customer)))
+
+    with ThreadPoolExecutor(2) as pool:
+        writers = [pool.submit(submit_many, customer) for customer in ("acme", "böhm")]
+        try:
+            begun.wait(60)
+            store.claim(ClaimRequest("worker", 10, HOUR))
+            before = list(accepted)
+            store.backup(tmp_path / "copy.db")
+        finally:
+            enough.set()
+        for writer in writers:
+            writer.result(60)
+    copy = SqliteStore(tmp_path / "copy.db")
+    kept = {document.id for document in copy.documents(DocumentFilter(), limit=100_000).items}
+    assert set(before) <= kept
+    assert len(kept) == 2_000 + len(kept & set(accepted))
+    assert copy.customer("acme").count == 1 - sum(copy.counts(DocumentFilter(customer="acme")).states.values())
+    sound(copy, tmp_path / "copy.db")
+    copy.close()
+    assert {document.id for document in store.documents(DocumentFilter(), limit=100_000).items} >= set(accepted)
+
+
+CRAMPED = """
+import resource, sys
+from pathlib import Path
+from inturn.errors import StoreError
+from inturn.stores.sqlite import SqliteStore
+
+store = SqliteStore(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    store.backup(Path(sys.argv[2]))
+except StoreError:
+    print("refused")
+"""
+
+
+def test_a_backup_that_fails_leaves_no_file(python: Callable[..., Any], path: Path, tmp_path: Path) -> None:
+    store = SqliteStore(path)
+    store.submit(submission("acme", 3_000))
+    store.close()
+    copy = tmp_path / "copy.db"
+    done = python("-c", CRAMPED, path, copy)
+    assert done.stdout.strip() == "refused", done.stderr
+    assert not copy.exists()
+    assert not copy.with_name("copy.db-journal").exists()
+
+
+def test_the_log_stays_bounded_while_readers_come_and_go(
+    path: Path, monkeypatch: pytest.MonkeyPatch, sound: Sound
+) -> None:
+    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 500)
+    store = SqliteStore(path)
+    store._tables.connection.execute("PRAGMA synchronous = OFF")
+    log, largest = path.with_name("queue.db-wal"), 0
+    for n in range(3_000):
+        if n % 3 == 2:
+            store.claim(ClaimRequest("worker", 2, HOUR))
+        else:
+            store.submit(submission(f"customer {n % 7}"))
+        if n % 100 == 0:
+            reader = apsw.Connection(str(path))
+            reader.execute("BEGIN; SELECT count(*) FROM document").fetchall()
+        elif n % 100 == 40:
+            reader.close()
+        largest = max(largest, log.stat().st_size)
+    assert largest <= 4 * 500 * 4_096 <= connection.WAL_LIMIT == 64 * 1024 * 1024
+    sound(store, path)
+    store.close()
