@@ -9,6 +9,7 @@ export PYTHON
 stamp = .venv/.$(1)-$(shell sha256sum requirements/$(1).txt | cut -c1-16)
 RUN := $(call stamp,run)
 TEST := $(call stamp,test)
+BENCH := $(call stamp,bench)
 
 LOCKING := --generate-hashes --no-emit-index-url --no-header --no-annotate $(ARGS)
 
@@ -38,7 +39,7 @@ format: $(TEST) ## Format the code and mend what ruff can mend
 	@$(VENV)/ruff format
 	@$(VENV)/ruff check --fix
 
-bench: $(TEST) ## Measure
+bench: $(TEST) $(BENCH) ## Measure against others, both sides in one run (ARGS=sqlite for one)
 	@$(VENV)/python -m bench $(ARGS)
 
 mutants: $(TEST) ## Break each guarantee on purpose and see its test fail
@@ -58,9 +59,10 @@ lock: ## Lock requirements/*.in with uv or pip-tools, whichever is there (ARGS=-
 	else \
 	  echo 'lock: needs uv or pip-compile (of pip-tools) on the PATH' >&2; exit 1; \
 	fi; \
-	echo "lock: $${compile%% *} writes requirements/test.txt, then requirements/run.txt with the same versions"; \
+	echo "lock: $${compile%% *} writes requirements/test.txt, then run.txt and bench.txt with the same versions"; \
 	$$compile $(LOCKING) --output-file requirements/test.txt requirements/run.in requirements/test.in >/dev/null && \
-	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/run.txt requirements/run.in >/dev/null
+	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/run.txt requirements/run.in >/dev/null && \
+	$$compile $(LOCKING) --constraint requirements/test.txt --output-file requirements/bench.txt requirements/bench.in >/dev/null
 
 clean: ## Remove the environment, caches and what was built
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov dist build
@@ -71,3 +73,6 @@ $(RUN):
 
 $(TEST):
 	@scripts/setup.sh test
+
+$(BENCH):
+	@scripts/setup.sh bench

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .venv ready: `scripts/setup.sh run` for the demo, `scripts/setup.sh test` for everything else.
+# Makes .venv ready: `scripts/setup.sh run` for the demo, `test` for everything else, then `bench` for the benchmarks.
 # The Makefile calls it when the stamp of the requirement file is missing; PYTHON names another interpreter.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -69,6 +69,12 @@ case ${1-} in
     rm -f "$venv"/.run-* "$venv"/.test-*
     touch "$(stamp test)" # test.txt holds all of run.txt
     ;;
-  *) refuse "usage: scripts/setup.sh run|test" ;;
+  bench)
+    say "installing requirements/bench.txt, every hash checked: what Inturn is measured against"
+    install --require-hashes -r requirements/bench.txt
+    rm -f "$venv"/.bench-*
+    touch "$(stamp bench)"
+    ;;
+  *) refuse "usage: scripts/setup.sh run|test|bench" ;;
 esac
 touch "$(stamp run)"

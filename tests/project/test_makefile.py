@@ -42,12 +42,12 @@ def test_the_search_finds_what_it_looks_for(line: str) -> None:
     assert not FETCHED_FROM.search("--no-emit-index-url --no-emit-find-links --no-emit-trusted-host")
 
 
-@pytest.mark.parametrize("name", ["run.in", "test.in"])
+@pytest.mark.parametrize("name", ["run.in", "test.in", "bench.in"])
 def test_wanted_packages_are_plain_names(name: str) -> None:
     assert [line for line in lines(name) if not re.fullmatch(NAME, line)] == []
 
 
-@pytest.mark.parametrize("name", ["run.txt", "test.txt"])
+@pytest.mark.parametrize("name", ["run.txt", "test.txt", "bench.txt"])
 def test_locks_hold_only_versions_hashes_and_markers(name: str) -> None:
     assert [line for line in lines(name) if not PINNED.fullmatch(line)] == []
 

@@ -237,16 +237,18 @@ def test_a_mistake_in_one_call_does_not_concern_the_others(
 
 
 class BrokenConnection:
-    """A connection whose commits fail, and whose rollbacks fail after them."""
+    """A connection whose next commit fails, and the rollback after it."""
 
     def __init__(self, real: apsw.Connection) -> None:
         self._real = real
+        self._failing = {"COMMIT", "ROLLBACK"}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
     def execute(self, statement: str, *values: Any) -> Any:
-        if statement in {"COMMIT", "ROLLBACK"}:
+        if statement in self._failing:
+            self._failing.remove(statement)
             raise apsw.IOError("the disk is gone")
         return self._real.execute(statement, *values)
 

@@ -133,9 +133,9 @@ class SqliteStore(Store):
         rows = [
             (
                 first + at, ids[16 * at : 16 * at + 16], owner, DELAYED if given.delay else WAITING, level, level,
-                count, given.cost, now, now, given.max_attempts, now + given.delay if given.delay else None, given.start_by,
-                given.name, given.uri, given.blob, given.sha256, given.size, given.media_type, given.batch,
-                json.dumps(dict(given.metadata)) if given.metadata else None, given.delay,
+                count, given.cost, now, now, given.max_attempts, now + given.delay if given.delay else None,
+                given.start_by, given.name, given.uri, given.blob, given.sha256, given.size, given.media_type,
+                given.batch, json.dumps(dict(given.metadata)) if given.metadata else None, given.delay,
             )
             for at, ((_, level, count), given) in enumerate(zip(receipts, documents, strict=True))
         ]  # fmt: skip
