@@ -103,7 +103,7 @@ def test_processes_killed_at_any_moment_lose_nothing(start: Start, tmp_path: Pat
         assert store.customer(customer).count == 1 - accepted
         assert submitted[customer] <= accepted
     assert kills == ROUNDS * KILLED_A_ROUND
-    assert len(acknowledged) > 100
-    assert len(said_done) > 100
+    assert len(acknowledged) > 20
+    assert len(said_done) > 20
     sound(store, path)
     store.close()

@@ -88,7 +88,8 @@ SELECT customer, kind, level, n, seq, ready_at, cost, settings FROM line_change 
 DELETE FROM line_change;
 
 -- name: anything_to_claim
-SELECT EXISTS (SELECT 1 FROM line_change), EXISTS (SELECT 1 FROM line WHERE filed = 1);
+SELECT paused_by IS NULL AND (EXISTS (SELECT 1 FROM line_change) OR EXISTS (SELECT 1 FROM line WHERE filed = 1))
+FROM queue;
 
 -- name: deadlines
 SELECT

@@ -144,5 +144,5 @@ class Reading:
 
     def may_be_claimed(self, now: int) -> bool:
         """Whether it is worth taking the write lock to claim."""
-        changed, filed = self._tables.one("anything_to_claim") or (0, 0)
-        return bool(changed or filed) or any(at is not None and at <= now for at in self._tables.one("deadlines") or ())
+        (anything,) = self._tables.one("anything_to_claim") or (0,)
+        return bool(anything) or any(at is not None and at <= now for at in self._tables.one("deadlines") or ())

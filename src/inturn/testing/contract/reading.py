@@ -1,5 +1,7 @@
 """S23 to S26: lists, counts, events, what is due."""
 
+import threading
+
 import pytest
 
 from inturn.errors import InvalidInputError, NotFoundError
@@ -180,6 +182,21 @@ class Reading(StoreSuite):
         assert rig.store.pace(START) == (4, 2, 1)
         assert rig.store.pace(START + seconds(10)) == (0, 2, 1)
         assert rig.store.pace(START + seconds(11)) == (0, 0, 1)
+
+    def test_s34_a_waiter_is_woken_by_a_submit(self, rig: Rig) -> None:
+        """Long before its time is over."""
+        waiter = threading.Thread(target=rig.store.wait, args=(60.0,), daemon=True)
+        waiter.start()
+        for _ in range(200):
+            rig.submit("acme")
+            waiter.join(0.05)
+            if not waiter.is_alive():
+                break
+        assert not waiter.is_alive()
+
+    def test_s34_a_waiter_goes_on_when_its_time_is_over(self, rig: Rig) -> None:
+        """Though nothing happened."""
+        rig.store.wait(0.01)
 
     def test_s26_next_due_is_the_earliest_of_delay_lease_and_rate(self, rig: Rig) -> None:
         """And None when nothing will happen by itself."""
