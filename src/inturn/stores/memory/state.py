@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import ENDED, DocumentState, NewDocument, Receipt
+from inturn.model import DocumentState, NewDocument, Receipt
 from inturn.policy import Policy
-from inturn.policy.priority import CheckedMany
 from inturn.store import (
     KEY_KEPT,
     LEASE_LOST_ERROR,
@@ -80,22 +79,24 @@ class State:
             )
         return record
 
-    def check(self, customer: CustomerRow, n: int, now: int) -> CheckedMany:
-        """Lower the customer's counter n times."""
+    def check(self, customer: CustomerRow, n: int, now: int) -> Iterable[tuple[int, int]]:
+        """Lower the customer's counter n times; level and count of each check."""
+        if n == 1:
+            customer.counter, level = self.policy.priority.check(customer.counter, now)
+            return ((level, customer.counter.count),)
         checked = self.policy.priority.check_many(customer.counter, now, n)
         customer.counter = checked.counter
-        return checked
+        return checked.each()
 
     def admit(
         self,
         customer: str,
-        documents: Iterable[tuple[str, NewDocument]],
-        checked: CheckedMany,
+        documents: Iterable[tuple[str, NewDocument, tuple[int, int]]],
         now: int,
     ) -> tuple[Receipt, ...]:
         """Keep documents that were checked at this instant."""
         answer = []
-        for (id_, given), (level, count) in zip(documents, checked.each(), strict=True):
+        for id_, given, (level, count) in documents:
             self.seq += 1
             row = Row(id_, customer, self.seq, given, level, count, WAITING, now, now)
             self.documents[id_] = row
@@ -187,9 +188,9 @@ class State:
 
     def begin_again(self, row: Row, now: int) -> None:
         """A retry by hand: as if it had just been submitted, `start_by` left aside."""
-        checked = self.check(self.lines.customers[row.customer], 1, now)
+        ((row.level, row.count),) = self.check(self.lines.customers[row.customer], 1, now)
         self.seq += 1
-        row.seq, row.level, row.count = self.seq, checked.levels[0][0], checked.counter.count
+        row.seq = self.seq
         row.given = replace(row.given, start_by=None)
         row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
         row.started_at = row.finished_at = None
@@ -208,7 +209,7 @@ class State:
     def forget(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
         """Delete documents, the running ones last, so that no line opens for a document about to go."""
         for row in sorted(rows, key=lambda row: row.state is RUNNING):
-            if row.state not in ENDED:
+            if row.finished_at is None:
                 self.end(row, DocumentState.CANCELLED, now)
             del self.documents[row.id]
         return tuple(row.given.blob for row in rows if row.given.blob is not None)

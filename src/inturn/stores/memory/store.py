@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,6 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError, NotFoundError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
-    ENDED,
     RETRYABLE,
     Check,
     Claimed,
@@ -77,8 +77,8 @@ class MemoryStore(Store):
             now, state, fingerprint = self._now(now), self._state, check_fingerprint(n)
             if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
                 return tuple(Check(receipt.level, receipt.count) for receipt in first.answer)
-            checked = state.check(state.lines.customer(customer), n, now)
-            answer = tuple(Check(level, count) for level, count in checked.each())
+            checks = state.check(state.lines.customer(customer), n, now)
+            answer = tuple(Check(level, count) for level, count in checks)
             if key is not None:
                 state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(Receipt("", *each) for each in answer))
             return answer
@@ -92,8 +92,8 @@ class MemoryStore(Store):
             for id_ in ids:
                 if id_ in state.documents:
                     raise InvalidInputError(f"document {id_} exists already; ids are given once")
-            checked = state.check(state.lines.customer(customer), len(ids), now)
-            answer = state.admit(customer, zip(ids, documents, strict=True), checked, now)
+            checks = state.check(state.lines.customer(customer), len(ids), now)
+            answer = state.admit(customer, zip(ids, documents, checks, strict=True), now)
             state.journal.note(EventKind.SUBMITTED, now, customer, tuple(ids))
             if key is not None:
                 state.keys[customer, key] = KeyRecord(fingerprint, now, answer)
@@ -334,8 +334,8 @@ class MemoryStore(Store):
     def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
         with self._lock:
             now, state = self._now(now), self._state
-            old = [row for row in state.documents.values() if row.state in ENDED and (row.finished_at or 0) < before]
-            old.sort(key=lambda row: (row.finished_at, row.seq))
+            old = [row for row in state.documents.values() if row.finished_at is not None and row.finished_at < before]
+            old.sort(key=attrgetter("finished_at", "seq"))
             rows = old[:limit]
             keys = [key for key, record in state.keys.items() if now - record.at > KEY_KEPT]
             for key in keys:
