@@ -1,0 +1,58 @@
+"""A claim reads only the lines it may need. With many customers it must still take what a store that sees them all
+takes: the state machine of the contract has too few of them to tell.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from inturn.clock import ManualClock
+from inturn.model import NewDocument, seconds
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
+from inturn.stores.memory import MemoryStore
+from inturn.stores.sqlite import SqliteStore
+
+CUSTOMERS = [f"customer {n}" for n in range(40)]
+ANNA = Operator("anna", "a test")
+HOUR = seconds(3_600)
+
+
+def made_id(n: int) -> str:
+    return f"00000000-0000-7000-8000-{n:012x}"
+
+
+@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("seed", range(3))
+def test_many_customers_take_turns_as_in_memory(tmp_path: Path, seed: int, order: Order) -> None:
+    chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
+    stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
+    stores[1]._tables.connection.execute("PRAGMA synchronous = OFF")
+    policy = Policy(PriorityPolicy(HOUR, (-1, -2, -4)), TurnPolicy(order, seconds(2), 3))
+    for store in stores:
+        store.set_policy(policy, ANNA)
+    given = 0
+    for _ in range(600):
+        clock.advance(seconds(0.1))
+        what, n = chance.random(), chance.choice([1, 1, 1, 3])
+        if what < 0.45:
+            ids = [made_id(given + k) for k in range(n)]
+            given += n
+            documents = [NewDocument("a document", cost=chance.choice([0.1, 1.0, 30.0]))] * n
+            submission = Submission(chance.choice(CUSTOMERS), ids, documents)
+            first, second = (store.submit(submission) for store in stores)
+        elif what < 0.5:
+            changes = {"weight": chance.choice([0.2, 1.0, 5.0]), "paused": chance.random() < 0.2}
+            customer = chance.choice(CUSTOMERS)
+            first, second = (store.change_customer(customer, changes, ANNA) for store in stores)
+        else:
+            request = ClaimRequest("worker", chance.choice([1, 1, 4]), HOUR)
+            first, second = (store.claim(request) for store in stores)
+            outcomes = [Outcome(each.document.id, each.fence, OutcomeKind.DONE, result="0") for each in first]
+            for store in stores:
+                store.exchange(outcomes, None)
+        assert first == second
+    assert stores[0].standings() == stores[1].standings()
+    for store in stores:
+        store.close()
