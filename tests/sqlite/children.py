@@ -133,7 +133,7 @@ def submit_impatiently(path: str) -> None:
     store = SqliteStore(path)
     try:
         store.submit(Submission("acme", RandomIds().make(1, 0), [NewDocument("a document")]))
-    except connection.InturnError as refused:
+    except InturnError as refused:
         tell([refused.code, str(refused)])
     else:
         tell(None)

@@ -204,7 +204,7 @@ except StoreError as refused:
 @pytest.fixture
 def open_way(tmp_path: Path) -> Path:
     """A folder that anybody can reach; pytest's own are closed to others."""
-    for each in (tmp_path, *tmp_path.parents[:2]):
+    for each in (tmp_path, *tmp_path.parents[:3]):
         if each.stat().st_uid == os.getuid():
             each.chmod(each.stat().st_mode | stat.S_IXOTH)
     return tmp_path

@@ -8,6 +8,7 @@ nobody polls for SQLite's own.
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,15 +17,17 @@ from typing import Any, Final, Generic, TypeVar
 import apsw
 
 from inturn.errors import (
-    InturnError,
     StoreBusyError,
     StoreCorruptError,
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
 )
+from inturn.stores.sqlite.doorbell import Doorbell
 
 BUSY_MS: Final = 30_000
+GATE_POLL: Final = 0.05
+"""Seconds after which a writer at the gate looks for itself: one that died inside rang for nobody."""
 CHECKPOINT_PAGES: Final = 4_000
 """16 MB of log: pages at the heads of indexes are written by every commit, and so into the database by one in many."""
 WAL_LIMIT: Final = 64 * 1024 * 1024
@@ -41,7 +44,6 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> a
         connection.set_busy_timeout(BUSY_MS)
         # Without this SQLite plans a statement anew for every value bound to it: 13 us instead of 3.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -52,6 +54,20 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> a
     return connection
 
 
+def begin_log(connection: apsw.Connection) -> None:
+    """Change the file to WAL. When two do so at once, SQLite answers busy without waiting."""
+    until = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except apsw.BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
 @contextmanager
 def errors_of(path: Path) -> Iterator[None]:
     """What went wrong in SQLite, said in terms of what to do."""
@@ -59,6 +75,8 @@ def errors_of(path: Path) -> Iterator[None]:
         yield
     except apsw.Error as wrong:
         raise _error(path, wrong) from wrong
+    except PermissionError as wrong:
+        raise StoreReadOnlyError(f"{path} cannot be reached: check the rights of the folders above it") from wrong
 
 
 def _error(path: Path, wrong: apsw.Error) -> StoreError:
@@ -85,6 +103,7 @@ class Gate:
 
     def __init__(self, path: Path) -> None:
         self._file: int | None = None
+        self._bell = Doorbell(path)
         with suppress(OSError):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
@@ -94,15 +113,30 @@ class Gate:
         if self._file is None:
             yield
             return
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._enter(self._file)
         try:
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
-            os.pwrite(self._file, b"!", 0)
+            with suppress(OSError):
+                os.pwrite(self._file, b"!", 0)
+
+    def _enter(self, file: int) -> None:
+        """Whoever leaves rings, and all who wait try again; nobody waits for ever for one that does not leave."""
+        until = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise apsw.BusyError("the gate is held") from None
+                self._bell.wait(GATE_POLL)
+            else:
+                return
 
     def close(self) -> None:
         """Let go of the lock file."""
+        self._bell.close()
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -151,20 +185,30 @@ class Writer:
             self._gate.close()
 
     def _commit_pending(self) -> None:
-        with self._gate.entered():
-            with self._pending_lock:
-                jobs, self._pending = self._pending, []
-            try:
-                with errors_of(self._path):
+        jobs: list[Job[Any]] = []
+        try:
+            with errors_of(self._path), self._gate.entered():
+                jobs = self._take_pending()
+                try:
                     self._transact(jobs)
-            except BaseException as wrong:  # noqa: BLE001 - each caller raises it in its own thread
-                self._roll_back()
-                for job in jobs:
-                    job.error = job.error or wrong
+                except BaseException:
+                    self._roll_back()
+                    raise
+        except BaseException as wrong:  # noqa: BLE001 - each caller raises it in its own thread
+            jobs = jobs or self._take_pending()
             for job in jobs:
-                job.done = True
+                job.error = job.error or wrong
+        for job in jobs:
+            job.done = True
+
+    def _take_pending(self) -> list[Job[Any]]:
+        with self._pending_lock:
+            jobs, self._pending = self._pending, []
+        return jobs
 
     def _transact(self, jobs: list[Job[Any]]) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
         self.connection.execute("BEGIN IMMEDIATE")
         if len(jobs) == 1:
             jobs[0].answer = jobs[0].work()
@@ -178,7 +222,9 @@ class Writer:
         self.connection.execute("SAVEPOINT job")
         try:
             job.answer = job.work()
-        except InturnError as refused:
+        except apsw.Error:
+            raise
+        except Exception as refused:  # noqa: BLE001 - raised in the thread of whoever asked
             job.error = refused
             self.connection.execute("ROLLBACK TO job")
             self._rolled_back()
@@ -186,5 +232,6 @@ class Writer:
 
     def _roll_back(self) -> None:
         self._rolled_back()
-        if self.connection.in_transaction:
-            self.connection.execute("ROLLBACK")
+        with suppress(apsw.Error):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")

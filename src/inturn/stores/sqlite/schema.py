@@ -11,7 +11,7 @@ from inturn.policy import Policy
 from inturn.store import FIRST_OPERATOR
 from inturn.stores._sql import migrations
 from inturn.stores.sqlite.book import START
-from inturn.stores.sqlite.connection import errors_of
+from inturn.stores.sqlite.connection import begin_log, errors_of
 
 APPLICATION: Final = 0x1A7D0C5
 """Marks the file as ours (PRAGMA application_id)."""
@@ -21,13 +21,16 @@ MIGRATIONS: Final = migrations("inturn.stores.sqlite")
 def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
     """Apply what is missing, under the write lock; the names of the migrations applied."""
     with errors_of(path):
-        if _version(path, connection) == len(MIGRATIONS):
+        known = _version(path, connection)
+        begin_log(connection)
+        if known == len(MIGRATIONS):
             return []
         connection.execute("BEGIN IMMEDIATE")
         try:
             applied = _apply(path, connection, now)
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
         return applied

@@ -480,6 +480,10 @@ class SqliteStore(Store):
         try:
             with errors_of(path):
                 source.execute("VACUUM INTO ?", (str(path),))
+                _sync(path)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
         finally:
             source.close()
 
@@ -517,7 +521,8 @@ class SqliteStore(Store):
             try:
                 return work()
             finally:
-                self._reader.connection.execute("ROLLBACK")
+                if self._reader.connection.in_transaction:
+                    self._reader.connection.execute("ROLLBACK")
 
     def _same_process(self) -> None:
         if os.getpid() != self._process:
@@ -574,3 +579,13 @@ class SqliteStore(Store):
             facts = self._facts(id_)
             if facts is not None and facts.state in states:
                 yield id_, facts
+
+
+def _sync(path: Path) -> None:
+    """A copy counts once it is on the disk, its name too: SQLite leaves that to whoever asked for it."""
+    for each in (path, path.parent):
+        file = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
