@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from inturn.errors import StaleFenceError
+from inturn.errors import InturnError, StaleFenceError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import ClaimRequest, Submission
