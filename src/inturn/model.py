@@ -4,7 +4,7 @@ import json
 import math
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -154,8 +154,8 @@ class NewDocument:
     def kept(cls, *values: Any) -> "NewDocument":
         """One that was clean when it was kept, from all its fields in order: nothing is checked again."""
         given = object.__new__(cls)
-        for name, value in zip(cls.__slots__, values, strict=True):
-            object.__setattr__(given, name, value)
+        for put, value in zip(_PUT, values, strict=True):
+            put(given, value)
         return given
 
     def _validate_content(self) -> None:
@@ -167,6 +167,10 @@ class NewDocument:
             raise InvalidInputError(f"size must be a whole number of bytes, 0 or more, not {self.size!r}")
         if self.blob is not None and self.uri is not None:
             raise InvalidInputError("a document is a file we keep or a reference: give blob or uri, not both")
+
+
+_PUT: Final = tuple(vars(NewDocument)[each.name].__set__ for each in fields(NewDocument))
+"""Sets each field of one that is being made, frozen or not."""
 
 
 class Receipt(NamedTuple):

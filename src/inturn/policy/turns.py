@@ -155,6 +155,13 @@ class Turns(Generic[LineT]):
             for line in lines:
                 self.file(line)
 
+    def begin(self, policy: TurnPolicy) -> None:
+        """Forget the lines, not where the levels are: the ones in reach will be filed anew."""
+        for level in self.levels:
+            level.by_turn.clear()
+            level.by_age.clear()
+        self.set_policy(policy)
+
     def enter(self, line: LineT) -> None:
         """A line got its first document, or opened: it stands at V at the earliest, behind all who stand there."""
         level = self.levels[line.level]

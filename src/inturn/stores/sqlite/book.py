@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from inturn.model import CustomerSettings, plain
+from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook, LinesOf
 from inturn.policy.turns import LEVELS, Head, Line, Order, Standing, Turns
 from inturn.stores.sqlite.tables import Row, Tables, read_settings
@@ -41,6 +42,10 @@ class Changes(Protocol):
         """A customer's settings are new, while so many of its documents run."""
         ...
 
+    def give_events(self, n: int) -> int:
+        """The last of n new numbers for events."""
+        ...
+
 
 class LaterChanges:
     """Appends line changes for the next claim."""
@@ -63,6 +68,9 @@ class LaterChanges:
     def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
         text = json.dumps(plain(settings._asdict()))
         self._tables.run("add_change", owner, "changed", None, running, None, None, None, text)
+
+    def give_events(self, n: int) -> int:
+        return int((self._tables.one("give_events", n=n) or (n,))[0])
 
 
 @dataclass(slots=True, eq=False)
@@ -92,14 +100,13 @@ class Book:
         queue = tables.one("queue")
         if queue is None:
             raise AssertionError("the queue has no row")
-        self.fence, policy, ordered, turns, self.paused_by = queue
+        self.fence, self._event, policy, ordered, turns, self.paused_by = queue
         self._tables = tables
-        self._kept = (self.fence, turns)
-        self.turns: Turns[SqlLine] = Turns(tables.policy(policy).policy.turns)
+        self._kept = (self.fence, self._event, turns)
+        self.turns = self._read_turns(tables.policy(policy).policy.turns, turns)
         self._fair = self.turns.policy.order is Order.FAIR
         if ordered != self.turns.policy.order:
             self._order_lines()
-        self._read_turns(turns)
         self._book = LineBook(self.turns, self._first)
         self._customers: dict[int, LinesOf[SqlLine]] = {}
         self._limits: dict[int, tuple[Any, ...]] = {}
@@ -136,6 +143,11 @@ class Book:
             return False
         self._book.rate_allows(customer)
         return True
+
+    def give_events(self, n: int) -> int:
+        """The last of n new numbers for events."""
+        self._event += n
+        return int(self._event)
 
     def fold(self) -> None:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
@@ -204,8 +216,10 @@ class Book:
             row = (owner, settings, customer.running, customer.whole_at, customer.rate_closed_until)
             if row != kept:
                 self._tables.run("save_limits", *row)
-        if (turns := self._plain_turns()) != self._kept[1] or self.fence != self._kept[0]:
-            self._tables.one("save_claim", fence=self.fence, turns=turns)
+        turns = self._plain_turns()
+        if (self.fence, self._event, turns) != self._kept:
+            self._tables.one("save_claim", fence=self.fence, event=self._event, turns=turns)
+        self._tables.turns = (turns, self.turns)
 
     # -- read ---------------------------------------------------------------------------------------------------
 
@@ -297,12 +311,18 @@ class Book:
 
     # -- turns --------------------------------------------------------------------------------------------------
 
-    def _read_turns(self, text: str) -> None:
-        turns = self.turns
+    def _read_turns(self, policy: TurnPolicy, text: str) -> Turns[SqlLine]:
+        """Where the turns are; as this process left them, if nobody else has claimed since."""
+        if self._tables.turns is not None and self._tables.turns[0] == text:
+            turns: Turns[SqlLine] = self._tables.turns[1]
+            turns.begin(policy)
+            return turns
+        turns = Turns(policy)
         turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
         for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
             level.v, level.highest = Standing(turn, stamp), highest
             level.overdue_uses, level.open_lines = uses, open_lines
+        return turns
 
     def _order_lines(self) -> None:
         """The order was changed: sort the lines by the new one."""
@@ -312,4 +332,4 @@ class Book:
     def _plain_turns(self) -> str:
         turns = self.turns
         levels = [[*level.v, level.highest, level.overdue_uses, level.open_lines] for level in turns.levels]
-        return json.dumps([turns.next_stamp, turns.dispatched, turns.rotation, levels])
+        return str([turns.next_stamp, turns.dispatched, turns.rotation, levels])

@@ -2,13 +2,13 @@
 -- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without.
 
 -- name: queue
-SELECT fence, policy, ordered, turns, paused_by FROM queue;
+SELECT fence, event, policy, ordered, turns, paused_by FROM queue;
 
 -- name: give_seqs
 UPDATE queue SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
-UPDATE queue SET fence = :fence, turns = :turns;
+UPDATE queue SET fence = :fence, event = :event, turns = :turns;
 
 -- name: give_events
 UPDATE queue SET event = event + :n RETURNING event;

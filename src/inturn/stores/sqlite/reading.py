@@ -124,7 +124,8 @@ class Reading:
         queue = self._tables.one("queue")
         if queue is None:
             raise AssertionError("the queue has no row")
-        _, dispatched, rotation, levels = json.loads(queue[3])
+        *_, turns, _ = queue
+        _, dispatched, rotation, levels = json.loads(turns)
         lines = tuple(
             LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))
             for owner, level, weight, turn, stamp, waiting, *head, _, _ in self._tables.all("open_lines")
