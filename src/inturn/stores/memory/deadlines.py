@@ -1,34 +1,46 @@
 """Times at which the memory store has something to do: heaps in which what is no longer true is passed over."""
 
 from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
+from typing import Final
 
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, Row
 
+TIDY_FROM: Final = 1_000
+
 
 class Deadline:
-    """Documents by one of their times. `time_of` tells a document's present one, or None when it has none."""
+    """Documents by one of their times, added each time it is set. `time_of` tells the present one, or None."""
 
     def __init__(self, time_of: Callable[[Row], int | None]) -> None:
         self._heap: list[tuple[int, int, str, Row]] = []
+        self._tidy_at = TIDY_FROM
         self.time_of = time_of
 
     def add(self, at: int, row: Row) -> None:
         """Remember that this document has something to do at a time."""
         heappush(self._heap, (at, row.seq, row.id, row))
+        if len(self._heap) > self._tidy_at:
+            self._tidy()
 
     def next(self) -> int | None:
         """The earliest time, if there is one."""
         heap = self._heap
         while heap:
-            at, seq, _, row = heap[0]
-            true_at = self.time_of(row)
-            if true_at == at and seq == row.seq:
-                return at
+            if self._is_true(heap[0]):
+                return heap[0][0]
             heappop(heap)
-            if true_at is not None and true_at > at:
-                self.add(true_at, row)
         return None
+
+    def _tidy(self) -> None:
+        """Let go of what is no longer true, or every document that ever ran would be held until its lease ends."""
+        self._heap = [entry for entry in self._heap if self._is_true(entry)]
+        heapify(self._heap)
+        self._tidy_at = 2 * len(self._heap) + TIDY_FROM
+
+    def _is_true(self, entry: tuple[int, int, str, Row]) -> bool:
+        at, seq, _, row = entry
+        return seq == row.seq and self.time_of(row) == at
 
     def may_be_due(self, now: int) -> bool:
         """Whether it is worth asking what is due."""

@@ -4,6 +4,7 @@ Only claims write lines. Everything else appends a line change, and a claim fold
 """
 
 import json
+from collections import Counter as Tally
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any, Final, Protocol
 from inturn.model import CustomerSettings, plain
 from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook, LinesOf
-from inturn.policy.turns import LEVELS, Head, Line, Order, Standing, Turns
+from inturn.policy.turns import LEVELS, Head, Level, Line, Order, Standing, Turns
 from inturn.stores.sqlite.tables import Row, Tables, read_settings
 
 START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
@@ -114,6 +115,8 @@ class Book:
         self._headless: set[SqlLine] = set()
         self._reach = 1
         self._loaded: set[tuple[str, int]] = set()
+        self._held: Tally[int] = Tally()
+        """How many lines of each level were read."""
 
     # -- told ---------------------------------------------------------------------------------------------------
 
@@ -182,11 +185,17 @@ class Book:
             return
         since = now - turns.policy.overdue_after
         for level in turns.levels[1:]:
-            if level.open_lines:
-                oldest = self._tables.one("oldest_head", level=level.number)
-                if oldest is not None and oldest[0] is not None and oldest[0] <= since:
-                    self._load("lowest_lines", level.number)
-                    self._load("oldest_lines", level.number)
+            if level.open_lines and self._is_overdue(level, since):
+                self._load("lowest_lines", level.number)
+                self._load("oldest_lines", level.number)
+
+    def _is_overdue(self, level: Level[SqlLine], since: int) -> bool:
+        """By a line of the table, or by one that this transaction brought."""
+        here = level.oldest()
+        if here is not None and here.head is not None and here.head.ready_at <= since:
+            return True
+        kept = self._tables.one("oldest_head", level=level.number)
+        return kept is not None and kept[0] is not None and kept[0] <= since
 
     def take(self, now: int) -> tuple[SqlLine, Head] | None:
         """The line whose head goes next, and that head; its customer is charged."""
@@ -263,7 +272,8 @@ class Book:
         if (query, level) in self._loaded:
             return
         self._loaded.add((query, level))
-        for row in self._tables.all(query, level=level, limit=self._reach):
+        # The table does not know yet what this transaction did to the lines it holds: look past as many.
+        for row in self._tables.all(query, level=level, limit=self._reach + self._held[level]):
             if level not in self.customer(row[0], limited=row[-1]).lines:
                 self._read_line(row)
 
@@ -272,6 +282,7 @@ class Book:
         head = None if head_seq is None else Head(head_seq, head_ready_at, head_cost)
         line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, kept=tuple(row[:-1]))
         self.customer(owner).lines[level] = line
+        self._held[level] += 1
         if filed:
             self.turns.file(line)
         return line

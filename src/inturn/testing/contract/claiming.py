@@ -284,6 +284,16 @@ class Claiming(StoreSuite):
         assert exchanged.verdicts == (Verdict.RECORDED,)
         assert len(exchanged.claimed) == 1
 
+    def test_s13_what_expires_in_a_claim_hides_nobody(self, rig: Rig) -> None:
+        """The line that goes away in the same call stood before the one that is served."""
+        expired = rig.one("first", start_by=START + seconds(10))
+        rig.store.standings()
+        rig.advance(15)
+        second = rig.one("second")
+        rig.store.standings()
+        assert rig.claim_one().document.id == second
+        assert rig.state(expired) is DocumentState.EXPIRED
+
     def test_s14_a_heartbeat_holds_the_lease(self, rig: Rig) -> None:
         """For a lease from now."""
         rig.one("acme")

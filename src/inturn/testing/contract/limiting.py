@@ -159,6 +159,16 @@ class Limiting(StoreSuite):
         assert served[first : first + 100].count(9) == 10
         assert served[:first] == [1] * first
 
+    def test_s10_a_level_that_nobody_looked_at_for_long_is_overdue(self, rig: Rig) -> None:
+        """Though no claim came since its documents did."""
+        rig.submit("bulk", 30)
+        for n in range(40):
+            rig.submit(f"new {n}", 1)
+        rig.advance(1_000)
+        levels = [claimed.document.level for claimed in rig.claim(40)]
+        assert [levels[slot - 1] for slot in (10, 20, 30, 40)] == [1, 2, 3, 4]
+        assert levels.count(1) == 37
+
     def test_s10_classic_is_first_come_first_served_in_a_level(self, rig: Rig) -> None:
         """And nothing is overdue."""
         rig.set_policy(Policy(turns=TurnPolicy(Order.CLASSIC)))
