@@ -169,6 +169,20 @@ class Limiting(StoreSuite):
         assert [levels[slot - 1] for slot in (10, 20, 30, 40)] == [1, 2, 3, 4]
         assert levels.count(1) == 37
 
+    def test_s10_a_slot_goes_to_the_lowest_line_also_when_a_clock_went_back(self, rig: Rig) -> None:
+        """The document that makes the level overdue came last, by a clock that stood earlier."""
+        rig.set_policy(Policy(ONE_LEVEL.priority, TurnPolicy(overdue_every=4)))
+        rig.submit("y", 2)
+        rig.submit("x", 2)
+        for claimed in rig.claim(3):
+            rig.queue.finish(claimed)
+        rig.store.standings()
+        rig.advance(-50)
+        rig.submit("y")
+        rig.advance(910)
+        assert rig.claim_one().document.customer == "x"
+        assert rig.store.standings().overdue_uses[1] == 1
+
     def test_s10_classic_is_first_come_first_served_in_a_level(self, rig: Rig) -> None:
         """And nothing is overdue."""
         rig.set_policy(Policy(turns=TurnPolicy(Order.CLASSIC)))
