@@ -171,17 +171,19 @@ class Limiting(StoreSuite):
 
     def test_s10_a_slot_goes_to_the_lowest_line_also_when_a_clock_went_back(self, rig: Rig) -> None:
         """The document that makes the level overdue came last, by a clock that stood earlier."""
-        rig.set_policy(Policy(ONE_LEVEL.priority, TurnPolicy(overdue_every=4)))
-        rig.submit("y", 2)
-        rig.submit("x", 2)
-        for claimed in rig.claim(3):
-            rig.queue.finish(claimed)
-        rig.store.standings()
+        rig.set_policy(Policy(PriorityPolicy(thresholds=(-1,)), TurnPolicy(overdue_every=8)))
+        rig.submit("y", 4)
+        rig.submit("x", 4)
+        claimed = rig.claim(7)
+        assert [each.document.customer for each in claimed if each.document.level == 2] == ["y", "x", "y"]
+        for each in claimed:
+            rig.queue.finish(each)
         rig.advance(-50)
         rig.submit("y")
         rig.advance(910)
-        assert rig.claim_one().document.customer == "x"
-        assert rig.store.standings().overdue_uses[1] == 1
+        rig.submit("new")
+        eighth = rig.claim_one().document
+        assert (eighth.customer, eighth.level) == ("x", 2)
 
     def test_s10_classic_is_first_come_first_served_in_a_level(self, rig: Rig) -> None:
         """And nothing is overdue."""
