@@ -264,7 +264,8 @@ class Turns(Generic[LineT]):
 
     def _charge(self, line: LineT, *, moves_v: bool) -> None:
         head = line.head
-        self._unfile(line)
+        line.turn_entry = line.age_entry = None
+        line.filed = False
         if head is None or not self._fair:
             return
         level = self.levels[line.level]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import Final
 
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, Row
@@ -16,10 +17,13 @@ class Deadline:
         self._heap: list[tuple[int, int, str, Row]] = []
         self._tidy_at = TIDY_FROM
         self.time_of = time_of
+        self.earliest: float = inf
+        """Nothing is due before this."""
 
     def add(self, at: int, row: Row) -> None:
         """Remember that this document has something to do at a time."""
         heappush(self._heap, (at, row.seq, row.id, row))
+        self.earliest = min(self.earliest, at)
         if len(self._heap) > self._tidy_at:
             self._tidy()
 
@@ -28,8 +32,10 @@ class Deadline:
         heap = self._heap
         while heap:
             if self._is_true(heap[0]):
+                self.earliest = heap[0][0]
                 return heap[0][0]
             heappop(heap)
+        self.earliest = inf
         return None
 
     def _tidy(self) -> None:
@@ -42,13 +48,9 @@ class Deadline:
         at, seq, _, row = entry
         return seq == row.seq and self.time_of(row) == at
 
-    def may_be_due(self, now: int) -> bool:
-        """Whether it is worth asking what is due."""
-        return bool(self._heap) and self._heap[0][0] <= now
-
     def due(self, now: int) -> Iterator[Row]:
         """Take out what is due, by time, then by seq. Move each on before asking for the next: entries may repeat."""
-        while self.may_be_due(now) and (at := self.next()) is not None and at <= now:
+        while self.earliest <= now and (at := self.next()) is not None and at <= now:
             yield heappop(self._heap)[3]
 
 

@@ -5,9 +5,9 @@ from heapq import heappop, heappush
 
 from inturn.model import CustomerSettings
 from inturn.policy import TurnPolicy
-from inturn.policy.lines import LineBook
+from inturn.policy.lines import DEFAULTS, LineBook
 from inturn.policy.turns import Head, Turns
-from inturn.stores.memory.rows import RUNNING, CustomerRow, MemoryLine, Row, head_of
+from inturn.stores.memory.rows import RUNNING, WAITING, CustomerRow, MemoryLine, Row, head_of
 
 
 class Lines:
@@ -62,7 +62,11 @@ class Lines:
 
     def stopped(self, row: Row) -> None:
         """A document of this customer runs no more."""
-        self._book.stopped(self.customers[row.customer])
+        customer = self.customers[row.customer]
+        if customer.settings is DEFAULTS:
+            customer.running -= 1
+        else:
+            self._book.stopped(customer)
 
     def change(self, customer: CustomerRow, settings: CustomerSettings) -> None:
         """New settings hold for what already waits."""
@@ -148,7 +152,7 @@ def _first(line: MemoryLine) -> Head | None:
     rows = line.rows
     while rows:
         seq, row = rows[0]
-        if line.is_here(seq, row):
-            return head_of(row)
+        if row.state is WAITING and row.seq == seq and row.line_level == line.level:
+            return Head(seq, row.ready_at, row.given.cost)
         heappop(rows)
     return None

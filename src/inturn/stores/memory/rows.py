@@ -37,11 +37,11 @@ class Row:
     error: str | None = None
     result: str | None = None
     settled: OutcomeKind | None = None
+    line_level: int = -1
+    """The level whose line it waits in: its own, or that of the expedited."""
 
-    @property
-    def line_level(self) -> int:
-        """The level whose line it waits in."""
-        return EXPEDITED if self.expedited else self.level
+    def __post_init__(self) -> None:
+        self.line_level = EXPEDITED if self.expedited else self.level
 
     def view(self) -> Document:
         """The frozen document as callers see it."""

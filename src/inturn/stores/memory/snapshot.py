@@ -17,7 +17,7 @@ from inturn.stores.memory.state import KeyRecord, State
 
 FORMAT = 1
 _GIVEN = [each.name for each in fields(NewDocument)]
-_ROW = [each.name for each in fields(Row) if each.name != "given"]
+_ROW = [each.name for each in fields(Row) if each.name not in {"given", "line_level"}]
 
 
 def write(state: State, path: Path) -> None:

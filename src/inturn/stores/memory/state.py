@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import DocumentState, NewDocument, Receipt
+from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt
 from inturn.policy import Policy
 from inturn.store import (
     KEY_KEPT,
@@ -193,13 +193,14 @@ class State:
         row.seq = self.seq
         row.given = replace(row.given, start_by=None)
         row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
+        row.line_level = row.level
         row.started_at = row.finished_at = None
         self.wait_again(row, now)
 
     def expedite(self, row: Row, now: int) -> None:
         """To the front; a delay ends."""
         was_waiting, level = row.state is WAITING, row.line_level
-        row.expedited = True
+        row.expedited, row.line_level = True, EXPEDITED
         if was_waiting:
             self.lines.left(row, level)
             self.lines.join(row)
@@ -216,12 +217,8 @@ class State:
 
     def move_on(self, now: int) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
-        if not (
-            self.leases.may_be_due(now)
-            or self.delays.may_be_due(now)
-            or self.start_bys.may_be_due(now)
-            or self.lines.has_openings
-        ):
+        nothing_timed = self.leases.earliest > now and self.delays.earliest > now and self.start_bys.earliest > now
+        if nothing_timed and not self.lines.has_openings:
             return NOTHING_SWEPT
         expired, lost, due = [], [], []
         for row in self.start_bys.due(now):
