@@ -118,8 +118,8 @@ def _against_huey(queue: Queue, huey: Any, customers: int, batch: int) -> int:
 
     mine, other = interleaved([lambda: _drain(queue, n, batch), dequeue], 7)
     ratio = median(other) / 400 / (median(mine) / n)
-    print(f"{customers} customers, batches of {batch}: documents/s {n / median(mine):,.0f}, Huey's {400 / median(other):,.0f};"
-          f" seconds {spread(mine)} against {spread(other)}")  # fmt: skip
+    print(f"{customers} customers, batches of {batch}: documents/s {n / median(mine):,.0f},"
+          f" Huey's {400 / median(other):,.0f}; seconds {spread(mine)} against {spread(other)}")  # fmt: skip
     return verdict(
         f"claim and finish by {batch}, {customers} customers, against Huey",
         ratio,
