@@ -5,13 +5,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from inturn.clock import Clock, SystemClock
-from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError, StoreError, VersionConflictError
+from inturn.errors import NotFoundError, StoreError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
     EXPEDITED,
@@ -22,14 +20,11 @@ from inturn.model import (
     CustomerSettings,
     Document,
     DocumentState,
-    NewDocument,
     Receipt,
     clean_settings,
     plain,
 )
-from inturn.policy import Counter, Policy
-from inturn.policy.priority import CheckedMany
-from inturn.policy.turns import Head
+from inturn.policy import Policy
 from inturn.store import (
     KEY_KEPT,
     ClaimRequest,
@@ -52,19 +47,17 @@ from inturn.store import (
     Submission,
     Swept,
     Verdict,
-    check_fingerprint,
 )
 from inturn.stores.sqlite import audit, schema
 from inturn.stores.sqlite.book import Book, Changes, LaterChanges
 from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
 from inturn.stores.sqlite.doorbell import Doorbell
+from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
-from inturn.stores.sqlite.tables import Tables, document_of, packed, packed_all, read_settings
+from inturn.stores.sqlite.tables import Tables, document_of, packed, read_settings
 
 Answer = TypeVar("Answer")
-WAITING: Final = str(DocumentState.WAITING)
-DELAYED: Final = str(DocumentState.DELAYED)
 
 
 class SqliteStore(Store):
@@ -79,6 +72,7 @@ class SqliteStore(Store):
         self._tables = Tables(connection)
         self._writer = Writer(self.path, connection, self._tables.forget)
         self._later = LaterChanges(self._tables)
+        self._intake = Intake(self._tables, self._later)
         self._read_lock = threading.Lock()
         with errors_of(self.path):
             self._reader = Tables(connect(self.path, read_only=True, vfs=vfs))
@@ -89,99 +83,10 @@ class SqliteStore(Store):
     # -- documents come in ------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        def work() -> tuple[Check, ...]:
-            at, fingerprint = self._now(now), check_fingerprint(n)
-            owner, counter = self._customer(customer)
-            if key is not None and (first := self._repeated(owner, customer, key, fingerprint, at)) is not None:
-                return tuple(Check(level, count) for _, level, count in first)
-            checked = self._check(owner, counter, n, at)
-            answer = tuple(Check(level, count) for level, count in checked.each())
-            if key is not None:
-                self._keep_key(owner, key, fingerprint, at, [("", *each) for each in answer])
-            return answer
-
-        return self._write(work)
+        return self._write(lambda: self._intake.check(customer, n, key, self._now(now)))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
-        return self._write(lambda: self._submit(submission, self._now(now)))
-
-    def _submit(self, submission: Submission, now: int) -> tuple[Receipt, ...]:
-        customer, ids, documents, key, fingerprint = submission
-        owner, counter = self._customer(customer)
-        if key is not None and (first := self._repeated(owner, customer, key, fingerprint, now)) is not None:
-            return tuple(Receipt(*each) for each in first)
-        last, number = self._tables.one("give_seqs", n=len(ids)) or (0, 0)
-        checked = self._check(owner, counter, len(ids), now, number)
-        receipts = tuple([Receipt(id_, *each) for id_, each in zip(ids, checked.each(), strict=True)])
-        kept = packed_all(ids)
-        self._insert(owner, last - len(ids) + 1, kept, receipts, documents, now)
-        with self._moves(now) as moves:
-            moves.note(EventKind.SUBMITTED, customer, kept)
-        if key is not None:
-            self._keep_key(owner, key, fingerprint, now, receipts)
-        return receipts
-
-    def _insert(
-        self,
-        owner: int,
-        first: int,
-        ids: bytes,
-        receipts: Sequence[Receipt],
-        documents: Sequence[NewDocument],
-        now: int,
-    ) -> None:
-        rows = [
-            (
-                first + at, ids[16 * at : 16 * at + 16], owner, DELAYED if given.delay else WAITING, level, level,
-                count, given.cost, now, now, given.max_attempts, now + given.delay if given.delay else None,
-                given.start_by, given.name, given.uri, given.blob, given.sha256, given.size, given.media_type,
-                given.batch, json.dumps(dict(given.metadata)) if given.metadata else None, given.delay,
-            )
-            for at, ((_, level, count), given) in enumerate(zip(receipts, documents, strict=True))
-        ]  # fmt: skip
-        try:
-            self._tables.many("add_document", rows)
-        except Exception as wrong:
-            if "UNIQUE" in str(wrong):
-                raise InvalidInputError(
-                    "a document with one of these ids exists already; ids are given once"
-                ) from wrong
-            raise
-        waiting = [row for row in rows if row[3] == WAITING]
-        for level, run in groupby(waiting, key=itemgetter(4)):
-            several = list(run)
-            self._later.joined(owner, level, len(several), Head(several[0][0], now, several[0][7]))
-
-    def _check(self, owner: int, counter: Counter | None, n: int, now: int, version: int | None = None) -> CheckedMany:
-        if version is None:
-            version = (self._tables.one("policy_number") or (0,))[0]
-        checked = self._tables.policy(version).policy.priority.check_many(counter, now, n)
-        count, updated_at = checked.counter
-        self._tables.one("set_counter", id=owner, count=count, updated_at=updated_at)
-        return checked
-
-    def _customer(self, name: str) -> tuple[int, Counter | None]:
-        """A customer's id and counter; known from now on."""
-        found = self._tables.one("customer", name=name)
-        if found is None:
-            return (self._tables.one("add_customer", name=name) or (0,))[0], None
-        owner, count, updated_at, _ = found
-        return owner, None if count is None else Counter(count, updated_at)
-
-    def _repeated(self, owner: int, customer: str, key: str, fingerprint: str, now: int) -> list[Any] | None:
-        found = self._tables.one("key", customer=owner, key=key)
-        if found is None or now - found[1] > KEY_KEPT:
-            return None
-        if found[0] != fingerprint:
-            raise KeyConflictError(
-                f"key {key!r} of {customer!r} was used before for something else; use a new key for new content",
-            )
-        answer: list[Any] = json.loads(found[2])
-        return answer
-
-    def _keep_key(self, owner: int, key: str, fingerprint: str, now: int, answer: Sequence[Sequence[Any]]) -> None:
-        text = json.dumps(answer)
-        self._tables.one("keep_key", customer=owner, key=key, fingerprint=fingerprint, at=now, answer=text)
+        return self._write(lambda: self._intake.submit(submission, self._now(now)))
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
@@ -279,9 +184,9 @@ class SqliteStore(Store):
             at, receipts = self._now(now), []
             with self._moves(at) as moves:
                 for id_, facts in self._all_facts(ids, RETRYABLE):
-                    _, counter = self._customer(self._tables.name(facts.owner))
+                    _, counter = self._intake.customer(self._tables.name(facts.owner))
                     seq, version = self._tables.one("give_seqs", n=1) or (0, 0)
-                    checked = self._check(facts.owner, counter, 1, at, version)
+                    checked = self._intake.lower(facts.owner, counter, 1, at, version)
                     level = checked.levels[0][0]
                     receipts.append(moves.begin_again(facts, id_, seq, level, checked.counter.count))
                     moves.tell(EventKind.RETRIED, facts.owner, packed(id_))
@@ -335,7 +240,7 @@ class SqliteStore(Store):
             found = self._tables.one("customer", name=customer)
             before = CustomerSettings() if found is None else read_settings(found[3])
             settings = clean_settings(before._replace(**changes))
-            owner, _ = self._customer(customer)
+            owner, _ = self._intake.customer(customer)
             self._later.changed(owner, settings, self._running(owner))
             text = json.dumps(plain(settings._asdict()))
             capped = settings.cap is not None
