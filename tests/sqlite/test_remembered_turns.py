@@ -1,0 +1,56 @@
+"""A process remembers where its last claim left the turns; another process or a failed claim must not mislead it."""
+
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+
+from inturn import NewDocument, Queue
+from inturn.clock import ManualClock
+from inturn.store import Store
+from inturn.stores.memory import MemoryStore
+from inturn.stores.sqlite import SqliteStore
+from inturn.stores.sqlite.moves import Moves
+
+
+def fill(store: Store) -> None:
+    for number in range(6):
+        Queue(store).submit(f"customer {number}", [NewDocument("x")] * (4 + 5 * number), now=1)
+
+
+def claim(store: Store, limit: int) -> list[int]:
+    return [claimed.document.seq for claimed in Queue(store).claim("worker", limit, now=2)]
+
+
+def expected(limits: list[int]) -> list[list[int]]:
+    memory = MemoryStore(ManualClock())
+    fill(memory)
+    return [claim(memory, limit) for limit in limits]
+
+
+def test_two_that_claim_in_turn_keep_one_order(tmp_path: Path) -> None:
+    limits = [1, 7, 2, 2, 1, 13, 1, 1, 5, 20]
+    stores = [SqliteStore(tmp_path / "queue.db", ManualClock()) for _ in range(2)]
+    fill(stores[0])
+    taken = [claim(store, limit) for store, limit in zip(cycle(stores), limits, strict=False)]
+    for store in stores:
+        store.close()
+    assert taken == expected(limits)
+
+
+def test_a_claim_that_came_to_nothing_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "queue.db", ManualClock())
+    fill(store)
+    taken = [claim(store, 3)]
+    with monkeypatch.context() as broken:
+
+        def fails(_: Moves) -> None:
+            raise RuntimeError("after the lines were taken")
+
+        broken.setattr(Moves, "write", fails)
+        with pytest.raises(RuntimeError, match="after the lines"):
+            claim(store, 25)
+    taken += [claim(store, limit) for limit in (1, 8, 30)]
+    assert store.recount(repair=False) == ()
+    store.close()
+    assert taken == expected([3, 1, 8, 30])
