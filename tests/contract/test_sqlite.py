@@ -8,6 +8,7 @@ from steps import STEPS
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
+from inturn.stores.sqlite.book import Book
 from inturn.testing.contract import StoreContract, same_steps
 
 
@@ -32,5 +33,15 @@ class Temporary(SqliteStore):
         self._folder.cleanup()
 
 
+class Forgetful(Temporary):
+    """As if another process had claimed before every claim: the lines are read from their table each time."""
+
+    def _fold(self) -> Book:
+        self._tables.book = None
+        return super()._fold()
+
+
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = STEPS
+TestForgetfulSteps = same_steps(Forgetful).TestCase
+TestForgetfulSteps.settings = STEPS

@@ -30,7 +30,6 @@ CLAIM_PATH = [
     "lines_of",
     "lost_leases",
     "lowest_lines",
-    "oldest_head",
     "oldest_lines",
     "row",
     "row_by_seq",
@@ -131,7 +130,9 @@ class Anything(dict[str, None]):
 
 def plan(tables: Tables, name: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any]:
     query = QUERIES[name]
-    values: Any = Anything() if ":" in query else (None,) * query.count("?")
+    values: Any = (
+        Anything() if ":" in query else (None,) * len(set(re.findall(r"\?\d+", query)) or query.split("?")[1:])
+    )
     return tables.connection.execute(f"{how} {query}", values).fetchall()
 
 

@@ -12,7 +12,7 @@ from inturn.model import NewDocument, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
-from inturn.stores.sqlite import SqliteStore
+from inturn.stores.sqlite import SqliteStore, book
 
 CUSTOMERS = [f"customer {n}" for n in range(40)]
 ANNA = Operator("anna", "a test")
@@ -25,7 +25,12 @@ def made_id(n: int) -> str:
 
 @pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("seed", range(3))
-def test_many_customers_take_turns_as_in_memory(tmp_path: Path, seed: int, order: Order) -> None:
+@pytest.mark.parametrize("remembered", [0, 3, 100])
+def test_many_customers_take_turns_as_in_memory(
+    tmp_path: Path, seed: int, order: Order, remembered: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book, "MAX_REMEMBERED", remembered)
+    monkeypatch.setattr(book, "MORE", 1)
     chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
     stores[1]._tables.connection.execute("PRAGMA synchronous = OFF")
@@ -56,3 +61,26 @@ def test_many_customers_take_turns_as_in_memory(tmp_path: Path, seed: int, order
     assert stores[0].standings() == stores[1].standings()
     for store in stores:
         store.close()
+
+
+def test_the_oldest_heads_are_found_by_one_that_has_not_seen_them_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They came at times in another order than that of their turns, and a claim sees few lines at once."""
+    monkeypatch.setattr(book, "MORE", 1)
+    chance, clock = random.Random(7), ManualClock(seconds(1_700_000_000))
+    stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
+    stores[1]._tables.connection.execute("PRAGMA synchronous = OFF")
+    times = [chance.randrange(1_000_000) for _ in range(300)]
+    for store in stores:
+        store.set_policy(Policy(PriorityPolicy(HOUR, (-5,)), TurnPolicy(Order.FAIR, seconds(2), 2)), ANNA)
+        for n, at in enumerate(times):
+            documents = [NewDocument("a document")] * 2
+            store.submit(Submission(f"customer {n}", [made_id(2 * n), made_id(2 * n + 1)], documents), now=at)
+    stores[1].sweep()
+    stores[1]._tables.forget()
+    request = ClaimRequest("worker", 1, HOUR)
+    first, second = ([store.claim(request)[0].document.seq for _ in range(500)] for store in stores)
+    for store in stores:
+        store.close()
+    assert first == second

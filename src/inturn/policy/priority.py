@@ -6,7 +6,7 @@ level 1 goes first, and each threshold the count lies below adds one.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -42,15 +42,12 @@ class CheckedMany(NamedTuple):
 
     def each(self) -> Iterable[tuple[int, int]]:
         """Level and count of each document, in order."""
+        last = self.counter.count
         (level, how_many), *more = self.levels
-        return ((level, self.counter.count),) if how_many == 1 and not more else self._several()
-
-    def _several(self) -> Iterator[tuple[int, int]]:
-        count = self.counter.count + sum(how_many for _, how_many in self.levels) - 1
-        for level, how_many in self.levels:
-            for _ in range(how_many):
-                yield level, count
-                count -= 1
+        if how_many == 1 and not more:
+            return ((level, last),)
+        levels = [level for level, how_many in self.levels for _ in range(how_many)]
+        return zip(levels, range(last + len(levels) - 1, last - 1, -1), strict=True)
 
 
 @dataclass(frozen=True, slots=True)

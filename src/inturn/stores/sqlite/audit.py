@@ -30,7 +30,8 @@ def repair(tables: Tables) -> None:
     """Let each line stand on the documents it really has, and each capped customer on those that run."""
     counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
     kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
-    book = Book(tables)
+    tables.forget()  # what this process remembers may be what is wrong
+    book = Book.opened(tables)
     for owner, level in sorted(kept | counted.keys()):
         book.emptied(owner, level)
         if (owner, level) in counted:

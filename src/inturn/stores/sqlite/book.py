@@ -1,14 +1,14 @@
 """The lines a claim can reach, read from the tables, changed by `LineBook`, written back.
 
-Only claims write lines. Everything else appends a line change, and a claim folds all changes in before it takes.
+Only claims write lines. Everything else appends a line change, and a claim folds all changes in before it takes. So a
+process that claims again, with nobody else in between, finds the lines as it left them and need not read them again:
+`queue.version` tells.
 """
 
 import json
-from collections import Counter as Tally
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple
 
 from inturn.model import CustomerSettings, plain
 from inturn.policy import TurnPolicy
@@ -18,60 +18,31 @@ from inturn.stores.sqlite.tables import Row, Tables, read_settings
 
 START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
 """Where the turns of a new queue are: next stamp, dispatched, rotation; by level V, highest, overdue uses, open."""
+MAX_REMEMBERED: Final = 5_000
+"""Customers whose lines a process remembers between claims."""
+MORE: Final = 32
+"""Lines read beyond those that a claim needs: whoever claims again will want them."""
+AHEAD: Final = 16
+"""Documents of a line read at once by a process that claims again and again."""
+NOTHING_SEEN: Final = (-1, -1)
+ALL_SEEN: Final = (2**63, 0)
 
 
-class Changes(Protocol):
-    """What happens to lines, told either to the line changes or to the book itself."""
+class QueueRow(NamedTuple):
+    """The queue's row, and what one look tells besides."""
 
-    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        """So many documents came into a line; `head` is the first."""
-        ...
-
-    def left(self, owner: int, level: int, seq: int) -> None:
-        """A document left a line other than by a claim."""
-        ...
-
-    def emptied(self, owner: int, level: int) -> None:
-        """All documents of a line are gone."""
-        ...
-
-    def stopped(self, owner: int) -> None:
-        """A document of a customer with a cap runs no more."""
-        ...
-
-    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
-        """A customer's settings are new, while so many of its documents run."""
-        ...
-
-    def give_events(self, n: int) -> int:
-        """The last of n new numbers for events."""
-        ...
-
-
-class LaterChanges:
-    """Appends line changes for the next claim."""
-
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._tables.run("add_change", owner, "joined", level, n, *head, None)
-
-    def left(self, owner: int, level: int, seq: int) -> None:
-        self._tables.run("add_change", owner, "left", level, None, seq, None, None, None)
-
-    def emptied(self, owner: int, level: int) -> None:
-        self._tables.run("add_change", owner, "emptied", level, None, None, None, None, None)
-
-    def stopped(self, owner: int) -> None:
-        self._tables.run("add_change", owner, "stopped", None, None, None, None, None, None)
-
-    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
-        text = json.dumps(plain(settings._asdict()))
-        self._tables.run("add_change", owner, "changed", None, running, None, None, None, text)
-
-    def give_events(self, n: int) -> int:
-        return int((self._tables.one("give_events", n=n) or (n,))[0])
+    fence: int
+    event: int
+    policy: int
+    ordered: str
+    turns: str
+    paused_by: str | None
+    version: int
+    has_changes: int
+    start_by: int | None
+    lease: int | None
+    due: int | None
+    rate: int | None
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +53,7 @@ class SqlLine(Line):
     ahead: deque[Head] = field(default_factory=deque)
     """Its next documents, as far as they were read."""
     kept: tuple[Any, ...] | None = None
-    """The row as it was read; None for a line that has none."""
+    """The row as it was read or written last; None for a line that has none."""
 
     def row(self) -> tuple[Any, ...]:
         """The row as it should be, without its place."""
@@ -95,42 +66,72 @@ class SqlLine(Line):
 
 
 class Book:
-    """A claim's view of the lines."""
+    """A claim's view of the lines.
 
-    def __init__(self, tables: Tables) -> None:
-        queue = tables.one("queue")
-        if queue is None:
-            raise AssertionError("the queue has no row")
-        self.fence, self._event, policy, ordered, turns, self.paused_by = queue
+    Of each level it has seen the open lines up to a place, and up to an age: whatever it does not hold lies beyond.
+    """
+
+    def __init__(self, tables: Tables, queue: QueueRow) -> None:
         self._tables = tables
-        self._kept = (self.fence, self._event, turns)
-        self.turns = self._read_turns(tables.policy(policy).policy.turns, turns)
+        self.turns: Turns[SqlLine] = _turns_of(tables.policy(queue.policy).policy.turns, queue.turns)
         self._fair = self.turns.policy.order is Order.FAIR
-        if ordered != self.turns.policy.order:
-            self._order_lines()
+        if queue.ordered != self.turns.policy.order:
+            self._tables.one("order_lines", fair=self._fair)
+            self._tables.one("ordered", ordered=self.turns.policy.order)
         self._book = LineBook(self.turns, self._first)
         self._customers: dict[int, LinesOf[SqlLine]] = {}
         self._limits: dict[int, tuple[Any, ...]] = {}
+        self._touched: set[SqlLine] = set()
+        self._limited: set[int] = set()
         self._folding = False
         self._headless: set[SqlLine] = set()
+        self._seen_place = [NOTHING_SEEN for _ in LEVELS]
+        self._seen_age = [NOTHING_SEEN for _ in LEVELS]
         self._reach = 1
-        self._loaded: set[tuple[str, int]] = set()
-        self._held: Tally[int] = Tally()
-        """How many lines of each level were read."""
+        self._begin(queue)
+        self._is_remembered = False
+
+    @classmethod
+    def opened(cls, tables: Tables) -> "Book":
+        """This process's book, if nobody else has claimed since; otherwise a new one."""
+        found = tables.one("queue")
+        if found is None:
+            raise AssertionError("the queue has no row")
+        queue = QueueRow._make(found)
+        book: Book | None = tables.book
+        if book is None or (book.queue.version, book.queue.policy) != (queue.version, queue.policy):
+            return cls(tables, queue)
+        book._begin(queue)  # noqa: SLF001 - its own class
+        return book
+
+    def _begin(self, queue: QueueRow) -> None:
+        self.queue = queue
+        self.fence = queue.fence
+        self._event = queue.event
+        self._is_remembered = True
 
     # -- told ---------------------------------------------------------------------------------------------------
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._book.joined(self.customer(owner), self.line(owner, level), head, n)
+        line = self._line(owner, level)
+        if line.ahead and head.seq < line.ahead[-1].seq:
+            line.ahead.clear()
+        self._book.joined(self.customer(owner), line, head, n)
 
     def left(self, owner: int, level: int, seq: int) -> None:
-        self._book.left(self.line(owner, level), seq)
+        line = self._line(owner, level)
+        line.ahead.clear()
+        self._book.left(line, seq)
 
     def emptied(self, owner: int, level: int) -> None:
-        self._book.emptied(self.line(owner, level))
+        line = self._line(owner, level)
+        line.ahead.clear()
+        self._book.emptied(line)
 
     def stopped(self, owner: int) -> None:
-        self._book.stopped(self.customer(owner))
+        customer = self.customer(owner)
+        self._book.stopped(customer)
+        self._touch_all(owner, customer)
 
     def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
         customer = self.customer(owner)
@@ -138,6 +139,7 @@ class Book:
         customer.running = running
         self._limits.setdefault(owner, ())
         self._book.change(customer, settings)
+        self._touch_all(owner, customer)
 
     def rate_allows(self, owner: int, now: int) -> bool:
         """Let a customer go on if its rate closed it until now; a change just folded may have done so already."""
@@ -145,20 +147,20 @@ class Book:
         if customer.rate_closed_until is None or customer.rate_closed_until > now:
             return False
         self._book.rate_allows(customer)
+        self._touch_all(owner, customer)
         return True
 
     def give_events(self, n: int) -> int:
         """The last of n new numbers for events."""
         self._event += n
-        return int(self._event)
+        return self._event
 
     def fold(self) -> None:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
-        changes = self._tables.all("changes")
-        if not changes:
+        if not self.queue.has_changes:
             return
         self._folding = True
-        for owner, kind, level, n, seq, ready_at, cost, settings in changes:
+        for owner, kind, level, n, seq, ready_at, cost, settings in self._tables.all("changes"):
             if kind == "joined":
                 self.joined(owner, level, n, Head(seq, ready_at, cost))
             elif kind == "left":
@@ -175,62 +177,96 @@ class Book:
 
     # -- taken --------------------------------------------------------------------------------------------------
 
-    def reach(self, k: int, now: int) -> None:
-        """Make ready for taking k documents: if an overdue slot may fall among them, read the overdue levels."""
+    def reach(self, k: int) -> None:
+        """Make ready for taking k documents."""
         self._reach = k
-        turns = self.turns
-        if not self._fair:
-            return
-        if turns.dispatched // turns.policy.overdue_every == (turns.dispatched + k) // turns.policy.overdue_every:
-            return
-        since = now - turns.policy.overdue_after
-        for level in turns.levels[1:]:
-            if level.open_lines and self._is_overdue(level, since):
-                self._load("lowest_lines", level.number)
-                self._load("oldest_lines", level.number)
-
-    def _is_overdue(self, level: Level[SqlLine], since: int) -> bool:
-        """By a line of the table, or by one that this transaction brought."""
-        here = level.oldest()
-        if here is not None and here.head is not None and here.head.ready_at <= since:
-            return True
-        kept = self._tables.one("oldest_head", level=level.number)
-        return kept is not None and kept[0] is not None and kept[0] <= since
 
     def take(self, now: int) -> tuple[SqlLine, Head] | None:
         """The line whose head goes next, and that head; its customer is charged."""
-        self._load_best_level()
-        line = self.turns.take(now)
+        turns = self.turns
+        if self._fair and (turns.dispatched + 1) % turns.policy.overdue_every == 0:
+            self._see_overdue(now - turns.policy.overdue_after)
+        for level in turns.levels:
+            if level.open_lines:
+                self._see_lowest(level)
+                break
+        line = turns.take(now)
         if line is None or (head := line.head) is None:
             return None
-        self._book.started(self.customer(line.owner), line, now)
+        customer = self.customer(line.owner)
+        self._book.started(customer, line, now)
+        self._touched.add(line)
+        if line.owner in self._limits:
+            self._touch_all(line.owner, customer)
         return line, head
 
     def save(self) -> None:
-        """Write back what changed."""
+        """Write back what changed, and remember the rest."""
         rows, gone = [], []
-        for line in self._lines():
+        for line in self._touched:
             if self.turns.is_spent(line):
+                self._forget(line)
                 if line.kept is not None:
                     gone.append((line.owner, line.level))
             elif (row := line.row()) != line.kept:
                 rows.append((*row, *line.place(fair=self._fair)))
+                line.kept = row
         if rows:
             self._tables.many("save_line", rows)
         if gone:
             self._tables.many("forget_line", gone)
-        for owner, kept in self._limits.items():
+        if self._limited:
+            self._save_limits()
+        self._save_queue()
+        self._touched.clear()
+        self._limited.clear()
+        self._tables.book = self if len(self._customers) <= MAX_REMEMBERED else None
+
+    def _forget(self, line: SqlLine) -> None:
+        lines = self._customers[line.owner].lines
+        del lines[line.level]
+        if not lines and line.owner not in self._limits:
+            del self._customers[line.owner]
+
+    def _save_limits(self) -> None:
+        for owner in self._limited:
             customer = self._customers[owner]
             settings = json.dumps(plain(customer.settings._asdict()))
             row = (owner, settings, customer.running, customer.whole_at, customer.rate_closed_until)
-            if row != kept:
+            if row != self._limits[owner]:
                 self._tables.run("save_limits", *row)
-        turns = self._plain_turns()
-        if (self.fence, self._event, turns) != self._kept:
-            self._tables.one("save_claim", fence=self.fence, event=self._event, turns=turns)
-        self._tables.turns = (turns, self.turns)
+                self._limits[owner] = row
+
+    def _save_queue(self) -> None:
+        turns, queue = _plain(self.turns), self.queue
+        if (
+            self._touched
+            or self._limited
+            or (self.fence, self._event, turns) != (queue.fence, queue.event, queue.turns)
+        ):
+            self._tables.run("save_claim", self.fence, self._event, turns)
+            self.queue = queue._replace(version=queue.version + 1)
 
     # -- read ---------------------------------------------------------------------------------------------------
+
+    def _line(self, owner: int, level: int) -> SqlLine:
+        """A customer's line of a level, read or new, which is going to change."""
+        customer = self.customer(owner)
+        line = customer.lines.get(level)
+        if line is None:
+            row = self._tables.one("line", customer=owner, level=level)
+            if row is None:
+                line = customer.lines[level] = SqlLine(str(owner), level, customer.settings.weight, owner=owner)
+            else:
+                line = self._read_line(row)
+        self._touched.add(line)
+        return line
+
+    def _touch_all(self, owner: int, customer: LinesOf[SqlLine]) -> None:
+        """What concerns a customer with settings of its own may have opened or closed all its lines."""
+        self._touched.update(customer.lines.values())
+        if owner in self._limits:
+            self._limited.add(owner)
 
     def customer(self, owner: int, *, limited: bool = True) -> LinesOf[SqlLine]:
         """A customer's lines: all of them if it has settings of its own, otherwise those asked for."""
@@ -245,51 +281,62 @@ class Book:
                 self._load_all(owner, known)
         return known
 
-    def line(self, owner: int, level: int) -> SqlLine:
-        """A customer's line of a level, read or new."""
-        customer = self.customer(owner)
-        known = customer.lines.get(level)
-        if known is None:
-            row = self._tables.one("line", customer=owner, level=level)
-            if row is not None:
-                return self._read_line(row)
-            known = customer.lines[level] = SqlLine(str(owner), level, customer.settings.weight, owner=owner)
-        return known
-
     def _load_all(self, owner: int, customer: LinesOf[SqlLine]) -> None:
         for row in self._tables.all("lines_of", customer=owner):
             if row[1] not in customer.lines:
                 self._read_line(row)
 
-    def _load_best_level(self) -> None:
-        """Read the lowest lines of the first level that has open ones."""
-        for level in self.turns.levels:
-            if level.open_lines:
-                self._load("lowest_lines", level.number)
-                return
-
-    def _load(self, query: str, level: int) -> None:
-        if (query, level) in self._loaded:
-            return
-        self._loaded.add((query, level))
-        # The table does not know yet what this transaction did to the lines it holds: look past as many.
-        for row in self._tables.all(query, level=level, limit=self._reach + self._held[level]):
-            if level not in self.customer(row[0], limited=row[-1]).lines:
-                self._read_line(row)
-
     def _read_line(self, row: Row) -> SqlLine:
         owner, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, _ = row
         head = None if head_seq is None else Head(head_seq, head_ready_at, head_cost)
-        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, kept=tuple(row[:-1]))
+        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, kept=row[:-1])
         self.customer(owner).lines[level] = line
-        self._held[level] += 1
         if filed:
             self.turns.file(line)
         return line
 
-    def _lines(self) -> Iterator[SqlLine]:
-        for customer in self._customers.values():
-            yield from customer.lines.values()
+    # -- seen ---------------------------------------------------------------------------------------------------
+
+    def _see_overdue(self, since: int) -> None:
+        """An overdue slot may fall now: see the oldest head of each level, and of overdue ones whose turn it is."""
+        for level in self.turns.levels[1:]:
+            if level.open_lines:
+                self._see_oldest(level)
+                oldest = level.oldest()
+                if oldest is not None and oldest.head is not None and oldest.head.ready_at <= since:
+                    self._see_lowest(level)
+
+    def _see_lowest(self, level: Level[SqlLine]) -> None:
+        """Hold the open line whose turn it is in this level."""
+        number = level.number
+        while (seen := self._seen_place[number]) is not ALL_SEEN:
+            line = level.lowest()
+            if line is not None and line.place(fair=self._fair) <= seen:
+                return
+            row = self._see_more("lowest_lines", number, seen)
+            if row is None:
+                self._seen_place[number] = ALL_SEEN
+            else:
+                self._seen_place[number] = (row[3], row[4]) if self._fair else (row[6], 0)
+
+    def _see_oldest(self, level: Level[SqlLine]) -> None:
+        """Hold the open line of this level whose head has waited longest."""
+        number = level.number
+        while (seen := self._seen_age[number]) is not ALL_SEEN:
+            line = level.oldest()
+            if line is not None and line.head is not None and (line.head.ready_at, line.head.seq) <= seen:
+                return
+            row = self._see_more("oldest_lines", number, seen)
+            self._seen_age[number] = ALL_SEEN if row is None else (row[7], row[6])
+
+    def _see_more(self, query: str, level: int, seen: tuple[int, int]) -> Row | None:
+        """Read the open lines beyond what was seen; the last row, or None when there are no more."""
+        limit = self._reach + MORE
+        rows = self._tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit)
+        for row in rows:
+            if level not in self.customer(row[0], limited=row[-1]).lines:
+                self._read_line(row)
+        return rows[-1] if len(rows) == limit else None
 
     # -- heads --------------------------------------------------------------------------------------------------
 
@@ -309,7 +356,7 @@ class Book:
 
     def _read_ahead(self, line: SqlLine, after: int) -> None:
         open_lines = max(1, self.turns.levels[line.level].open_lines)
-        limit = min(line.waiting, 1 + self._reach // open_lines)
+        limit = min(line.waiting, max(1 + self._reach // open_lines, AHEAD if self._is_remembered else 1))
         rows = self._tables.all("waiting_in_line", customer=line.owner, level=line.level, after=after, limit=limit)
         line.ahead.extend(Head(*row) for row in rows)
 
@@ -320,27 +367,21 @@ class Book:
                 self.turns.change_head(line, Head(*rows[0]) if rows else None)
         self._headless.clear()
 
-    # -- turns --------------------------------------------------------------------------------------------------
 
-    def _read_turns(self, policy: TurnPolicy, text: str) -> Turns[SqlLine]:
-        """Where the turns are; as this process left them, if nobody else has claimed since."""
-        if self._tables.turns is not None and self._tables.turns[0] == text:
-            turns: Turns[SqlLine] = self._tables.turns[1]
-            turns.begin(policy)
-            return turns
-        turns = Turns(policy)
-        turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
-        for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
-            level.v, level.highest = Standing(turn, stamp), highest
-            level.overdue_uses, level.open_lines = uses, open_lines
-        return turns
+def _turns_of(policy: TurnPolicy, text: str) -> Turns[SqlLine]:
+    turns: Turns[SqlLine] = Turns(policy)
+    turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
+    for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
+        level.v, level.highest = Standing(turn, stamp), highest
+        level.overdue_uses, level.open_lines = uses, open_lines
+    return turns
 
-    def _order_lines(self) -> None:
-        """The order was changed: sort the lines by the new one."""
-        self._tables.one("order_lines", fair=self._fair)
-        self._tables.one("ordered", ordered=self.turns.policy.order)
 
-    def _plain_turns(self) -> str:
-        turns = self.turns
-        levels = [[*level.v, level.highest, level.overdue_uses, level.open_lines] for level in turns.levels]
-        return str([turns.next_stamp, turns.dispatched, turns.rotation, levels])
+def _plain(turns: Turns[SqlLine]) -> str:
+    levels = ", ".join(
+        [
+            f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
+            for level in turns.levels
+        ]
+    )
+    return f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{levels}]]"

@@ -2,24 +2,31 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import apsw
 
 from inturn.errors import InvalidInputError, KeyConflictError
-from inturn.model import Check, DocumentState, NewDocument, Receipt
+from inturn.model import NO_METADATA, Check, DocumentState, NewDocument, Receipt
 from inturn.policy import Counter
 from inturn.policy.priority import CheckedMany
 from inturn.policy.turns import Head
 from inturn.store import KEY_KEPT, EventKind, Submission, check_fingerprint
-from inturn.stores.sqlite.book import LaterChanges
+from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.moves import Moves
 from inturn.stores.sqlite.tables import Tables, packed_all
 
 WAITING: Final = str(DocumentState.WAITING)
 DELAYED: Final = str(DocumentState.DELAYED)
+_columns: Final = attrgetter(
+    "cost", "max_attempts", "start_by", "name", "uri", "blob", "sha256", "size", "media_type", "batch", "delay"
+)
+_delay: Final = attrgetter("delay")
+_receipt: Final = partial(tuple.__new__, Receipt)
+"""A receipt from its fields, without a look at them: one is made for every document."""
 
 
 class Intake:
@@ -48,7 +55,7 @@ class Intake:
             return tuple(Receipt(*each) for each in first)
         last, number = self._tables.one("give_seqs", n=len(ids)) or (0, 0)
         checked = self.lower(owner, counter, len(ids), now, number)
-        receipts = tuple([Receipt(id_, *each) for id_, each in zip(ids, checked.each(), strict=True)])
+        receipts = tuple([_receipt((id_, *each)) for id_, each in zip(ids, checked.each(), strict=True)])
         kept = packed_all(ids)
         self._insert(owner, last - len(ids) + 1, kept, receipts, documents, now)
         moves = Moves(self._tables, self._later, now)
@@ -68,20 +75,15 @@ class Intake:
         now: int,
     ) -> None:
         rows = [
-            (
-                first + at, ids[16 * at : 16 * at + 16], owner, DELAYED if given.delay else WAITING, level, level,
-                count, given.cost, now, now, given.max_attempts, now + given.delay if given.delay else None,
-                given.start_by, given.name, given.uri, given.blob, given.sha256, given.size, given.media_type,
-                given.batch, json.dumps(dict(given.metadata)) if given.metadata else None, given.delay,
-            )
+            (first + at, ids[16 * at : 16 * at + 16], owner, level, count, now, _metadata(given), *_columns(given))
             for at, ((_, level, count), given) in enumerate(zip(receipts, documents, strict=True))
-        ]  # fmt: skip
+        ]
         try:
             self._tables.many("add_document", rows)
         except apsw.ConstraintError as wrong:
             raise InvalidInputError("a document with one of these ids exists already; ids are given once") from wrong
-        waiting = [row for row in rows if row[3] == WAITING]
-        for level, run in groupby(waiting, key=itemgetter(4)):
+        waiting = rows if not any(map(_delay, documents)) else [row for row in rows if not row[-1]]
+        for level, run in groupby(waiting, key=itemgetter(3)):
             several = list(run)
             self._later.joined(owner, level, len(several), Head(several[0][0], now, several[0][7]))
 
@@ -116,3 +118,7 @@ class Intake:
     def _keep_key(self, owner: int, key: str, fingerprint: str, now: int, answer: Sequence[Sequence[Any]]) -> None:
         text = json.dumps(answer)
         self._tables.one("keep_key", customer=owner, key=key, fingerprint=fingerprint, at=now, answer=text)
+
+
+def _metadata(given: NewDocument) -> str | None:
+    return None if given.metadata is NO_METADATA else json.dumps(dict(given.metadata))

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 from inturn.model import DocumentState, Receipt
 from inturn.policy.turns import Head
 from inturn.store import LEASE_LOST_ERROR, OUTCOME_EVENTS, EventKind, Operator, Outcome, OutcomeKind, Swept, Verdict
-from inturn.stores.sqlite.book import Book, Changes
+from inturn.stores.sqlite.book import Book
+from inturn.stores.sqlite.changes import Changes
 from inturn.stores.sqlite.tables import Tables, packed
 
 AT_ONCE: Final = 500
@@ -40,6 +41,7 @@ class Moves:
         self._now = now
         self._told: dict[EventKind, dict[int, list[bytes]]] = {}
         self._events: list[tuple[Any, ...]] = []
+        self._delayed = False
 
     # -- events -------------------------------------------------------------------------------------------------
 
@@ -79,7 +81,8 @@ class Moves:
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
         """Record outcomes, each once."""
         verdicts = tuple([self._settle(outcome) for outcome in outcomes])
-        self.write_told(OUTCOME_EVENTS)
+        if self._told:
+            self.write_told(OUTCOME_EVENTS)
         return verdicts
 
     def _settle(self, outcome: Outcome) -> Verdict:
@@ -116,6 +119,7 @@ class Moves:
         else:
             due_at = self._now + outcome.retry_in
             self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
+            self._delayed = True
             self._stopped(facts.owner)
             self.tell(EventKind.DELAYED, facts.owner, id_)
 
@@ -170,14 +174,17 @@ class Moves:
     def move_on(self, book: Book) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         now = self._now
-        start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
+        _, _, _, _, _, _, _, _, start_by, lease, due, rate = book.queue
+        if self._delayed:  # by this transaction: perhaps until now
+            start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
         swept = Swept(
             self._expire() if start_by is not None and start_by <= now else 0,
             self._lose_leases() if lease is not None and lease <= now else 0,
             self._wake() if due is not None and due <= now else 0,
             self._open(book) if rate is not None and rate <= now else 0,
         )
-        self.write_told(MOVED)
+        if self._told:
+            self.write_told(MOVED)
         return swept
 
     def _due(self, query: str) -> list[tuple[bytes, Facts]]:

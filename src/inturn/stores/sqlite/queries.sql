@@ -2,13 +2,19 @@
 -- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without.
 
 -- name: queue
-SELECT fence, event, policy, ordered, turns, paused_by FROM queue;
+SELECT
+    fence, event, policy, ordered, turns, paused_by, version, EXISTS (SELECT 1 FROM line_change),
+    deadline.start_by, deadline.lease, deadline.due, deadline.rate
+FROM queue, deadline;
+
+-- name: turns
+SELECT turns FROM queue;
 
 -- name: give_seqs
 UPDATE queue SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
-UPDATE queue SET fence = :fence, event = :event, turns = :turns;
+UPDATE queue SET fence = ?, event = ?, turns = ?, version = version + 1;
 
 -- name: give_events
 UPDATE queue SET event = event + :n RETURNING event;
@@ -71,9 +77,12 @@ INSERT OR REPLACE INTO key (customer, key, fingerprint, at, answer) VALUES (:cus
 
 -- name: add_document
 INSERT INTO document (
-    seq, id, customer, state, level, line, count, cost, submitted_at, ready_at, attempt, max_attempts,
-    due_at, start_by, name, uri, blob, sha256, size, media_type, batch, metadata, delay
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    seq, id, customer, level, line, count, submitted_at, ready_at, metadata,
+    cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, delay, attempt, state, due_at
+) VALUES (
+    ?1, ?2, ?3, ?4, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0,
+    iif(?18, 'delayed', 'waiting'), iif(?18, ?6 + ?18, NULL)
+);
 
 -- name: add_change
 INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
@@ -92,12 +101,7 @@ SELECT paused_by IS NULL AND (EXISTS (SELECT 1 FROM line_change) OR EXISTS (SELE
 FROM queue;
 
 -- name: deadlines
-SELECT
-    (SELECT min(start_by) FROM document INDEXED BY document_start_by
-     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')),
-    (SELECT min(due_at) FROM document INDEXED BY document_due WHERE state = 'running' AND due_at IS NOT NULL),
-    (SELECT min(due_at) FROM document INDEXED BY document_due WHERE state = 'delayed' AND due_at IS NOT NULL),
-    (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
+SELECT start_by, lease, due, rate FROM deadline;
 
 -- name: late_to_start
 SELECT seq FROM document INDEXED BY document_start_by
@@ -129,16 +133,15 @@ FROM line WHERE customer = :customer AND level = :level;
 -- name: lowest_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
-FROM line INDEXED BY line_place WHERE filed = 1 AND level = :level ORDER BY place, tie LIMIT :limit;
+FROM line INDEXED BY line_place
+WHERE filed = 1 AND level = :level AND (place, tie) > (:seen, :tie) ORDER BY place, tie LIMIT :limit;
 
 -- name: oldest_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line INDEXED BY line_age
-WHERE filed = 1 AND level = :level ORDER BY head_ready_at, head_seq LIMIT :limit;
-
--- name: oldest_head
-SELECT min(head_ready_at) FROM line INDEXED BY line_age WHERE filed = 1 AND level = :level;
+WHERE filed = 1 AND level = :level AND (head_ready_at, head_seq) > (:seen, :tie)
+ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: save_line
 INSERT OR REPLACE INTO line (

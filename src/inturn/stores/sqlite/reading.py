@@ -18,6 +18,7 @@ from inturn.store import (
     PolicyVersion,
     Standings,
 )
+from inturn.stores.sqlite.book import START
 from inturn.stores.sqlite.tables import STATES, Row, Tables, document_of, event_of, packed, policy_of, read_settings
 
 
@@ -121,10 +122,7 @@ class Reading:
     def standings(self) -> Standings:
         """As the last claim or fold left them."""
         policy = self.policy().policy.turns
-        queue = self._tables.one("queue")
-        if queue is None:
-            raise AssertionError("the queue has no row")
-        *_, turns, _ = queue
+        (turns,) = self._tables.one("turns") or (START,)
         _, dispatched, rotation, levels = json.loads(turns)
         lines = tuple(
             LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))

@@ -49,7 +49,8 @@ from inturn.store import (
     Verdict,
 )
 from inturn.stores.sqlite import audit, schema
-from inturn.stores.sqlite.book import Book, Changes, LaterChanges
+from inturn.stores.sqlite.book import Book
+from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
 from inturn.stores.sqlite.doorbell import Doorbell
 from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
@@ -114,14 +115,18 @@ class SqliteStore(Store):
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
     ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
         """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
-        with self._booked() as book, self._moves(now, book) as moves:
-            verdicts = moves.settle(outcomes)
-            if AT_ONCE in moves.move_on(book):
-                return verdicts, None
-            return verdicts, () if book.paused_by is not None else self._claim(book, request, moves, now)
+        book = self._fold()
+        moves = Moves(self._tables, book, now)
+        verdicts = moves.settle(outcomes)
+        claimed: tuple[Claimed, ...] | None = None
+        if AT_ONCE not in moves.move_on(book):
+            claimed = () if book.queue.paused_by is not None else self._claim(book, request, moves, now)
+        moves.write()
+        book.save()
+        return verdicts, claimed
 
     def _claim(self, book: Book, request: ClaimRequest, moves: Moves, now: int) -> tuple[Claimed, ...]:
-        book.reach(request.limit, now)
+        book.reach(request.limit)
         claimed: list[Claimed] = []
         until = now + request.lease
         while len(claimed) < request.limit and (taken := book.take(now)) is not None:
@@ -328,7 +333,7 @@ class SqliteStore(Store):
         return self._read(lambda: self._reading.events(after, limit))
 
     def standings(self) -> Standings:
-        self._write(self._fold)
+        self._write(lambda: self._fold().save())
         return self._read(self._reading.standings)
 
     def ahead(self, id: str) -> int:
@@ -347,8 +352,11 @@ class SqliteStore(Store):
 
     def sweep(self, *, now: int | None = None) -> Swept:
         def work() -> Swept:
-            with self._booked() as book, self._moves(self._now(now), book) as moves:
-                swept = moves.move_on(book)
+            book = self._fold()
+            moves = Moves(self._tables, book, self._now(now))
+            swept = moves.move_on(book)
+            moves.write()
+            book.save()
             self._forget_spent(book)
             return swept
 
@@ -394,7 +402,7 @@ class SqliteStore(Store):
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         def work() -> tuple[Discrepancy, ...]:
-            self._fold()
+            self._fold().save()
             found = audit.discrepancies(self._tables)
             if found and repair:
                 audit.repair(self._tables)
@@ -437,17 +445,9 @@ class SqliteStore(Store):
             )
 
     @contextmanager
-    def _booked(self) -> Iterator[Book]:
-        """The lines, with everything folded in; written back at the end."""
-        book = Book(self._tables)
-        book.fold()
-        yield book
-        book.save()
-
-    @contextmanager
-    def _moves(self, now: int, changes: Changes | None = None) -> Iterator[Moves]:
-        """The moves of this transaction; their events are written at the end."""
-        moves = Moves(self._tables, changes or self._later, now)
+    def _moves(self, now: int) -> Iterator[Moves]:
+        """The moves of this transaction, which the next claim will hear of; their events are written at the end."""
+        moves = Moves(self._tables, self._later, now)
         yield moves
         moves.write()
 
@@ -462,9 +462,11 @@ class SqliteStore(Store):
         with self._moves(self._now(now)) as moves:
             moves.note(kind, customer, b"", operator, detail)
 
-    def _fold(self) -> None:
-        with self._booked():
-            pass
+    def _fold(self) -> Book:
+        """The lines, with everything folded in; to be saved."""
+        book = Book.opened(self._tables)
+        book.fold()
+        return book
 
     def _owner(self, customer: str) -> int:
         found = self._tables.one("customer", name=customer)

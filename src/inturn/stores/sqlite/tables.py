@@ -25,8 +25,8 @@ class Tables:
         self.connection = connection
         self._names: dict[int, str] = {}
         self._policy: PolicyVersion | None = None
-        self.turns: tuple[str, Any] | None = None
-        """Where the last claim of this process left the turns, as kept and as it used them."""
+        self.book: Any = None
+        """The lines as the last claim of this process left them: a `Book`, or None."""
         connection.create_scalar_function("lowered", _lowered, 1, deterministic=True)
 
     def all(self, query: str, /, **values: Any) -> list[Row]:
@@ -50,7 +50,7 @@ class Tables:
     def forget(self) -> None:
         """What was read in a transaction that came to nothing."""
         self._names.clear()
-        self._policy = self.turns = None
+        self._policy = self.book = None
 
     def name(self, owner: int) -> str:
         """A customer's name by its id."""

@@ -1,7 +1,7 @@
 -- The map of a queue in SQLite.
 --
 --   queue        one row: the last numbers given, whether it is paused, and where the turns are (JSON: small, always
---                read and written whole)
+--                read and written whole). `version` counts the transactions that wrote lines
 --   policy       every version of the policy
 --   customer     the counter, and the settings as operators last set them
 --   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay.
@@ -25,6 +25,7 @@ CREATE TABLE queue (
     policy INTEGER NOT NULL,
     ordered TEXT NOT NULL,
     turns TEXT NOT NULL,
+    version INTEGER NOT NULL DEFAULT 0,
     paused_by TEXT,
     paused_why TEXT
 ) STRICT;
@@ -162,3 +163,13 @@ SELECT
     document.metadata, document.cost, document.delay, document.start_by, document.max_attempts,
     document.customer AS owner
 FROM document JOIN customer ON customer.id = document.customer;
+
+CREATE VIEW deadline AS
+SELECT
+    (SELECT min(start_by) FROM document INDEXED BY document_start_by
+     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')) AS start_by,
+    (SELECT min(due_at) FROM document INDEXED BY document_due
+     WHERE state = 'running' AND due_at IS NOT NULL) AS lease,
+    (SELECT min(due_at) FROM document INDEXED BY document_due
+     WHERE state = 'delayed' AND due_at IS NOT NULL) AS due,
+    (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL) AS rate;

@@ -1,0 +1,62 @@
+"""What happens to lines: told to the book itself in a claim, and kept for the next claim everywhere else."""
+
+import json
+from typing import Protocol
+
+from inturn.model import CustomerSettings, plain
+from inturn.policy.turns import Head
+from inturn.stores.sqlite.tables import Tables
+
+
+class Changes(Protocol):
+    """What happens to lines, told either to the line changes or to the book itself."""
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many documents came into a line; `head` is the first."""
+        ...
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        """A document left a line other than by a claim."""
+        ...
+
+    def emptied(self, owner: int, level: int) -> None:
+        """All documents of a line are gone."""
+        ...
+
+    def stopped(self, owner: int) -> None:
+        """A document of a customer with a cap runs no more."""
+        ...
+
+    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        """A customer's settings are new, while so many of its documents run."""
+        ...
+
+    def give_events(self, n: int) -> int:
+        """The last of n new numbers for events."""
+        ...
+
+
+class LaterChanges:
+    """Appends line changes for the next claim."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._tables.run("add_change", owner, "joined", level, n, *head, None)
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        self._tables.run("add_change", owner, "left", level, None, seq, None, None, None)
+
+    def emptied(self, owner: int, level: int) -> None:
+        self._tables.run("add_change", owner, "emptied", level, None, None, None, None, None)
+
+    def stopped(self, owner: int) -> None:
+        self._tables.run("add_change", owner, "stopped", None, None, None, None, None, None)
+
+    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        text = json.dumps(plain(settings._asdict()))
+        self._tables.run("add_change", owner, "changed", None, running, None, None, None, text)
+
+    def give_events(self, n: int) -> int:
+        return int((self._tables.one("give_events", n=n) or (n,))[0])
