@@ -133,6 +133,8 @@ class NewDocument:
     delay: int = 0
     start_by: int | None = None
     max_attempts: int = 3
+    pages: int | None = None
+    """As counted when it came in."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", clean_text("a document's name", self.name))
@@ -158,6 +160,10 @@ class NewDocument:
             put(given, value)
         return given
 
+    def at_cost(self, cost: float) -> "NewDocument":
+        """The same at another cost."""
+        return NewDocument.kept(*(cost if each.name == "cost" else getattr(self, each.name) for each in fields(self)))
+
     def _validate_content(self) -> None:
         if self.uri is not None:
             clean_text("uri", self.uri, longest=2048)
@@ -165,6 +171,8 @@ class NewDocument:
             clean_text("media_type", self.media_type)
         if self.size is not None and (type(self.size) is not int or not 0 <= self.size < 2**62):
             raise InvalidInputError(f"size must be a whole number of bytes, 0 or more, not {self.size!r}")
+        if self.pages is not None and (type(self.pages) is not int or not 0 <= self.pages < 2**62):
+            raise InvalidInputError(f"pages must be a whole number, 0 or more, not {self.pages!r}")
         if self.blob is not None and self.uri is not None:
             raise InvalidInputError("a document is a file we keep or a reference: give blob or uri, not both")
 
@@ -220,6 +228,50 @@ EXPEDITED: Final = 0
 """The level of the lines that operators fill by expediting: served before level 1."""
 
 
+class ResultFile(NamedTuple):
+    """A file that belongs to a result; its bytes are a blob."""
+
+    name: str
+    blob: str
+    size: int
+    sha256: str
+    media_type: str | None = None
+
+
+class Progress(NamedTuple):
+    """How far a processor says it is with a document."""
+
+    done: float
+    total: float | None = None
+
+
+class WorkerReport(NamedTuple):
+    """What a worker tells of itself with every heartbeat."""
+
+    name: str
+    host: str
+    process: int
+    slots: int
+    busy: int
+    processor: str
+    started_at: int
+    stopping: bool = False
+    progress: Mapping[str, Progress] = MappingProxyType({})
+    """By the ids of documents whose processors told it."""
+
+
+def report_of(kept: Mapping[str, Any]) -> WorkerReport:
+    """A report read back from JSON."""
+    return WorkerReport(**{**kept, "progress": {id_: Progress(*each) for id_, each in kept["progress"].items()}})
+
+
+class Worker(NamedTuple):
+    """A worker as the store last heard of it."""
+
+    report: WorkerReport
+    seen_at: int
+
+
 class Claimed(NamedTuple):
     """A document in a worker's hands: the fence proves whose it is, until `document.lease_until`."""
 
@@ -250,6 +302,8 @@ class CustomerSettings(NamedTuple):
     rate: RateLimit | None = None
     paused: bool = False
     display_name: str | None = None
+    keep: int | None = None
+    """How long its ended documents are kept, in microseconds; None: as long as everybody's."""
 
 
 class Customer(NamedTuple):
@@ -282,6 +336,8 @@ def clean_settings(settings: CustomerSettings) -> CustomerSettings:
                 f"a rate's span must be 1 millisecond to 1 day in microseconds"
                 f" and at least one microsecond a document, not {per!r}",
             )
+    if settings.keep is not None and (type(settings.keep) is not int or not 0 <= settings.keep <= MAX_TIME):
+        raise InvalidInputError(f"keep must be a whole number of microseconds, 0 or more, not {settings.keep!r}")
     if settings.display_name is not None:
         clean_text("display_name", settings.display_name)
     return settings

@@ -25,12 +25,17 @@ from inturn.model import (
     DocumentState,
     NewDocument,
     Receipt,
+    ResultFile,
+    Worker,
+    WorkerReport,
 )
 from inturn.policy import Policy, TurnPolicy
 from inturn.policy.turns import Head
 
 KEY_KEPT: Final = 7 * 86_400 * SECOND
 """How long an idempotency key is remembered."""
+WORKER_KEPT: Final = 86_400 * SECOND
+"""How long a worker that fell silent is remembered."""
 
 LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
 
@@ -84,6 +89,8 @@ class Outcome(NamedTuple):
     error: str | None = None
     retry_in: int | None = None
     """With FAILED: try again after so many microseconds, if attempts are left; None is a final failure."""
+    files: tuple[ResultFile, ...] = ()
+    """With DONE."""
 
 
 class Verdict(StrEnum):
@@ -272,6 +279,7 @@ class Store(Protocol):
 
         S4. When this returns, the documents are kept, and counter, level and line changed with them.
         S5. Each waits in the line of its level, behind the customer's earlier ones (`delay`: from then on).
+        S37. A document with pages whose cost was not given costs what the policy's `costs` say.
         S6. With a key, a repeat within 7 days returns the first receipts and changes nothing; other content is refused
             with KeyConflict. A call refused for any reason leaves no trace.
         """
@@ -290,9 +298,9 @@ class Store(Protocol):
 
         S7. An outcome counts once: RECORDED under the fence of the running claim, REPEATED when this very outcome was
             recorded under this fence before, STALE otherwise; a stale outcome changes nothing.
-        S8. DONE keeps the result. FAILED with `retry_in` and an attempt left delays; otherwise it fails for good. An
-            automatic retry keeps level and place (its seq) and is no check. HANDED_BACK waits again, its attempt
-            not counted.
+        S8. DONE keeps the result and its files. FAILED with `retry_in` and an attempt left delays; otherwise it fails
+            for good. An automatic retry keeps level and place (its seq) and is no check. HANDED_BACK waits again, its
+            attempt not counted.
         S9. A claim first moves on everything that is due: `start_by` (never started documents only), lost leases,
             delays, rate limits. Each in the order of its time, then of seq or name.
         S10. It then takes documents in the order of `inturn.policy.turns`; k at once equal k claims of one.
@@ -337,6 +345,21 @@ class Store(Protocol):
         S14. HELD claims last `lease` from now; nobody else can claim them before. The others are told apart:
              CANCELLED (stop working) and LOST.
         """
+        ...
+
+    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        """A worker tells how it is.
+
+        S35. The last report of each name is kept, until the worker takes leave or has not been heard of for a day.
+        """
+        ...
+
+    def forget_worker(self, name: str) -> None:
+        """A worker takes leave: S35."""
+        ...
+
+    def workers(self) -> tuple[Worker, ...]:
+        """Workers by name, as last heard of: S35."""
         ...
 
     # -- operators --------------------------------------------------------------------------------------------------
@@ -432,6 +455,14 @@ class Store(Protocol):
         """A done document's result as JSON text; None before."""
         ...
 
+    def files(self, id: str) -> tuple[ResultFile, ...]:
+        """The files of a done document's result, by name; none before."""
+        ...
+
+    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        """Which of these blobs no document and no result refers to. S36. Exact for blobs that nobody is submitting."""
+        ...
+
     def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
         """Documents, newest first. S23. Pages neither repeat nor skip what stays unchanged meanwhile."""
         ...
@@ -488,10 +519,11 @@ class Store(Protocol):
         """Move on what is due (S9) without claiming. S27. Any number may do it at once, as often as they like."""
         ...
 
-    def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
+    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
         """Delete up to `limit` ended documents and as many events older than `before`, and outlived keys.
 
-        S28. Nothing that waits or runs is touched; events with an operator are kept.
+        S28. Nothing that waits or runs is touched; events with an operator are kept. With a customer: its documents
+             alone, and nothing else; without: not those of customers with a `keep` of their own.
         """
         ...
 

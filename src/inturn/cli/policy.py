@@ -1,6 +1,6 @@
 """`inturn policy`: the thresholds, the order and the overdue slot, their versions, and how to change them."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any
 
 import typer
@@ -64,6 +64,15 @@ def set_(  # noqa: PLR0913 - one option for each setting
     overdue_every: Annotated[
         int | None, typer.Option("--overdue-every", metavar="N", help="Every so many starts go to an overdue level.")
     ] = None,
+    per_document: Annotated[
+        float | None, typer.Option("--per-document", metavar="COST", help="Part of a document's cost that is its own.")
+    ] = None,
+    per_page: Annotated[
+        float | None, typer.Option("--per-page", metavar="COST", help="Cost of each page; 0: every document costs 1.")
+    ] = None,
+    bytes_per_page: Annotated[
+        int | None, typer.Option("--bytes-per-page", metavar="N", help="A file counts at least one page for so many.")
+    ] = None,
     expect: Annotated[
         int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is in force.")
     ] = None,
@@ -75,6 +84,9 @@ def set_(  # noqa: PLR0913 - one option for each setting
         "order": order,
         "overdue_after": None if overdue_after is None else seconds(overdue_after),
         "overdue_every": overdue_every,
+        "per_document": per_document,
+        "per_page": per_page,
+        "bytes_per_page": bytes_per_page,
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
@@ -90,9 +102,11 @@ def set_(  # noqa: PLR0913 - one option for each setting
 
 
 def _changed(policy: Policy, changes: dict[str, Any]) -> Policy:
-    priority = {name: changes[name] for name in ("reset_interval", "thresholds") if name in changes}
-    turns = {name: value for name, value in changes.items() if name not in priority}
-    return Policy(replace(policy.priority, **priority), replace(policy.turns, **turns))
+    parts = {each.name: getattr(policy, each.name) for each in fields(policy)}
+    for name, part in parts.items():
+        own = {each.name for each in fields(part)} & changes.keys()
+        parts[name] = replace(part, **{each: changes[each] for each in own})
+    return Policy(**parts)
 
 
 def _tell(session: Session, difference: tuple[dict[str, Any], dict[str, Any]], version: int) -> None:
@@ -119,7 +133,7 @@ def _shown(name: str, value: Any, texts: Texts) -> str:
         return exact if value < 60 * SECOND else f"{exact} ({texts.duration(value)})"
     if isinstance(value, list):
         return ", ".join(texts.number(each) for each in value)
-    return texts.number(value) if isinstance(value, int) else str(value)
+    return texts.number(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _thresholds(text: str) -> tuple[int, ...]:

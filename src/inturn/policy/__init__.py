@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inturn.policy.costs import CostPolicy
 from inturn.policy.priority import Checked, Counter, PriorityPolicy
 from inturn.policy.retry import RetryPolicy
 from inturn.policy.turns import Order, TurnPolicy
 
-__all__ = ["Checked", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
+__all__ = ["Checked", "CostPolicy", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Policy:
 
     priority: PriorityPolicy = field(default_factory=PriorityPolicy)
     turns: TurnPolicy = field(default_factory=TurnPolicy)
+    costs: CostPolicy = field(default_factory=CostPolicy)
 
     def plain(self) -> dict[str, Any]:
         """The settings as JSON knows them, durations in microseconds."""
@@ -26,6 +28,9 @@ class Policy:
             "order": str(self.turns.order),
             "overdue_after": self.turns.overdue_after,
             "overdue_every": self.turns.overdue_every,
+            "per_document": self.costs.per_document,
+            "per_page": self.costs.per_page,
+            "bytes_per_page": self.costs.bytes_per_page,
         }
 
     @classmethod
@@ -34,4 +39,5 @@ class Policy:
         return cls(
             PriorityPolicy(kept["reset_interval"], tuple(kept["thresholds"])),
             TurnPolicy(Order(kept["order"]), kept["overdue_after"], kept["overdue_every"]),
+            CostPolicy(kept["per_document"], kept["per_page"], kept["bytes_per_page"]),
         )

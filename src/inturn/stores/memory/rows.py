@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from inturn.model import EXPEDITED, Document, DocumentState, Line, NewDocument
+from inturn.model import EXPEDITED, Document, DocumentState, Line, NewDocument, ResultFile
 from inturn.policy import Counter, turns
 from inturn.policy.lines import LinesOf
 from inturn.policy.turns import Head
@@ -36,12 +36,18 @@ class Row:
     expedited: bool = False
     error: str | None = None
     result: str | None = None
+    files: tuple[ResultFile, ...] = ()
     settled: OutcomeKind | None = None
     line_level: int = -1
     """The level whose line it waits in: its own, or that of the expedited."""
 
     def __post_init__(self) -> None:
         self.line_level = EXPEDITED if self.expedited else self.level
+
+    def blobs(self) -> tuple[str, ...]:
+        """What it refers to."""
+        own = () if self.given.blob is None else (self.given.blob,)
+        return (*own, *(file.blob for file in self.files))
 
     def view(self) -> Document:
         """The frozen document as callers see it."""

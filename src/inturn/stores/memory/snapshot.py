@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inturn.errors import StoreError
-from inturn.model import DocumentState, NewDocument, Receipt, plain, settings_of
+from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, plain, settings_of
 from inturn.policy import Counter, Policy
 from inturn.policy.turns import LEVELS, Standing
 from inturn.store import Event, EventKind, Operator, OutcomeKind, PolicyVersion
@@ -113,6 +113,7 @@ def _read_documents(state: State, kept: Iterable[list[Any]]) -> None:
     for given, *rest in sorted(kept, key=lambda each: each[1 + _ROW.index("seq")]):
         values = dict(zip(_ROW, rest, strict=True))
         values["state"] = DocumentState(values["state"])
+        values["files"] = tuple(ResultFile(*each) for each in values["files"])
         values["settled"] = values["settled"] and OutcomeKind(values["settled"])
         state.resume(Row(given=NewDocument(**given), **values))
     state.lines.file_all()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt
+from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
 from inturn.store import (
     KEY_KEPT,
@@ -46,6 +46,7 @@ class State:
         self.policies = [first]
         self.policy: Policy = first.policy
         self.paused: Operator | None = None
+        self.workers: dict[str, Worker] = {}
         self.seq = 0
         self.fence = 0
         self.leases = Deadline(lease_of)
@@ -142,7 +143,7 @@ class State:
             return Verdict.REPEATED if row.settled is kind else Verdict.STALE
         row.settled = kind
         if kind is OutcomeKind.DONE:
-            row.result, row.error = outcome.result, None
+            row.result, row.files, row.error = outcome.result, outcome.files, None
             self.end(row, DocumentState.DONE, now)
             told.append((EventKind.FINISHED, row))
         elif kind is OutcomeKind.HANDED_BACK:
@@ -213,7 +214,7 @@ class State:
             if row.finished_at is None:
                 self.end(row, DocumentState.CANCELLED, now)
             del self.documents[row.id]
-        return tuple(row.given.blob for row in rows if row.given.blob is not None)
+        return tuple(blob for row in rows for blob in row.blobs())
 
     def move_on(self, now: int) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""

@@ -18,6 +18,9 @@ from inturn.model import (
     Document,
     DocumentState,
     Receipt,
+    ResultFile,
+    Worker,
+    WorkerReport,
     clean_settings,
     plain,
 )
@@ -26,6 +29,7 @@ from inturn.store import (
     FIRST_OPERATOR,
     KEY_KEPT,
     OUTCOME_EVENTS,
+    WORKER_KEPT,
     ClaimRequest,
     Counts,
     CustomerFilter,
@@ -93,6 +97,7 @@ class MemoryStore(Store):
                 if id_ in state.documents:
                     raise InvalidInputError(f"document {id_} exists already; ids are given once")
             checks = state.check(state.lines.customer(customer), len(ids), now)
+            documents = state.policy.costs.applied(documents)
             answer = state.admit(customer, zip(ids, documents, checks, strict=True), now)
             state.journal.note(EventKind.SUBMITTED, now, customer, tuple(ids))
             if key is not None:
@@ -161,6 +166,18 @@ class MemoryStore(Store):
         row.lease_until = until
         self._state.leases.add(until, row)
         return Hold.HELD
+
+    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        with self._lock:
+            self._state.workers[report.name] = Worker(report, self._now(now))
+
+    def forget_worker(self, name: str) -> None:
+        with self._lock:
+            self._state.workers.pop(name, None)
+
+    def workers(self) -> tuple[Worker, ...]:
+        with self._lock:
+            return tuple(worker for _, worker in sorted(self._state.workers.items()))
 
     # -- operators --------------------------------------------------------------------------------------------------
 
@@ -276,6 +293,15 @@ class MemoryStore(Store):
         with self._lock:
             return self._state.row(id).result
 
+    def files(self, id: str) -> tuple[ResultFile, ...]:
+        with self._lock:
+            return tuple(sorted(self._state.row(id).files))
+
+    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        with self._lock:
+            known = {blob for row in self._state.documents.values() for blob in row.blobs()}
+            return frozenset(blobs) - known
+
     def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
         with self._lock:
             return lists.page_of_documents(self._state.documents.values(), where, limit, after)
@@ -327,20 +353,36 @@ class MemoryStore(Store):
 
     def sweep(self, *, now: int | None = None) -> Swept:
         with self._lock:
-            swept = self._state.move_on(self._now(now))
-            self._state.lines.forget_spent()
+            now, state = self._now(now), self._state
+            swept = state.move_on(now)
+            state.lines.forget_spent()
+            state.workers = {name: each for name, each in state.workers.items() if now - each.seen_at <= WORKER_KEPT}
             return swept
 
-    def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
+    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
         with self._lock:
             now, state = self._now(now), self._state
-            old = [row for row in state.documents.values() if row.finished_at is not None and row.finished_at < before]
-            old.sort(key=attrgetter("finished_at", "seq"))
-            rows = old[:limit]
+            if customer is not None:
+                self._known(customer)
+            rows = self._ended(before, limit, customer)
+            if customer is not None:
+                return Removed(len(rows), 0, 0, state.forget(rows, now))
             keys = [key for key, record in state.keys.items() if now - record.at > KEY_KEPT]
             for key in keys:
                 del state.keys[key]
             return Removed(len(rows), state.journal.prune(before, limit), len(keys), state.forget(rows, now))
+
+    def _ended(self, before: int, limit: int, customer: str | None) -> list[Row]:
+        """Of one customer, or of all that have no time of their own."""
+        customers = self._state.lines.customers
+        old = [
+            row
+            for row in self._state.documents.values()
+            if row.finished_at is not None
+            and row.finished_at < before
+            and (customers[row.customer].settings.keep is None if customer is None else row.customer == customer)
+        ]
+        return sorted(old, key=attrgetter("finished_at", "seq"))[:limit]
 
     def backup(self, path: Path) -> None:
         with self._lock:

@@ -22,7 +22,7 @@ from inturn.stores.sqlite.tables import Tables, packed_all
 WAITING: Final = str(DocumentState.WAITING)
 DELAYED: Final = str(DocumentState.DELAYED)
 _columns: Final = attrgetter(
-    "cost", "max_attempts", "start_by", "name", "uri", "blob", "sha256", "size", "media_type", "batch", "delay"
+    "cost", "max_attempts", "start_by", "name", "uri", "blob", "sha256", "size", "media_type", "batch", "pages", "delay"
 )
 _delay: Final = attrgetter("delay")
 _receipt: Final = partial(tuple.__new__, Receipt)
@@ -57,6 +57,7 @@ class Intake:
         checked = self.lower(owner, counter, len(ids), now, number)
         receipts = tuple([_receipt((id_, *each)) for id_, each in zip(ids, checked.each(), strict=True)])
         kept = packed_all(ids)
+        documents = self._tables.policy(number).policy.costs.applied(documents)
         self._insert(owner, last - len(ids) + 1, kept, receipts, documents, now)
         moves = Moves(self._tables, self._later, now)
         moves.note(EventKind.SUBMITTED, customer, kept)

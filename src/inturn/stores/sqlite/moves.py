@@ -38,7 +38,7 @@ class Moves:
     def __init__(self, tables: Tables, changes: Changes, now: int) -> None:
         self._tables = tables
         self._changes = changes
-        self._now = now
+        self.now = now
         self._told: dict[EventKind, dict[int, list[bytes]]] = {}
         self._events: list[tuple[Any, ...]] = []
         self._delayed = False
@@ -66,7 +66,7 @@ class Moves:
         """Add an event."""
         who, why = operator or (None, None)
         text = None if detail is None else json.dumps(detail)
-        self._events.append((self._now, kind, customer, ids, who, why, text))
+        self._events.append((self.now, kind, customer, ids, who, why, text))
 
     def write(self) -> None:
         """Write the events down: the last thing in a transaction."""
@@ -88,13 +88,13 @@ class Moves:
     def _settle(self, outcome: Outcome) -> Verdict:
         id_ = packed(outcome.id)
         if outcome.kind is OutcomeKind.DONE:
-            done = self._tables.one(
-                "finish_document", id=id_, fence=outcome.fence, now=self._now, result=outcome.result
-            )
+            done = self._tables.one("finish_document", id=id_, fence=outcome.fence, now=self.now, result=outcome.result)
             if done is not None:
-                owner, capped = done
+                owner, capped, seq = done
                 if capped:
                     self._changes.stopped(owner)
+                if outcome.files:
+                    self._tables.many("add_file", [(seq, *file) for file in outcome.files])
                 self.tell(EventKind.FINISHED, owner, id_)
                 return Verdict.RECORDED
         found = self._tables.one("row", id=id_)
@@ -117,7 +117,7 @@ class Moves:
             self.end(facts, DocumentState.FAILED, error=outcome.error, settled=outcome.kind)
             self.tell(EventKind.FAILED, facts.owner, id_)
         else:
-            due_at = self._now + outcome.retry_in
+            due_at = self.now + outcome.retry_in
             self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
             self._delayed = True
             self._stopped(facts.owner)
@@ -129,14 +129,14 @@ class Moves:
         """Back into its line by its seq."""
         if facts.state == DocumentState.RUNNING:
             self._stopped(facts.owner)
-        self._tables.one("wait_again", seq=facts.seq, now=self._now, attempt=attempt, settled=settled)
-        self._changes.joined(facts.owner, facts.line, 1, Head(facts.seq, self._now, facts.cost))
+        self._tables.one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=settled)
+        self._changes.joined(facts.owner, facts.line, 1, Head(facts.seq, self.now, facts.cost))
 
     def end(self, facts: Facts, state: DocumentState, *, error: str | None, settled: str | None) -> None:
         """The document's life ends, wherever it was."""
         if facts.state == DocumentState.RUNNING:
             self._stopped(facts.owner)
-        self._tables.one("end_document", seq=facts.seq, state=state, now=self._now, error=error, settled=settled)
+        self._tables.one("end_document", seq=facts.seq, state=state, now=self.now, error=error, settled=settled)
         if facts.state == DocumentState.WAITING:
             self._changes.left(facts.owner, facts.line, facts.seq)
 
@@ -144,19 +144,19 @@ class Moves:
         """End it by hand; what its last attempt said stays."""
         if facts.state == DocumentState.RUNNING:
             self._stopped(facts.owner)
-        self._tables.one("cancel_document", seq=facts.seq, now=self._now)
+        self._tables.one("cancel_document", seq=facts.seq, now=self.now)
         if facts.state == DocumentState.WAITING:
             self._changes.left(facts.owner, facts.line, facts.seq)
 
     def begin_again(self, facts: Facts, id_: str, seq: int, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
-        self._tables.one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self._now)
-        self._changes.joined(facts.owner, level, 1, Head(seq, self._now, facts.cost))
+        self._tables.one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
+        self._changes.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
     def expedite(self, facts: Facts) -> None:
         """Into the line before all levels."""
-        found = self._tables.one("expedite_document", seq=facts.seq, now=self._now)
+        found = self._tables.one("expedite_document", seq=facts.seq, now=self.now)
         if found is None:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
@@ -173,7 +173,7 @@ class Moves:
 
     def move_on(self, book: Book) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
-        now = self._now
+        now = self.now
         _, _, _, _, _, _, _, _, start_by, lease, due, rate = book.queue
         if self._delayed:  # by this transaction: perhaps until now
             start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
@@ -189,7 +189,7 @@ class Moves:
 
     def _due(self, query: str) -> list[tuple[bytes, Facts]]:
         found = []
-        for (seq,) in self._tables.all(query, now=self._now, limit=AT_ONCE):
+        for (seq,) in self._tables.all(query, now=self.now, limit=AT_ONCE):
             row = self._tables.one("row_by_seq", seq=seq)
             if row is not None:
                 found.append((row[-1], Facts._make(row[:-1])))
@@ -222,6 +222,5 @@ class Moves:
 
     def _open(self, book: Book) -> int:
         return sum(
-            book.rate_allows(owner, self._now)
-            for (owner,) in self._tables.all("due_rates", now=self._now, limit=AT_ONCE)
+            book.rate_allows(owner, self.now) for (owner,) in self._tables.all("due_rates", now=self.now, limit=AT_ONCE)
         )

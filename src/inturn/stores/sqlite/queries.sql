@@ -60,7 +60,7 @@ SELECT name FROM customer WHERE id = :id;
 UPDATE customer SET count = :count, updated_at = :updated_at WHERE id = :id;
 
 -- name: set_settings
-UPDATE customer SET settings = :settings, paused = :paused, capped = :capped WHERE id = :id;
+UPDATE customer SET settings = :settings, paused = :paused, capped = :capped, keeps = :keeps WHERE id = :id;
 
 -- name: is_capped
 SELECT capped FROM customer WHERE id = :id;
@@ -78,10 +78,10 @@ INSERT OR REPLACE INTO key (customer, key, fingerprint, at, answer) VALUES (:cus
 -- name: add_document
 INSERT INTO document (
     seq, id, customer, level, line, count, submitted_at, ready_at, metadata,
-    cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, delay, attempt, state, due_at
+    cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
 ) VALUES (
-    ?1, ?2, ?3, ?4, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 0,
-    iif(?18, 'delayed', 'waiting'), iif(?18, ?6 + ?18, NULL)
+    ?1, ?2, ?3, ?4, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 0,
+    iif(?19, 'delayed', 'waiting'), iif(?19, ?6 + ?19, NULL)
 );
 
 -- name: add_change
@@ -172,7 +172,7 @@ WHERE seq = :seq
 RETURNING
     id, :customer, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
-    max_attempts, customer;
+    max_attempts, pages, customer;
 
 -- name: whole_by_id
 SELECT * FROM whole WHERE id = :id;
@@ -182,7 +182,32 @@ UPDATE document SET
     state = 'done', finished_at = :now, due_at = NULL, worker = NULL, error = NULL, settled = 'done',
     result = :result
 WHERE id = :id AND fence = :fence AND state = 'running'
-RETURNING customer, (SELECT capped FROM customer WHERE customer.id = document.customer);
+RETURNING customer, (SELECT capped FROM customer WHERE customer.id = document.customer), seq;
+
+-- name: add_file
+INSERT INTO file (document, name, blob, size, sha256, media_type) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: files
+SELECT name, blob, size, sha256, media_type FROM file
+WHERE document = (SELECT seq FROM document WHERE id = :id) ORDER BY name;
+
+-- name: known_blob
+SELECT EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS (SELECT 1 FROM file WHERE blob = :blob);
+
+-- name: forget_files
+DELETE FROM file WHERE document = ? RETURNING blob;
+
+-- name: see_worker
+INSERT OR REPLACE INTO worker (name, seen_at, report) VALUES (:name, :now, :report);
+
+-- name: forget_worker
+DELETE FROM worker WHERE name = :name;
+
+-- name: forget_silent_workers
+DELETE FROM worker WHERE seen_at < :before;
+
+-- name: workers
+SELECT report, seen_at FROM worker ORDER BY name;
 
 -- name: row
 SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by
@@ -230,7 +255,12 @@ RETURNING ready_at;
 UPDATE document SET due_at = :until WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
 
 -- name: blobs_of
-SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL;
+SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL
+UNION ALL
+SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE document.customer = :customer;
+
+-- name: purge_files
+DELETE FROM file WHERE document IN (SELECT seq FROM document WHERE customer = :customer);
 
 -- name: purge_documents
 DELETE FROM document WHERE customer = :customer;
@@ -243,7 +273,13 @@ SELECT DISTINCT line FROM document WHERE customer = :customer AND state = 'waiti
 
 -- name: ended_before
 SELECT seq, blob FROM document
-WHERE finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, seq LIMIT :limit;
+WHERE finished_at IS NOT NULL AND finished_at < :before
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+ORDER BY finished_at, seq LIMIT :limit;
+
+-- name: ended_before_of
+SELECT seq, blob FROM document INDEXED BY document_customer
+WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: forget_document
 DELETE FROM document WHERE seq = ?;

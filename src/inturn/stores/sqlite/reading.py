@@ -1,10 +1,11 @@
 """What can be seen of a queue in SQLite, read on a connection of its own so that no writer waits for it."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from inturn.errors import NotFoundError
-from inturn.model import Customer, Document, Line
+from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
 from inturn.policy.turns import Head
 from inturn.store import (
     Counts,
@@ -40,6 +41,16 @@ class Reading:
             raise NotFoundError(f"there is no document {id_}")
         text: str | None = row[1]
         return text
+
+    def files(self, id_: str) -> tuple[ResultFile, ...]:
+        self.document(id_)
+        return tuple(ResultFile._make(row) for row in self._tables.all("files", id=packed(id_)))
+
+    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        return frozenset(blob for blob in blobs if (self._tables.one("known_blob", blob=blob) or (0,))[0] == 0)
+
+    def workers(self) -> tuple[Worker, ...]:
+        return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
         values = {**self._where(where), "below": None if after is None else int(after), "limit": limit + 1}

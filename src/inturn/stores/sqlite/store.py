@@ -21,12 +21,16 @@ from inturn.model import (
     Document,
     DocumentState,
     Receipt,
+    ResultFile,
+    Worker,
+    WorkerReport,
     clean_settings,
     plain,
 )
 from inturn.policy import Policy
 from inturn.store import (
     KEY_KEPT,
+    WORKER_KEPT,
     ClaimRequest,
     Counts,
     CustomerFilter,
@@ -56,7 +60,7 @@ from inturn.stores.sqlite.doorbell import Doorbell
 from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
-from inturn.stores.sqlite.tables import Tables, document_of, packed, read_settings
+from inturn.stores.sqlite.tables import QUERIES, Row, Tables, document_of, packed, read_settings
 
 Answer = TypeVar("Answer")
 
@@ -161,6 +165,16 @@ class SqliteStore(Store):
 
         return self._write(work)
 
+    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        text = json.dumps({**report._asdict(), "progress": dict(report.progress)})
+        self._write(lambda: self._tables.one("see_worker", name=report.name, now=self._now(now), report=text))
+
+    def forget_worker(self, name: str) -> None:
+        self._write(lambda: self._tables.one("forget_worker", name=name))
+
+    def workers(self) -> tuple[Worker, ...]:
+        return self._read(self._reading.workers)
+
     def _beat(self, id_: str, fence: int, until: int) -> Hold:
         if self._tables.one("heartbeat", id=packed(id_), fence=fence, until=until) is not None:
             return Hold.HELD
@@ -224,6 +238,7 @@ class SqliteStore(Store):
                 for _ in range(self._running(owner)):
                     self._later.stopped(owner)
             blobs = tuple(blob for (blob,) in self._tables.all("blobs_of", customer=owner))
+            self._tables.one("purge_files", customer=owner)
             self._tables.one("purge_documents", customer=owner)
             documents = self._tables.connection.changes()
             self._tables.one("purge_keys", customer=owner)
@@ -248,8 +263,10 @@ class SqliteStore(Store):
             owner, _ = self._intake.customer(customer)
             self._later.changed(owner, settings, self._running(owner))
             text = json.dumps(plain(settings._asdict()))
-            capped = settings.cap is not None
-            self._tables.one("set_settings", id=owner, settings=text, paused=settings.paused, capped=capped)
+            capped, keeps = settings.cap is not None, settings.keep is not None
+            self._tables.one(
+                "set_settings", id=owner, settings=text, paused=settings.paused, capped=capped, keeps=keeps
+            )
             self._note(now, EventKind.CUSTOMER_CHANGED, customer, operator, plain(changes))
             return settings
 
@@ -317,6 +334,12 @@ class SqliteStore(Store):
     def result(self, id: str) -> str | None:
         return self._read(lambda: self._reading.result(id))
 
+    def files(self, id: str) -> tuple[ResultFile, ...]:
+        return self._read(lambda: self._reading.files(id))
+
+    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        return self._read(lambda: self._reading.unknown_blobs(blobs))
+
     def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
         return self._read(lambda: self._reading.documents(where, limit, after))
 
@@ -358,6 +381,7 @@ class SqliteStore(Store):
             moves.write()
             book.save()
             self._forget_spent(book)
+            self._tables.one("forget_silent_workers", before=moves.now - WORKER_KEPT)
             return swept
 
         total = Swept()
@@ -372,18 +396,28 @@ class SqliteStore(Store):
         spent = [(owner, level) for owner, level, turn in self._tables.all("empty_lines") if turn <= v[level]]
         self._tables.many("forget_line", spent)
 
-    def prune(self, before: int, *, limit: int, now: int | None = None) -> Removed:
+    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
+        def work_for(name: str) -> Removed:
+            owner = self._owner(name)
+            return self._forget_all(self._tables.all("ended_before_of", customer=owner, before=before, limit=limit))
+
         def work() -> Removed:
-            old = self._tables.all("ended_before", before=before, limit=limit)
-            seqs = [(seq,) for seq, _ in old]
-            self._tables.many("forget_document", seqs)
+            removed = self._forget_all(self._tables.all("ended_before", before=before, limit=limit))
             self._tables.one("forget_events", before=before, limit=limit)
             events = self._tables.connection.changes()
             self._tables.one("forget_keys", before=self._now(now) - KEY_KEPT)
             keys = self._tables.connection.changes()
-            return Removed(len(seqs), events, keys, tuple(blob for _, blob in old if blob is not None))
+            return removed._replace(events=events, keys=keys)
 
-        return self._write(work)
+        return self._write(work if customer is None else lambda: work_for(customer))
+
+    def _forget_all(self, old: list[Row]) -> Removed:
+        """Delete these documents, given as seq and blob, with the files of their results."""
+        blobs = [blob for _, blob in old if blob is not None]
+        for seq, _ in old:
+            blobs += [blob for (blob,) in self._tables.connection.execute(QUERIES["forget_files"], (seq,))]
+        self._tables.many("forget_document", [(seq,) for seq, _ in old])
+        return Removed(len(old), 0, 0, tuple(blobs))
 
     def backup(self, path: Path) -> None:
         if path.exists():

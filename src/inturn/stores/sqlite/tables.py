@@ -102,11 +102,11 @@ def document_of(row: Row) -> Document:
     (
         id_, customer, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, _,
+        delay, start_by, max_attempts, pages, _,
     ) = row  # fmt: skip
     more = MappingProxyType(json.loads(metadata)) if metadata else NO_METADATA
     given = NewDocument.kept(
-        name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts
+        name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages
     )
     return Document(
         _written(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,

@@ -1,4 +1,4 @@
-"""S27 to S30: sweep, prune, backup, recount."""
+"""S27 to S30, S35 and S36: sweep, prune, backup, recount, workers, blobs."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import NotFoundError
-from inturn.model import DocumentState, seconds
-from inturn.store import CustomerFilter, DocumentFilter, EventKind, Swept
+from inturn.model import Claimed, DocumentState, Progress, ResultFile, WorkerReport, seconds
+from inturn.store import CustomerFilter, DocumentFilter, EventKind, Swept, Verdict
 from inturn.testing.contract.rig import ANNA, START, Rig, StoreSuite
 
 
@@ -54,6 +54,60 @@ class Keeping(StoreSuite):
         assert rig.state(old[3]) is DocumentState.WAITING
         assert rig.state(young) is DocumentState.CANCELLED
         assert rig.store.prune(rig.clock.now() + 1, limit=10).documents == 1
+
+    def test_s28_a_customer_may_have_a_time_of_its_own(self, rig: Rig) -> None:
+        """Its documents are left to a prune that names it, and nobody else's are touched by that."""
+        rig.queue.change_customer("acme", ANNA, keep=seconds(1))
+        for customer in ("acme", "beta", "acme", "beta"):
+            rig.queue.finish(self._claimed(rig, customer))
+        rig.advance(10)
+        events = rig.store.events(0, limit=100)
+        assert rig.store.prune(rig.clock.now(), limit=10, customer="acme").documents == 2
+        assert rig.store.events(0, limit=100) == events
+        rig.queue.finish(self._claimed(rig, "acme"))
+        rig.advance(10)
+        assert rig.store.prune(rig.clock.now(), limit=10).documents == 2
+        assert [document.customer for document in rig.all_documents()] == ["acme"]
+        with pytest.raises(NotFoundError):
+            rig.store.prune(rig.clock.now(), limit=10, customer="nobody")
+
+    @staticmethod
+    def _claimed(rig: Rig, customer: str) -> Claimed:
+        rig.submit(customer)
+        return rig.claim_one()
+
+    def test_s28_and_s18_the_files_of_results_go_with_their_documents(self, rig: Rig) -> None:
+        """Pruned and purged alike."""
+        for number, customer in enumerate(("acme", "beta")):
+            claimed = self._claimed(rig, customer)
+            files = (ResultFile("a", f"a{number}", 1, "0"), ResultFile("b", f"b{number}", 2, "1", "text/plain"))
+            assert rig.settle(claimed, result="{}", files=files) is Verdict.RECORDED
+            assert rig.store.files(claimed.document.id) == files
+        assert rig.store.purge("acme", ANNA).blobs == ("a0", "b0")
+        rig.advance(1)
+        assert rig.store.prune(rig.clock.now(), limit=10).blobs == ("a1", "b1")
+
+    def test_s36_blobs_that_nothing_refers_to_are_known(self, rig: Rig) -> None:
+        """Documents and results both refer to blobs."""
+        rig.submit("acme", blob="given")
+        rig.settle(rig.claim_one(), result="{}", files=(ResultFile("a", "made", 1, "0"),))
+        assert rig.store.unknown_blobs(["given", "made", "orphan"]) == {"orphan"}
+        rig.store.purge("acme", ANNA)
+        assert rig.store.unknown_blobs(["given", "made", "orphan"]) == {"given", "made", "orphan"}
+
+    def test_s35_workers_are_heard_of_until_they_leave_or_fall_silent(self, rig: Rig) -> None:
+        """By name, the last report of each."""
+        busy = WorkerReport("b", "host", 7, 2, 1, "extract", START, progress={"x": Progress(1, 4)})
+        for report in (busy._replace(busy=0), busy, busy._replace(name="a"), busy._replace(name="c")):
+            rig.store.see_worker(report)
+        rig.store.forget_worker("c")
+        assert [worker.report for worker in rig.store.workers()] == [busy._replace(name="a"), busy]
+        assert rig.store.workers()[0].seen_at == START
+        rig.advance(86_400)
+        rig.store.see_worker(busy)
+        rig.advance(1)
+        rig.store.sweep()
+        assert [worker.report.name for worker in rig.store.workers()] == ["b"]
 
     def test_s28_events_with_an_operator_are_kept(self, rig: Rig) -> None:
         """The rest goes, oldest first; numbers go on."""

@@ -4,7 +4,7 @@ import pytest
 
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
 from inturn.model import DocumentState, NewDocument, seconds
-from inturn.policy import Counter, Policy, PriorityPolicy
+from inturn.policy import CostPolicy, Counter, Policy, PriorityPolicy
 from inturn.store import EventKind, Submission
 from inturn.testing.contract.rig import START, Rig, StoreSuite
 
@@ -128,6 +128,15 @@ class Submitting(StoreSuite):
         rig.advance(10)
         assert [claimed.document.id for claimed in rig.claim(2)] == [late, soon]
         assert rig.document(late).ready_at == START + seconds(10)
+
+    def test_s37_pages_cost_what_the_policy_says(self, rig: Rig) -> None:
+        """Only where an operator chose so, and never below the floor."""
+        rig.submit("acme", pages=9)
+        rig.set_policy(Policy(costs=CostPolicy(0.5, 0.25, 1_000)))
+        for given in ({"pages": 8}, {"pages": 0}, {"pages": 1, "size": 10_001}, {"cost": 7.0, "pages": 3}, {}):
+            rig.submit("acme", **given)
+        assert [document.given.cost for document in reversed(rig.all_documents())] == [1, 2.5, 0.75, 3.25, 7, 1]
+        assert {document.given.pages for document in rig.all_documents()} == {9, 8, 0, 1, 3, None}
 
     def test_s6_a_submit_with_a_key_happens_once(self, rig: Rig) -> None:
         """The first receipts, whatever happened to the documents since."""

@@ -6,6 +6,7 @@
 --   customer     the counter, and the settings as operators last set them
 --   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay.
 --                A result comes last in its row: who reads the rest does not touch it
+--   file         the files of results, by their document's seq: only done documents have any, and their seq stays
 --   line         where each line stands; `place` and `tie` sort it for the order that queue.ordered names (turn and
 --                stamp, or the head's seq). Written by claims alone
 --   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
@@ -13,6 +14,7 @@
 --   line_change  what submits, outcomes and operators did to lines since the last claim, which folds it in, in order
 --   key          idempotency keys with the first answer
 --   event        what happened
+--   worker       the last report of each worker
 --
 -- Times are microseconds, ids of documents the 16 bytes of their UUID. Partial indexes hold only the documents that are in the state they serve, so that a claim
 -- costs the same whatever the number of documents that wait or have ended.
@@ -45,7 +47,8 @@ CREATE TABLE customer (
     updated_at INTEGER,
     settings TEXT,
     paused INTEGER NOT NULL DEFAULT 0,
-    capped INTEGER NOT NULL DEFAULT 0
+    capped INTEGER NOT NULL DEFAULT 0,
+    keeps INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE document (
@@ -78,6 +81,7 @@ CREATE TABLE document (
     batch TEXT,
     metadata TEXT,
     delay INTEGER NOT NULL,
+    pages INTEGER,
     result TEXT
 ) STRICT;
 
@@ -89,6 +93,19 @@ CREATE INDEX document_start_by ON document (start_by, seq)
     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed');
 CREATE INDEX document_ended ON document (finished_at, seq) WHERE finished_at IS NOT NULL;
 CREATE INDEX document_batch ON document (batch, seq) WHERE batch IS NOT NULL;
+CREATE INDEX document_blob ON document (blob) WHERE blob IS NOT NULL;
+
+CREATE TABLE file (
+    document INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    blob TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,
+    media_type TEXT,
+    PRIMARY KEY (document, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX file_blob ON file (blob);
 
 CREATE TABLE line (
     customer INTEGER NOT NULL,
@@ -153,6 +170,12 @@ CREATE TABLE event (
     detail TEXT
 ) STRICT;
 
+CREATE TABLE worker (
+    name TEXT PRIMARY KEY,
+    seen_at INTEGER NOT NULL,
+    report TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE VIEW whole AS
 SELECT
     document.id, customer.name AS customer, document.seq, document.level, document.count, document.state,
@@ -161,7 +184,7 @@ SELECT
     CASE document.state WHEN 'running' THEN document.due_at END AS lease_until, document.line, document.error,
     document.name, document.uri, document.blob, document.sha256, document.size, document.media_type, document.batch,
     document.metadata, document.cost, document.delay, document.start_by, document.max_attempts,
-    document.customer AS owner
+    document.pages, document.customer AS owner
 FROM document JOIN customer ON customer.id = document.customer;
 
 CREATE VIEW deadline AS

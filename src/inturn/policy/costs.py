@@ -1,0 +1,91 @@
+"""What a document costs in turns: 1, or by its pages if an operator chose so."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, NamedTuple
+
+from inturn.errors import InvalidInputError
+from inturn.model import MAX_COST, MIN_COST, SECOND, NewDocument, clean_number
+
+DEFAULT_COST: Final = 1.0
+LEAST_TO_FIT: Final = 20
+"""Documents with pages and times below which nothing is fitted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostPolicy:
+    """A document of so many pages costs `per_document + per_page * pages`; `per_page` 0 is the spec: each costs 1.
+
+    Pages are counted from what the customer sent, so they are never trusted below a floor: one page, and one for each
+    `bytes_per_page`.
+    """
+
+    per_document: float = DEFAULT_COST
+    per_page: float = 0.0
+    bytes_per_page: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        clean_number("per_document", self.per_document, 0, MAX_COST)
+        clean_number("per_page", self.per_page, 0, MAX_COST)
+        if type(self.bytes_per_page) is not int or not 1_000 <= self.bytes_per_page <= 2**62:
+            raise InvalidInputError(
+                f"bytes_per_page must be a whole number of bytes, 1000 or more, not {self.bytes_per_page!r}"
+            )
+        if self.per_page == 0 and self.per_document != DEFAULT_COST:
+            raise InvalidInputError("without a cost by page every document costs 1: leave per_document at 1")
+
+    def cost(self, pages: int, size: int | None) -> float:
+        """What a document costs."""
+        least = max(1, ceil((size or 0) / self.bytes_per_page))
+        return min(MAX_COST, max(MIN_COST, self.per_document + self.per_page * max(pages, least)))
+
+    def applied(self, documents: Sequence[NewDocument]) -> Sequence[NewDocument]:
+        """The documents with their costs: those that have pages and whose cost was not given."""
+        if not self.per_page:
+            return documents
+        return [self._with_cost(given) for given in documents]
+
+    def _with_cost(self, given: NewDocument) -> NewDocument:
+        if given.pages is None or given.cost != DEFAULT_COST:
+            return given
+        return given.at_cost(self.cost(given.pages, given.size))
+
+
+class Timed(NamedTuple):
+    """How long a document of so many pages took, in microseconds."""
+
+    pages: int
+    took: int
+
+
+class Fit(NamedTuple):
+    """Seconds that documents were seen to take: `per_document + per_page * pages`."""
+
+    per_document: float
+    per_page: float
+    documents: int
+
+    def costs(self) -> tuple[float, float]:
+        """The same as costs, in which a document of one page costs 1."""
+        whole = self.per_document + self.per_page
+        return (self.per_document / whole, self.per_page / whole) if whole > 0 else (DEFAULT_COST, 0.0)
+
+
+def fitted(timed: Iterable[Timed]) -> Fit | None:
+    """The line through what was measured, by least squares; neither part below 0. None without enough to go by."""
+    points = [(each.pages, each.took / SECOND) for each in timed]
+    n = len(points)
+    if n < LEAST_TO_FIT or len({pages for pages, _ in points}) == 1:
+        return None
+    mean_pages = sum(pages for pages, _ in points) / n
+    mean_took = sum(took for _, took in points) / n
+    spread = sum((pages - mean_pages) ** 2 for pages, _ in points)
+    slope = sum((pages - mean_pages) * (took - mean_took) for pages, took in points) / spread
+    start = mean_took - slope * mean_pages
+    if slope < 0:
+        return Fit(mean_took, 0.0, n)
+    if start < 0:
+        together = sum(pages * pages for pages, _ in points)
+        return Fit(0.0, sum(pages * took for pages, took in points) / together, n)
+    return Fit(start, slope, n)

@@ -1,0 +1,67 @@
+"""What a document costs by its pages, and what measured times say it should."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inturn.errors import InvalidInputError
+from inturn.model import MAX_COST, MIN_COST, SECOND, NewDocument
+from inturn.policy import CostPolicy, Policy
+from inturn.policy.costs import Fit, Timed, fitted
+
+NUMBERS = st.floats(0, 100, allow_nan=False)
+
+
+def test_without_a_choice_every_document_costs_one() -> None:
+    documents = [NewDocument("a", pages=50), NewDocument("b", cost=3)]
+    assert CostPolicy().applied(documents) is documents
+
+
+def test_a_policy_with_costs_is_read_back() -> None:
+    policy = Policy(costs=CostPolicy(0.4, 0.1, 5_000))
+    assert Policy.of(policy.plain()) == policy
+
+
+@pytest.mark.parametrize("wrong", [(-1, 1), (1, -1), (1, float("nan")), (2, 0), (1, 1, 999), (1, 1, 2_000.0)])
+def test_costs_out_of_range_are_refused(wrong: tuple[float, ...]) -> None:
+    with pytest.raises(InvalidInputError):
+        CostPolicy(*wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+@given(NUMBERS, st.floats(0.001, 100), st.integers(0, 10**9), st.none() | st.integers(0, 10**12))
+def test_a_cost_is_in_range_and_no_small_claim_makes_a_large_file_cheap(
+    per_document: float, per_page: float, pages: int, size: int | None
+) -> None:
+    costs = CostPolicy(per_document, per_page)
+    cost = costs.cost(pages, size)
+    assert MIN_COST <= cost <= MAX_COST
+    assert cost >= costs.cost(0, size)
+    assert cost >= costs.cost(0, None)
+
+
+@given(st.floats(0, 10), st.floats(0, 10), st.lists(st.integers(1, 300), min_size=20, max_size=60, unique=True))
+def test_a_fit_finds_what_the_times_were_made_of(per_document: float, per_page: float, pages: list[int]) -> None:
+    found = fitted(Timed(each, round((per_document + per_page * each) * SECOND)) for each in pages)
+    assert found is not None
+    assert found.per_document == pytest.approx(per_document, abs=1e-3)
+    assert found.per_page == pytest.approx(per_page, abs=1e-3)
+    assert found.documents == len(pages)
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 10**9)), max_size=60))
+def test_a_fit_of_anything_is_never_negative(points: list[tuple[int, int]]) -> None:
+    found = fitted(Timed(*each) for each in points)
+    if found is not None:
+        assert found.per_document >= 0
+        assert found.per_page >= 0
+        CostPolicy(*found.costs()) if found.per_page else None
+
+
+def test_a_page_costs_one_when_a_fit_is_taken_over() -> None:
+    assert Fit(3.0, 1.0, 20).costs() == (0.75, 0.25)
+    assert sum(Fit(0.0, 0.0, 20).costs()) == 1
+
+
+def test_too_little_to_go_by() -> None:
+    assert fitted([Timed(1, 5)] * 100) is None
+    assert fitted([Timed(n, n) for n in range(19)]) is None
