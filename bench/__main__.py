@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("simulator", "sqlite")
+NAMES = ("simulator", "sqlite", "workers")
 
 
 def main() -> None:

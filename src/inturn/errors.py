@@ -82,3 +82,45 @@ class StoreVersionError(StoreError):
     """The store was made by a newer version of Inturn; use that version."""
 
     code = "store_version"
+
+
+class BlobError(InturnError):
+    """A document's bytes could not be written or read; nothing half-written was left to be seen."""
+
+    code = "blob"
+
+
+class BlobNotFoundError(BlobError, NotFoundError):
+    """There are no bytes under this key: they were deleted, or the address is that of another blob store."""
+
+    code = "blob_not_found"
+
+
+class BlobDamagedError(BlobError):
+    """The bytes are not the ones that were put there: their SHA-256 differs. Restore them from a backup."""
+
+    code = "blob_damaged"
+
+
+class BlobTooLargeError(BlobError, InvalidInputError):
+    """There are more bytes than the limit allows; nothing was kept."""
+
+    code = "blob_too_large"
+
+
+class BlobFullError(BlobError):
+    """The disk of the blob store is full: nothing was kept; make room and try again."""
+
+    code = "blob_full"
+
+
+class FetchError(InturnError):
+    """A document could not be fetched from its uri this time; another attempt may succeed."""
+
+    code = "fetch"
+
+
+class FetchRefusedError(FetchError):
+    """A uri that is not allowed, or leads where it may not: another attempt would end the same way."""
+
+    code = "fetch_refused"

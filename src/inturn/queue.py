@@ -24,6 +24,7 @@ from inturn.model import (
     NewDocument,
     RateLimit,
     Receipt,
+    ResultFile,
     clean_text,
     clean_time,
 )
@@ -264,6 +265,10 @@ class Queue:
         """A done document's result; None before."""
         text = self.store.result(clean_id(id))
         return None if text is None else json.loads(text)
+
+    def files(self, id: str) -> tuple[ResultFile, ...]:
+        """The files of a done document's result, by name."""
+        return self.store.files(clean_id(id))
 
     def documents(
         self,

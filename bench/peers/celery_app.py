@@ -1,0 +1,79 @@
+"""Celery on Redis: results in the same server's second database, so that its size is the number of results."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from celery import Celery
+from redis import Redis
+
+from bench.peers.handler import handle
+from bench.services import REDIS, Side, redis
+
+PLAIN: dict[str, Any] = {}
+LATE = {
+    "task_acks_late": True,
+    "task_reject_on_worker_lost": True,
+    "broker_transport_options": {"visibility_timeout": 8},
+}
+FAST = {
+    "task_acks_late": True,
+    "worker_prefetch_multiplier": 4,  # the best of 1, 4, 16, 64 and 0, by little
+    "worker_disable_rate_limits": True,
+    "worker_enable_remote_control": False,
+    "worker_redirect_stdouts": False,
+}
+QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+
+app = Celery("bench")
+app.conf.update(json.loads(os.environ.get("BENCH_CELERY", "{}")))
+
+
+@app.task(name="work", ignore_result=False)
+def work(given: Mapping[str, Any]) -> dict[str, Any]:
+    return handle(given)
+
+
+class CelerySide(Side):
+    def __init__(
+        self,
+        name: str,
+        settings: Mapping[str, Any],
+        options: Sequence[str] = (),
+        server: Sequence[str] = REDIS,
+    ) -> None:
+        self.name = name
+        self.given = dict(settings)
+        self.options = options
+        self.server = server
+        told = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
+        self.settings = f"prefork, concurrency 2, {told}{' ' if options else ''}{' '.join(options)}"
+
+    def _open(self, stack: ExitStack) -> None:
+        url = stack.enter_context(redis(self.path, self.server))
+        self.conf = {"broker_url": f"{url}/0", "result_backend": f"{url}/1", **self.given}
+        self.broker = stack.enter_context(Redis.from_url(f"{url}/0"))
+        self.results = stack.enter_context(Redis.from_url(f"{url}/1"))
+        self.sender = Celery("sender", broker=f"{url}/0", set_as_current=False)
+        stack.callback(self.sender.close)
+
+    def _environment(self) -> dict[str, str]:
+        return {"BENCH_CELERY": json.dumps(self.conf)}
+
+    def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
+        with self.sender.producer_pool.acquire(block=True) as producer:
+            for each in payloads:
+                self.sender.send_task("work", args=(each,), producer=producer)
+
+    def _commands(self) -> list[list[str]]:
+        program = [sys.executable, "-m", "celery", "-A", "bench.peers.celery_app:app", "worker"]
+        return [[*program, "--pool=prefork", "--concurrency=2", "--loglevel=ERROR", *self.options]]
+
+    def finished(self) -> int:
+        return int(self.results.dbsize())
+
+    def held(self) -> int:
+        return int(self.broker.llen("celery")) + int(self.broker.hlen("unacked"))

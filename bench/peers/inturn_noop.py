@@ -1,0 +1,10 @@
+"""What Inturn's workers import."""
+
+from typing import Any
+
+from bench.peers.handler import handle
+from inturn.processing.handler import OpenDocument
+
+
+def process(document: OpenDocument) -> dict[str, Any]:
+    return handle(document.metadata)

@@ -1,0 +1,92 @@
+"""Documents' bytes: kept under a UUID, whole or not at all, in a folder or in an object store."""
+
+import os
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from inturn.blobs.contract import Blob, Blobs, Writing
+from inturn.blobs.folder import FolderBlobs
+from inturn.errors import BlobError, InvalidInputError
+
+__all__ = ["Blob", "Blobs", "FolderBlobs", "Writing", "open_blobs"]
+
+_OPTIONS: Final = frozenset({"endpoint", "region"})
+_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_SECRETS: Final = (
+    "the address of the blobs may not hold credentials, since addresses end up in logs: "
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+)
+
+
+def open_blobs(url: str) -> Blobs:
+    """A blob store by its address.
+
+    A path or `file:///path` is a folder. `s3://bucket/prefix` is S3 or a service like it, with `?endpoint=…&region=…`
+    if need be; `gs://bucket/prefix` and `az://container/prefix` work too. Credentials come from the environment alone.
+    """
+    if "\0" in url or not url:
+        raise InvalidInputError("the address of the blobs must be a path or s3://bucket/prefix, and not empty")
+    if "://" not in url:
+        return FolderBlobs(Path(url))
+    try:
+        parts = urlsplit(url)
+    except ValueError as wrong:
+        raise InvalidInputError("the address of the blobs is no address; give a path or s3://bucket/prefix") from wrong
+    if parts.scheme == "file":
+        return FolderBlobs(_file_path(parts))
+    if parts.scheme not in {"s3", "gs", "az"}:
+        raise InvalidInputError(f"no blob store is known by {parts.scheme}://; give a path or s3://bucket/prefix")
+    return _open_objects(parts)
+
+
+def _file_path(parts: SplitResult) -> Path:
+    if parts.netloc not in {"", "localhost"} or not parts.path or parts.query or parts.fragment:
+        raise InvalidInputError("a folder's address is file:///and/its/path, with three slashes; or give the bare path")
+    return Path(unquote(parts.path))
+
+
+def _open_objects(parts: SplitResult) -> Blobs:
+    bucket, prefix = _bucket(parts), _prefix(parts.path)
+    options = _options(parts)
+    try:
+        from inturn.blobs import objects  # noqa: PLC0415 - a folder needs no obstore
+    except ModuleNotFoundError as missing:
+        raise BlobError("blobs in an object store need another package: pip install 'inturn[s3]'") from missing
+    if parts.scheme != "s3":
+        return objects.open_other(f"{parts.scheme}://{bucket}/{prefix}".rstrip("/"))
+    endpoint = options.get("endpoint") or next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+    return objects.open_s3(bucket, prefix, endpoint, options.get("region"))
+
+
+def _bucket(parts: SplitResult) -> str:
+    if "@" in parts.netloc:
+        raise InvalidInputError(_SECRETS)
+    if not parts.netloc or ":" in parts.netloc or parts.fragment:
+        raise InvalidInputError(f"write the address of the blobs as {parts.scheme}://bucket/prefix")
+    return parts.netloc
+
+
+def _prefix(path: str) -> str:
+    prefix = unquote(path).strip("/")
+    if prefix and not {"", ".", ".."}.isdisjoint(prefix.split("/")):
+        raise InvalidInputError(f"a prefix is made of names with one / between them, not {prefix!r}")
+    return prefix
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    """What stands behind the question mark. Values are never repeated in an error: one may be a secret."""
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(given)
+    if any(word in name.lower() for name in options for word in ("key", "secret", "token", "password", "credential")):
+        raise InvalidInputError(_SECRETS)
+    if parts.scheme != "s3" and options:
+        raise InvalidInputError(f"{parts.scheme}:// takes no options behind a question mark; use the environment")
+    if len(given) != len(options) or not _OPTIONS.issuperset(options) or not all(options.values()):
+        raise InvalidInputError("behind the question mark of s3:// stand endpoint=… and region=…, each once at most")
+    endpoint = urlsplit(options.get("endpoint", "https://s3"))
+    if "@" in endpoint.netloc:
+        raise InvalidInputError(_SECRETS)
+    if endpoint.scheme not in {"http", "https"} or not endpoint.netloc:
+        raise InvalidInputError("an endpoint is an address such as https://s3.example.com or http://127.0.0.1:9000")
+    return options

@@ -1,0 +1,186 @@
+"""Blobs as files in a folder of this machine.
+
+    <folder>/tmp/<key>    being written; never read
+    <folder>/<ab>/<key>   complete; <ab> are the last two digits of the key
+
+All of it is one file system, so that the rename from `tmp` is atomic. Files are 0600 and folders 0700.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from inturn.blobs.contract import Blobs, Writing, disk_trouble, is_key, place
+from inturn.clock import Clock, SystemClock
+from inturn.errors import BlobNotFoundError
+from inturn.ids import Ids, RandomIds
+
+TEMPORARY: Final = "tmp"
+SHARDS: Final = tuple(f"{number:02x}" for number in range(256))
+
+_ADVICE: Final = {
+    errno.EACCES: "give the user that runs Inturn the right to read and write this folder",
+    errno.EPERM: "give the user that runs Inturn the right to read and write this folder",
+    errno.EROFS: "the disk is mounted read-only; mount it for writing, or choose another folder",
+    errno.ENOENT: "the folder is gone; mount or restore it and start Inturn again",
+    errno.ENOTDIR: "something on the path is a file; choose another folder",
+    errno.EMFILE: "too many files are open; raise the limit (ulimit -n)",
+    errno.EIO: "the disk reports an error; look at the system's log before you go on",
+}
+
+
+class FolderBlobs(Blobs):
+    """A folder, which is made if it is missing."""
+
+    def __init__(self, folder: Path, clock: Clock | None = None, ids: Ids | None = None) -> None:
+        self.folder: Final = folder.absolute()
+        self._clock: Final = clock or SystemClock()
+        self._ids: Final = ids or RandomIds()
+        with _told("use", self.folder):
+            self._prepare()
+
+    def begin(self, *, limit: int | None = None) -> Writing:
+        """Start a new blob of at most `limit` bytes."""
+        (key,) = self._ids.make(1, self._clock.now())
+        return _FileWriting(self.folder, key, limit)
+
+    def open(self, key: str) -> BinaryIO:
+        """The bytes, from the beginning."""
+        path = self._path(key)
+        with _told("read", self.folder):
+            try:
+                return path.open("rb")
+            except FileNotFoundError as missing:
+                raise _not_found(key, self.folder) from missing
+
+    @contextmanager
+    def local(self, key: str, *, sha256: str | None = None) -> Iterator[Path]:
+        """The blob's own file: whoever writes to it damages the blob."""
+        if sha256 is None:
+            self.open(key).close()
+        else:
+            self.check(key, sha256)
+        yield self._path(key)
+
+    def check(self, key: str, sha256: str) -> None:
+        """Read everything and compare."""
+        with _told("read", self.folder):
+            super().check(key, sha256)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove files. Not synced: one that a power cut brings back is an orphan, and the next sweep's."""
+        paths = [self._path(key) for key in keys]
+        with _told("delete from", self.folder):
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+    def keys(self, older_than: int) -> Iterator[str]:
+        """Complete files last written before this time."""
+        for shard in SHARDS:
+            yield from (name for name in self._older(shard, older_than) if name.endswith(shard))
+
+    def tidy(self, older_than: int) -> int:
+        """Remove temporary files that nobody has written to since. A writer that still lives fails at its commit."""
+        old = self._older(TEMPORARY, older_than)
+        with _told("delete from", self.folder):
+            for name in old:
+                (self.folder / TEMPORARY / name).unlink(missing_ok=True)
+        return len(old)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / place(key)
+
+    def _prepare(self) -> None:
+        _make(self.folder)
+        for name in (TEMPORARY, *SHARDS):
+            with suppress(FileExistsError):
+                (self.folder / name).mkdir(mode=0o700)
+        # Another process may have made some of them a moment ago and not yet synced: whoever opens the folder, syncs.
+        _sync(self.folder)
+
+    def _older(self, folder: str, older_than: int) -> list[str]:
+        """Names are listed before any is handed out, so that the caller may delete while it goes through them."""
+        old: list[str] = []
+        with _told("list", self.folder), os.scandir(self.folder / folder) as entries:
+            for entry in entries:
+                with suppress(FileNotFoundError):  # deleted, or renamed out of tmp, since the folder was read
+                    if is_key(entry.name) and entry.stat(follow_symlinks=False).st_mtime_ns // 1_000 < older_than:
+                        old.append(entry.name)
+        return old
+
+
+class _FileWriting(Writing):
+    def __init__(self, folder: Path, key: str, limit: int | None) -> None:
+        super().__init__(key, limit)
+        self._folder = folder
+        self._temporary = folder / TEMPORARY / key
+        self._path = folder / place(key)
+        with _told("write to", folder):
+            self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def _append(self, chunk: bytes | bytearray | memoryview) -> None:
+        with _told("write to", self._folder), memoryview(chunk).cast("B") as rest:
+            written = 0
+            while written < len(rest):
+                written += os.write(self._file, rest[written:])
+
+    def _finish(self) -> None:
+        with _told("write to", self._folder):
+            os.fsync(self._file)
+            self._close()
+            self._temporary.rename(self._path)
+            try:
+                _sync(self._path.parent)
+            except BaseException:
+                # Its name may not survive a power cut, so it must not be seen now either.
+                with suppress(OSError):
+                    self._path.unlink()
+                raise
+
+    def _drop(self) -> None:
+        with suppress(OSError):
+            self._close()
+        with suppress(OSError):
+            self._temporary.unlink()
+
+    def _close(self) -> None:
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            os.close(file)
+
+
+@contextmanager
+def _told(doing: str, folder: Path) -> Iterator[None]:
+    """Turn the system's errors into ours, with what to do about them."""
+    try:
+        yield
+    except OSError as wrong:
+        advice = _ADVICE.get(wrong.errno or 0, "check the folder and its disk")
+        raise disk_trouble(f"cannot {doing} the blob folder {folder}", wrong, advice) from wrong
+
+
+def _not_found(key: str, folder: Path) -> BlobNotFoundError:
+    return BlobNotFoundError(
+        f"there is no blob {key} in {folder}: it was deleted, or the documents of this queue are kept elsewhere"
+    )
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, each synced into the one that holds it."""
+    if folder.is_dir():
+        return
+    _make(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    _sync(folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,235 @@
+"""Blobs as objects in S3, or in whatever else obstore speaks to.
+
+    <prefix>/<ab>/<key>   <ab> are the last two digits of the key
+
+An object store shows an object only when it is complete, and keeps it safe by itself.
+"""
+
+import hashlib
+import io
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import obstore
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.store import ObjectStore, S3Store, from_url
+
+from inturn.blobs.contract import CHUNK, Blobs, Writing, disk_trouble, is_key, must_match, place
+from inturn.clock import Clock, SystemClock
+from inturn.errors import BlobError, BlobNotFoundError, InvalidInputError
+from inturn.ids import Ids, RandomIds
+
+if TYPE_CHECKING:
+    from obstore import ReadableFile
+    from obstore.store import ClientConfig, RetryConfig
+
+PART: Final = 8 * 1024 * 1024
+"""Bytes of one part of an upload. Up to `_PARALLEL` + 1 of them are in memory; S3 takes 10,000, so 80 GB at most."""
+
+_STRONGEST: Final = "AWS_ENDPOINT_URL_S3"
+_PARALLEL: Final = 2
+_PAGE: Final = 1000
+_RETRY: Final["RetryConfig"] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+_CLIENT: Final["ClientConfig"] = {
+    "connect_timeout": timedelta(seconds=5),
+    "timeout": timedelta(seconds=60),
+}
+"""For one request, which carries one part at most: a slow network has time enough, a dead one does not hang us."""
+
+
+class ObjectBlobs(Blobs):
+    """Objects below one prefix of one bucket. `name` stands in errors; `scratch` is where local copies go."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        name: str,
+        *,
+        scratch: Path | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+    ) -> None:
+        self.name: Final = name
+        self._store: Final = store
+        self._scratch: Final = scratch
+        self._clock: Final = clock or SystemClock()
+        self._ids: Final = ids or RandomIds()
+
+    def begin(self, *, limit: int | None = None) -> Writing:
+        """Start a new blob of at most `limit` bytes."""
+        (key,) = self._ids.make(1, self._clock.now())
+        return _ObjectWriting(self._store, self.name, key, limit)
+
+    def open(self, key: str) -> BinaryIO:
+        """The bytes, asked for range by range as they are read."""
+        return self._open(key, CHUNK)
+
+    @contextmanager
+    def local(self, key: str, *, sha256: str | None = None) -> Iterator[Path]:
+        """A copy in a temporary folder, removed at the end."""
+        with self._scratch_folder() as made:
+            path = Path(made) / "blob"
+            found = self._download(key, path)
+            if sha256 is not None:
+                must_match(key, sha256, found)
+            yield path
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Remove objects, in bulk where the service can."""
+        places = [place(key) for key in keys]
+        if not places:
+            return
+        with _told("delete from", self.name):
+            try:
+                obstore.delete(self._store, places)
+            except FileNotFoundError:  # not S3: some services call a missing object an error and stop there
+                for each in places:
+                    with suppress(FileNotFoundError):
+                        obstore.delete(self._store, each)
+
+    def keys(self, older_than: int) -> Iterator[str]:
+        """Objects last written before this time, by the service's clock."""
+        with _told("list", self.name):
+            for page in obstore.list(self._store, chunk_size=_PAGE):
+                for found in page:
+                    key = found["path"].rpartition("/")[2]
+                    written = int(found["last_modified"].timestamp() * 1_000_000)
+                    if is_key(key) and found["path"] == place(key) and written < older_than:
+                        yield key
+
+    def tidy(self, older_than: int) -> int:  # noqa: ARG002 - the same call for every kind of store
+        """Nothing: unfinished uploads cannot be seen from here. A rule of the bucket removes them."""
+        return 0
+
+    def _open(self, key: str, at_once: int) -> BinaryIO:
+        with _told("read from", self.name, key):
+            found = obstore.open_reader(self._store, place(key), buffer_size=at_once)
+        return io.BufferedReader(_Reading(found, self.name, key), CHUNK)
+
+    def _scratch_folder(self) -> tempfile.TemporaryDirectory[str]:
+        try:
+            return tempfile.TemporaryDirectory(prefix="inturn-", dir=self._scratch, ignore_cleanup_errors=True)
+        except OSError as wrong:
+            raise self._no_copy(wrong) from wrong
+
+    def _download(self, key: str, path: Path) -> str:
+        """Copy into a new file; the hash of what came."""
+        summed = hashlib.sha256()
+        with self._open(key, PART) as source:
+            try:
+                with path.open("xb") as target:
+                    while chunk := source.read(CHUNK):
+                        summed.update(chunk)
+                        target.write(chunk)
+                path.chmod(0o400)
+            except OSError as wrong:
+                raise self._no_copy(wrong) from wrong
+        return summed.hexdigest()
+
+    def _no_copy(self, wrong: OSError) -> BlobError:
+        folder = self._scratch or tempfile.gettempdir()
+        return disk_trouble(f"cannot copy a blob to {folder}", wrong, "check that folder, or set TMPDIR to another")
+
+
+class _ObjectWriting(Writing):
+    def __init__(self, store: ObjectStore, name: str, key: str, limit: int | None) -> None:
+        super().__init__(key, limit)
+        self._name = name
+        with _told("write to", name):
+            self._writer = obstore.open_writer(store, place(key), buffer_size=PART, max_concurrency=_PARALLEL)
+
+    def _append(self, chunk: bytes | bytearray | memoryview) -> None:
+        # Parts are uploaded in the background: what the caller may change meanwhile is copied first.
+        with _told("write to", self._name):
+            self._writer.write(bytes(chunk))
+
+    def _finish(self) -> None:
+        with _told("write to", self._name):
+            self._writer.close()
+
+    def _drop(self) -> None:
+        # Leaving with an exception is the writer's only way to abort an upload; closing it would complete it.
+        wrong = BlobError("aborted")
+        with suppress(Exception):  # also when the service is gone, or the upload has failed and ended by itself
+            self._writer.__exit__(type(wrong), wrong, None)
+
+
+class _Reading(io.RawIOBase):
+    """Lets the standard library buffer what obstore reads."""
+
+    def __init__(self, found: "ReadableFile", name: str, key: str) -> None:
+        self._found = found
+        self._name = name
+        self._key = key
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._found.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._found.tell()
+
+    def readinto(self, buffer: Any, /) -> int:
+        left = max(0, self._found.size - self._found.tell())  # older obstores take a read past the end for an error
+        with _told("read from", self._name, self._key):
+            chunk = self._found.read(min(len(buffer), left)) if left else b""
+        size = len(chunk)
+        buffer[:size] = memoryview(chunk)
+        return size
+
+
+def open_s3(bucket: str, prefix: str, endpoint: str | None, region: str | None) -> ObjectBlobs:
+    """A bucket of S3 or of a service like it; what is None, and the credentials, come from AWS_* variables."""
+    client: ClientConfig = {**_CLIENT}
+    if endpoint is not None and endpoint.startswith("http://"):
+        client["allow_http"] = True
+    more = {"endpoint": endpoint, "region": region}
+    if _STRONGEST in os.environ:
+        more["aws_endpoint_url_s3"] = endpoint  # it would win over the endpoint of the address
+    with _told("open", f"s3://{bucket}"):
+        store = S3Store(
+            bucket,
+            prefix=prefix or None,
+            config={name: value for name, value in more.items() if value is not None},  # type: ignore[arg-type]
+            client_options=client,
+            retry_config=_RETRY,
+        )
+    return ObjectBlobs(store, f"s3://{bucket}/{prefix}")
+
+
+def open_other(url: str) -> ObjectBlobs:
+    """Google Cloud Storage (`gs://`) or Azure (`az://`), set up by the variables that their own tools read."""
+    with _told("open", url):
+        return ObjectBlobs(from_url(url, client_options=_CLIENT, retry_config=_RETRY), url)
+
+
+@contextmanager
+def _told(doing: str, name: str, key: str | None = None) -> Iterator[None]:
+    """Turn obstore's errors into ours. Theirs run over many lines and may quote the server: the first line will do."""
+    try:
+        yield
+    except FileNotFoundError as wrong:
+        if key is not None and "NoSuchBucket" not in str(wrong):
+            raise BlobNotFoundError(
+                f"there is no blob {key} in {name}: it was deleted, or the documents of this queue are kept elsewhere"
+            ) from wrong
+        raise BlobError(f"cannot {doing} {name}: there is no such bucket; make it, or correct the address") from wrong
+    except (PermissionDeniedError, UnauthenticatedError) as wrong:
+        raise BlobError(f"cannot {doing} {name}: access was refused; check the credentials and their rights") from wrong
+    except (BaseError, OSError, ValueError) as wrong:
+        if isinstance(wrong, InvalidInputError):
+            raise
+        first = str(wrong).partition("\n")[0][:300]
+        raise BlobError(
+            f"cannot {doing} {name}: {first}; check the address, the network and the credentials"
+        ) from wrong

@@ -1,0 +1,86 @@
+"""Small real documents: nine kinds of file, the same bytes every time for the same seed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.policy import SMTP
+from html import escape
+from random import Random
+
+from inturn.errors import InvalidInputError
+
+from . import image, office, pdf
+from .contents import Content, write
+
+OPEN = "application/vnd.openxmlformats-officedocument"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One document: its name, what it is, its bytes, its pages (slides, sheets) and the words that are in it."""
+
+    name: str
+    media_type: str
+    data: bytes
+    pages: int
+    content: Content
+
+
+def make(kind: str, seed: int) -> Made:
+    """Make the document of this kind and seed; a PDF gets one to eight pages."""
+    if kind not in _FORMS:
+        raise InvalidInputError(f"no document of the kind {kind!r} can be made: it is one of {', '.join(KINDS)}")
+    media_type, longest, form = _FORMS[kind]
+    length = Random(seed).randint(4, longest)  # noqa: S311 - a seed makes a document, not a secret
+    content = write(seed, length)
+    data, pages = form(content)
+    name = f"{content.title.lower().replace(' ', '-')}.{kind}"
+    return Made(name, media_type, data, pages, content)
+
+
+def _one(form: Callable[[Content], bytes]) -> Callable[[Content], tuple[bytes, int]]:
+    return lambda content: (form(content), 1)
+
+
+def _html(content: Content) -> bytes:
+    lines = "".join(f"<p>{escape(line)}</p>\n" for line in (f"{content.author}, {content.date}", *content.paragraphs))
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>\n" for row in content.table)
+    table = f"<table>\n{rows}</table>\n" if rows else ""
+    head = (
+        f'<meta charset="utf-8"><title>{escape(content.title)}</title><meta name="author" content="{content.author}">'
+    )
+    page = f"<head>{head}</head>\n<body>\n<h1>{escape(content.title)}</h1>\n{lines}{table}</body>"
+    return f'<!DOCTYPE html>\n<html lang="{content.language}">\n{page}\n</html>\n'.encode()
+
+
+def _markdown(content: Content) -> bytes:
+    rows = [f"| {' | '.join(row)} |" for row in content.table]
+    if rows:
+        rows.insert(1, "|" + "---|" * len(content.table[0]))
+    text = [f"# {content.title}", f"*{content.author}, {content.date}*", *content.paragraphs, "\n".join(rows)]
+    return ("\n\n".join(text).rstrip() + "\n").encode()
+
+
+def _mail(content: Content) -> bytes:
+    message = EmailMessage(policy=SMTP)
+    message["From"] = f"{content.author.split(' ')[0]} <office@example.com>"
+    message["To"] = "Reader <reader@example.org>"
+    message["Subject"] = content.title
+    message["Date"] = f"{int(content.date[8:])} Jun {content.date[:4]} 09:00:00 +0000"
+    message["Message-ID"] = f"<{content.title.replace(' ', '.')}@example.com>"
+    message.set_content("\n\n".join(content.lines()), cte="quoted-printable")
+    return message.as_bytes()
+
+
+_FORMS: dict[str, tuple[str, int, Callable[[Content], tuple[bytes, int]]]] = {
+    "pdf": ("application/pdf", 120, pdf.write_pdf),
+    "docx": (f"{OPEN}.wordprocessingml.document", 30, _one(office.write_docx)),
+    "xlsx": (f"{OPEN}.spreadsheetml.sheet", 60, office.write_xlsx),
+    "pptx": (f"{OPEN}.presentationml.presentation", 20, office.write_pptx),
+    "odt": ("application/vnd.oasis.opendocument.text", 30, _one(office.write_odt)),
+    "html": ("text/html", 30, _one(_html)),
+    "md": ("text/markdown", 30, _one(_markdown)),
+    "eml": ("message/rfc822", 12, _one(_mail)),
+    "png": ("image/png", 8, _one(image.write_png)),
+}
+KINDS: tuple[str, ...] = tuple(_FORMS)

@@ -1,0 +1,55 @@
+"""A content as a PDF of one to eight pages, with the fonts that every reader has."""
+
+import zlib
+from textwrap import wrap
+
+from .contents import Content
+
+LINES_A_PAGE = 46
+LETTERS_A_LINE = 88
+
+
+def write_pdf(content: Content) -> tuple[bytes, int]:
+    """The file and its number of pages."""
+    lines = [part for line in content.lines() for part in [*wrap(line, LETTERS_A_LINE), ""]]
+    sheets = [lines[i : i + LINES_A_PAGE] for i in range(0, len(lines), LINES_A_PAGE)]
+    kids = " ".join(f"{5 + 2 * i} 0 R" for i in range(len(sheets)))
+    info = f"/Title ({_escaped(content.title)}) /Author ({_escaped(content.author)})"
+    date = content.date.replace("-", "")
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(sheets)} >>".encode(),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        f"<< {info} /CreationDate (D:{date}090000Z) /Producer (Inturn demo) >>".encode("cp1252"),
+    ]
+    for i, sheet in enumerate(sheets):
+        objects.append(
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] "
+            b"/Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>" % (6 + 2 * i)
+        )
+        objects.append(_stream(sheet, i + 1))
+    return assemble(objects, b"/Root 1 0 R /Info 4 0 R"), len(sheets)
+
+
+def assemble(objects: list[bytes], trailer: bytes) -> bytes:
+    """A file of these objects, numbered from 1, with its cross-reference table."""
+    out = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%b\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    out += b"trailer\n<< /Size %d %b >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, trailer, start)
+    return bytes(out)
+
+
+def _stream(sheet: list[str], page: int) -> bytes:
+    shown = "\n".join(f"({_escaped(line)}) Tj T*" for line in [*sheet, "", f"Page {page}"])
+    packed = zlib.compress(f"BT /F1 11 Tf 15 TL 56 780 Td\n{shown}\nET".encode("cp1252", "replace"))
+    return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")

@@ -1,0 +1,188 @@
+"""Packages (zip files, and so DOCX, XLSX, PPTX and ODT): looked through before a parser opens them.
+
+Nothing in the directory of a zip is believed: entries are counted by their marks and sizes by inflating.
+"""
+
+import io
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from .bounds import Bounds, Budget
+from .handler import Reject
+
+STEP = 1 << 16
+WINDOW = 4096
+NESTED = 3
+DOCTYPES = tuple("<!DOCTYPE".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
+ENCODING = re.compile(rb"""<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+READ_ALIKE = re.compile(rb"(?:utf-?(?:8|16(?:le|be)?)|us-ascii|iso-8859-\d+|windows-125\d)", re.IGNORECASE)
+XML_NAMES = (".xml", ".rels", ".vml", ".rdf", ".xhtml")
+BROKEN = "This file is damaged: its package cannot be opened"
+
+
+def look_through(data: bytes, bounds: Bounds, budget: Budget | None = None, level: int = 1) -> list[str]:
+    """The names in a package that is within bounds; otherwise rejects it."""
+    budget = budget or Budget(bounds, len(data))
+    if level > NESTED:
+        raise Reject(f"This file holds packages inside packages, more than {NESTED} deep: it looks like a zip bomb")
+    if data.count(b"PK\x01\x02") > bounds.entries:
+        raise Reject(f"This file holds more than {bounds.entries:,} entries, which is the limit")
+    entries = _entries(data)
+    _check_overlap(entries, len(data))
+    for entry in entries:
+        _check_name(entry)
+        _check_entry(data, entry, budget, level)
+    return [entry.filename for entry in entries]
+
+
+def part(data: bytes, name: str, most: int) -> bytes | None:
+    """The first bytes of one part of a package; None if there is no such part or it cannot be read."""
+    try:
+        entry = next((entry for entry in _entries(data) if entry.filename == name), None)
+        return b"".join(_inflated(data, entry, most)) if entry else None
+    except (Reject, zlib.error):
+        return None
+
+
+def names(data: bytes, most: int) -> list[str]:
+    """The names in a package; empty if there are too many or it cannot be read."""
+    if data.count(b"PK\x01\x02") > most:
+        return []
+    try:
+        return [entry.filename for entry in _entries(data)]
+    except Reject:
+        return []
+
+
+def _entries(data: bytes) -> list[zipfile.ZipInfo]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as package:
+            return package.infolist()
+    except (
+        zipfile.BadZipFile,
+        struct.error,
+        ValueError,
+        NotImplementedError,
+        OverflowError,
+        EOFError,
+        OSError,
+    ) as error:
+        raise Reject(BROKEN) from error
+
+
+def _check_overlap(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """Bombs that open to more than 200 MB from kilobytes let many entries share one piece of the file."""
+    end = 0
+    for start, length in sorted((entry.header_offset, entry.compress_size) for entry in entries):
+        if start < end:
+            raise Reject("Entries of this file share the same bytes: it looks like a zip bomb")
+        end = start + length
+    if end > size:
+        raise Reject(BROKEN)
+
+
+def _check_name(entry: zipfile.ZipInfo) -> None:
+    # zipfile cuts names at a null byte and turns backslashes; both are tricks.
+    name = entry.orig_filename.replace("\\", "/")
+    if name.startswith("/") or re.match(r"[A-Za-z]:", name) or ".." in name.split("/") or "\0" in name:
+        raise Reject("A name inside this file points outside of it, which is not allowed")
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        raise Reject("This file holds a link to another place, which is not allowed")
+    if entry.flag_bits & 0x1:
+        raise Reject("This file is protected by a password: remove it and send the file again")
+
+
+def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: Budget, level: int) -> None:
+    """Inflate one entry, counting; look for what XML must not hold, and into packages inside."""
+    kept: list[bytes] | None = None
+    xml = _Xml(budget.bounds.depth) if entry.filename.lower().endswith(XML_NAMES) else None
+    size = 0
+    for piece in _inflated(data, entry):
+        wrong = budget.spend(len(piece))
+        if wrong:
+            raise Reject(wrong)
+        if size == 0 and piece.startswith(b"PK\x03\x04"):
+            kept = []
+        size += len(piece)
+        if xml:
+            xml.feed(piece)
+        if kept is not None:
+            kept.append(piece)
+    if size != entry.file_size:
+        raise Reject("A part of this file has another size than the file says: it is damaged, or a trick")
+    if kept:
+        look_through(b"".join(kept), budget.bounds, budget, level + 1)
+
+
+def _inflated(data: bytes, entry: zipfile.ZipInfo, most: int | None = None) -> Iterator[bytes]:
+    """An entry's bytes, piece by piece, to the true end of its stream or to `most`."""
+    head = data[entry.header_offset : entry.header_offset + 30]
+    if len(head) < 30 or not head.startswith(b"PK\x03\x04"):
+        raise Reject(BROKEN)
+    start = entry.header_offset + 30 + sum(struct.unpack_from("<HH", head, 26))
+    packed = memoryview(data)[start : start + entry.compress_size]
+    if len(packed) < entry.compress_size:
+        raise Reject(BROKEN)
+    if entry.compress_type == zipfile.ZIP_STORED:
+        pieces: Iterator[bytes] = (bytes(packed[i : i + STEP]) for i in range(0, len(packed), STEP))
+    elif entry.compress_type == zipfile.ZIP_DEFLATED:
+        pieces = inflate(packed, -15)
+    else:
+        raise Reject("A part of this file is packed in a way that no office program uses")
+    left = most
+    try:
+        for piece in pieces:
+            yield piece if left is None else piece[:left]
+            left = None if left is None else left - len(piece)
+            if left is not None and left <= 0:
+                return
+    except zlib.error as error:
+        raise Reject(BROKEN) from error
+
+
+def inflate(packed: memoryview | bytes, window: int) -> Iterator[bytes]:
+    """What a deflated stream opens to, in pieces of at most 64 KB, until it ends or breaks off."""
+    stream = zlib.decompressobj(window)
+    piece = stream.decompress(packed, STEP)
+    while piece:
+        yield piece
+        if stream.eof:
+            return
+        piece = stream.decompress(stream.unconsumed_tail, STEP)
+
+
+class _Xml:
+    """Watches one XML part go by: no document type, no strange encoding, and elements not too deep.
+
+    Depth is counted by marks, not by a parser: what is watched here is what could hurt a parser.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.depth = 0
+        self.tail = b""
+        self.started = False
+
+    def feed(self, piece: bytes) -> None:
+        seen = self.tail + piece
+        if any(mark in seen for mark in DOCTYPES):
+            raise Reject("This file defines its own XML document type (DOCTYPE), which is not allowed")
+        if not self.started:
+            self.started = True
+            named = ENCODING.match(piece.removeprefix(b"\xef\xbb\xbf"))
+            if named and not READ_ALIKE.fullmatch(named.group(1)):
+                raise Reject("A part of this file is written in an encoding that no office program uses")
+        for at in range(0, len(piece), WINDOW):
+            self._count(piece[at : at + WINDOW])
+        self.tail = piece[-18:]
+
+    def _count(self, window: bytes) -> None:
+        ends = window.count(b"</")
+        begins = window.count(b"<") - ends - window.count(b"<?") - window.count(b"<!")
+        self.depth += begins - ends - window.count(b"/>")
+        if self.depth > self.most:
+            raise Reject(f"XML elements in this file lie more than {self.most} deep inside each other")

@@ -1,0 +1,303 @@
+"""The children of a worker, as the worker sees them: how they start, what they hold, how they end."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from inturn.errors import InturnError
+from inturn.model import Claimed, Progress
+from inturn.processing import parser, sandbox
+from inturn.processing.desk import Bytes
+from inturn.processing.perform import DEFAULT, Where
+from inturn.processing.wire import Message, Wire, WireError
+
+START_LIMIT: Final = 60.0
+"""Seconds that a child may take to load its processor."""
+PATIENCE: Final = 2.0
+"""Seconds that a child whose wire is cut may take to end."""
+PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class ProcessorError(InturnError):
+    """The processor cannot be used at all; the message says why."""
+
+    code = "processor"
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A claimed document on its way through the worker."""
+
+    claimed: Claimed
+    number: int
+    begun_at: float | None = None
+    progress: Progress | None = None
+    doomed_at: float | None = None
+    """When a child that does not hear of a cancellation is ended."""
+    is_dropped: bool = False
+    """Nobody wants its outcome any more."""
+    bytes: Bytes | None = None
+
+    def close(self) -> None:
+        """Let go of its bytes."""
+        if self.bytes is not None:
+            self.bytes.release()
+            self.bytes = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a worker's children are for."""
+
+    processor: str
+    slots: int
+    limits: sandbox.Limits | None
+    """The box they work in; None: they run as the worker does."""
+
+    @property
+    def forks(self) -> bool:
+        """The default processor is loaded once and forked: a new child for every few documents costs nothing then."""
+        return self.processor == DEFAULT and self.limits is not None
+
+
+class Hand:
+    """One child."""
+
+    def __init__(self, wire: Wire, scratch: Path, process: int, status: Callable[[float], int | None]) -> None:
+        self.wire = wire
+        self.scratch = scratch
+        self.process = process
+        self.jobs: dict[int, Job] = {}
+        self.served = 0
+        self.is_retiring = False
+        self.is_ready = False
+        self.started_at = time.monotonic()
+        self._status = status
+
+    def give(self, job: Job, facts: dict[str, object], file: int | None) -> None:
+        """Hand it a document, with its bytes if it has any."""
+        self.jobs[job.number] = job
+        self.wire.say_later("work", job.number, facts, file is not None, fds=() if file is None else (file,))
+
+    def cancel(self, job: Job) -> None:
+        """Tell it that nobody wants this one any more."""
+        self.wire.say_later("cancel", job.number)
+
+    def hear(self) -> list[Message] | None:
+        """What it says; None when it is gone, or talks nonsense."""
+        try:
+            return self.wire.hear()
+        except WireError:
+            self.kill()
+            return None
+
+    def kill(self) -> None:
+        """End it now."""
+        with suppress(ProcessLookupError):
+            os.kill(self.process, signal.SIGKILL)
+
+    def memory(self) -> int:
+        """Bytes it holds."""
+        try:
+            return int(Path(f"/proc/{self.process}/statm").read_text(encoding="ascii").split()[1]) * PAGE
+        except (OSError, IndexError, ValueError):
+            return 0
+
+    def is_gone(self) -> bool:
+        """Whether it has ended; never waits."""
+        return self._status(0) is not None
+
+    def bury(self) -> str:
+        """How it ended, in words. It is gone, or hangs up now."""
+        self.wire.close()
+        return in_words(self._status(PATIENCE))
+
+
+class Crew:
+    """Starts children and cleans up after them."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.where: Where | None = Where.PROCESSES if spec.processor == DEFAULT else None
+        self.hands: list[Hand] = []
+        self._folder = Path(tempfile.mkdtemp(prefix="inturn-worker-"))
+        self._library = self._folder / "library"
+        self._nursery: Nursery | None = None
+        self._started = 0
+        self._leaving: list[Hand] = []
+
+    def capacity(self) -> int:
+        """Documents that a child works on at a time."""
+        return 1 if self.where in {None, Where.PROCESSES} else self.spec.slots
+
+    def most(self) -> int:
+        """Children that there may be."""
+        return self.spec.slots if self.where in {None, Where.PROCESSES} else 1
+
+    def start(self) -> Hand:
+        """A new child; it says when it is ready."""
+        self._started += 1
+        scratch = self._folder / f"scratch-{self._started}"
+        scratch.mkdir(mode=0o700)
+        hand = self._fork(scratch) if self.spec.forks else self._spawn(scratch)
+        self.hands.append(hand)
+        return hand
+
+    def dismiss(self, hand: Hand) -> None:
+        """A child has done its share: it ends by itself, and nobody waits for it."""
+        self.hands.remove(hand)
+        hand.wire.close()
+        self._leaving.append(hand)
+        for other in list(self._leaving):
+            if other.is_gone():
+                self._leaving.remove(other)
+                _clear(other.scratch)
+
+    def remove(self, hand: Hand) -> str:
+        """A child is gone: how it ended."""
+        self.hands.remove(hand)
+        words = hand.bury()
+        _clear(hand.scratch)
+        return words
+
+    def close(self) -> None:
+        """End all children."""
+        for hand in (*self.hands, *self._leaving):
+            hand.kill()
+            hand.bury()
+        self.hands.clear()
+        self._leaving.clear()
+        if self._nursery is not None:
+            self._nursery.close()
+        _clear(self._folder)
+
+    def _spawn(self, scratch: Path) -> Hand:
+        process, wire = _program(self.spec, self._library, scratch, self._environment())
+        return Hand(wire, scratch, process.pid, partial(_waited, process))
+
+    def _fork(self, scratch: Path) -> Hand:
+        nursery = self._nursery
+        if nursery is None or not nursery.is_alive():
+            if not self._library.exists():
+                parser.prepare(self._library)
+            nursery = self._nursery = Nursery(self.spec, self._library, self._environment())
+        ours, theirs = socket.socketpair()
+        process = nursery.fork(scratch, theirs)
+        return Hand(Wire(ours), scratch, process, partial(nursery.status, process))
+
+    def _environment(self) -> dict[str, str]:
+        path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        if self.spec.limits is None:
+            return {**os.environ, "MALLOC_ARENA_MAX": "2", **path}
+        return {**sandbox.environment(self._library), **path}
+
+
+class Nursery:
+    """A child that has the processor loaded and forks the others."""
+
+    def __init__(self, spec: Spec, library: Path, environment: dict[str, str]) -> None:
+        self._process, self._wire = _program(spec, library, None, environment)
+        self._ended: dict[int, int] = {}
+        message = self._next("ready", "unready")
+        if message[0] == "unready":
+            raise ProcessorError(message[1])
+
+    def is_alive(self) -> bool:
+        """Whether it can fork."""
+        return self._process.poll() is None
+
+    def fork(self, scratch: Path, end: socket.socket) -> int:
+        """A new child at this end of a wire; its process."""
+        with end:
+            self._wire.say("fork", str(scratch), fds=[end.fileno()])
+        return int(self._next("forked")[1])
+
+    def status(self, process: int, patience: float) -> int | None:
+        """How a child that it forked ended; None if it has not after so many seconds."""
+        until = time.monotonic() + patience
+        while process not in self._ended:
+            if not select.select([self._wire.fileno()], [], [], max(0.0, until - time.monotonic()))[0]:
+                return None
+            self._hear()
+        return self._ended.pop(process)
+
+    def close(self) -> None:
+        """It ends, and whatever it forked with it."""
+        self._wire.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _next(self, *words: str) -> Message:
+        """The next message with one of these heads; ends of children are remembered meanwhile."""
+        while True:
+            for message in self._hear():
+                if message[0] in words:
+                    return message
+
+    def _hear(self) -> list[Message]:
+        messages = self._wire.hear()
+        if messages is None:
+            raise ProcessorError("the processor's process ended while it started; try inturn doctor")
+        for message in messages:
+            if message[0] == "ended":
+                self._ended[message[1]] = message[2]
+        return messages
+
+
+def in_words(status: int | None) -> str:
+    """What an exit status means."""
+    if status is None:
+        return "its process ended"
+    if status >= 0:
+        return f"its process ended itself with status {status}"
+    name = signal.Signals(-status).name if -status in set(signal.Signals) else str(-status)
+    match -status:
+        case signal.SIGKILL:
+            return "its process was killed (SIGKILL): out of memory, or by somebody"
+        case signal.SIGXCPU:
+            return "it used more CPU time than one document may"
+        case _:
+            return f"its process crashed ({name})"
+
+
+def _program(
+    spec: Spec, library: Path, scratch: Path | None, environment: dict[str, str]
+) -> tuple[subprocess.Popen[bytes], Wire]:
+    """Start a child, or the nursery if there is no folder to work in."""
+    told = {**asdict(spec), "library": str(library), "scratch": None if scratch is None else str(scratch)}
+    ours, theirs = socket.socketpair()
+    with theirs:
+        number = theirs.fileno()
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "inturn.processing.child", str(number), json.dumps(told)],
+            stdin=subprocess.DEVNULL,
+            env=environment,
+            pass_fds=(number,),
+            process_group=0,  # a Ctrl-C is the worker's to hear
+        )
+    return process, Wire(ours)
+
+
+def _waited(process: subprocess.Popen[bytes], patience: float) -> int | None:
+    try:
+        return process.wait(timeout=patience)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _clear(folder: Path) -> None:
+    """Remove a folder that nobody writes to any more. A child may have left anything in it."""
+    shutil.rmtree(folder, ignore_errors=True)

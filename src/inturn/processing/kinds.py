@@ -1,0 +1,98 @@
+"""What a file is, by its first bytes. Its name only chooses among kinds of text, which have no mark of their own."""
+
+import re
+from pathlib import PurePosixPath
+
+OPEN_XML = "application/vnd.openxmlformats-officedocument"
+PDF, DOCX = "application/pdf", f"{OPEN_XML}.wordprocessingml.document"
+XLSX, PPTX = f"{OPEN_XML}.spreadsheetml.sheet", f"{OPEN_XML}.presentationml.presentation"
+ODT = "application/vnd.oasis.opendocument.text"
+HTML, MARKDOWN, PLAIN, MAIL = "text/html", "text/markdown", "text/plain", "message/rfc822"
+ZIP, OLD_OFFICE = "application/zip", "application/x-ole-storage"
+PACKAGES = {DOCX: "word/document.xml", XLSX: "xl/workbook.xml", PPTX: "ppt/presentation.xml", ODT: "content.xml"}
+IMAGES = ("image/png", "image/jpeg", "image/gif", "image/tiff", "image/webp", "image/bmp")
+TEXTS = (HTML, MARKDOWN, PLAIN, MAIL)
+
+MAGIC: tuple[tuple[bytes, str], ...] = (
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLD_OFFICE),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"II*\0", "image/tiff"),
+    (b"MM\0*", "image/tiff"),
+    (b"BM", "image/bmp"),
+    (b"\x7fELF", "application/x-elf"),
+    (b"MZ", "application/x-dosexec"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"BZh", "application/x-bzip2"),
+    (b"\xfd7zXZ\0", "application/x-xz"),
+    (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
+    (b"Rar!\x1a\x07", "application/vnd.rar"),
+    (b"%!PS", "application/postscript"),
+    (b"{\\rtf", "application/rtf"),
+    (b"SQLite format 3\0", "application/vnd.sqlite3"),
+)
+HTML_START = re.compile(
+    rb"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body|div|p|h1|table|meta)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+MAIL_HEADER = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)+")
+MAIL_NAMES = re.compile(
+    rb"^(?:from|to|subject|date|message-id|received|mime-version|return-path):", re.IGNORECASE | re.MULTILINE
+)
+MARKDOWN_MARKS = re.compile(r"^(?:#{1,6} \S|\|.*\|$|```|[-*] \S+.*\n[-*] \S)", re.MULTILINE)
+NAMES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".eml": MAIL, ".txt": PLAIN}
+HEAD = 4096
+
+
+def sniff(head: bytes, name: str = "") -> str | None:
+    """The media type by a file's first few thousand bytes; None for what is neither text nor known.
+
+    A package (DOCX and the like) is only told apart by what is in it: it is `ZIP` here.
+    """
+    # Readers look for a PDF's mark within its first kilobyte.
+    if b"%PDF-" in head[:1024]:
+        return PDF
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    for magic, kind in MAGIC:
+        # Two letters are also how a text may begin.
+        if head.startswith(magic) and (len(magic) > 2 or not _is_text(head)):
+            return kind
+    return _kind_of_text(head, name) if _is_text(head) else None
+
+
+def decode(data: bytes) -> tuple[str, bool]:
+    """The text, and whether every byte of it could be read."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace"), True
+    try:
+        return data.decode("utf-8-sig"), True
+    except UnicodeDecodeError:
+        # Windows' letters, in which nearly every byte means something.
+        text = data.decode("cp1252", "replace")
+        return text, "\ufffd" not in text
+
+
+def _is_text(head: bytes) -> bool:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    control = sum(head.count(bytes([code])) for code in (*range(1, 9), *range(14, 27), *range(28, 32)))
+    return b"\0" not in head and control * 50 <= len(head)
+
+
+def _kind_of_text(head: bytes, name: str) -> str:
+    named = NAMES.get(PurePosixPath(name.replace("\\", "/")).suffix.lower())
+    if HTML_START.match(head.removeprefix(b"\xef\xbb\xbf")):
+        return HTML
+    header = MAIL_HEADER.match(head)
+    if header and (len(MAIL_NAMES.findall(header.group())) >= 2 or named == MAIL):
+        return MAIL
+    if named is not None:
+        # An e-mail without a header is no e-mail, whatever its name says.
+        return PLAIN if named == MAIL else named
+    text = head.decode("utf-8", "replace")
+    return MARKDOWN if len(MARKDOWN_MARKS.findall(text)) >= 2 else PLAIN

@@ -1,0 +1,21 @@
+"""Languages as two letters (ISO 639-1), from the three that the detector uses (ISO 639-3)."""
+
+from collections.abc import Sequence
+
+TWO = dict(
+    pair.split("=")
+    for pair in [
+        *["afr=af", "aka=ak", "amh=am", "ara=ar", "aze=az", "bel=be", "ben=bn", "bul=bg", "cat=ca", "ces=cs"],
+        *["cmn=zh", "cym=cy", "dan=da", "deu=de", "ell=el", "eng=en", "epo=eo", "est=et", "fin=fi", "fra=fr"],
+        *["guj=gu", "heb=he", "hin=hi", "hrv=hr", "hun=hu", "hye=hy", "ind=id", "ita=it", "jav=jv", "jpn=ja"],
+        *["kan=kn", "kat=ka", "khm=km", "kor=ko", "lat=la", "lav=lv", "lit=lt", "mal=ml", "mar=mr", "mkd=mk"],
+        *["mya=my", "nep=ne", "nld=nl", "nob=nb", "ori=or", "pan=pa", "pes=fa", "pol=pl", "por=pt", "ron=ro"],
+        *["rus=ru", "sin=si", "slk=sk", "slv=sl", "sna=sn", "spa=es", "srp=sr", "swe=sv", "tam=ta", "tel=te"],
+        *["tgl=tl", "tha=th", "tuk=tk", "tur=tr", "ukr=uk", "urd=ur", "uzb=uz", "vie=vi", "yid=yi", "zul=zu"],
+    ]
+)
+
+
+def two_letters(detected: Sequence[str] | None) -> str | None:
+    """The first language found; None if none was."""
+    return TWO.get(detected[0], detected[0]) if detected else None

@@ -1,0 +1,220 @@
+"""What every blob store promises, in the words of inturn.blobs.contract."""
+
+import hashlib
+import io
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from inturn.blobs import Blobs
+from inturn.errors import (
+    BlobDamagedError,
+    BlobError,
+    BlobNotFoundError,
+    BlobTooLargeError,
+    InvalidInputError,
+)
+
+HOUR = 3_600_000_000
+UNKNOWN = "018f3c5e-0000-7000-8000-0000000000ff"
+HOSTILE = ["", "x", "../../etc/passwd", "/etc/passwd", "..", UNKNOWN + "/..", f"../{UNKNOWN}", UNKNOWN + "\0", "tmp/x"]
+
+several_parts = b"0123456789abcdef" * (20 * 65_536)  # 20 MiB: more than two parts of an upload
+
+
+def now() -> int:
+    return time.time_ns() // 1_000
+
+
+def content(blobs: Blobs, key: str) -> bytes:
+    with blobs.open(key) as source:
+        return source.read()
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"abc", several_parts], ids=["empty", "zero", "small", "large"])
+def test_what_was_put_is_there(rig: Any, data: bytes) -> None:
+    blob = rig.blobs.put(io.BytesIO(data))
+    assert blob[1:] == (hashlib.sha256(data).hexdigest(), len(data))
+    assert content(rig.blobs, blob.key) == data
+    rig.blobs.check(blob.key, blob.sha256)
+    with rig.blobs.local(blob.key, sha256=blob.sha256) as path:
+        assert path.read_bytes() == data
+    assert rig.names() == [f"{blob.key[-2:]}/{blob.key}"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(chunks=st.lists(st.binary(max_size=200), max_size=10), kind=st.sampled_from([bytes, bytearray, memoryview]))
+def test_any_bytes_in_any_chunks_come_back(rig: Any, chunks: list[bytes], kind: Any) -> None:
+    data = b"".join(chunks)
+    with rig.blobs.begin(limit=len(data)) as writing:
+        for chunk in chunks:
+            writing.write(kind(chunk))
+        blob = writing.commit()
+    assert blob == (writing.key, hashlib.sha256(data).hexdigest(), len(data))
+    assert content(rig.blobs, blob.key) == data
+
+
+def test_a_chunk_may_be_used_again_by_its_owner(rig: Any) -> None:
+    chunk, summed = bytearray(5_000_000), hashlib.sha256()
+    with rig.blobs.begin() as writing:
+        for number in range(5):
+            chunk[:] = bytes([number]) * len(chunk)
+            summed.update(chunk)
+            writing.write(chunk)
+        blob = writing.commit()
+    assert blob.sha256 == summed.hexdigest()
+    rig.blobs.check(blob.key, blob.sha256)
+
+
+def test_the_same_bytes_twice_are_two_blobs(rig: Any) -> None:
+    first, second = (rig.blobs.put(io.BytesIO(b"same")) for _ in range(2))
+    assert first.key != second.key
+    assert first.sha256 == second.sha256
+    assert len(rig.names()) == 2
+
+
+@pytest.mark.parametrize("size", [1, 1000, len(several_parts)])
+def test_a_limit_is_met_exactly_and_leaves_nothing_behind(rig: Any, size: int) -> None:
+    data = several_parts[:size]
+    assert rig.blobs.put(io.BytesIO(data), limit=size).size == size
+    kept = rig.names()
+    with pytest.raises(BlobTooLargeError, match=f"{size - 1:,} bytes") as refused:
+        rig.blobs.put(io.BytesIO(data), limit=size - 1)
+    assert isinstance(refused.value, InvalidInputError)
+    assert rig.names() == kept
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, True, "10"])
+def test_a_limit_is_a_number_of_bytes(rig: Any, limit: Any) -> None:
+    with pytest.raises(InvalidInputError, match="whole number of bytes"):
+        rig.blobs.put(io.BytesIO(b""), limit=limit)
+    assert rig.names() == []
+
+
+def test_before_the_commit_there_is_nothing_to_see(rig: Any) -> None:
+    with rig.blobs.begin() as writing:
+        writing.write(several_parts)
+        assert list(rig.blobs.keys(now() + HOUR)) == []
+        with pytest.raises(BlobNotFoundError):
+            rig.blobs.open(writing.key)
+        writing.commit()
+        assert list(rig.blobs.keys(now() + HOUR)) == [writing.key]
+
+
+@pytest.mark.parametrize("data", [b"", b"abc", several_parts], ids=["empty", "small", "large"])
+def test_what_is_not_committed_leaves_nothing(rig: Any, data: bytes) -> None:
+    with rig.blobs.begin() as writing:
+        writing.write(data)
+    assert rig.names() == []
+    writing.abort()
+    with pytest.raises(BlobError, match="already committed or aborted"):
+        writing.write(b"x")
+    with pytest.raises(BlobError, match="already committed or aborted"):
+        writing.commit()
+    assert rig.names() == []
+
+
+def test_an_abort_after_the_commit_changes_nothing(rig: Any) -> None:
+    writing = rig.blobs.begin()
+    blob = writing.commit()
+    writing.abort()
+    rig.blobs.check(blob.key, blob.sha256)
+
+
+def test_a_source_that_breaks_off_leaves_nothing(rig: Any) -> None:
+    class Broken(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell() == len(several_parts):
+                raise ConnectionResetError
+            return super().read(size)
+
+    with pytest.raises(ConnectionResetError):
+        rig.blobs.put(Broken(several_parts))
+    assert rig.names() == []
+
+
+def test_a_blob_can_be_read_in_pieces(rig: Any) -> None:
+    blob = rig.blobs.put(io.BytesIO(several_parts))
+    with rig.blobs.open(blob.key) as source:
+        assert source.seek(-16, io.SEEK_END) == len(several_parts) - 16
+        assert source.read() == several_parts[-16:]
+        assert source.seek(5) == 5
+        assert source.tell() == 5
+        assert source.read(3) == several_parts[5:8]
+
+
+def test_deleting_is_no_error_when_there_is_nothing(rig: Any) -> None:
+    keys = [rig.blobs.put(io.BytesIO(b"x")).key for _ in range(4)]
+    rig.blobs.delete([])
+    rig.blobs.delete([keys[0], UNKNOWN, keys[0], keys[2]])
+    rig.blobs.delete(keys[:1])
+    assert set(rig.blobs.keys(now() + HOUR)) == {keys[1], keys[3]}
+
+
+def test_a_missing_blob_is_not_found(rig: Any) -> None:
+    with pytest.raises(BlobNotFoundError, match=UNKNOWN):
+        rig.blobs.open(UNKNOWN)
+    with pytest.raises(BlobNotFoundError, match=UNKNOWN):
+        rig.blobs.check(UNKNOWN, "0" * 64)
+    with pytest.raises(BlobNotFoundError, match=UNKNOWN), rig.blobs.local(UNKNOWN):
+        pass
+    assert rig.names() == []
+
+
+@pytest.mark.parametrize("key", HOSTILE)
+def test_only_a_uuid_is_a_key(rig: Any, key: str) -> None:
+    kept = rig.blobs.put(io.BytesIO(b"x")).key
+    with pytest.raises(InvalidInputError, match="an id is a UUID"):
+        rig.blobs.open(key)
+    with pytest.raises(InvalidInputError, match="an id is a UUID"):
+        rig.blobs.check(key, "0" * 64)
+    with pytest.raises(InvalidInputError, match="an id is a UUID"), rig.blobs.local(key):
+        pass
+    with pytest.raises(InvalidInputError, match="an id is a UUID"):
+        rig.blobs.delete([kept, key])
+    assert list(rig.blobs.keys(now() + HOUR)) == [kept]
+
+
+@pytest.mark.parametrize("damaged", [b"", b"contenT", b"content more"])
+def test_damage_is_seen_when_asked_for(rig: Any, damaged: bytes) -> None:
+    blob = rig.blobs.put(io.BytesIO(b"content"))
+    rig.replace(blob.key, damaged)
+    with pytest.raises(BlobDamagedError, match=blob.key):
+        rig.blobs.check(blob.key, blob.sha256)
+    with pytest.raises(BlobDamagedError, match=blob.key), rig.blobs.local(blob.key, sha256=blob.sha256):
+        pass
+    with rig.blobs.local(blob.key) as path:
+        assert path.read_bytes() == damaged
+
+
+def test_a_hash_may_be_in_capitals(rig: Any) -> None:
+    blob = rig.blobs.put(io.BytesIO(b"content"))
+    rig.blobs.check(blob.key, blob.sha256.upper())
+
+
+def test_keys_lists_only_what_is_older(rig: Any) -> None:
+    keys = {rig.blobs.put(io.BytesIO(b"x")).key for _ in range(20)}
+    assert list(rig.blobs.keys(now() - HOUR)) == []
+    assert set(rig.blobs.keys(now() + HOUR)) == keys
+    for key in rig.blobs.keys(now() + HOUR):
+        rig.blobs.delete([key])
+    assert rig.names() == []
+
+
+def test_tidying_leaves_finished_and_fresh_ones_alone(rig: Any) -> None:
+    blob = rig.blobs.put(io.BytesIO(b"x"))
+    with rig.blobs.begin() as writing:
+        writing.write(b"y")
+        assert rig.blobs.tidy(now() - HOUR) == 0
+        other = writing.commit()
+    assert rig.blobs.tidy(now() + HOUR) == 0
+    assert set(rig.blobs.keys(now() + HOUR)) == {blob.key, other.key}
+
+
+def test_an_error_inside_local_is_the_callers_own(rig: Any) -> None:
+    blob = rig.blobs.put(io.BytesIO(b"x"))
+    with pytest.raises(OSError, match="mine"), rig.blobs.local(blob.key, sha256=blob.sha256):
+        raise OSError("mine")

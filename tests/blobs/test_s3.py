@@ -1,0 +1,193 @@
+"""Object stores: how they are addressed, what they are told, and what they must never learn."""
+
+import io
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from obstore.store import LocalStore, MemoryStore
+
+from inturn.blobs import objects as objects_module
+from inturn.blobs import open_blobs
+from inturn.blobs.objects import ObjectBlobs
+from inturn.errors import BlobError, BlobFullError, InvalidInputError
+
+FAR = 2**62
+UNKNOWN = "018f3c5e-0000-7000-8000-0000000000ff"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_module, "_RETRY", {"max_retries": 0, "retry_timeout": timedelta(seconds=1)})
+
+
+def test_endpoint_and_region_may_come_from_the_environment(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
+    blobs = open_blobs(f"s3://{bucket.name}")
+    key = blobs.put(io.BytesIO(b"x")).key
+    (found,) = bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"]
+    assert found["Key"] == f"{key[-2:]}/{key}"
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_the_address_is_stronger_than_the_environment(
+    bucket: Any, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "https://127.0.0.1:9")
+    blobs = open_blobs(f"s3://{bucket.name}/?endpoint={bucket.endpoint}")
+    assert blobs.put(io.BytesIO(b"x")).size == 1
+
+
+def test_two_prefixes_do_not_see_each_other(bucket: Any) -> None:
+    one, two = (open_blobs(f"s3://{bucket.name}/{prefix}?endpoint={bucket.endpoint}") for prefix in ("one", "one/two"))
+    key = two.put(io.BytesIO(b"x")).key
+    assert list(one.keys(FAR)) == []
+    assert list(two.keys(FAR)) == [key]
+
+
+def test_objects_that_are_not_ours_are_not_listed(s3_rig: Any, bucket: Any) -> None:
+    for name in ("notes", "ab/notes", f"00/{UNKNOWN}", UNKNOWN, f"x/ff/{UNKNOWN}"):
+        bucket.client.put_object(Bucket=bucket.name, Key=f"some/where/{name}", Body=b"mine")
+    assert list(s3_rig.blobs.keys(FAR)) == []
+
+
+def test_more_than_a_page_is_listed_and_deleted(s3_rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects_module, "_PAGE", 7)
+    keys = {s3_rig.blobs.put(io.BytesIO(b"x")).key for _ in range(30)}
+    assert set(s3_rig.blobs.keys(FAR)) == keys
+    s3_rig.blobs.delete(s3_rig.blobs.keys(FAR))
+    assert s3_rig.names() == []
+
+
+def test_a_local_copy_is_read_only_and_goes_away(s3_rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_rig.blobs, "_scratch", tmp_path)
+    blob = s3_rig.blobs.put(io.BytesIO(b"x"))
+    with s3_rig.blobs.local(blob.key) as path:
+        assert path.is_relative_to(tmp_path)
+        assert path.stat().st_mode & 0o777 == 0o400
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_room_for_a_local_copy_is_told(s3_rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blob = s3_rig.blobs.put(io.BytesIO(b"x"))
+    monkeypatch.setattr(s3_rig.blobs, "_scratch", tmp_path / "missing")
+    with pytest.raises(BlobError, match="TMPDIR"), s3_rig.blobs.local(blob.key):
+        pass
+    monkeypatch.setattr(s3_rig.blobs, "_scratch", tmp_path)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "chmod", full)
+    with pytest.raises(BlobFullError, match="make room"), s3_rig.blobs.local(blob.key):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("size", [1, 20_000_000])
+def test_a_missing_bucket_is_told(bucket: Any, size: int) -> None:
+    blobs = open_blobs(f"s3://no-such-bucket/?endpoint={bucket.endpoint}")
+    for attempt in (
+        lambda: blobs.put(io.BytesIO(bytes(size))),
+        lambda: blobs.open(UNKNOWN),
+        lambda: list(blobs.keys(FAR)),
+    ):
+        with pytest.raises(BlobError, match="no-such-bucket") as told:
+            attempt()
+        assert "\n" not in str(told.value)
+
+
+@pytest.mark.usefixtures("impatient", "bucket")
+def test_a_service_that_cannot_be_reached_is_told() -> None:
+    blobs = open_blobs("s3://bucket/?endpoint=http://127.0.0.1:9")
+    attempts = (
+        lambda: blobs.put(io.BytesIO(b"x")),
+        lambda: blobs.put(io.BytesIO(bytes(20_000_000))),
+        lambda: blobs.open(UNKNOWN),
+        lambda: blobs.check(UNKNOWN, "0" * 64),
+        lambda: list(blobs.keys(FAR)),
+        lambda: blobs.delete([UNKNOWN]),
+    )
+    for attempt in attempts:
+        with pytest.raises(BlobError, match="check the address, the network and the credentials"):
+            attempt()
+
+
+def test_a_service_that_goes_away_while_a_blob_is_read_is_told(s3_rig: Any) -> None:
+    blob = s3_rig.blobs.put(io.BytesIO(bytes(5_000_000)))
+    with s3_rig.blobs.open(blob.key) as source:
+        source.read(10)
+        s3_rig.blobs.delete([blob.key])
+        with pytest.raises(BlobError, match=blob.key):
+            source.read()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://AKIA:hunter2@bucket/prefix",
+        "s3://AKIA@bucket",
+        "s3://bucket/?access_key_id=hunter2",
+        "s3://bucket/?aws_secret_access_key=hunter2",
+        "s3://bucket/?session_token=hunter2",
+        "s3://bucket/?endpoint=https://me:hunter2@s3.example.com",
+        "gs://bucket/?service_account_key=hunter2",
+    ],
+)
+def test_credentials_in_the_address_are_refused_and_not_repeated(address: str) -> None:
+    with pytest.raises(InvalidInputError, match="AWS_SECRET_ACCESS_KEY in the environment") as told:
+        open_blobs(address)
+    assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://",
+        "s3:///prefix",
+        "s3://bucket:80/",
+        "s3://bucket/#x",
+        "s3://bucket/a//b",
+        "s3://bucket/../b",
+        "s3://bucket/%2e%2e/b",
+        "s3://bucket/?speed=high",
+        "s3://bucket/?region=",
+        "s3://bucket/?region=a&region=b",
+        "s3://bucket/?endpoint=ftp://x",
+        "s3://bucket/?endpoint=x",
+        "gs://bucket/?region=x",
+    ],
+)
+def test_other_mistakes_in_the_address_are_refused(address: str) -> None:
+    with pytest.raises(InvalidInputError):
+        open_blobs(address)
+
+
+def test_without_obstore_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "inturn.blobs.objects")
+    monkeypatch.delattr(sys.modules["inturn.blobs"], "objects")
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(BlobError, match=r"pip install 'inturn\[s3\]'"):
+        open_blobs("s3://bucket")
+
+
+def test_other_clouds_open_from_their_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    assert isinstance(open_blobs("gs://bucket/prefix"), ObjectBlobs)
+    assert isinstance(open_blobs("az://container/prefix"), ObjectBlobs)
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
+    with pytest.raises(BlobError, match="Account must be specified"):
+        open_blobs("az://container/prefix")
+
+
+def test_deleting_what_is_missing_is_no_error_for_services_that_think_so(tmp_path: Path) -> None:
+    for store in (LocalStore(tmp_path), MemoryStore()):
+        blobs = ObjectBlobs(store, "test")
+        keys = [blobs.put(io.BytesIO(b"x")).key for _ in range(3)]
+        blobs.delete([UNKNOWN, keys[0], UNKNOWN, keys[1]])
+        assert list(blobs.keys(FAR)) == keys[2:]

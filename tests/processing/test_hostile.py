@@ -1,0 +1,31 @@
+"""Every hostile file fails alone, within its limits and with a reason, and the next document is read all the same."""
+
+import re
+from pathlib import Path
+
+import pytest
+from boxed import Boxed
+from hostile import HOSTILE, Hostile
+
+from inturn.demo import make
+
+LEAST = 26
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len({hostile.name for hostile in HOSTILE}) == len(HOSTILE) >= LEAST
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+def test_a_hostile_file_fails_with_a_reason(hostile: Hostile, boxed: Boxed, tmp_path: Path) -> None:
+    bad, good = tmp_path / hostile.name, tmp_path / "next.docx"
+    bad.write_bytes(hostile.make())
+    good.write_bytes(make("docx", 7).data)
+    told = boxed("one", bad, good)
+    if hostile.may_die and told.code < 0:
+        assert not told.lines
+        return
+    first, second = told.lines
+    if not (hostile.may_pass and "value" in first):
+        assert re.search(hostile.expect, first["rejected"])
+    assert make("docx", 7).content.title in second["value"]["text"]

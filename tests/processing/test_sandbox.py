@@ -1,0 +1,132 @@
+"""From inside a real box: what must be refused is refused, what must work works."""
+
+import json
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from boxed import Boxed
+
+from inturn.processing import landlock, sandbox, seccomp
+
+OUTSIDE = Path(__file__).resolve()
+
+
+@pytest.mark.parametrize(
+    ("what", "argument"),
+    [
+        ("read", "/etc/passwd"),
+        ("read", "/proc/self/environ"),
+        ("list", "/"),
+        ("read", OUTSIDE),
+        ("write", OUTSIDE.with_name("written-from-inside")),
+        ("write", "/dev/shm/written-from-inside"),  # noqa: S108 - it must not be written
+        ("tcp", None),
+        ("udp", None),
+        ("local", None),
+        ("bind", None),
+        ("shell", None),
+        ("exec", None),
+        ("fork", None),
+        ("signal", None),
+        ("trace", None),
+    ],
+)
+def test_it_is_refused(boxed: Boxed, what: str, argument: object) -> None:
+    told = boxed(what, *([] if argument is None else [argument]))
+    assert told.lines == [{"refused": "PermissionError"}], told.errors
+
+
+def test_memory_ends_at_its_limit(boxed: Boxed) -> None:
+    assert boxed("fill").lines == [{"refused": "MemoryError"}]
+
+
+def test_files_end_at_their_limits(boxed: Boxed) -> None:
+    assert boxed("big_file", "SCRATCH").lines == [{"refused": "OSError"}]
+    assert boxed("many_files", "SCRATCH").lines == [{"refused": "OSError"}]
+
+
+def test_an_endless_loop_ends_by_itself(boxed: Boxed) -> None:
+    assert boxed("spin", cpu=0).code == -signal.SIGXCPU
+
+
+def test_each_document_has_its_own_seconds(boxed: Boxed) -> None:
+    assert boxed("twice", cpu=1).lines == ["done", "did it"]
+
+
+def test_scratch_is_writable_and_libraries_are_readable(boxed: Boxed) -> None:
+    assert boxed("write", "SCRATCH/mine").lines == ["did it"]
+    assert boxed("read", json.__file__).lines == ["did it"]
+
+
+def test_it_says_what_holds(boxed: Boxed) -> None:
+    (said, _) = boxed("says").lines
+    assert said.startswith("limits, Landlock ")
+    assert said.endswith(", seccomp")
+
+
+def test_a_second_thread_is_too_many(tmp_path: Path) -> None:
+    wait = threading.Event()
+    thread = threading.Thread(target=wait.wait)
+    thread.start()
+    try:
+        with pytest.raises(sandbox.SandboxError, match="before the first thread"):
+            sandbox.enter(sandbox.Limits(), [], tmp_path)
+    finally:
+        wait.set()
+        thread.join()
+
+
+def test_what_the_kernel_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    monkeypatch.setattr(seccomp.platform, "machine", lambda: "riscv64")
+    assert "all files are open" in landlock.restrict([], tmp_path, programs=False).missing[0]
+    assert "riscv64" in seccomp.restrict(programs=False)[0]
+
+
+@pytest.mark.parametrize("known", [1, 2, 3, 4, 5, 6, 7, 12])
+def test_every_version_gets_the_fields_it_knows(known: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def call(number: int, *arguments: object) -> int:
+        if number == landlock.CREATE_RULESET:
+            asked.append((number, int(str(arguments[1]))))
+            return os.open(tmp_path, os.O_PATH)
+        return 0
+
+    monkeypatch.setattr(landlock, "version", lambda: known)
+    monkeypatch.setattr(landlock, "_call", call)
+    held = landlock.restrict([tmp_path, OUTSIDE], tmp_path, programs=True)
+    assert asked[0][1] == (8 if known < 4 else 16 if known < 6 else 24)
+    assert (held.version, held.tcp, held.signals) == (known, known >= 4, known >= 6)
+    assert bool(held.missing) == (known < 6)
+
+
+def test_insisting_raises_when_a_layer_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_prctl", lambda *_: None)
+    monkeypatch.setattr(sandbox, "_running_threads", lambda: 1)
+    monkeypatch.setattr(sandbox, "_limit", lambda _: None)
+    monkeypatch.setattr(landlock, "restrict", lambda *_, **__: landlock.Held(missing=("Landlock",)))
+    monkeypatch.setattr(seccomp, "restrict", lambda **_: ("seccomp",))
+    with pytest.raises(sandbox.SandboxError, match="lacks: Landlock; seccomp"):
+        sandbox.enter(sandbox.Limits(), [], tmp_path, insist=True)
+    held = sandbox.enter(sandbox.Limits(), [], tmp_path)
+    assert str(held) == "limits; missing: Landlock; seccomp"
+
+
+def test_needed_paths_hold_no_secrets_and_no_duplicates() -> None:
+    paths = sandbox.needed_paths()
+    assert not {Path("/"), Path("/etc"), Path("/home"), Path("/root"), Path("/tmp"), Path("/var")} & set(paths)  # noqa: S108
+    assert not any(one != other and one.is_relative_to(other) for one in paths for other in paths)
+
+
+def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTURN_KEY", "secret")
+    (tmp_path / "eng.traineddata").touch()
+    monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
+    told = sandbox.environment(tmp_path)
+    assert "INTURN_KEY" not in told
+    assert told["MALLOC_ARENA_MAX"] == "2"
+    assert told["TMPDIR"] == told["TESSDATA_PREFIX"] == str(tmp_path)
