@@ -1,5 +1,8 @@
 """Inturn: a durable document queue in which no customer waits behind another customer's pile."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from inturn.clock import Clock, ManualClock, SystemClock
 from inturn.errors import (
     IllegalMoveError,
@@ -23,17 +26,33 @@ from inturn.model import (
     Receipt,
     seconds,
 )
-from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
+from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
+from inturn.processing.handler import OpenDocument, Reject, Result, Retry
 from inturn.queue import Queue
 from inturn.store import CustomerFilter, DocumentFilter, Operator
 from inturn.stores import open_store
 
+if TYPE_CHECKING:
+    from inturn.blobs import open_blobs
+    from inturn.processing.options import WorkerOptions
+    from inturn.processing.perform import runs_in
+    from inturn.processing.worker import Worker
+
 __version__ = "0.1.0"
+
+_LATER = {
+    "Worker": "inturn.processing.worker",
+    "WorkerOptions": "inturn.processing.options",
+    "open_blobs": "inturn.blobs",
+    "runs_in": "inturn.processing.perform",
+}
+"""Found when they are asked for: whoever only submits needs none of what a worker needs."""
 
 __all__ = [
     "Check",
     "Claimed",
     "Clock",
+    "CostPolicy",
     "Customer",
     "CustomerFilter",
     "CustomerSettings",
@@ -47,6 +66,7 @@ __all__ = [
     "ManualClock",
     "NewDocument",
     "NotFoundError",
+    "OpenDocument",
     "Operator",
     "Order",
     "Policy",
@@ -54,14 +74,21 @@ __all__ = [
     "Queue",
     "RateLimit",
     "Receipt",
+    "Reject",
+    "Result",
+    "Retry",
     "RetryPolicy",
     "StaleFenceError",
     "StoreError",
     "SystemClock",
     "TurnPolicy",
     "VersionConflictError",
+    "Worker",
+    "WorkerOptions",
     "open",
+    "open_blobs",
     "open_store",
+    "runs_in",
     "seconds",
 ]
 
@@ -69,3 +96,9 @@ __all__ = [
 def open(url: str, *, clock: Clock | None = None) -> Queue:  # noqa: A001 - reads as inturn.open(…)
     """A queue on the store at this address, for example `memory://`."""
     return Queue(open_store(url, clock), clock=clock)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'inturn' has no attribute {name!r}")

@@ -155,7 +155,13 @@ class Child:
     def _serve_one_by_one(self) -> None:
         while self._todo or self._hear() is not None:
             while self._todo:
-                self._process(self._todo.popleft())
+                document = self._todo.popleft()
+                self.look_up()
+                if document.stopped:
+                    self._at_hand.pop(document.number, None)
+                    document.close()
+                else:
+                    self._process(document)
 
     def _process(self, document: DocumentAtHand) -> None:
         self.say("begun", document.number)

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from inturn.errors import InturnError
-from inturn.model import Claimed, Progress
 from inturn.processing import parser, sandbox
-from inturn.processing.desk import Bytes
+from inturn.processing.ledger import Job
 from inturn.processing.perform import DEFAULT, Where
 from inturn.processing.wire import Message, Wire, WireError
 
@@ -35,27 +34,6 @@ class ProcessorError(InturnError):
     """The processor cannot be used at all; the message says why."""
 
     code = "processor"
-
-
-@dataclass(eq=False, slots=True)
-class Job:
-    """A claimed document on its way through the worker."""
-
-    claimed: Claimed
-    number: int
-    begun_at: float | None = None
-    progress: Progress | None = None
-    doomed_at: float | None = None
-    """When a child that does not hear of a cancellation is ended."""
-    is_dropped: bool = False
-    """Nobody wants its outcome any more."""
-    bytes: Bytes | None = None
-
-    def close(self) -> None:
-        """Let go of its bytes."""
-        if self.bytes is not None:
-            self.bytes.release()
-            self.bytes = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +61,12 @@ class Hand:
         self.jobs: dict[int, Job] = {}
         self.served = 0
         self.is_retiring = False
+        self.is_condemned = False
+        """Ended by the worker, for what one of its documents did."""
         self.is_ready = False
         self.started_at = time.monotonic()
         self._status = status
+        self._is_buried = False
 
     def give(self, job: Job, facts: dict[str, object], file: int | None) -> None:
         """Hand it a document, with its bytes if it has any."""
@@ -106,6 +87,7 @@ class Hand:
 
     def kill(self) -> None:
         """End it now."""
+        self.is_condemned = True
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
 
@@ -118,11 +100,12 @@ class Hand:
 
     def is_gone(self) -> bool:
         """Whether it has ended; never waits."""
-        return self._status(0) is not None
+        return self._is_buried or self._status(0) is not None
 
     def bury(self) -> str:
         """How it ended, in words. It is gone, or hangs up now."""
         self.wire.close()
+        self._is_buried = True
         return in_words(self._status(PATIENCE))
 
 
@@ -160,9 +143,13 @@ class Crew:
         """A child has done its share: it ends by itself, and nobody waits for it."""
         self.hands.remove(hand)
         hand.wire.close()
+        self._leave(hand)
+
+    def _leave(self, hand: Hand) -> None:
+        """Clean up after those that are gone, once nobody wants the files they left."""
         self._leaving.append(hand)
         for other in list(self._leaving):
-            if other.is_gone():
+            if not other.jobs and other.is_gone():
                 self._leaving.remove(other)
                 _clear(other.scratch)
 
@@ -170,7 +157,7 @@ class Crew:
         """A child is gone: how it ended."""
         self.hands.remove(hand)
         words = hand.bury()
-        _clear(hand.scratch)
+        self._leave(hand)
         return words
 
     def close(self) -> None:
@@ -192,11 +179,17 @@ class Crew:
         nursery = self._nursery
         if nursery is None or not nursery.is_alive():
             if not self._library.exists():
-                parser.prepare(self._library)
+                self._prepare()
             nursery = self._nursery = Nursery(self.spec, self._library, self._environment())
         ours, theirs = socket.socketpair()
         process = nursery.fork(scratch, theirs)
         return Hand(Wire(ours), scratch, process, partial(nursery.status, process))
+
+    def _prepare(self) -> None:
+        try:
+            parser.prepare(self._library)
+        except (OSError, subprocess.SubprocessError) as wrong:
+            raise ProcessorError(f"the default processor cannot be made ready in {self._folder}: {wrong}") from wrong
 
     def _environment(self) -> dict[str, str]:
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

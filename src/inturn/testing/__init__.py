@@ -1,4 +1,4 @@
-"""For tests of programs that use Inturn: a queue in memory with a clock that you move.
+"""For tests of programs that use Inturn: a queue in memory with a clock that you move, and processors run inline.
 
 Authors of stores find the contract suite in `inturn.testing.contract` (needs the extra `testing`).
 """
@@ -6,8 +6,9 @@ Authors of stores find the contract suite in `inturn.testing.contract` (needs th
 from inturn.clock import ManualClock
 from inturn.queue import Queue
 from inturn.stores import open_store
+from inturn.testing.inline import GivenDocument, run_inline
 
-__all__ = ["ManualClock", "memory_queue"]
+__all__ = ["GivenDocument", "ManualClock", "memory_queue", "run_inline"]
 
 
 def memory_queue(clock: ManualClock | None = None) -> Queue:

@@ -1,0 +1,154 @@
+"""What a worker holds: every document claimed and not yet recorded, and what came of it."""
+
+import logging
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from inturn.model import Claimed, Progress, seconds
+from inturn.processing.desk import Bytes, Kept
+from inturn.processing.handler import Reject, Retry
+from inturn.queue import Queue
+from inturn.store import Outcome, OutcomeKind, Verdict
+
+log: Final = logging.getLogger("inturn.worker")
+
+
+class Tally(NamedTuple):
+    """What a worker's documents came to."""
+
+    done: int = 0
+    retried: int = 0
+    failed: int = 0
+    handed_back: int = 0
+    stale: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """A claimed document on its way through the worker."""
+
+    claimed: Claimed
+    number: int
+    bytes: Bytes | None = None
+    begun_at: float | None = None
+    progress: Progress | None = None
+    doomed_at: float | None = None
+    """When a child that does not hear of a cancellation is ended."""
+    is_dropped: bool = False
+    """It was cancelled or its claim was lost: nobody wants its outcome any more."""
+    is_finished: bool = False
+    """Its processor is done with it."""
+
+    def close(self) -> None:
+        """Let go of its bytes."""
+        if self.bytes is not None:
+            self.bytes.release()
+            self.bytes = None
+
+
+class Ledger:
+    """Jobs by number, and the outcomes that wait for the next exchange. Its jobs are read by the heartbeat as well."""
+
+    def __init__(self, queue: Queue, worker: str, lease: int) -> None:
+        self._queue = queue
+        self._worker = worker
+        self._lease = lease
+        self._jobs: dict[int, Job] = {}
+        self._lock = threading.Lock()
+        self._last = 0
+        self._counts: Counter[str] = Counter()
+        self.outcomes: list[tuple[Job, Outcome]] = []
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def jobs(self) -> list[Job]:
+        """All of them, in the order of their claims."""
+        with self._lock:
+            return list(self._jobs.values())
+
+    def held(self) -> list[Claimed]:
+        """Claims whose leases must be renewed."""
+        return [job.claimed for job in self.jobs() if not job.is_dropped]
+
+    def unsettled(self) -> list[Job]:
+        """Those of which nothing has been said yet."""
+        said = {job.number for job, _ in self.outcomes}
+        return [job for job in self.jobs() if job.number not in said]
+
+    def tally(self) -> Tally:
+        """What became of the rest."""
+        return Tally(**self._counts)
+
+    # -- the store --------------------------------------------------------------------------------------------------
+
+    def exchange(self, room: int) -> list[Job]:
+        """Record what came of documents, and claim up to `room` others in the same commit."""
+        outcomes, self.outcomes = self.outcomes, []
+        said = [outcome for _, outcome in outcomes]
+        try:
+            if room:
+                verdicts, claimed = self._queue.exchange(said, self._worker, room, lease=self._lease)
+            else:
+                verdicts, claimed = self._queue.store.exchange(said, None)
+        except BaseException:
+            self.outcomes = outcomes + self.outcomes
+            raise
+        for (job, outcome), verdict in zip(outcomes, verdicts, strict=True):
+            self._recorded(job, outcome, verdict)
+        return [self._take(each) for each in claimed]
+
+    def _take(self, claimed: Claimed) -> Job:
+        self._last += 1
+        job = Job(claimed, self._last)
+        with self._lock:
+            self._jobs[job.number] = job
+        return job
+
+    def _recorded(self, job: Job, outcome: Outcome, verdict: Verdict) -> None:
+        with self._lock:
+            self._jobs.pop(job.number, None)
+        if verdict is Verdict.STALE:
+            self._counts["stale"] += 1
+            log.warning("document %s: its claim was lost, so its outcome is dropped", outcome.id)
+        elif outcome.kind is OutcomeKind.FAILED:
+            document = job.claimed.document
+            again = outcome.retry_in is not None and document.attempt < document.given.max_attempts
+            self._counts["retried" if again else "failed"] += 1
+        else:
+            self._counts[outcome.kind] += 1
+
+    # -- what came of it --------------------------------------------------------------------------------------------
+
+    def done(self, job: Job, value: Any) -> None:
+        """Its result fits into its row."""
+        self._settle(job, self._queue.done(job.claimed, value))
+
+    def kept(self, job: Job, kept: Kept) -> None:
+        """Its result has files."""
+        self._settle(job, self._queue.done(job.claimed)._replace(result=kept.text, files=kept.files))
+
+    def failed(self, job: Job, reason: Exception | str) -> None:
+        """It failed: for good if it was rejected, otherwise to be tried again."""
+        final = isinstance(reason, Reject)
+        after = None if not isinstance(reason, Retry) or reason.after is None else max(0, seconds(float(reason.after)))
+        self._settle(job, self._queue.failed(job.claimed, str(reason), final=final, retry_in=after))
+
+    def handed_back(self, job: Job) -> None:
+        """It was not begun, or its worker has to go."""
+        self._settle(job, self._queue.handed_back(job.claimed))
+
+    def drop(self, job: Job) -> None:
+        """Nobody wants it any more, and there is nothing to record."""
+        job.close()
+        with self._lock:
+            self._jobs.pop(job.number, None)
+
+    def _settle(self, job: Job, outcome: Outcome) -> None:
+        job.close()
+        if job.is_dropped:
+            self.drop(job)
+        else:
+            self.outcomes.append((job, outcome))
