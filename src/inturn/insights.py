@@ -218,13 +218,17 @@ class Insights:
             unknown = {NoPlace.CLOSED: NoStart.CLOSED}
             return None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
         lately, longer = self._store.pace(now - LATELY), self._store.pace(now - PACE_OVER)
-        if not (lately.running or lately.started):
+        if not (lately.running or lately.started or self._has_worker(now)):
             return None, NoStart.NO_WORKER
         if longer.finished < ENOUGH_FINISHES:
             return None, NoStart.TOO_FEW_FINISHES
         if lately.finished >= ENOUGH_FINISHES:
             return expected_start(before.place, lately.finished, LATELY, now), None
         return expected_start(before.place, longer.finished, PACE_OVER, now), None
+
+    def _has_worker(self, now: int) -> bool:
+        """One that was heard of lately, even if there was nothing to start."""
+        return any(now - each.seen_at <= LATELY and not each.report.stopping for each in self._store.workers())
 
 
 def expected_start(place: int, finished: int, over: int, now: int) -> Span:

@@ -8,7 +8,7 @@ import pytest
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.insights import Bounds, Closed, Insights, NoPlace, NoStart, expected_start
-from inturn.model import SECOND, DocumentState, RateLimit, seconds
+from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import Standings
 from inturn.stores import open_store
@@ -192,6 +192,10 @@ def test_without_a_worker_nobody_knows_the_start(rig: Rig, insights: Insights) -
     assert insights.why(id_).start is not None
     rig.advance(61)
     assert insights.why(id_).no_start is NoStart.NO_WORKER
+    rig.store.see_worker(WorkerReport("w", "host", 1, 2, 0, "p", 0, stopping=True))
+    assert insights.why(id_).no_start is NoStart.NO_WORKER
+    rig.store.see_worker(WorkerReport("w", "host", 1, 2, 0, "p", 0))
+    assert insights.why(id_).start is not None
     rig.queue.claim("worker", lease=seconds(3600))
     assert insights.why(rig.one("acme")).start is not None
 
