@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("simulator", "sqlite", "workers")
+NAMES = ("simulator", "sqlite", "workers", "extract")
 
 
 def main() -> None:

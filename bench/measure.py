@@ -33,9 +33,9 @@ def spread(values: Sequence[float]) -> str:
     return f"{median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
 
 
-def pss() -> int:
-    """This process's proportional set size in bytes."""
-    for line in Path(f"/proc/{os.getpid()}/smaps_rollup").read_text(encoding="ascii").splitlines():
+def pss(process: int | None = None) -> int:
+    """The proportional set size of a process, by default of this one, in bytes."""
+    for line in Path(f"/proc/{process or os.getpid()}/smaps_rollup").read_text(encoding="ascii").splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("the kernel tells no Pss")
@@ -46,3 +46,9 @@ def verdict(what: str, value: float, limit: float, *, at_most: bool) -> int:
     held = value <= limit if at_most else value >= limit
     print(f"{'ok  ' if held else 'MISS'} {what}: {value:,.2f} ({'at most' if at_most else 'at least'} {limit:,g})")
     return 0 if held else 1
+
+
+def pss_of_tree(process: int) -> int:
+    """The proportional set size of a process and all that it started, in bytes."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
+    return pss(process) + sum(pss_of_tree(int(each)) for each in children)

@@ -23,7 +23,7 @@ from inturn.stores.sqlite import SqliteStore
 
 PAYLOAD = b"x" * 200
 BATCH = 500
-COLUMNS = 30
+COLUMNS = 31
 
 
 @contextmanager
