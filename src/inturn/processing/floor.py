@@ -1,0 +1,297 @@
+"""Where documents are processed: children get them, say what came of them, are replaced, and some have to be ended."""
+
+import logging
+import selectors
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from inturn.model import SECOND, Progress
+from inturn.processing.desk import Bytes, Desk, Kept
+from inturn.processing.fuse import Fuse
+from inturn.processing.handler import Reject, Retry
+from inturn.processing.hands import START_LIMIT, Crew, Hand, ProcessorError
+from inturn.processing.ledger import Job, Ledger
+from inturn.processing.options import WorkerOptions
+from inturn.processing.perform import Said, Where
+from inturn.processing.wire import Message
+from inturn.queue import MAX_RESULT
+
+log: Final = logging.getLogger("inturn.worker")
+AHEAD: Final = 0.02
+"""Seconds of work that a child may have before it beyond what it does now: documents that take longer are claimed when
+they can start, and no sooner."""
+MOST_AHEAD: Final = 50
+MOST_ROOM: Final = 1_000
+STUCK: Final = 5 * AHEAD
+"""Seconds after which a child is seen to take longer than it used to: what stands behind its document goes back."""
+CANCEL_GRACE: Final = 5.0
+"""Seconds in which a processor may notice that its document was cancelled, before its process is ended."""
+FAILED_STARTS: Final = 5
+
+Then = Callable[[Any, Exception | None], None]
+InThread = Callable[[Callable[[], Any], Then], None]
+"""Does work in another thread, then calls back in the loop's own."""
+
+
+class Floor:
+    """The children at work, and the documents among them. Used by the worker's loop alone."""
+
+    def __init__(self, crew: Crew, ledger: Ledger, desk: Desk, options: WorkerOptions, in_thread: InThread) -> None:
+        self.crew = crew
+        self.selector = selectors.DefaultSelector()
+        self.pending: deque[Job] = deque()
+        """Claimed, and waiting for a child."""
+        self.is_closing = False
+        self._ledger = ledger
+        self._desk = desk
+        self._in_thread = in_thread
+        self._fuse = Fuse()
+        box = crew.spec.limits
+        self._timeout = options.timeout / SECOND if box is None else box.wall
+        self._recycle = options.documents_per_child if box is None else box.documents
+        self._memory = options.memory_per_child
+        self._failed_starts = 0
+        self._pace: float | None = None
+        """Seconds that a document takes, lately."""
+        self.blown: str | None = None
+        """Why nothing more should be started, once the fuse has blown."""
+
+    def room(self) -> int:
+        """How many documents could be started now, or within a moment by documents that take less."""
+        ahead = 0 if self._pace is None else min(MOST_AHEAD, int(AHEAD / max(self._pace, 1e-6)))
+        capacity = self.crew.most() * (self.crew.capacity() + ahead)
+        return max(0, min(capacity - len(self._ledger) + len(self._ledger.outcomes), MOST_ROOM))
+
+    def start(self) -> Hand:
+        """One child more."""
+        hand = self.crew.start()
+        self.selector.register(hand.wire, selectors.EVENT_READ, hand)
+        return hand
+
+    def close(self) -> None:
+        """End all children."""
+        self.crew.close()
+        self.selector.close()
+
+    # -- documents go out -------------------------------------------------------------------------------------------
+
+    def hand_out(self) -> None:
+        """Give children what they can start."""
+        while self.pending and not self.is_closing and (hand := self._free_hand()) is not None:
+            job = self.pending.popleft()
+            given = job.claimed.document.given
+            if job.is_dropped:
+                self._ledger.drop(job)
+            elif job.bytes is not None or not self._desk.has_bytes(given):
+                self._give(hand, job)
+            elif self._desk.is_quick(given):
+                self._prepared(job, *tried(partial(self._desk.prepare, given)))
+            else:
+                self._in_thread(partial(self._desk.prepare, given), partial(self._prepared, job))
+
+    def hand_back_pending(self) -> None:
+        """Nothing more is given out."""
+        self.is_closing = True
+        while self.pending:
+            self._ledger.handed_back(self.pending.popleft())
+
+    def _prepared(self, job: Job, found: Bytes | None, wrong: Exception | None) -> None:
+        job.bytes = found
+        if wrong is not None:
+            self._ledger.failed(job, wrong)
+        elif self.is_closing:
+            self._ledger.handed_back(job)
+        else:
+            self.pending.appendleft(job)
+
+    def _give(self, hand: Hand, job: Job) -> None:
+        document, found = job.claimed.document, job.bytes
+        given = document.given
+        facts: dict[str, object] = {
+            "id": document.id,
+            "customer": document.customer,
+            "name": given.name,
+            "media_type": given.media_type,
+            "size": given.size,
+            "uri": given.uri,
+            "attempt": document.attempt,
+            "metadata": dict(given.metadata),
+            "path": None if found is None or self.crew.spec.limits is not None else str(found.path),
+        }
+        hand.give(job, facts, None if found is None else found.file)
+        hand.served += 1
+        hand.is_retiring = hand.is_retiring or hand.served >= self._recycle
+        if not hand.wire.flush():
+            self.selector.modify(hand.wire, selectors.EVENT_READ | selectors.EVENT_WRITE, hand)
+
+    def _free_hand(self) -> Hand | None:
+        """The child with the least to do; a new one if all have something and there may be more."""
+        usable = [hand for hand in self.crew.hands if not hand.is_retiring and not hand.is_condemned]
+        best = min(usable, key=lambda hand: len(hand.jobs), default=None)
+        if (best is None or len(best.jobs) >= self.crew.capacity()) and len(usable) < self.crew.most():
+            return self.start()
+        return best
+
+    # -- what children say ------------------------------------------------------------------------------------------
+
+    def attend(self, hand: Hand, mask: int) -> None:
+        """A child has something to say, or takes more."""
+        if mask & selectors.EVENT_WRITE and hand.wire.flush():
+            self.selector.modify(hand.wire, selectors.EVENT_READ, hand)
+        if mask & selectors.EVENT_READ:
+            messages = hand.hear()
+            for message in messages or ():
+                try:
+                    self._heard(hand, message)
+                except (TypeError, ValueError, KeyError, IndexError):
+                    log.error("a child talks nonsense and is ended")  # noqa: TRY400 - what it said is nobody's business
+                    hand.kill()
+            if messages is None:
+                self._bury(hand)
+
+    def _heard(self, hand: Hand, message: Message) -> None:
+        word, *rest = message
+        if word == "ready":
+            hand.is_ready, self._failed_starts = True, 0
+            self.crew.where = self.crew.where or Where(rest[0])
+        elif word == "unready":
+            raise ProcessorError(str(rest[0]))
+        elif (job := hand.jobs.get(rest[0])) is None or job.is_finished:
+            return  # it was given up meanwhile
+        elif word == "begun":
+            job.begun_at = time.monotonic()
+        elif word == "progress":
+            job.progress = Progress(float(rest[1]), None if rest[2] is None else float(rest[2]))
+        else:
+            _, took, value, reason, files = rest
+            self._pace = float(took) if self._pace is None else 0.8 * self._pace + 0.2 * float(took)
+            self._finished(hand, job, Said(word), (value, str(reason), files))
+
+    def _finished(self, hand: Hand, job: Job, said: Said, told: tuple[Any, str, Any]) -> None:
+        value, reason, files = told
+        job.is_finished = True
+        if said is Said.DONE and (files or _may_be_large(value)) and not job.is_dropped:
+            self._in_thread(partial(self._desk.keep, value, files, hand.scratch), partial(self._kept, hand, job))
+            return
+        del hand.jobs[job.number]
+        if said is Said.DONE:
+            self._ledger.done(job, value)
+        elif said is Said.ERROR:
+            self._ledger.failed(job, reason)
+        else:
+            self._ledger.failed(job, Retry(reason, after=value) if said is Said.RETRY else Reject(reason))
+        self._judge(job, reason if said is Said.ERROR else None)
+        self._dismiss_if_due(hand)
+
+    def _kept(self, hand: Hand, job: Job, kept: Kept | None, wrong: Exception | None) -> None:
+        del hand.jobs[job.number]
+        if kept is not None:
+            self._ledger.kept(job, kept)
+        else:
+            self._ledger.failed(job, wrong or "")
+        self._judge(job, None if wrong is None else str(wrong))
+        self._dismiss_if_due(hand)
+
+    def _judge(self, job: Job, error: str | None) -> None:
+        """Too many errors in a row blow the fuse."""
+        if error is None:
+            self._fuse.worked()
+        elif not job.is_dropped and self._fuse.failed(job.claimed.document.customer):
+            self.blown = error
+
+    def _dismiss_if_due(self, hand: Hand) -> None:
+        if hand not in self.crew.hands:
+            return
+        if hand.served % 16 == 0 and hand.memory() > self._memory:
+            hand.is_retiring = True
+        if hand.is_retiring and not hand.jobs:
+            self.selector.unregister(hand.wire)
+            self.crew.dismiss(hand)
+
+    def _bury(self, hand: Hand) -> None:
+        """A child is gone: what it had begun failed, what it had not goes to another."""
+        self.selector.unregister(hand.wire)
+        words = self.crew.remove(hand)
+        for job in sorted(hand.jobs.values(), key=lambda job: -job.number):
+            if job.is_finished:
+                continue
+            del hand.jobs[job.number]
+            if job.begun_at is None:
+                self.pending.appendleft(job)
+            elif hand.is_condemned:
+                self._ledger.handed_back(job)  # for what another of its documents did
+            else:
+                self._ledger.failed(job, f"the processor did not finish: {words}")
+                self._judge(job, words)
+        if not hand.is_ready:
+            self._failed_starts += 1
+            if self._failed_starts >= FAILED_STARTS:
+                raise ProcessorError(f"the processor's process does not start: {words}")
+
+    # -- what has to be enforced ------------------------------------------------------------------------------------
+
+    def deadlines(self) -> Iterator[float]:
+        """When something may have to be enforced."""
+        for hand in self.crew.hands:
+            if not hand.is_ready:
+                yield hand.started_at + START_LIMIT
+            is_ahead = self.crew.capacity() == 1 and any(job.begun_at is None for job in hand.jobs.values())
+            for job in hand.jobs.values():
+                if job.begun_at is not None and not job.is_finished:
+                    yield job.begun_at + (min(STUCK, self._timeout) if is_ahead else self._timeout)
+                    if job.doomed_at is not None:
+                        yield job.doomed_at
+
+    def enforce(self, now: float) -> None:
+        """End children that take too long to start, to finish, or to notice that a document was cancelled."""
+        for hand in list(self.crew.hands):
+            if not hand.is_ready and now > hand.started_at + START_LIMIT:
+                hand.kill()
+            for job in list(hand.jobs.values()):
+                if job.number in hand.jobs and job.begun_at is not None and not job.is_finished:
+                    self._enforce_on(hand, job, job.begun_at, now)
+
+    def _enforce_on(self, hand: Hand, job: Job, begun_at: float, now: float) -> None:
+        if now >= begun_at + self._timeout:
+            del hand.jobs[job.number]
+            self._ledger.failed(job, f"it took longer than {self._timeout:g} s")
+            hand.kill()
+        elif job.doomed_at is not None and now >= job.doomed_at:
+            del hand.jobs[job.number]
+            self._ledger.drop(job)
+            hand.kill()
+        elif now >= begun_at + STUCK and self.crew.capacity() == 1:
+            self._take_back(hand)
+
+    def _take_back(self, hand: Hand) -> None:
+        """Its document takes longer than those before it: what stands behind goes back to whoever is free."""
+        for job in [job for job in hand.jobs.values() if job.begun_at is None]:
+            del hand.jobs[job.number]
+            hand.cancel(job)
+            self._ledger.handed_back(job)
+        self._pace = max(self._pace or 0.0, STUCK)
+
+    def cancel(self, job: Job) -> None:
+        """Nobody wants it any more: its processor is told, and ended if it does not listen."""
+        job.is_dropped = True
+        for hand in self.crew.hands:
+            if job.number in hand.jobs:
+                hand.cancel(job)
+                if self.crew.where is Where.PROCESSES:
+                    job.doomed_at = time.monotonic() + CANCEL_GRACE
+
+
+def tried(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """What came of it, or what went wrong."""
+    try:
+        return work(), None
+    except Exception as wrong:  # noqa: BLE001 - told to whoever asked
+        return None, wrong
+
+
+def _may_be_large(value: Any) -> bool:
+    """A guess that errs on the safe side and costs next to nothing for small results."""
+    return len(value if isinstance(value, str) else str(value)) * 4 > MAX_RESULT
