@@ -20,9 +20,8 @@ LOCKING := --generate-hashes --no-emit-index-url --no-header --no-annotate $(ARG
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: $(RUN) ## Play a flood beside fifty small customers, in three orders
-	@echo 'demo: inturn simulate flood: one customer sends 10,000 documents, fifty others a few; who waits how long?'
-	@PYTHONPATH=src $(VENV)/python -m inturn.cli simulate flood --order fair,classic,fifo
+demo: $(RUN) ## Process real documents of six customers, one of them a flood, on SQLite with two workers
+	@PYTHONPATH=src $(VENV)/python -m inturn.demo --chart demo/waits.svg $(ARGS)
 
 test: lint ## Lint, then run the tests with branch coverage (ARGS='-k turns' for some)
 	@echo 'test: pytest, with branch coverage'

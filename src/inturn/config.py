@@ -4,6 +4,7 @@ What holds for the queue itself (thresholds, order, weights) is kept in its stor
 """
 
 import difflib
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,14 +15,47 @@ from inturn.errors import InvalidInputError
 
 FILE: Final = "inturn.toml"
 FILE_VARIABLE: Final = "INTURN_CONFIG"
+BUILT_IN: Final = "inturn.processing.extract:extract"
+"""The processor that comes with Inturn."""
+DAY: Final = 86_400
+
+Value = str | int | float | None
 
 
 class Setting(NamedTuple):
     """One setting, and where its value came from."""
 
     name: str
-    value: str | None
+    value: Value
     origin: str
+
+
+class Range(NamedTuple):
+    """What a setting that is a number may be."""
+
+    least: float
+    most: float
+    is_whole: bool = False
+
+    def read(self, name: str, given: str | float) -> float:
+        """The number that was given, as text or as a number."""
+        try:
+            value = int(given) if self.is_whole and not isinstance(given, float) else float(given)
+        except (ValueError, OverflowError):
+            value = math.nan
+        if isinstance(given, bool) or not self.least <= value <= self.most or (self.is_whole and type(value) is float):
+            kind = "a whole number" if self.is_whole else "a number"
+            raise InvalidInputError(f"{name} must be {kind} from {self.least:g} to {self.most:g}, not {given!r}")
+        return value
+
+
+NUMBERS: Final = {
+    "slots": Range(1, 1_000, is_whole=True),
+    "lease": Range(0.1, DAY),
+    "timeout": Range(0.1, 7 * DAY),
+    "grace": Range(0, DAY),
+    "keep": Range(0, 36_500),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +65,19 @@ class Settings:
     store: str = "inturn.db"
     lang: str | None = None
     operator: str | None = None
+    blobs: str | None = None
+    """Where documents' bytes are; None: beside the store, or nowhere if that is no file."""
+    processor: str = BUILT_IN
+    slots: int = 2
+    lease: float = 60
+    """Seconds, as the next two."""
+    timeout: float | None = None
+    """For one document; None: 900, in the sandbox 120."""
+    grace: float = 30
+    fetch: str | None = None
+    """Hosts that documents given by address may be fetched from, with commas between them."""
+    keep: float = 30
+    """Days that ended documents are kept."""
     origins: tuple[Setting, ...] = ()
     """Each setting again, with where it came from."""
 
@@ -38,7 +85,7 @@ class Settings:
 NAMES: Final = tuple(each.name for each in fields(Settings) if each.name != "origins")
 
 
-def load(flags: Mapping[str, str | None], environ: Mapping[str, str], folder: Path) -> Settings:
+def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -> Settings:
     """The settings as they hold in this folder; a flag that is None was not given."""
     found = {name: Setting(name, getattr(Settings(), name), "default") for name in NAMES}
     path = _file(environ, folder)
@@ -51,8 +98,30 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str], folder: Pa
     for name, value in flags.items():
         if value is not None:
             found[name] = Setting(name, value, "flag")
+    found = {name: _read_number(each) for name, each in found.items()}
+    if found["blobs"].value is None:
+        found["blobs"] = Setting("blobs", blobs_beside(str(found["store"].value)), "default")
     values: dict[str, Any] = {name: each.value for name, each in found.items()}
     return Settings(**values, origins=tuple(found.values()))
+
+
+def store_file(url: str) -> Path | None:
+    """The file that keeps the queue, if it is kept in one."""
+    path = url.removeprefix("sqlite://")
+    return None if "://" in path else Path(path)
+
+
+def blobs_beside(store: str) -> str | None:
+    """The folder for documents' bytes where nobody named one: like the store's file, with `.blobs` behind."""
+    path = store_file(store)
+    return None if path is None else f"{path}.blobs"
+
+
+def _read_number(setting: Setting) -> Setting:
+    name, value, origin = setting
+    if name not in NUMBERS or value is None:
+        return setting
+    return Setting(name, NUMBERS[name].read(f"{name} ({origin})", value), origin)
 
 
 def _file(environ: Mapping[str, str], folder: Path) -> Path | None:
@@ -65,7 +134,7 @@ def _file(environ: Mapping[str, str], folder: Path) -> Path | None:
     return None
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read(path: Path) -> dict[str, str | float]:
     try:
         kept = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
@@ -75,6 +144,8 @@ def _read(path: Path) -> dict[str, str]:
             near = difflib.get_close_matches(name, NAMES, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(NAMES)}"
             raise InvalidInputError(f"{path} has an unknown setting {name!r}; {advice}")
+        if name in NUMBERS and isinstance(value, (int, float)):
+            continue
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f'{path}: {name} must be text in quotes, such as {name} = "…", not {value!r}')
     return kept

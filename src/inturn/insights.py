@@ -1,22 +1,33 @@
 """The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
 
 import math
-from collections.abc import Mapping
+from collections import Counter as CountOf
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import nlargest
+from itertools import islice
 from typing import Final, NamedTuple
 
 from inturn.clock import Clock, SystemClock
+from inturn.errors import NotFoundError
 from inturn.ids import clean_id
-from inturn.model import SECOND, Customer, Document, DocumentState
+from inturn.model import SECOND, Customer, Document, DocumentState, Worker
 from inturn.policy import Order, PriorityPolicy
+from inturn.policy.costs import Fit, Timed, fitted
 from inturn.policy.places import Before, OpenLine, classic_before, fair_before
-from inturn.store import DocumentFilter, Operator, Pace, PolicyVersion, Standings, Store
+from inturn.policy.priority import Counter
+from inturn.store import CustomerFilter, DocumentFilter, Operator, Pace, PolicyVersion, Standings, Store
 
 SUMMARY_KEPT: Final = SECOND
 """How old the summary of all lines may be."""
 PACE_OVER: Final = 600 * SECOND
 LATELY: Final = 60 * SECOND
+MOMENT: Final = 10 * SECOND
+MEASURED: Final = 2_000
+"""Documents that costs are measured by."""
+BUSIEST: Final = 12
+PAGE: Final = 1_000
 ENOUGH_FINISHES: Final = 20
 
 
@@ -114,6 +125,49 @@ class Overview:
     policy: PolicyVersion
 
 
+class Busiest(NamedTuple):
+    """A customer with documents waiting, and the level that its next document would get."""
+
+    customer: Customer
+    level: int
+
+
+class AtWork(NamedTuple):
+    """A worker, and the documents in its hands."""
+
+    worker: Worker
+    documents: tuple[Document, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveView:
+    """The queue as it goes on, for screens that look every second."""
+
+    at: int
+    states: Mapping[DocumentState, int]
+    waiting: Mapping[int, int]
+    """By the level of the line; 0 holds what operators expedited."""
+    oldest_waits: Mapping[int, int]
+    """By level: microseconds that the longest waiting head of an open line has waited."""
+    per_second: float
+    """Documents finished, over the last seconds, or the last minute if those were few."""
+    busiest: tuple[Busiest, ...]
+    """The customers with the most waiting."""
+    at_work: tuple[AtWork, ...]
+    paused: Operator | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNow:
+    """How far a batch is."""
+
+    states: Mapping[DocumentState, int]
+    customers: Mapping[str, Mapping[DocumentState, int]]
+    """Those with the most documents first."""
+    first_submitted: int
+    last_ended: int | None
+
+
 class Insights:
     """Reads a store for people; changes nothing."""
 
@@ -158,6 +212,86 @@ class Insights:
             pace=self._store.pace(now - PACE_OVER),
             paused=self._store.paused(),
             policy=self._store.policy(),
+        )
+
+    def live(self, now: int | None = None) -> LiveView:
+        """The queue as it goes on."""
+        now = self._clock.now() if now is None else now
+        counts = self._store.counts(DocumentFilter())
+        waits: dict[int, int] = {}
+        for line in self._standings(now).lines:
+            waits[line.level] = max(waits.get(line.level, 0), now - line.head.ready_at)
+        return LiveView(
+            at=now,
+            states=counts.states,
+            waiting=counts.waiting,
+            oldest_waits=waits,
+            per_second=self._per_second(now),
+            busiest=self._busiest(now),
+            at_work=self._at_work(),
+            paused=self._store.paused(),
+        )
+
+    def batch(self, name: str) -> BatchNow:
+        """How far a batch is; NotFoundError if no document is of it."""
+        found: dict[str, CountOf[DocumentState]] = {}
+        first, last = [], []
+        for document in self._documents(DocumentFilter(batch=name)):
+            found.setdefault(document.customer, CountOf())[document.state] += 1
+            first.append(document.submitted_at)
+            if document.finished_at is not None:
+                last.append(document.finished_at)
+        if not found:
+            raise NotFoundError(f"there is no document of a batch {name!r}")
+        states = sum(found.values(), CountOf())
+        by_size = sorted(found.items(), key=lambda each: (-each[1].total(), each[0]))
+        return BatchNow(states, dict(by_size), min(first), max(last, default=None))
+
+    def measured_costs(self) -> Fit | None:
+        """Seconds a document and a page took, by the newest documents that are done and have pages."""
+        done = self._documents(DocumentFilter(frozenset({DocumentState.DONE})))
+        return fitted(
+            Timed(each.given.pages, each.finished_at - each.started_at)
+            for each in islice(done, MEASURED)
+            if each.given.pages is not None and each.finished_at is not None and each.started_at is not None
+        )
+
+    def _documents(self, where: DocumentFilter) -> Iterator[Document]:
+        after = None
+        while True:
+            page = self._store.documents(where, limit=PAGE, after=after)
+            yield from page.items
+            after = page.next
+            if after is None:
+                return
+
+    def _per_second(self, now: int) -> float:
+        recent = self._store.pace(now - MOMENT).finished
+        if recent >= ENOUGH_FINISHES:
+            return recent * SECOND / MOMENT
+        return self._store.pace(now - LATELY).finished * SECOND / LATELY
+
+    def _busiest(self, now: int) -> tuple[Busiest, ...]:
+        """Of a page of customers with documents waiting and, if there are more of them, of the longest open lines."""
+        page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE)
+        found = {each.name: each for each in page.items}
+        if page.next is not None:
+            waiting: CountOf[str] = CountOf()
+            for line in self._standings(now).lines:
+                waiting[line.customer] += line.waiting
+            for name, _ in waiting.most_common(BUSIEST):
+                found.setdefault(name, self._store.customer(name))
+        priority = self._store.policy().policy.priority
+        return tuple(
+            Busiest(each, priority.check(_kept_counter(each), now).level)
+            for each in nlargest(BUSIEST, found.values(), key=lambda each: each.waiting)
+        )
+
+    def _at_work(self) -> tuple[AtWork, ...]:
+        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE).items
+        return tuple(
+            AtWork(worker, tuple(each for each in running if each.worker == worker.report.name))
+            for worker in self._store.workers()
         )
 
     def _standings(self, now: int, *, fresh: bool = False) -> Standings:
@@ -229,6 +363,12 @@ class Insights:
     def _has_worker(self, now: int) -> bool:
         """One that was heard of lately, even if there was nothing to start."""
         return any(now - each.seen_at <= LATELY and not each.report.stopping for each in self._store.workers())
+
+
+def _kept_counter(customer: Customer) -> Counter | None:
+    if customer.count is None or customer.updated_at is None:
+        return None
+    return Counter(customer.count, customer.updated_at)
 
 
 def expected_start(place: int, finished: int, over: int, now: int) -> Span:

@@ -1,12 +1,14 @@
-"""Real children in the real sandbox, with kreuzberg's PDF library unpacked once for all of them."""
+"""Real children in the real sandbox, with kreuzberg's PDF library unpacked once for all of them; real workers."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from boxed import Boxed, Told
+from works import Process, Shop
 
 from inturn.processing import parser, sandbox
 
@@ -33,3 +35,40 @@ def boxed(tmp_path: Path, library: Path) -> Boxed:
         return Told([json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    """A queue with workers; those that still run at the end are stopped."""
+    made = Shop(tmp_path)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Where processors leave signs."""
+    folder = tmp_path / "signs"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Start `workers.py` with these arguments, in a process of its own."""
+    started: list[Process] = []
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+
+    def begin(*args: object) -> Process:
+        process = Process(*args, folder=folder)
+        started.append(process)
+        return process
+
+    try:
+        yield begin
+    finally:
+        for process in started:
+            process.close()

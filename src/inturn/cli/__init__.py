@@ -13,7 +13,23 @@ import typer
 from rich.console import Console
 
 from inturn import __version__
-from inturn.cli import intake, lists, operate, policy, settings, simulate, upkeep, why
+from inturn.cli import (
+    batch,
+    bulk,
+    doctor,
+    intake,
+    lists,
+    operate,
+    policy,
+    result,
+    settings,
+    simulate,
+    submit,
+    top,
+    upkeep,
+    why,
+    work,
+)
 from inturn.cli.output import printable
 from inturn.cli.session import add
 from inturn.errors import InturnError, InvalidInputError
@@ -29,10 +45,14 @@ policies = typer.Typer(help="Show and change thresholds, order and the overdue s
 machine = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
 
 add(app, intake.check, creates=True)
-add(app, intake.submit, creates=True)
+add(app, submit.submit, creates=True, settings=["blobs"])
+add(app, work.worker, creates=True, settings=work.OWN_SETTINGS)
+add(app, result.result, settings=["blobs"])
 add(app, lists.status)
+add(app, top.top)
 add(app, lists.customers)
 add(app, lists.documents)
+add(app, batch.batch)
 add(app, why.why)
 add(policies, policy.show)
 add(policies, policy.set_, "set", creates=True, operates=True)
@@ -43,11 +63,15 @@ add(app, operate.resume, operates=True)
 add(app, operate.weight, creates=True, operates=True)
 add(app, operate.cap, creates=True, operates=True)
 add(app, operate.rate, creates=True, operates=True)
+add(app, operate.keep, creates=True, operates=True)
 add(app, operate.expedite, operates=True)
-add(app, operate.purge, operates=True)
+add(app, bulk.retry, operates=True)
+add(app, bulk.cancel, operates=True)
+add(app, operate.purge, operates=True, settings=["blobs"])
 add(app, upkeep.migrate, creates=True)
 add(app, upkeep.backup)
-add(app, upkeep.doctor)
+add(app, doctor.doctor, settings=["blobs"])
+add(app, work.upkeep, settings=["blobs", "keep"])
 add(machine, settings.show)
 app.add_typer(machine, name="config")
 app.command()(simulate.simulate)

@@ -1,16 +1,19 @@
-"""Operators' commands: pause, resume, weight, cap, rate, expedite, purge. Each says what it changed."""
+"""Operators' commands: pause, resume, weight, cap, rate, keep, expedite, purge. Each says what it changed."""
 
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final
 
 import typer
 
 from inturn.cli.lists import parse_rate, rate_text
 from inturn.cli.session import Session
+from inturn.config import DAY, Range
 from inturn.errors import IllegalMoveError, InvalidInputError, NotFoundError
 from inturn.i18n import Texts
-from inturn.model import CustomerSettings, plain
+from inturn.model import SECOND, CustomerSettings, plain
+
+KEPT: Final = Range(0, 36_500)
 
 CustomerArgument = Annotated[str, typer.Argument(help="Whose documents.")]
 QueueOrCustomer = Annotated[str | None, typer.Argument(help="Only this customer's. Left out: the whole queue.")]
@@ -52,6 +55,16 @@ def rate(
     _change(session, customer, "rate", parse_rate(rate), rate_text)
 
 
+def keep(
+    session: Session,
+    customer: CustomerArgument,
+    days: Annotated[str, typer.Argument(metavar="DAYS|default", help="Such as 90; default: as everybody's.")],
+) -> None:
+    """Decide how long a customer's ended documents are kept."""
+    value = None if days == "default" else round(KEPT.read("the days to keep documents for", days) * DAY * SECOND)
+    _change(session, customer, "keep", value, _days_text)
+
+
 def expedite(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
     """Move one waiting document to the front of the whole queue."""
     session.queue.expedite(id, session.operator)
@@ -72,10 +85,21 @@ def purge(
     if not yes:
         _confirm(session, known.name)
     removed = session.queue.purge(customer, operator)
+    counts = {"documents": removed.documents, "keys": removed.keys, "blobs": len(removed.blobs)}
     if session.as_json:
-        session.emit({"customer": known.name, "documents": removed.documents, "keys": removed.keys})
+        session.emit({"customer": known.name, **counts})
     else:
         session.say("purged", n=removed.documents, customer=known.name)
+    _delete_bytes(session, removed.blobs)
+
+
+def _delete_bytes(session: Session, keys: Sequence[str]) -> None:
+    """Of documents that are gone already: should this fail, upkeep finds them as orphans."""
+    blobs = session.blobs() if keys else None
+    if blobs is not None:
+        blobs.delete(keys)
+    elif keys:
+        session.warn(session.texts.text("bytes_left", n=len(keys)))
 
 
 def _confirm(session: Session, customer: str) -> None:
@@ -111,10 +135,14 @@ def _change(session: Session, customer: str, setting: str, value: Any, show: Cal
     if session.as_json:
         session.emit({"customer": customer, "setting": setting, **plain({"before": before, "after": after})})
         return
-    labels = {"weight": "head_weight", "cap": "head_cap", "rate": "head_rate"}
+    labels = {"weight": "head_weight", "cap": "head_cap", "rate": "head_rate", "keep": "head_keep"}
     label = session.texts.text(labels[setting])
     session.write(f"{customer}: {label} {show(before, session.texts)} → {show(after, session.texts)}")
     _tell_unseen(session, customer, seen=seen)
+
+
+def _days_text(keep: int | None, texts: Texts) -> str:
+    return "-" if keep is None else texts.text("days", n=round(keep / (DAY * SECOND), 3))
 
 
 def _settings(session: Session, customer: str) -> tuple[CustomerSettings, bool]:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from inturn.insights import Overview, Why
+from inturn.insights import AtWork, LiveView, Overview, Why
 from inturn.model import Customer, Document, plain
 from inturn.store import PolicyVersion
 
@@ -11,7 +11,7 @@ def document_record(document: Document) -> dict[str, Any]:
     """A document."""
     record = document._asdict()
     given = record.pop("given")
-    named = ("name", "uri", "size", "media_type", "batch", "cost", "start_by", "max_attempts")
+    named = ("name", "uri", "size", "media_type", "batch", "pages", "cost", "start_by", "max_attempts")
     return {**record, **{name: getattr(given, name) for name in named}, "metadata": dict(given.metadata)}
 
 
@@ -76,3 +76,34 @@ def why_record(why: Why) -> dict[str, Any]:
         "start_latest": why.start.latest if why.start else None,
         "no_start": why.no_start,
     }
+
+
+def live_record(view: LiveView) -> dict[str, Any]:
+    """The queue as it goes on."""
+    return {
+        "at": view.at,
+        "paused": None if view.paused is None else view.paused._asdict(),
+        "states": {str(state): n for state, n in sorted(view.states.items())},
+        "waiting": {str(level): n for level, n in sorted(view.waiting.items())},
+        "oldest_waits": {str(level): wait for level, wait in sorted(view.oldest_waits.items())},
+        "per_second": view.per_second,
+        "customers": [{**customer_record(each.customer), "level": each.level} for each in view.busiest],
+        "workers": [worker_record(each) for each in view.at_work],
+    }
+
+
+def worker_record(at_work: AtWork) -> dict[str, Any]:
+    """A worker, and what it does."""
+    report = at_work.worker.report
+    progress = report.progress
+    documents = [
+        {
+            "id": each.id,
+            "customer": each.customer,
+            "name": each.given.name,
+            "progress": list(progress[each.id]) if each.id in progress else None,
+        }
+        for each in at_work.documents
+    ]
+    kept = {name: value for name, value in report._asdict().items() if name != "progress"}
+    return {**kept, "seen_at": at_work.worker.seen_at, "documents": documents}

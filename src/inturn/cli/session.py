@@ -5,14 +5,17 @@ import getpass
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Final, Self
+from urllib.parse import unquote
 
 import typer
 
 from inturn import config
+from inturn.blobs import Blobs, open_blobs
 from inturn.cli.output import out, printable
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import Texts, choose
@@ -30,6 +33,12 @@ def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
+def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Parameter:
+    """An option that is a setting of this machine too."""
+    flag = typer.Option(f"--{name}", metavar=metavar, help=f"{text} [INTURN_{name.upper()}]")
+    return _option(name, kind | None, None, flag)
+
+
 _STORE = typer.Option("--store", metavar="URL", help="Where the queue is kept: a file. [INTURN_STORE]")
 _JSON = typer.Option("--json", help="Print one JSON object a line.")
 _LANG = typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
@@ -39,6 +48,16 @@ COMMON: Final = {
     "store": _option("store", str | None, None, _STORE),
     "as_json": _option("as_json", bool, False, _JSON),
     "lang": _option("lang", str | None, None, _LANG),
+}
+SETTINGS: Final = {
+    "blobs": _setting("blobs", "URL", "Where documents' bytes are kept: a folder, or s3://bucket/prefix."),
+    "processor": _setting("processor", "MODULE:FUNCTION", "What processes the documents; else the built-in one."),
+    "slots": _setting("slots", "N", "Documents to process at a time.", int),
+    "lease": _setting("lease", "SECONDS", "A worker that is silent for so long loses its documents.", float),
+    "timeout": _setting("timeout", "SECONDS", "For one document.", float),
+    "grace": _setting("grace", "SECONDS", "For what still runs when the worker is told to stop.", float),
+    "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
+    "keep": _setting("keep", "DAYS", "How long ended documents are kept.", float),
 }
 OPERATING: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
 
@@ -74,6 +93,22 @@ class Session:
             self._queue = open_queue(self.settings.store, creates=self._creates)
         return self._queue
 
+    def blobs(self, *, creates: bool = False) -> Blobs | None:
+        """Where documents' bytes are; None if that is not said, or a folder that is not there and may not be made."""
+        url = self.settings.blobs
+        if url is None or (not creates and is_missing_folder(url)):
+            return None
+        return open_blobs(url)
+
+    def must_have_blobs(self) -> Blobs:
+        """A place for documents' bytes, made if it is missing."""
+        found = self.blobs(creates=True)
+        if found is None:
+            raise InvalidInputError(
+                f"a queue at {self.settings.store} has no folder beside it for documents' bytes; say where with --blobs"
+            )
+        return found
+
     @property
     def insights(self) -> Insights:
         """The read model of the queue."""
@@ -93,6 +128,10 @@ class Session:
         """One line for people, wrapped by words in a terminal."""
         self.console.print(printable(text), markup=False, soft_wrap=not self.console.is_terminal)
 
+    def warn(self, text: str) -> None:
+        """One line that is not among the data, which may go into a pipe."""
+        typer.echo(printable(text), err=True)
+
     def say(self, key: str, *, n: float = 1, **values: object) -> None:
         """One text in the reader's language."""
         self.write(self.texts.text(key, n=n, **values))
@@ -100,7 +139,7 @@ class Session:
 
 def open_queue(url: str, *, creates: bool) -> Queue:
     """The queue at this address. Commands that only look at it make no new one: that would hide a mistyped name."""
-    path = store_file(url)
+    path = config.store_file(url)
     if path is not None and not creates and not path.exists():
         raise NotFoundError(
             f"there is no queue at {str(path)!r} yet; give another --store, or make one here with `inturn migrate`"
@@ -108,10 +147,15 @@ def open_queue(url: str, *, creates: bool) -> Queue:
     return Queue(open_store(url))
 
 
-def store_file(url: str) -> Path | None:
-    """The file that keeps the queue, if it is kept in one."""
-    path = url.removeprefix("sqlite://")
-    return None if "://" in path else Path(path)
+def is_missing_folder(url: str) -> bool:
+    """Whether an address of blobs is a folder that is not there yet."""
+    path = unquote(url.removeprefix("file://")) if url.startswith("file://") else url
+    return "://" not in path and not Path(path).is_dir()
+
+
+def without_password(url: str) -> str:
+    """An address as it may stand in a log."""
+    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url)
 
 
 def add(
@@ -121,18 +165,21 @@ def add(
     *,
     creates: bool = False,
     operates: bool = False,
+    settings: Sequence[str] = (),
 ) -> None:
     """Make a function a command; its first argument is a session, built from the options that all commands have.
 
     `creates`: the command may make a new queue. `operates`: it changes something, so it takes --by and --why.
+    `settings`: those of this machine that it uses besides the store, and takes as options.
     """
-    common = COMMON | OPERATING if operates else COMMON
+    own_settings = {each: SETTINGS[each] for each in settings}
+    common = own_settings | COMMON | (OPERATING if operates else {})
 
     def run(**given: Any) -> None:
         chosen = {each: given.pop(each) for each in common}
-        flags = {"store": chosen["store"], "lang": chosen["lang"], "operator": chosen.get("by")}
-        settings = config.load(flags, os.environ, Path.cwd())
-        with Session(settings, as_json=chosen["as_json"], creates=creates, why=chosen.get("why", "")) as session:
+        flags = {each: chosen[each] for each in ("store", "lang", *settings)} | {"operator": chosen.get("by")}
+        loaded = config.load(flags, os.environ, Path.cwd())
+        with Session(loaded, as_json=chosen["as_json"], creates=creates, why=chosen.get("why", "")) as session:
             function(session, **given)
 
     own = list(inspect.signature(function).parameters.values())[1:]

@@ -17,5 +17,5 @@ def show(session: Session) -> None:
         Column(texts.text("head_value"), folds=True),
         Column(texts.text("head_origin"), folds=True),
     ]
-    rows = [(each.name, each.value or "-", each.origin) for each in origins]
+    rows = [(each.name, "-" if each.value is None else f"{each.value}", each.origin) for each in origins]
     print_table(session.console, columns, rows)

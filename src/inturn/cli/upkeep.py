@@ -1,4 +1,4 @@
-"""`inturn migrate`, `inturn backup` and `inturn doctor`: the store itself."""
+"""`inturn migrate` and `inturn backup`: the store itself."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from inturn import stores
-from inturn.cli.output import Column, print_table
-from inturn.cli.session import Session, store_file
+from inturn.cli.session import Session
+from inturn.config import store_file
 from inturn.errors import InvalidInputError, StoreError
-from inturn.store import Discrepancy
 
 
 def migrate(
@@ -71,39 +70,3 @@ def _refuse_place(path: Path, own: Path | None, *, force: bool) -> None:
     for journal in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-journal")):
         if journal.exists():
             raise StoreError(f"{path} is in use, as {journal.name} beside it shows; give another name")
-
-
-def doctor(
-    session: Session,
-    *,
-    repair: Annotated[bool, typer.Option("--repair", help="Set wrong counts right.")] = False,
-) -> None:
-    """Compare every kept count with the documents. Ends with 1 if any remains wrong."""
-    store = session.queue.store
-    found = store.recount(repair=repair)
-    left = store.recount(repair=False) if repair and found else found
-    if session.as_json:
-        for each in found:
-            session.emit({**each._asdict(), "repaired": repair and each not in left})
-        session.emit({"found": len(found), "left": len(left)})
-    else:
-        _tell(session, found, left)
-    if left:
-        raise typer.Exit(1)
-
-
-def _tell(session: Session, found: tuple[Discrepancy, ...], left: tuple[Discrepancy, ...]) -> None:
-    if not found:
-        session.say("doctor_fine")
-        return
-    texts = session.texts
-    columns = [
-        Column(texts.text("head_customer"), folds=True),
-        Column(texts.text("head_what"), folds=True),
-        Column(texts.text("head_kept"), number=True),
-        Column(texts.text("head_counted"), number=True),
-    ]
-    rows = [(each.customer, each.what, texts.number(each.kept), texts.number(each.counted)) for each in found]
-    print_table(session.console, columns, rows)
-    session.say("doctor_found", n=len(found))
-    session.say("doctor_left" if left else "doctor_repaired", n=len(left))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.policy import SMTP
+from functools import lru_cache
 from html import escape
 from random import Random
 
@@ -12,6 +13,7 @@ from inturn.errors import InvalidInputError
 from . import image, office, pdf
 from .contents import Content, write
 
+LEAVES = 128
 OPEN = "application/vnd.openxmlformats-officedocument"
 
 
@@ -36,6 +38,23 @@ def make(kind: str, seed: int) -> Made:
     data, pages = form(content)
     name = f"{content.title.lower().replace(' ', '-')}.{kind}"
     return Made(name, media_type, data, pages, content)
+
+
+def bind(seed: int, pages: int) -> Made:
+    """A PDF of so many pages or a few more, as archives send them: letters, contracts and invoices in one file."""
+    random = Random(seed)  # noqa: S311 - as above
+    bound: list[Content] = []
+    count = 0
+    while count < pages:
+        bound.append(_leaf(random.randrange(LEAVES)))
+        count += len(pdf.sheets(bound[-1]))
+    return Made(f"binder-{seed}.pdf", "application/pdf", pdf.bind(bound)[0], count, bound[0])
+
+
+@lru_cache(maxsize=LEAVES)
+def _leaf(number: int) -> Content:
+    """One of the contents that binders are made of."""
+    return write(number, 4 + 29 * number % 117)
 
 
 def _one(form: Callable[[Content], bytes]) -> Callable[[Content], tuple[bytes, int]]:

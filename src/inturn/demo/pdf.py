@@ -1,6 +1,8 @@
-"""A content as a PDF of one to eight pages, with the fonts that every reader has."""
+"""Contents as a PDF, with the fonts that every reader has."""
 
 import zlib
+from collections.abc import Sequence
+from functools import lru_cache
 from textwrap import wrap
 
 from .contents import Content
@@ -11,24 +13,37 @@ LETTERS_A_LINE = 88
 
 def write_pdf(content: Content) -> tuple[bytes, int]:
     """The file and its number of pages."""
-    lines = [part for line in content.lines() for part in [*wrap(line, LETTERS_A_LINE), ""]]
-    sheets = [lines[i : i + LINES_A_PAGE] for i in range(0, len(lines), LINES_A_PAGE)]
-    kids = " ".join(f"{5 + 2 * i} 0 R" for i in range(len(sheets)))
-    info = f"/Title ({_escaped(content.title)}) /Author ({_escaped(content.author)})"
-    date = content.date.replace("-", "")
+    return bind([content])
+
+
+def bind(contents: Sequence[Content]) -> tuple[bytes, int]:
+    """Several contents behind each other in one file, which says of itself what the first one does; and its pages."""
+    streams = [stream for content in contents for stream in sheets(content)]
+    first = contents[0]
+    kids = " ".join(f"{5 + 2 * i} 0 R" for i in range(len(streams)))
+    info = f"/Title ({_escaped(first.title)}) /Author ({_escaped(first.author)})"
+    date = first.date.replace("-", "")
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(sheets)} >>".encode(),
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(streams)} >>".encode(),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
         f"<< {info} /CreationDate (D:{date}090000Z) /Producer (Inturn demo) >>".encode("cp1252"),
     ]
-    for i, sheet in enumerate(sheets):
+    for i, stream in enumerate(streams):
         objects.append(
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] "
             b"/Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>" % (6 + 2 * i)
         )
-        objects.append(_stream(sheet, i + 1))
-    return assemble(objects, b"/Root 1 0 R /Info 4 0 R"), len(sheets)
+        objects.append(stream)
+    return assemble(objects, b"/Root 1 0 R /Info 4 0 R"), len(streams)
+
+
+@lru_cache(maxsize=256)
+def sheets(content: Content) -> tuple[bytes, ...]:
+    """What stands on each page; remembered, since a binder takes the same pages as another one, in another order."""
+    lines = [part for line in content.lines() for part in [*wrap(line, LETTERS_A_LINE), ""]]
+    starts = range(0, len(lines), LINES_A_PAGE)
+    return tuple(_stream(lines[at : at + LINES_A_PAGE], number) for number, at in enumerate(starts, 1))
 
 
 def assemble(objects: list[bytes], trailer: bytes) -> bytes:

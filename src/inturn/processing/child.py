@@ -155,16 +155,21 @@ class Child:
     def _serve_one_by_one(self) -> None:
         while self._todo or self._hear() is not None:
             while self._todo:
-                document = self._todo.popleft()
                 self.look_up()
-                if document.stopped:
-                    self._at_hand.pop(document.number, None)
-                    document.close()
-                else:
-                    self._process(document)
+                self._process(self._todo.popleft())
+
+    def _begins(self, document: DocumentAtHand) -> bool:
+        """Whether it is still wanted; if so, the worker is told."""
+        if document.stopped:
+            self._at_hand.pop(document.number, None)
+            document.close()
+            return False
+        self.say("begun", document.number)
+        return True
 
     def _process(self, document: DocumentAtHand) -> None:
-        self.say("begun", document.number)
+        if not self._begins(document):
+            return
         if self._before_each is not None:
             self._before_each()
         began = time.perf_counter()
@@ -214,7 +219,8 @@ class Child:
         os._exit(0)
 
     async def _process_async(self, document: DocumentAtHand) -> None:
-        self.say("begun", document.number)
+        if not self._begins(document):
+            return
         began = time.perf_counter()
         try:
             told = await perform_async(self._processor, document)

@@ -280,7 +280,10 @@ class Floor:
         for hand in self.crew.hands:
             if job.number in hand.jobs:
                 hand.cancel(job)
-                if self.crew.where is Where.PROCESSES:
+                if job.begun_at is None:  # the child passes over it without a word
+                    del hand.jobs[job.number]
+                    self._ledger.drop(job)
+                elif self.crew.where is Where.PROCESSES:
                     job.doomed_at = time.monotonic() + CANCEL_GRACE
 
 
