@@ -1,0 +1,138 @@
+"""What happened, from the store's own records; and what first come, first served would have made of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+from typing import Any, NamedTuple
+
+from inturn.model import Document, DocumentState
+from inturn.queue import Queue
+from inturn.store import DocumentFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One document's way, in microseconds."""
+
+    customer: str
+    level: int
+    pages: int
+    submitted: int
+    started: int
+    finished: int
+
+    @property
+    def wait(self) -> int:
+        """From submitted to started."""
+        return self.started - self.submitted
+
+    @property
+    def service(self) -> int:
+        """From started to finished."""
+        return self.finished - self.started
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A whole run: records in the order of arrival, and how long each would have waited, first come first served."""
+
+    slots: int
+    records: tuple[Record, ...]
+    first_come: tuple[int, ...]
+
+    @property
+    def began(self) -> int:
+        """When the first document came."""
+        return self.records[0].submitted
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON, for another replay: times are microseconds since the first arrival."""
+        documents = [
+            {
+                "customer": each.customer,
+                "level": each.level,
+                "pages": each.pages,
+                "arrival": each.submitted - self.began,
+                "service": each.service,
+                "wait": each.wait,
+                "wait_first_come": other,
+            }
+            for each, other in zip(self.records, self.first_come, strict=True)
+        ]
+        return {"slots": self.slots, "unit": "microseconds", "documents": documents}
+
+
+class Row(NamedTuple):
+    """One customer in the summary; waits in seconds."""
+
+    customer: str
+    documents: int
+    pages: int
+    levels: str
+    mean: float
+    worst: float
+    first_come_mean: float
+    first_come_worst: float
+
+
+def all_documents(queue: Queue) -> list[Document]:
+    """Every document in the order of arrival."""
+    found: list[Document] = []
+    after = None
+    while True:
+        page = queue.documents(DocumentFilter(), limit=1_000, after=after)
+        found += page.items
+        after = page.next
+        if after is None:
+            return sorted(found, key=lambda each: each.seq)
+
+
+def tell(documents: Sequence[Document], slots: int) -> Story:
+    """The story of documents that are done, given in the order of arrival."""
+    records = tuple(
+        Record(each.customer, each.level, each.given.pages or 1, each.submitted_at, each.started_at, each.finished_at)
+        for each in documents
+        if each.state is DocumentState.DONE and each.started_at is not None and each.finished_at is not None
+    )
+    pairs = [(each.submitted, each.service) for each in records]
+    return Story(slots, records, tuple(first_come_waits(pairs, slots)))
+
+
+def first_come_waits(arrivals: Sequence[tuple[int, int]], slots: int) -> list[int]:
+    """How long each would wait in one common line, given as (arrival, service) in the order of arrival."""
+    if not arrivals:
+        return []
+    free = [arrivals[0][0]] * slots
+    heapify(free)
+    waits = []
+    for arrival, service in arrivals:
+        start = max(arrival, free[0])
+        heapreplace(free, start + service)
+        waits.append(start - arrival)
+    return waits
+
+
+def summary(story: Story, customers: Sequence[str]) -> list[Row]:
+    """A row for each of these customers that has documents."""
+    rows = []
+    for customer in customers:
+        mine = [number for number, each in enumerate(story.records) if each.customer == customer]
+        if mine:
+            rows.append(_row(customer, [story.records[n] for n in mine], [story.first_come[n] for n in mine]))
+    return rows
+
+
+def _row(customer: str, records: Sequence[Record], first_come: Sequence[int]) -> Row:
+    waits = [each.wait / 1e6 for each in records]
+    others = [each / 1e6 for each in first_come]
+    low, high = min(each.level for each in records), max(each.level for each in records)
+    return Row(
+        customer,
+        len(records),
+        sum(each.pages for each in records),
+        str(low) if low == high else f"{low}–{high}",  # noqa: RUF001 - from one to the other
+        sum(waits) / len(waits),
+        max(waits),
+        sum(others) / len(others),
+        max(others),
+    )

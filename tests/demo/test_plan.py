@@ -1,0 +1,40 @@
+"""The plan: who sends what, and when."""
+
+from collections import Counter
+
+import pytest
+
+from inturn.demo.documents import KINDS, bind
+from inturn.demo.plan import BINDER, BULK, CUSTOMERS, FEWEST, FLOOD, LATE, TRICKLE, arrivals
+
+
+@pytest.mark.parametrize("number", [FEWEST, 24, 400, 1_001])
+def test_everybody_sends_and_the_numbers_add_up(number: int) -> None:
+    coming = arrivals(number)
+    assert len(coming) == number
+    assert {each.customer for each in coming} == set(CUSTOMERS)
+    assert coming == sorted(coming, key=lambda each: each.at)
+    assert coming == arrivals(number)
+
+
+def test_one_floods_one_comes_late_one_trickles() -> None:
+    coming = arrivals(400)
+    numbers = Counter(each.customer for each in coming)
+    times = {name: [each.at for each in coming if each.customer == name] for name in CUSTOMERS}
+    assert numbers[FLOOD] > 200
+    assert set(times[FLOOD]) == {0.0}
+    assert len(set(times[BULK])) == len(set(times[LATE])) == 1
+    assert 0 < times[BULK][0] < times[LATE][0] < coming[-1].at
+    assert len(set(times[TRICKLE])) == numbers[TRICKLE]
+
+
+def test_all_kinds_come() -> None:
+    assert {each.kind for each in arrivals(400)} == {BINDER, *KINDS}
+
+
+def test_a_binder_has_the_pages_it_was_asked_for_and_a_few_more() -> None:
+    made = bind(7, 60)
+    assert 60 <= made.pages < 70
+    assert made.data.count(b"/Type /Page ") == made.pages
+    assert made == bind(7, 60)
+    assert made.data != bind(8, 60).data
