@@ -6,6 +6,7 @@ import pytest
 
 from inturn.config import Settings, load
 from inturn.errors import InvalidInputError
+from inturn.processing.perform import DEFAULT
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
@@ -41,6 +42,11 @@ def test_the_file_may_lie_elsewhere(tmp_path: Path) -> None:
         ('store = ""', "text in quotes"),
         ("store =", "cannot be read"),
         ("origins = []", "unknown setting"),
+        ("slots = 0", "from 1 to 1000"),
+        ("slots = 2.5", "a whole number"),
+        ("slots = true", "a whole number"),
+        ('lease = "soon"', "lease .file .*. must be a number"),
+        ("keep = nan", "keep .file"),
     ],
 )
 def test_a_wrong_file_is_refused_with_advice(tmp_path: Path, text: str, advice: str) -> None:
@@ -52,3 +58,30 @@ def test_a_wrong_file_is_refused_with_advice(tmp_path: Path, text: str, advice: 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         Settings().store = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("store", "blobs"),
+    [
+        ("q.db", "q.db.blobs"),
+        ("sqlite://there/q.db", "there/q.db.blobs"),
+        ("memory://", None),
+        ("postgres://host/queue", None),
+    ],
+)
+def test_blobs_lie_beside_a_store_that_is_a_file(tmp_path: Path, store: str, blobs: str | None) -> None:
+    assert load({"store": store}, {}, tmp_path).blobs == blobs
+    assert load({"store": store}, {"INTURN_BLOBS": "s3://b"}, tmp_path).blobs == "s3://b"
+
+
+def test_numbers_come_as_numbers_or_as_text(tmp_path: Path) -> None:
+    (tmp_path / "inturn.toml").write_text("slots = 3\nlease = 1.5\nkeep = '7'")
+    settings = load({"grace": 2.0}, {"INTURN_TIMEOUT": "9"}, tmp_path)
+    assert (settings.slots, settings.lease, settings.keep) == (3, 1.5, 7)
+    assert (settings.grace, settings.timeout) == (2, 9)
+    with pytest.raises(InvalidInputError, match="environment INTURN_SLOTS"):
+        load({}, {"INTURN_SLOTS": "many"}, tmp_path)
+
+
+def test_the_built_in_processor_is_the_default() -> None:
+    assert Settings().processor == DEFAULT

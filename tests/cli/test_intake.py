@@ -1,7 +1,6 @@
-"""`inturn check` and `inturn submit`."""
+"""`inturn check`, and what `inturn submit` refuses."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,23 +33,6 @@ def test_a_key_makes_repeating_safe(inturn: Inturn) -> None:
     assert "use a new key" in conflict.stderr
 
 
-def test_files_and_addresses_are_submitted_by_reference(inturn: Inturn, tmp_path: Path) -> None:
-    (tmp_path / "a letter.pdf").write_bytes(b"four")
-    receipts = inturn(
-        *("submit", "--customer", "acme", "a letter.pdf", "https://example.org/x/scan.png?key=1"),
-        *("--batch", "july", "--metadata", '{"pages": 3}', "--json"),
-    ).records
-    assert [(each["name"], each["level"], each["count"]) for each in receipts] == [
-        ("a letter.pdf", 1, 0),
-        ("scan.png", 1, -1),
-    ]
-    newest, oldest = inturn("documents", "--batch", "july", "--json").records
-    assert newest["uri"] == "https://example.org/x/scan.png?key=1"
-    assert (oldest["uri"], oldest["size"]) == ((tmp_path / "a letter.pdf").as_uri(), 4)
-    assert (oldest["media_type"], oldest["metadata"]) == ("application/pdf", {"pages": 3})
-    assert [each["id"] for each in receipts] == [oldest["id"], newest["id"]]
-
-
 def test_a_document_may_have_a_name_alone(inturn: Inturn) -> None:
     (receipt,) = inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json").records
     assert inturn("submit", "--customer", "acme", "--name", "by hand", "--key", "k", "--json").records == [receipt]
@@ -65,8 +47,10 @@ def test_a_document_may_have_a_name_alone(inturn: Inturn) -> None:
         (["check", "acme", "--at", "-5"], "0 or more"),
         (["check", ""], "1 to 255"),
         (["submit", "--customer", "acme"], "name files"),
-        (["submit", "--customer", "acme", "missing.pdf"], "No such file"),
-        (["submit", "--customer", "acme", "."], "no file"),
+        (["submit", "--customer", "acme", "missing.pdf"], "there is no file 'missing.pdf'; give --uri"),
+        (["submit", "--customer", "acme", "*.none"], "no file matches"),
+        (["submit", "--customer", "acme", "."], "nothing to submit"),
+        (["submit", "--customer", "acme", "/dev/null"], "no file but a device"),
         (["submit", "--customer", "acme", "a://b", "a://c", "--name", "n"], "single"),
         (["submit", "--customer", "acme", "--name", "n", "--metadata", "{"], "JSON"),
         (["submit", "--customer", "acme", "--name", "n", "--metadata", "[]"], "object"),

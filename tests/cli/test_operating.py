@@ -85,7 +85,9 @@ def test_a_purge_without_a_terminal_needs_yes(inturn_here: Inturn) -> None:
     refused = inturn_here("purge", "acme")
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
-    assert inturn_here("purge", "acme", "--yes", "--json").records == [{"customer": "acme", "documents": 3, "keys": 0}]
+    assert inturn_here("purge", "acme", "--yes", "--json").records == [
+        {"customer": "acme", "documents": 3, "keys": 0, "blobs": 0}
+    ]
     assert inturn_here("purge", "acme", "--yes", LANG="pl_PL").stdout.startswith("Usunięto 0 dokumentów klienta acme.")
     assert inturn_here("purge", "nobody", "--yes").returncode == 1
 

@@ -69,8 +69,9 @@ def test_a_backup_does_not_replace_a_queue_in_use(inturn: Inturn, tmp_path: Path
 
 def test_the_doctor_finds_nothing_wrong(inturn: Inturn) -> None:
     inturn("submit", "--customer", "acme", "--name", "n")
-    assert inturn("doctor").stdout == "All counts agree with the documents.\n"
-    assert json.loads(inturn("doctor", "--repair", "--json").stdout) == {"found": 0, "left": 0}
+    assert inturn("doctor").stdout.startswith("All counts agree with the documents.\n")
+    told = json.loads(inturn("doctor", "--repair", "--json").stdout)
+    assert (told["found"], told["left"]) == (0, 0)
 
 
 @pytest.mark.parametrize(("repair", "code"), [(False, 1), (True, 0)])

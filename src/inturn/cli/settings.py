@@ -2,6 +2,7 @@
 
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
+from inturn.config import Value
 
 
 def show(session: Session) -> None:
@@ -17,5 +18,11 @@ def show(session: Session) -> None:
         Column(texts.text("head_value"), folds=True),
         Column(texts.text("head_origin"), folds=True),
     ]
-    rows = [(each.name, "-" if each.value is None else f"{each.value}", each.origin) for each in origins]
+    rows = [(each.name, _shown(each.value), each.origin) for each in origins]
     print_table(session.console, columns, rows)
+
+
+def _shown(value: Value) -> str:
+    if value is None:
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)

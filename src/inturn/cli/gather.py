@@ -1,0 +1,126 @@
+"""What `inturn submit` was given: files, patterns, folders, a list on standard input, addresses."""
+
+import glob
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+from unicodedata import category
+from urllib.parse import urlsplit
+
+from inturn.model import MAX_NAME
+
+URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+LIST: Final = "-"
+
+
+class Wanted(NamedTuple):
+    """One document to be: its name, and its file or its address."""
+
+    name: str
+    path: Path | None = None
+    uri: str | None = None
+
+
+class Gatherer:
+    """Turns arguments into documents, each file once; what cannot be found or read is kept as a problem, in words."""
+
+    def __init__(self, *, as_uris: bool = False, ours: Sequence[Path] = ()) -> None:
+        self.problems: list[str] = []
+        self._as_uris = as_uris
+        self._ours = frozenset(path.absolute() for path in ours)
+        """The queue's own files: nobody means those when a folder is named."""
+        self._seen: set[Path] = set()
+
+    def gather(self, arguments: Sequence[str]) -> list[Wanted]:
+        """The documents, in the order given; those of a folder or a pattern by name."""
+        return [wanted for argument in arguments for wanted in self._of(argument)]
+
+    def _of(self, argument: str) -> Iterator[Wanted]:
+        if argument == LIST:
+            for line in _listed(sys.stdin.buffer.read()):
+                yield from self._one(line)
+        elif self._as_uris or URI.match(argument) or os.path.lexists(argument) or not glob.has_magic(argument):
+            yield from self._one(argument)
+        else:
+            found = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - as the shell reads patterns, also absolute ones
+            if not found:
+                self.problems.append(f"no file matches {argument!r}")
+            for each in found:
+                yield from self._one(each)
+
+    def _one(self, text: str) -> Iterator[Wanted]:
+        if self._as_uris or URI.match(text):
+            yield Wanted(_name(_last_part(text) or text), uri=text)
+            return
+        if not text:
+            self.problems.append("an empty name is no file")
+            return
+        path = Path(text)
+        try:
+            mode = path.stat().st_mode
+        except FileNotFoundError:
+            self.problems.append(f"there is no file {text!r}; give --uri if it is the address of a document elsewhere")
+        except (OSError, ValueError) as wrong:
+            self.problems.append(_in_words(text, wrong))
+        else:
+            if stat.S_ISDIR(mode):
+                yield from self._below(path)
+            elif stat.S_ISREG(mode):
+                yield from self._file(path, path.name)
+            else:
+                self.problems.append(f"{text!r} is no file but a device or a pipe")
+
+    def _below(self, folder: Path) -> Iterator[Wanted]:
+        """Regular files, without hidden ones and without the queue's own."""
+        for at, folders, names in os.walk(folder, onerror=self._unreadable):
+            here = Path(at)
+            folders[:] = sorted(
+                each for each in folders if not each.startswith(".") and (here / each).absolute() not in self._ours
+            )
+            for name in sorted(names):
+                path = here / name
+                if not name.startswith(".") and path.is_file() and path.absolute() not in self._ours:
+                    yield from self._file(path, path.relative_to(folder).as_posix())
+
+    def _file(self, path: Path, name: str) -> Iterator[Wanted]:
+        absolute = path.absolute()
+        if absolute in self._seen:
+            return
+        self._seen.add(absolute)
+        if os.access(path, os.R_OK):
+            yield Wanted(_name(name), path=path)
+        else:
+            self.problems.append(f"{str(path)!r} cannot be read: Permission denied")
+
+    def _unreadable(self, wrong: OSError) -> None:
+        self.problems.append(_in_words(str(wrong.filename), wrong))
+
+
+def _in_words(name: str, wrong: Exception) -> str:
+    words = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong)
+    return f"{name!r} cannot be read: {words}"
+
+
+def _last_part(uri: str) -> str:
+    """What stands behind the last slash of its path."""
+    try:
+        path = urlsplit(uri).path.rstrip("/")
+    except ValueError:
+        return ""
+    return path.rpartition("/")[2] if "/" in path else ""
+
+
+def _listed(data: bytes) -> list[str]:
+    """Paths, one a line; or with a NUL behind each, as `find -print0` writes them."""
+    mark = b"\0" if b"\0" in data else b"\n"
+    return [os.fsdecode(line) for line in (each.removesuffix(b"\r") for each in data.split(mark)) if line]
+
+
+def _name(text: str) -> str:
+    """A name that the queue takes: what it does not is replaced, and of a long one the end is kept."""
+    clean = "".join("\ufffd" if category(char) in {"Cc", "Cs"} else char for char in text)
+    return clean[-MAX_NAME:]

@@ -1,0 +1,53 @@
+"""What workers and upkeep log: plain lines for people, objects for machines; always in English, on standard error."""
+
+import json
+import logging
+import sys
+from typing import Any, Final
+
+from inturn.cli.output import printable
+
+log: Final = logging.getLogger("inturn")
+FACTS: Final = "facts"
+
+
+class PlainFormatter(logging.Formatter):
+    """The time, how serious it is, and one line of text."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, whatever stands in the message."""
+        lines = super().format(record).splitlines()
+        return printable(" | ".join(line.strip() for line in lines if line.strip()))
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line; times are microseconds as everywhere."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The record, with the facts it was logged with."""
+        told: dict[str, Any] = {
+            "at": round(record.created * 1_000_000),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            told["trace"] = self.formatException(record.exc_info)
+        return json.dumps({**told, **getattr(record, FACTS, {})}, ensure_ascii=False)
+
+
+def begin(*, as_json: bool) -> None:
+    """Send what Inturn logs to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if as_json else PlainFormatter())
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+def tell(message: str, **facts: object) -> None:
+    """A line of the command itself; the facts stand in the objects alone."""
+    log.info(message, extra={FACTS: facts})

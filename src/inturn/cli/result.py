@@ -1,0 +1,144 @@
+"""`inturn result`: what came of a document."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final
+
+import typer
+
+from inturn.blobs import Blobs
+from inturn.cli.output import printable
+from inturn.cli.session import Session
+from inturn.errors import IllegalMoveError, InturnError, InvalidInputError, NotFoundError
+from inturn.model import Document, DocumentState, ResultFile
+
+TEXT: Final = "text"
+TEXT_FILE: Final = "text.txt"
+"""Where the built-in processor puts a text that is too long for the result itself."""
+
+
+def result(
+    session: Session,
+    id: Annotated[str, typer.Argument(help="The document's id.")],
+    *,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it to this file.")] = None,
+    file: Annotated[str | None, typer.Option("--file", metavar="NAME", help="One of the result's files.")] = None,
+    text: Annotated[bool, typer.Option("--text", help="Only the text that was extracted.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
+) -> None:
+    """Show the result of a document that is done: as JSON, one of its files, or only the text."""
+    from inturn.processing.desk import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
+
+    if text and file is not None:
+        raise InvalidInputError("--text and --file are two different things; give one of them")
+    if out is not None and out.exists() and not force:
+        raise InvalidInputError(f"{out} exists already; give another name, or --force to overwrite it")
+    document = session.queue.document(id)
+    if document.state is not DocumentState.DONE:
+        raise IllegalMoveError(_not_done(document))
+    files = {each.name: each for each in session.queue.files(document.id)}
+    if text and TEXT_FILE in files:
+        file = TEXT_FILE
+    if file is not None:
+        _give_file(session, _named(files, file, document.id), out)
+    else:
+        found = read_result(session.queue, _blobs(session) if RESULT_FILE in files else None, document.id)
+        content = _text_of(found, document.id) if text else json.dumps(found, ensure_ascii=False, indent=_indent(out))
+        _give_text(session, content, out)
+    if out is not None:
+        _tell_written(session, out)
+
+
+def _not_done(document: Document) -> str:
+    """Why there is no result, and what to do."""
+    id_ = document.id
+    match document.state:
+        case DocumentState.WAITING:
+            return f"document {id_} still waits in level {document.level}: no result yet; see `inturn why {id_}`"
+        case DocumentState.RUNNING:
+            return f"document {id_} is being processed by {document.worker}: no result yet; try again soon"
+        case DocumentState.DELAYED:
+            return f"document {id_} waits for attempt {document.attempt + 1}; the last one failed: {document.error}"
+        case DocumentState.FAILED:
+            tries = f"attempt {document.attempt} of {document.given.max_attempts}"
+            return f"document {id_} failed in {tries}: {document.error}; try it again with `inturn retry {id_}`"
+        case _:
+            return f"document {id_} was {document.state} and has no result; try it again with `inturn retry {id_}`"
+
+
+def _named(files: dict[str, ResultFile], name: str, id_: str) -> ResultFile:
+    if name not in files:
+        there = f"it has {', '.join(repr(each) for each in sorted(files))}" if files else "it has none"
+        raise NotFoundError(f"the result of {id_} has no file {name!r}; {there}")
+    return files[name]
+
+
+def _text_of(found: Any, id_: str) -> str:
+    if not isinstance(found, dict) or not isinstance(found.get(TEXT), str):
+        raise NotFoundError(f"the result of {id_} has no text; show all of it without --text")
+    return str(found[TEXT])
+
+
+def _blobs(session: Session) -> Blobs:
+    found = session.blobs()
+    if found is None:
+        raise InturnError(f"the files of results are not at {session.settings.blobs}; say where they are with --blobs")
+    return found
+
+
+def _indent(out: Path | None) -> int | None:
+    """Readable for people, one line for pipes."""
+    return 2 if out is not None or sys.stdout.isatty() else None
+
+
+def _give_text(session: Session, content: str, out: Path | None) -> None:
+    if out is not None:
+        with _written(out) as target:
+            target.write(content.encode(errors="replace") + b"\n")
+    elif sys.stdout.isatty():
+        # The text of a document is a stranger's: it must not move the cursor.
+        for line in content.split("\n"):
+            session.console.print(printable(line.expandtabs(4)), markup=False, soft_wrap=True)
+    else:
+        typer.echo(content)
+
+
+def _give_file(session: Session, file: ResultFile, out: Path | None) -> None:
+    with _blobs(session).local(file.blob, sha256=file.sha256) as path, path.open("rb") as source:
+        if out is not None:
+            with _written(out) as target:
+                shutil.copyfileobj(source, target)
+        elif sys.stdout.isatty():
+            if b"\0" in source.read(4096):
+                raise InvalidInputError(f"{file.name!r} is no text for a terminal; give --out FILE")
+            _give_text(session, path.read_text(encoding="utf-8", errors="replace"), None)
+        else:
+            shutil.copyfileobj(source, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _written(out: Path) -> Iterator[BinaryIO]:
+    """A file that is there only once all of it is."""
+    part = out.with_name(f".{out.name}.{os.getpid()}")
+    try:
+        with part.open("xb") as target:
+            yield target
+        part.replace(out)
+    except OSError as wrong:
+        raise InvalidInputError(f"{out} cannot be written: {wrong.strerror or wrong}; give another --out") from wrong
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _tell_written(session: Session, out: Path) -> None:
+    size = out.stat().st_size
+    if session.as_json:
+        session.emit({"path": str(out), "size": size})
+    else:
+        session.say("written", path=out, size=size)

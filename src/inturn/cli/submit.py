@@ -1,0 +1,224 @@
+"""`inturn submit`: documents come in, their bytes first."""
+
+import glob
+import json
+import mimetypes
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from inturn.blobs import Blobs
+from inturn.cli.gather import Gatherer, Wanted
+from inturn.cli.output import Column, print_table
+from inturn.cli.session import Session
+from inturn.cli.watch import bar, watch
+from inturn.config import store_file
+from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
+from inturn.model import NewDocument, Receipt, clean_text
+from inturn.processing import kinds
+from inturn.processing.pages import count_pages
+
+LARGEST: Final = 50 << 20
+AT_ONCE: Final = 500
+SHOWN: Final = 20
+"""Receipts that a terminal shows one by one."""
+
+
+def submit(  # noqa: PLR0913 - what can be said of a document
+    session: Session,
+    documents: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE|GLOB|FOLDER|URI|-]...", help="What to submit; - reads a list of paths."),
+    ] = None,
+    *,
+    customer: Annotated[str, typer.Option("--customer", help="Whose documents.")],
+    batch: Annotated[str | None, typer.Option("--batch", help="A name for documents that belong together.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
+    metadata: Annotated[str, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with each.")] = "{}",
+    name: Annotated[str | None, typer.Option("--name", help="The name of a single document; else its file's.")] = None,
+    uri: Annotated[bool, typer.Option("--uri", help="All arguments are addresses of documents elsewhere.")] = False,
+    skip_unreadable: Annotated[
+        bool, typer.Option("--skip-unreadable", help="Submit the others if files cannot be read.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; 1 if any did not succeed.")] = False,
+) -> None:
+    """Submit documents of one customer: files, folders, patterns, or addresses of documents elsewhere."""
+    customer = clean_text("a customer's name", customer)
+    common = {"batch": batch, "metadata": _metadata(metadata)}
+    gatherer = Gatherer(as_uris=uri, ours=_own_files(session))
+    wanted = gatherer.gather(documents or [])
+    if name is not None:
+        wanted = _renamed(wanted, name, nothing_given=not documents)
+    intake = Intake(session, skips=skip_unreadable)
+    for problem in gatherer.problems:
+        intake.trouble(problem)
+    if not wanted:
+        raise InvalidInputError("nothing to submit: name files, folders or addresses, or give a --name alone")
+    given = intake.take_in(wanted, common)
+    receipts = intake.submit(customer, given, key)
+    _tell_sum(session, customer, receipts)
+    if wait:
+        names = {receipt.id: document.name for receipt, document in zip(receipts, given, strict=True)}
+        watch(session, names)
+
+
+class Intake:
+    """Keeps the bytes of all documents, then submits them; what was kept for nothing is deleted again."""
+
+    def __init__(self, session: Session, *, skips: bool) -> None:
+        self._session = session
+        self._skips = skips
+        self._blobs: Blobs | None = None
+        self._kept: list[str] = []
+
+    def trouble(self, problem: str) -> None:
+        """A document cannot be taken in: the end, or told and left out."""
+        if not self._skips:
+            raise InvalidInputError(f"{problem}; nothing was submitted (--skip-unreadable leaves such files out)")
+        self._session.warn(self._session.texts.text("skipped", problem=problem))
+
+    def take_in(self, wanted: Sequence[Wanted], common: dict[str, Any]) -> list[NewDocument]:
+        """The documents, their bytes kept: all of them, or none is."""
+        given: list[NewDocument] = []
+        try:
+            with bar(self._session, "taking_in", len(wanted)) as advance:
+                for each in wanted:
+                    found = self._take(each, common)
+                    given += [] if found is None else [found]
+                    advance(1)
+        except BaseException:
+            self._drop(self._kept)
+            raise
+        if not given:
+            raise InvalidInputError("nothing was submitted: none of the files could be read")
+        return given
+
+    def submit(self, customer: str, given: Sequence[NewDocument], key: str | None) -> list[Receipt]:
+        """Receipts, told group by group as they are given."""
+        receipts: list[Receipt] = []
+        try:
+            for number, start in enumerate(range(0, len(given), AT_ONCE)):
+                group = given[start : start + AT_ONCE]
+                own_key = key if key is None or number == 0 else f"{key}#{number}"
+                some = self._session.queue.submit(customer, group, key=own_key)
+                receipts += some
+                _tell(self._session, customer, some, group, are_all=len(given) <= SHOWN)
+        except BaseException:
+            if 0 < len(receipts) < len(given):
+                self._session.warn(self._session.texts.text("submitted_some", n=len(receipts)))
+            self._drop_unknown()
+            raise
+        if key is not None:
+            self._drop_unknown()  # a repeat was answered with the first receipts, and has the first blobs
+        return receipts
+
+    def _take(self, wanted: Wanted, common: dict[str, Any]) -> NewDocument | None:
+        if wanted.path is None:
+            return NewDocument(wanted.name, uri=wanted.uri, **common)
+        try:
+            return self._keep(wanted.name, wanted.path, common)
+        except BlobTooLargeError:
+            self.trouble(f"{str(wanted.path)!r} has more than {LARGEST >> 20} MB; send a smaller one")
+        except OSError as wrong:
+            self.trouble(f"{str(wanted.path)!r} cannot be read: {wrong.strerror or wrong}")
+        return None
+
+    def _keep(self, name: str, path: Path, common: dict[str, Any]) -> NewDocument:
+        if self._blobs is None:
+            self._blobs = self._session.must_have_blobs()
+        # A pipe that took the file's place since it was found must not stop us.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as source:
+            media_type = media_type_of(source.read(kinds.HEAD), path.name)
+            source.seek(0)
+            blob = self._blobs.put(source, limit=LARGEST)
+        self._kept.append(blob.key)
+        return NewDocument(
+            name,
+            blob=blob.key,
+            sha256=blob.sha256,
+            size=blob.size,
+            media_type=media_type,
+            pages=count_pages(path, media_type),
+            **common,
+        )
+
+    def _drop_unknown(self) -> None:
+        """What the store says it does not know: a commit whose answer was lost may have succeeded."""
+        with suppress(InturnError):
+            self._drop(sorted(self._session.queue.store.unknown_blobs(self._kept)))
+
+    def _drop(self, keys: Sequence[str]) -> None:
+        """Whatever cannot be deleted now is an orphan, and upkeep's."""
+        if self._blobs is not None:
+            with suppress(InturnError):
+                self._blobs.delete(keys)
+
+
+def media_type_of(head: bytes, name: str) -> str | None:
+    """By its first bytes; by its name where they say too little, and only what they allow."""
+    found, named = kinds.sniff(head, name), mimetypes.guess_type(name)[0]
+    allowed: dict[str | None, tuple[str, ...]] = {
+        None: ("",),
+        kinds.PLAIN: ("text/",),
+        kinds.ZIP: ("application/vnd.",),
+        kinds.OLD_OFFICE: ("application/vnd.ms-", "application/msword"),
+    }
+    return named if named is not None and named.startswith(allowed.get(found, ())) else found
+
+
+def _renamed(wanted: list[Wanted], name: str, *, nothing_given: bool) -> list[Wanted]:
+    if nothing_given:
+        return [Wanted(name)]
+    if len(wanted) > 1:
+        raise InvalidInputError(f"--name is for a single document, not for {len(wanted)}; leave it out")
+    return [each._replace(name=name) for each in wanted]
+
+
+def _own_files(session: Session) -> list[Path]:
+    settings = session.settings
+    store = store_file(settings.store)
+    ours = [] if store is None else [store, *store.absolute().parent.glob(f"{glob.escape(store.name)}-*")]
+    blobs = settings.blobs
+    return [*ours, *([] if blobs is None or "://" in blobs else [Path(blobs)])]
+
+
+def _tell(
+    session: Session, customer: str, receipts: Sequence[Receipt], given: Sequence[NewDocument], *, are_all: bool
+) -> None:
+    told = list(zip(receipts, given, strict=True))
+    if session.as_json:
+        for receipt, document in told:
+            session.emit({**receipt._asdict(), "customer": customer, "name": document.name})
+        return
+    if session.console.is_terminal and not are_all:
+        return
+    texts = session.texts
+    columns = [
+        Column(texts.text("head_document")),
+        Column(texts.text("head_level"), number=True),
+        Column(texts.text("head_counter"), number=True),
+        Column(texts.text("head_name"), folds=True),
+    ]
+    rows = [(each.id, texts.number(each.level), texts.number(each.count), document.name) for each, document in told]
+    print_table(session.console, columns, rows)
+
+
+def _tell_sum(session: Session, customer: str, receipts: Sequence[Receipt]) -> None:
+    """Of more documents than anybody reads the receipts of."""
+    if session.console.is_terminal and not session.as_json and len(receipts) > SHOWN:
+        levels = [each.level for each in receipts]
+        session.say("submitted", n=len(receipts), customer=customer, best=min(levels), last=max(levels))
+
+
+def _metadata(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as wrong:
+        raise InvalidInputError(f"--metadata must be JSON: {wrong}") from wrong
+    if not isinstance(found, dict):
+        raise InvalidInputError(f'--metadata must be a JSON object such as {{"pages": 3}}, not {text}')
+    return found

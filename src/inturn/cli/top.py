@@ -1,0 +1,100 @@
+"""`inturn top`: the queue as it goes on, in a terminal."""
+
+import os
+import select
+import signal
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Annotated, Final
+
+import typer
+from rich.live import Live
+
+from inturn.cli.panels import plain, screen
+from inturn.cli.records import live_record
+from inturn.cli.session import Session
+from inturn.errors import StoreError
+from inturn.insights import LiveView
+
+EVERY: Final = 1.0
+SHARE: Final = 20
+"""A look at the queue may take one part in so many of the time."""
+
+
+def top(
+    session: Session,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="Show it once and end.")] = False,
+) -> None:
+    """Watch the queue: what waits in which level, who has the most waiting, what the workers do. q ends it."""
+    insights = session.insights
+    if session.as_json:
+        session.emit(live_record(insights.live()))
+    elif once or not session.console.is_terminal:
+        plain(session.console, insights.live(), session.texts)
+    else:
+        _live(session, insights.live)
+
+
+def _live(session: Session, look: Callable[[], LiveView]) -> None:
+    """Draw it again and again, more seldom if looking takes long; a store that is busy is asked again."""
+    view, trouble = look(), ""
+    shown = Live(console=session.console, screen=True, auto_refresh=False)
+    with suppress(KeyboardInterrupt), _ended_by_sigterm(), _keys() as is_over, shown:
+        while True:
+            began = time.monotonic()
+            try:
+                view, trouble = look(), ""
+            except StoreError as wrong:
+                trouble = str(wrong)
+            shown.update(screen(session.console.size, view, session.texts, trouble), refresh=True)
+            if is_over(max(EVERY, SHARE * (time.monotonic() - began))):
+                return
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], bool]]:
+    """Wait so many seconds for a key; tells whether it was the one that ends this."""
+    if not sys.stdin.isatty():
+        yield _sleep
+        return
+    file = sys.stdin.fileno()
+    before = termios.tcgetattr(file)
+    tty.setcbreak(file, termios.TCSANOW)
+    try:
+        yield lambda seconds: _is_end_pressed(file, seconds)
+    finally:
+        termios.tcsetattr(file, termios.TCSADRAIN, before)
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+def _is_end_pressed(file: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while select.select([file], [], [], max(0.0, until - time.monotonic()))[0]:
+        pressed = os.read(file, 64)
+        if not pressed or b"q" in pressed.lower():
+            return True
+    return False
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Leave the terminal as it was found, however this ends."""
+
+    def end(*_: int | FrameType | None) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
