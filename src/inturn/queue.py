@@ -309,13 +309,17 @@ class Queue:
         self.store.close()
 
     def _ids_of(self, where: DocumentFilter) -> Iterable[list[str]]:
+        """Oldest first, some at a time: a retry is a check, and the oldest should get the best level."""
+        ids: list[str] = []
         after: str | None = None
         while True:
             page = self.store.documents(where, limit=1_000, after=after)
-            yield [document.id for document in page.items]
+            ids += [document.id for document in page.items]
             after = page.next
             if after is None:
-                return
+                break
+        ids.reverse()
+        return (ids[at : at + 1_000] for at in range(0, len(ids), 1_000))
 
     def _refuse(self, id_: str, what: str) -> None:
         document = self.store.document(clean_id(id_))

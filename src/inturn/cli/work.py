@@ -65,6 +65,9 @@ def worker(
     tally = at_work.run()
     came = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in tally._asdict().items())
     logs.tell(f"worker {at_work.name} ended: {came}", **tally._asdict())
+    paused = session.queue.store.paused() if until_empty else None
+    if paused is not None:
+        raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
 
 
 def upkeep(

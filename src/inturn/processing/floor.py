@@ -58,6 +58,7 @@ class Floor:
         """Seconds that a document takes, lately."""
         self.blown: str | None = None
         """Why nothing more should be started, once the fuse has blown."""
+        self._blown_at = 0
 
     def room(self) -> int:
         """How many documents could be started now, or within a moment by documents that take less."""
@@ -196,11 +197,13 @@ class Floor:
         self._dismiss_if_due(hand)
 
     def _judge(self, job: Job, error: str | None) -> None:
-        """Too many errors in a row blow the fuse."""
+        """Too many errors in a row blow the fuse; what was claimed before it blew says nothing new."""
         if error is None:
             self._fuse.worked()
-        elif not job.is_dropped and self._fuse.failed(job.claimed.document.customer):
-            self.blown = error
+        elif job.number <= self._blown_at or job.is_dropped:
+            return
+        elif self._fuse.failed(job.claimed.document.customer):
+            self.blown, self._blown_at = error, self._ledger.last
 
     def _dismiss_if_due(self, hand: Hand) -> None:
         if hand not in self.crew.hands:

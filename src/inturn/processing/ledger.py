@@ -57,7 +57,8 @@ class Ledger:
         self._lease = lease
         self._jobs: dict[int, Job] = {}
         self._lock = threading.Lock()
-        self._last = 0
+        self.last = 0
+        """The number of the job that was claimed last."""
         self._counts: Counter[str] = Counter()
         self.outcomes: list[tuple[Job, Outcome]] = []
 
@@ -101,8 +102,8 @@ class Ledger:
         return [self._take(each) for each in claimed]
 
     def _take(self, claimed: Claimed) -> Job:
-        self._last += 1
-        job = Job(claimed, self._last)
+        self.last += 1
+        job = Job(claimed, self.last)
         with self._lock:
             self._jobs[job.number] = job
         return job

@@ -195,13 +195,14 @@ class Worker:
 
     def _pause(self, error: str) -> None:
         """Everything fails: start nothing more, anywhere."""
-        why = f"the last documents of several customers all failed, one after another; the last one: {error}"
+        why = "the last documents of several customers all failed, one after another"
+        last = error.splitlines()[0][:200] if error else ""
         try:
-            self._queue.pause(Operator("inturn", why[:1_000]))
+            self._queue.pause(Operator("inturn", f"{why}; the last one: {last}"))
         except StoreError as wrong:
             log.warning("the queue should be paused and cannot be, trying again: %s", wrong)
         else:
-            log.error("the queue is paused: %s", why)
+            log.error("the queue is paused: %s; inturn status tells more", why)
             self._floor.blown = None
 
     # -- the store --------------------------------------------------------------------------------------------------

@@ -68,8 +68,10 @@ class Operating(StoreSuite):
         where = DocumentFilter(batch="march")
         assert rig.queue.cancel_all(where, ANNA) == 5
         assert rig.queue.cancel_all(where, ANNA) == 0
+        ids = [document.id for document in reversed(rig.store.documents(where, limit=10).items)]
         assert rig.queue.retry_all(where, ANNA) == 5
         assert rig.store.counts(where).states == {DocumentState.WAITING: 5}
+        assert [document.id for document in reversed(rig.store.documents(where, limit=10).items)] == ids
 
     def test_s16_a_retry_by_hand_is_a_new_check(self, rig: Rig) -> None:
         """New level, new place, attempts from zero."""
