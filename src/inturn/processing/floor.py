@@ -124,9 +124,11 @@ class Floor:
         }
         hand.give(job, facts, None if found is None else found.file)
         hand.served += 1
-        hand.is_retiring = hand.is_retiring or hand.served >= self._recycle
         if not hand.wire.flush():
             self.selector.modify(hand.wire, selectors.EVENT_READ | selectors.EVENT_WRITE, hand)
+        if hand.served >= self._recycle and not hand.is_retiring:
+            hand.is_retiring = True
+            self.start()  # while the other is still at its last document
 
     def _free_hand(self) -> Hand | None:
         """The child with the least to do; a new one if all have something and there may be more."""
