@@ -6,6 +6,7 @@ blobs: bytes come in as open files, and the files of a result are left in a fold
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import select
@@ -31,6 +32,36 @@ from inturn.processing.wire import Message, Wire
 
 PROGRESS_EVERY: Final = 0.25
 """Seconds between two tellings of progress: a processor may call it for every page."""
+
+
+class Reading(io.RawIOBase):
+    """A file read from a place of its own: all readings of one descriptor share the kernel's."""
+
+    def __init__(self, file: int) -> None:
+        super().__init__()
+        self._file = os.dup(file)
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = os.preadv(self._file, [buffer], self._at)
+        self._at += found
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: os.fstat(self._file).st_size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._file)
+        super().close()
 
 
 class DocumentAtHand:
@@ -60,19 +91,16 @@ class DocumentAtHand:
         return self.stopped
 
     def open(self) -> BinaryIO:
-        file = os.fdopen(os.dup(self._bytes()), "rb")
-        file.seek(0)
-        return file
+        return io.BufferedReader(Reading(self._bytes()))
 
     def path(self) -> Path:
-        file = self._bytes()
+        self._bytes()
         if self._path is not None:
             return self._path
         if self._copy is None:
             self._copy = self._child.scratch / f"document-{self.number}"
             with self.open() as source, self._copy.open("wb") as copy:
                 shutil.copyfileobj(source, copy)
-            os.lseek(file, 0, os.SEEK_SET)
         return self._copy
 
     def progress(self, done: float, total: float | None = None) -> None:

@@ -1,5 +1,6 @@
 """Opens a store by its address. The only place that names the stores."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 from inturn.clock import Clock, SystemClock
@@ -9,12 +10,22 @@ from inturn.stores.memory import MemoryStore
 
 MEMORY = "memory://"
 SQLITE = "sqlite://"
+POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_store(url: str, clock: Clock | None = None) -> Store:
-    """A store by its address: a path or `sqlite://path` for a file, `memory://` for as long as this process lives."""
+    """A store by its address.
+
+    A path or `sqlite://path` for a file, `postgresql://host/database?schema=inturn` for many machines, `memory://` for
+    as long as this process lives.
+    """
     if url == MEMORY:
         return MemoryStore(clock)
+    if url.startswith(POSTGRES):
+        _need_psycopg()
+        from inturn.stores.postgres import PostgresStore  # noqa: PLC0415 - the other stores need no psycopg
+
+        return PostgresStore(url, clock)
     from inturn.stores.sqlite import SqliteStore  # noqa: PLC0415 - the memory store needs no apsw
 
     return SqliteStore(_path(url), clock)
@@ -24,6 +35,11 @@ def migrate(url: str) -> list[str]:
     """Bring the store at an address to the newest schema; the names of the migrations applied."""
     if url == MEMORY:
         return []
+    if url.startswith(POSTGRES):
+        _need_psycopg()
+        from inturn.stores.postgres.schema import migrate_at  # noqa: PLC0415
+
+        return migrate_at(url)
     from inturn.stores.sqlite import connection, schema  # noqa: PLC0415
 
     path = _path(url)
@@ -38,6 +54,11 @@ def migrations_sql(url: str) -> str:
     """The SQL of all migrations of the store at an address."""
     if url == MEMORY:
         return ""
+    if url.startswith(POSTGRES):
+        _need_psycopg()
+        from inturn.stores.postgres.schema import script_at  # noqa: PLC0415
+
+        return script_at(url)
     _path(url)
     from inturn.stores.sqlite import schema  # noqa: PLC0415
 
@@ -47,5 +68,12 @@ def migrations_sql(url: str) -> str:
 def _path(url: str) -> Path:
     path = url.removeprefix(SQLITE)
     if not path or "://" in path or "\0" in path:
-        raise InvalidInputError(f"no store is known by {url!r}; give a path such as inturn.db, or memory://")
+        raise InvalidInputError(
+            f"no store is known by {url!r}; give a path such as inturn.db, postgresql://host/database, or memory://"
+        )
     return Path(path)
+
+
+def _need_psycopg() -> None:
+    if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
+        raise InvalidInputError("PostgreSQL needs psycopg: pip install 'inturn[postgres]'")
