@@ -334,8 +334,8 @@ def main() -> None:
         if limits is not None:
             try:
                 box = _confined(limits, Path(spec["library"]), scratch)
-            except InturnError as wrong:
-                own.say("unready", str(wrong))
+            except (InturnError, OSError) as wrong:
+                own.say("unready", f"the sandbox cannot be entered: {wrong}")
                 return
         own.say("ready", where)
         Child(own, scratch, processor, box).serve(where, spec["slots"])
@@ -350,7 +350,8 @@ def main() -> None:
 
 def _confined(limits: sandbox.Limits, library: Path, scratch: Path) -> Callable[[], None]:
     importable = [Path(each) for each in sys.path if each and Path(each).exists()]
-    confinement = sandbox.enter(limits, [*sandbox.needed_paths(), library, *importable], scratch)
+    libraries = [library] if library.exists() else []
+    confinement = sandbox.enter(limits, [*sandbox.needed_paths(), *libraries, *importable], scratch)
     return confinement.renew
 
 

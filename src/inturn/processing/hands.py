@@ -172,7 +172,7 @@ class Crew:
         _clear(self._folder)
 
     def _spawn(self, scratch: Path) -> Hand:
-        process, wire = _program(self.spec, self._library, scratch, self._environment())
+        process, wire = _program(self.spec, self._library, scratch, self._environment(scratch))
         return Hand(wire, scratch, process.pid, partial(_waited, process))
 
     def _fork(self, scratch: Path) -> Hand:
@@ -180,7 +180,7 @@ class Crew:
         if nursery is None or not nursery.is_alive():
             if not self._library.exists():
                 self._prepare()
-            nursery = self._nursery = Nursery(self.spec, self._library, self._environment())
+            nursery = self._nursery = Nursery(self.spec, self._library, self._environment(self._library))
         ours, theirs = socket.socketpair()
         process = nursery.fork(scratch, theirs)
         return Hand(Wire(ours), scratch, process, partial(nursery.status, process))
@@ -191,11 +191,11 @@ class Crew:
         except (OSError, subprocess.SubprocessError) as wrong:
             raise ProcessorError(f"the default processor cannot be made ready in {self._folder}: {wrong}") from wrong
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, temporary: Path) -> dict[str, str]:
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         if self.spec.limits is None:
             return {**os.environ, "MALLOC_ARENA_MAX": "2", **path}
-        return {**sandbox.environment(self._library), **path}
+        return {**sandbox.environment(temporary), **path}
 
 
 class Nursery:

@@ -122,8 +122,10 @@ class Worker:
 
     def _begin(self) -> None:
         if self._crew.where is None:
-            self._floor.start()  # loads the processor now: a mistake shows before anything is claimed
+            # Loads the processor now: a mistake shows before anything is claimed.
             while self._crew.where is None and not self._stops:
+                if not self._crew.hands:
+                    self._floor.start()
                 self._listen()
                 self._floor.enforce(time.monotonic())
         for thread in (self._beats, self._bell, self._upkeep):
