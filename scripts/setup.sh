@@ -53,6 +53,31 @@ install() {
   fi
 }
 
+# The tests start a PostgreSQL server of their own. Without one they are skipped at home and fail with CI=true.
+install_postgres() {
+  if [ -n "${INTURN_TEST_POSTGRES-}" ] || command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
+    return
+  fi
+  if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+    say "no PostgreSQL here: its tests are skipped. On Debian, as root: apt-get install postgresql"
+    return
+  fi
+  say "installing Debian's postgresql, for the tests of that store; no server of the system is made or started"
+  local policy=/usr/sbin/policy-rc.d mine=false
+  if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+    mine=true
+  fi
+  mkdir -p /etc/postgresql-common
+  [ -e /etc/postgresql-common/createcluster.conf ] ||
+    printf 'create_main_cluster = false\n' >/etc/postgresql-common/createcluster.conf
+  apt-get -q -o DPkg::Lock::Timeout=300 update >/dev/null
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
+    install -y --no-install-recommends postgresql >/dev/null || say "PostgreSQL could not be installed: its tests are skipped"
+  if $mine; then rm -f "$policy"; fi
+}
+
 if command -v uv >/dev/null; then has_uv=true; else has_uv=false; fi
 usable || make_venv
 case ${1-} in
@@ -66,6 +91,7 @@ case ${1-} in
     install --require-hashes -r requirements/test.txt
     say "installing Inturn itself from src/, editable: for the tests and the command $venv/bin/inturn"
     install --no-deps --no-build-isolation --editable .
+    install_postgres
     rm -f "$venv"/.run-* "$venv"/.test-*
     touch "$(stamp test)" # test.txt holds all of run.txt
     ;;

@@ -95,13 +95,13 @@ class Bell(threading.Thread):
     def run(self) -> None:  # noqa: D102 - a thread's own
         while True:
             self._armed.wait()
+            self._armed.clear()
             if self._is_over:
                 return
             try:
                 self._queue.store.wait(self._timeout)
             except InturnError:
                 time.sleep(0.5)
-            self._armed.clear()
             if not self._is_over:
                 self._ring()
 

@@ -204,15 +204,17 @@ class Child:
         self._tell(document, perform(self._processor, document), time.perf_counter() - began)
 
     def _tell(self, document: DocumentAtHand, told: Told, took: float) -> None:
-        number = document.number
+        number, reason = document.number, told.reason.encode(errors="replace").decode()
         self._at_hand.pop(number, None)
-        document.close()
         try:
             files = keep_files(told.files, self.scratch, self._numbers) if told.files else []
-            self.say(told.said, number, took, told.value, told.reason, files)
-        except (OSError, TypeError, ValueError) as wrong:
-            reason = f"the result cannot be kept: {wrong}; a result is JSON, and its files are bytes or paths"
+            self.say(told.said, number, took, told.value, reason, files)
+        except (OSError, TypeError, ValueError, RecursionError) as wrong:
+            why = str(wrong).encode(errors="replace").decode()
+            reason = f"the result cannot be kept: {why}; a result is JSON, and its files are bytes or paths"
             self.say(Said.ERROR, number, took, None, reason, [])
+        finally:
+            document.close()
 
     # -- by threads -------------------------------------------------------------------------------------------------
 
@@ -299,7 +301,7 @@ class Nursery:
             os.close(self._bell)
             self._wire.close()
             sandbox.die_with_parent()
-            self._start(Wire(end), scratch)
+            self._start(Wire(end, takes_fds=True), scratch)
             status = 0
         finally:
             os._exit(status)
@@ -319,7 +321,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker decides when its children end
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sandbox.die_with_parent()
-    wire = Wire(socket.socket(fileno=int(sys.argv[1])))
+    wire = Wire(socket.socket(fileno=int(sys.argv[1])), takes_fds=True)
     spec = json.loads(sys.argv[2])
     limits = None if spec["limits"] is None else sandbox.Limits(**spec["limits"])
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
-from inturn.errors import BlobDamagedError, BlobError, BlobNotFoundError, FetchError, FetchRefusedError, InturnError
+from inturn.errors import BlobDamagedError, BlobError, FetchError, FetchRefusedError, InturnError
 from inturn.model import NewDocument, ResultFile, clean_text
 from inturn.processing.fetch import Fetcher
 from inturn.processing.handler import Reject, Retry
@@ -56,7 +56,7 @@ class Desk:
         """A document's bytes; Reject or Retry when they cannot be had."""
         try:
             return self._from_blob(given) if given.blob is not None else self._from_uri(given)
-        except (BlobNotFoundError, BlobDamagedError, FetchRefusedError) as wrong:
+        except (BlobDamagedError, FetchRefusedError) as wrong:
             raise Reject(str(wrong)) from wrong
         except (BlobError, FetchError, OSError) as wrong:
             raise Retry(str(wrong)) from wrong

@@ -1,6 +1,7 @@
 """Where documents are processed: children get them, say what came of them, are replaced, and some have to be ended."""
 
 import logging
+import math
 import selectors
 import time
 from collections import deque
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from inturn.errors import InvalidInputError
 from inturn.model import SECOND, Progress
 from inturn.processing.desk import Bytes, Desk, Kept
 from inturn.processing.fuse import Fuse
@@ -25,6 +27,8 @@ AHEAD: Final = 0.02
 they can start, and no sooner."""
 MOST_AHEAD: Final = 50
 MOST_ROOM: Final = 1_000
+LONGEST_LETTER: Final = 6
+"""Bytes of JSON that one letter may become."""
 STUCK: Final = 5 * AHEAD
 """Seconds after which a child is seen to take longer than it used to: what stands behind its document goes back."""
 CANCEL_GRACE: Final = 5.0
@@ -74,6 +78,7 @@ class Floor:
 
     def close(self) -> None:
         """End all children."""
+        self.is_closing = True
         self.crew.close()
         self.selector.close()
 
@@ -96,13 +101,19 @@ class Floor:
     def hand_back_pending(self) -> None:
         """Nothing more is given out."""
         self.is_closing = True
-        while self.pending:
-            self._ledger.handed_back(self.pending.popleft())
+        self.pending.clear()
+        given = {number for hand in self.crew.hands for number in hand.jobs}
+        for job in self._ledger.unsettled():
+            if job.number not in given:
+                self._ledger.handed_back(job)
 
     def _prepared(self, job: Job, found: Bytes | None, wrong: Exception | None) -> None:
         job.bytes = found
-        if wrong is not None:
+        if job.is_settled:
+            job.close()
+        elif wrong is not None:
             self._ledger.failed(job, wrong)
+            self._judge(job, str(wrong))
         elif self.is_closing:
             self._ledger.handed_back(job)
         else:
@@ -132,7 +143,10 @@ class Floor:
 
     def _free_hand(self) -> Hand | None:
         """The child with the least to do; a new one if all have something and there may be more."""
-        usable = [hand for hand in self.crew.hands if not hand.is_retiring and not hand.is_condemned]
+        usable = [hand for hand in self.crew.hands if not hand.is_retiring and not hand.is_killed]
+        busy = [hand for hand in self.crew.hands if hand.is_busy()]
+        if len(busy) >= self.crew.most():  # one that retires still has its slot
+            return min((hand for hand in busy if hand in usable), key=lambda hand: len(hand.jobs), default=None)
         best = min(usable, key=lambda hand: len(hand.jobs), default=None)
         if (best is None or len(best.jobs) >= self.crew.capacity()) and len(usable) < self.crew.most():
             return self.start()
@@ -149,29 +163,31 @@ class Floor:
             for message in messages or ():
                 try:
                     self._heard(hand, message)
-                except (TypeError, ValueError, KeyError, IndexError):
+                except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
                     log.error("a child talks nonsense and is ended")  # noqa: TRY400 - what it said is nobody's business
                     hand.kill()
+                    break
             if messages is None:
                 self._bury(hand)
 
     def _heard(self, hand: Hand, message: Message) -> None:
         word, *rest = message
-        if word == "ready":
+        if not hand.is_ready:  # only its first word is about itself: no document has been near it
+            if word != "ready":
+                raise ProcessorError(str(rest[0]))
             hand.is_ready, self._failed_starts = True, 0
             self.crew.where = self.crew.where or Where(rest[0])
-        elif word == "unready":
-            raise ProcessorError(str(rest[0]))
         elif (job := hand.jobs.get(rest[0])) is None or job.is_finished:
             return  # it was given up meanwhile
         elif word == "begun":
             job.begun_at = time.monotonic()
         elif word == "progress":
-            job.progress = Progress(float(rest[1]), None if rest[2] is None else float(rest[2]))
+            job.progress = Progress(_number(rest[1]), None if rest[2] is None else _number(rest[2]))
         else:
-            _, took, value, reason, files = rest
-            self._pace = float(took) if self._pace is None else 0.8 * self._pace + 0.2 * float(took)
-            self._finished(hand, job, Said(word), (value, str(reason), files))
+            (_, took, value, reason, files), said = rest, Said(word)
+            took = _number(took)
+            self._pace = took if self._pace is None else 0.8 * self._pace + 0.2 * took
+            self._finished(hand, job, said, (value, str(reason), files))
 
     def _finished(self, hand: Hand, job: Job, said: Said, told: tuple[Any, str, Any]) -> None:
         value, reason, files = told
@@ -181,18 +197,26 @@ class Floor:
             return
         del hand.jobs[job.number]
         if said is Said.DONE:
-            self._ledger.done(job, value)
-        elif said is Said.ERROR:
+            try:
+                self._ledger.done(job, value)
+            except (InvalidInputError, RecursionError) as wrong:
+                said, reason = Said.ERROR, f"the result cannot be kept: {wrong}"
+        if said is Said.ERROR:
             self._ledger.failed(job, reason)
-        else:
+        elif said is not Said.DONE:
             self._ledger.failed(job, Retry(reason, after=value) if said is Said.RETRY else Reject(reason))
         self._judge(job, reason if said is Said.ERROR else None)
         self._dismiss_if_due(hand)
 
     def _kept(self, hand: Hand, job: Job, kept: Kept | None, wrong: Exception | None) -> None:
         del hand.jobs[job.number]
+        if job.is_settled:
+            return
         if kept is not None:
             self._ledger.kept(job, kept)
+        elif self.is_closing:
+            self._ledger.handed_back(job)
+            return
         else:
             self._ledger.failed(job, wrong or "")
         self._judge(job, None if wrong is None else str(wrong))
@@ -210,7 +234,7 @@ class Floor:
     def _dismiss_if_due(self, hand: Hand) -> None:
         if hand not in self.crew.hands:
             return
-        if hand.served % 16 == 0 and hand.memory() > self._memory:
+        if hand.memory() > self._memory:
             hand.is_retiring = True
         if hand.is_retiring and not hand.jobs:
             self.selector.unregister(hand.wire)
@@ -252,6 +276,7 @@ class Floor:
 
     def enforce(self, now: float) -> None:
         """End children that take too long to start, to finish, or to notice that a document was cancelled."""
+        self.crew.tidy()
         for hand in list(self.crew.hands):
             if not hand.is_ready and now > hand.started_at + START_LIMIT:
                 hand.kill()
@@ -262,11 +287,15 @@ class Floor:
     def _enforce_on(self, hand: Hand, job: Job, begun_at: float, now: float) -> None:
         if now >= begun_at + self._timeout:
             del hand.jobs[job.number]
-            self._ledger.failed(job, f"it took longer than {self._timeout:g} s")
+            reason = f"it took longer than {self._timeout:g} s"
+            self._ledger.failed(job, reason)
+            self._judge(job, reason)
+            hand.is_condemned = True
             hand.kill()
         elif job.doomed_at is not None and now >= job.doomed_at:
             del hand.jobs[job.number]
             self._ledger.drop(job)
+            hand.is_condemned = True
             hand.kill()
         elif now >= begun_at + STUCK and self.crew.capacity() == 1:
             self._take_back(hand)
@@ -302,4 +331,12 @@ def tried(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 def _may_be_large(value: Any) -> bool:
     """A guess that errs on the safe side and costs next to nothing for small results."""
-    return len(value if isinstance(value, str) else str(value)) * 4 > MAX_RESULT
+    return len(value if isinstance(value, str) else repr(value)) * LONGEST_LETTER > MAX_RESULT
+
+
+def _number(value: Any) -> float:
+    """A finite number; whatever else a child says is nonsense."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError("no finite number")
+    return number

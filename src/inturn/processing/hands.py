@@ -27,6 +27,7 @@ START_LIMIT: Final = 60.0
 """Seconds that a child may take to load its processor."""
 PATIENCE: Final = 2.0
 """Seconds that a child whose wire is cut may take to end."""
+GONE: Final = -int(signal.SIGKILL)
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -62,7 +63,9 @@ class Hand:
         self.served = 0
         self.is_retiring = False
         self.is_condemned = False
-        """Ended by the worker, for what one of its documents did."""
+        """Ended by the worker, for what one of its documents did: the others are innocent."""
+        self.is_killed = False
+        self.left_at = 0.0
         self.is_ready = False
         self.started_at = time.monotonic()
         self._status = status
@@ -87,7 +90,7 @@ class Hand:
 
     def kill(self) -> None:
         """End it now."""
-        self.is_condemned = True
+        self.is_killed = True
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
 
@@ -97,6 +100,10 @@ class Hand:
             return int(Path(f"/proc/{self.process}/statm").read_text(encoding="ascii").split()[1]) * PAGE
         except (OSError, IndexError, ValueError):
             return 0
+
+    def is_busy(self) -> bool:
+        """Whether it has anything to do."""
+        return any(not job.is_finished for job in self.jobs.values())
 
     def is_gone(self) -> bool:
         """Whether it has ended; never waits."""
@@ -116,8 +123,8 @@ class Crew:
         self.spec = spec
         self.where: Where | None = Where.PROCESSES if spec.processor == DEFAULT else None
         self.hands: list[Hand] = []
-        self._folder = Path(tempfile.mkdtemp(prefix="inturn-worker-"))
-        self._library = self._folder / "library"
+        self._folder = Path()
+        self._library = Path()
         self._nursery: Nursery | None = None
         self._started = 0
         self._leaving: list[Hand] = []
@@ -132,6 +139,9 @@ class Crew:
 
     def start(self) -> Hand:
         """A new child; it says when it is ready."""
+        if not self._started:
+            self._folder = Path(tempfile.mkdtemp(prefix="inturn-worker-"))
+            self._library = self._folder / "library"
         self._started += 1
         scratch = self._folder / f"scratch-{self._started}"
         scratch.mkdir(mode=0o700)
@@ -146,12 +156,20 @@ class Crew:
         self._leave(hand)
 
     def _leave(self, hand: Hand) -> None:
-        """Clean up after those that are gone, once nobody wants the files they left."""
+        hand.left_at = time.monotonic()
         self._leaving.append(hand)
-        for other in list(self._leaving):
-            if not other.jobs and other.is_gone():
-                self._leaving.remove(other)
-                _clear(other.scratch)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Clean up after those that are gone, once nobody wants the files they left; end those that will not go."""
+        for hand in list(self._leaving):
+            if hand.jobs:
+                continue
+            if hand.is_gone():
+                self._leaving.remove(hand)
+                _clear(hand.scratch)
+            elif time.monotonic() > hand.left_at + PATIENCE:
+                hand.kill()
 
     def remove(self, hand: Hand) -> str:
         """A child is gone: how it ended."""
@@ -169,21 +187,34 @@ class Crew:
         self._leaving.clear()
         if self._nursery is not None:
             self._nursery.close()
-        _clear(self._folder)
+        if self._started:
+            _clear(self._folder)
 
     def _spawn(self, scratch: Path) -> Hand:
         process, wire = _program(self.spec, self._library, scratch, self._environment(scratch))
         return Hand(wire, scratch, process.pid, partial(_waited, process))
 
     def _fork(self, scratch: Path) -> Hand:
-        nursery = self._nursery
-        if nursery is None or not nursery.is_alive():
+        try:
+            nursery = self._living_nursery()
+            process, ours = nursery.fork(scratch)
+        except (OSError, ProcessorError):  # killed, perhaps for its memory: once more
+            self._bury_nursery()
+            nursery = self._living_nursery()
+            process, ours = nursery.fork(scratch)
+        return Hand(Wire(ours), scratch, process, partial(nursery.status, process))
+
+    def _living_nursery(self) -> "Nursery":
+        if self._nursery is None:
             if not self._library.exists():
                 self._prepare()
-            nursery = self._nursery = Nursery(self.spec, self._library, self._environment(self._library))
-        ours, theirs = socket.socketpair()
-        process = nursery.fork(scratch, theirs)
-        return Hand(Wire(ours), scratch, process, partial(nursery.status, process))
+            self._nursery = Nursery(self.spec, self._library, self._environment(self._library))
+        return self._nursery
+
+    def _bury_nursery(self) -> None:
+        if self._nursery is not None:
+            self._nursery.close()
+            self._nursery = None
 
     def _prepare(self) -> None:
         try:
@@ -208,15 +239,16 @@ class Nursery:
         if message[0] == "unready":
             raise ProcessorError(message[1])
 
-    def is_alive(self) -> bool:
-        """Whether it can fork."""
-        return self._process.poll() is None
-
-    def fork(self, scratch: Path, end: socket.socket) -> int:
-        """A new child at this end of a wire; its process."""
-        with end:
-            self._wire.say("fork", str(scratch), fds=[end.fileno()])
-        return int(self._next("forked")[1])
+    def fork(self, scratch: Path) -> tuple[int, socket.socket]:
+        """A new child: its process, and our end of its wire."""
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._wire.say("fork", str(scratch), fds=[theirs.fileno()])
+            return int(self._next("forked")[1]), ours
+        except BaseException:
+            ours.close()
+            raise
 
     def status(self, process: int, patience: float) -> int | None:
         """How a child that it forked ended; None if it has not after so many seconds."""
@@ -224,7 +256,10 @@ class Nursery:
         while process not in self._ended:
             if not select.select([self._wire.fileno()], [], [], max(0.0, until - time.monotonic()))[0]:
                 return None
-            self._hear()
+            try:
+                self._hear()
+            except (OSError, ProcessorError):
+                return GONE  # the nursery is, and took its children along
         return self._ended.pop(process)
 
     def close(self) -> None:

@@ -6,13 +6,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from inturn.model import Claimed, Progress, seconds
+from inturn.model import SECOND, Claimed, Progress, seconds
 from inturn.processing.desk import Bytes, Kept
 from inturn.processing.handler import Reject, Retry
 from inturn.queue import Queue
 from inturn.store import Outcome, OutcomeKind, Verdict
 
 log: Final = logging.getLogger("inturn.worker")
+LONGEST_DELAY: Final = 30 * 86_400 * SECOND
 
 
 class Tally(NamedTuple):
@@ -40,6 +41,8 @@ class Job:
     """It was cancelled or its claim was lost: nobody wants its outcome any more."""
     is_finished: bool = False
     """Its processor is done with it."""
+    is_settled: bool = False
+    """What came of it is known: nothing that comes later counts."""
 
     def close(self) -> None:
         """Let go of its bytes."""
@@ -76,8 +79,7 @@ class Ledger:
 
     def unsettled(self) -> list[Job]:
         """Those of which nothing has been said yet."""
-        said = {job.number for job, _ in self.outcomes}
-        return [job for job in self.jobs() if job.number not in said]
+        return [job for job in self.jobs() if not job.is_settled]
 
     def tally(self) -> Tally:
         """What became of the rest."""
@@ -133,8 +135,8 @@ class Ledger:
 
     def failed(self, job: Job, reason: Exception | str) -> None:
         """It failed: for good if it was rejected, otherwise to be tried again."""
+        after = _delay(reason.after) if isinstance(reason, Retry) else None
         final = isinstance(reason, Reject)
-        after = None if not isinstance(reason, Retry) or reason.after is None else max(0, seconds(float(reason.after)))
         self._settle(job, self._queue.failed(job.claimed, str(reason), final=final, retry_in=after))
 
     def handed_back(self, job: Job) -> None:
@@ -144,12 +146,22 @@ class Ledger:
     def drop(self, job: Job) -> None:
         """Nobody wants it any more, and there is nothing to record."""
         job.close()
+        job.is_settled = True
         with self._lock:
             self._jobs.pop(job.number, None)
 
     def _settle(self, job: Job, outcome: Outcome) -> None:
         job.close()
+        job.is_settled = True
         if job.is_dropped:
             self.drop(job)
         else:
             self.outcomes.append((job, outcome))
+
+
+def _delay(after: Any) -> int | None:
+    """A delay that a processor asked for, as far as it makes sense; None is the usual one."""
+    try:
+        return min(LONGEST_DELAY, max(0, seconds(float(after))))
+    except (TypeError, ValueError, OverflowError):
+        return None

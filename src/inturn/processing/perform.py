@@ -1,5 +1,6 @@
 """Calls a processor with a document and puts what came of it into words."""
 
+import asyncio
 import importlib
 import inspect
 import shutil
@@ -99,7 +100,7 @@ def perform(processor: Processor, document: OpenDocument) -> Told:
     """Call it; whatever it raises is told and not raised."""
     try:
         return _returned(processor(document))
-    except Exception as wrong:  # noqa: BLE001 - anything that a processor may raise is an outcome
+    except BaseException as wrong:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
         return _raised(wrong)
 
 
@@ -107,7 +108,9 @@ async def perform_async(processor: Callable[[OpenDocument], Awaitable[Any]], doc
     """Await it; whatever it raises is told and not raised."""
     try:
         return _returned(await processor(document))
-    except Exception as wrong:  # noqa: BLE001 - anything that a processor may raise is an outcome
+    except asyncio.CancelledError:
+        raise
+    except BaseException as wrong:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
         return _raised(wrong)
 
 
@@ -132,7 +135,7 @@ def _returned(value: Any) -> Told:
     return Told(Said.DONE, result.value, files=result.files)
 
 
-def _raised(wrong: Exception) -> Told:
+def _raised(wrong: BaseException) -> Told:
     match wrong:
         case Retry():
             return Told(Said.RETRY, wrong.after, str(wrong))
@@ -146,7 +149,7 @@ def _raised(wrong: Exception) -> Told:
             return Told(Said.ERROR, reason=_in_words(wrong))
 
 
-def _in_words(wrong: Exception) -> str:
+def _in_words(wrong: BaseException) -> str:
     """The error, then where it was raised, from the processor on: what stands above is ours and says nothing."""
     head = "".join(traceback.format_exception_only(wrong)).strip()
     frames = [frame for frame in traceback.extract_tb(sys.exc_info()[2]) if frame.filename != __file__]

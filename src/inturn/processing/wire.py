@@ -24,8 +24,9 @@ class WireError(Exception):
 class Wire:
     """One end of the line."""
 
-    def __init__(self, end: socket.socket) -> None:
+    def __init__(self, end: socket.socket, *, takes_fds: bool = False) -> None:
         self._socket = end
+        self._takes_fds = takes_fds
         self._heard = bytearray()
         self._fds: deque[int] = deque()
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
@@ -64,10 +65,13 @@ class Wire:
     def hear(self) -> list[Message] | None:
         """The messages that have come, after waiting for some; None when the other side is gone."""
         try:
-            data, fds, _, _ = socket.recv_fds(self._socket, AT_ONCE, MAX_FDS)
+            if self._takes_fds:
+                data, fds, _, _ = socket.recv_fds(self._socket, AT_ONCE, MAX_FDS)
+                self._fds.extend(fds)
+            else:  # the kernel drops what a child may send along
+                data = self._socket.recv(AT_ONCE)
         except ConnectionError:
             return None
-        self._fds.extend(fds)
         if not data:
             return None
         self._heard += data
@@ -91,13 +95,13 @@ class Wire:
 
 
 def _line(message: Sequence[Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode(errors="surrogatepass") + b"\n"
+    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 def _message(line: bytes) -> Message:
     try:
         message = json.loads(line)
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise WireError("a message that is no JSON") from wrong
     if not isinstance(message, list) or not message or not isinstance(message[0], str):
         raise WireError("a message without a word at its head")

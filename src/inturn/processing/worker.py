@@ -32,7 +32,7 @@ from inturn.processing.ledger import Ledger, Tally
 from inturn.processing.options import WorkerOptions
 from inturn.processing.perform import DEFAULT
 from inturn.processing.upkeep import Upkeep, UpkeepThread
-from inturn.queue import Queue
+from inturn.queue import Queue, clean_error
 from inturn.store import Hold, Operator
 
 __all__ = ["ProcessorError", "Tally", "Worker", "WorkerOptions"]
@@ -71,6 +71,7 @@ class Worker:
         self._is_armed = False
         self._next_try = 0.0
         self._stops = 0
+        self._is_ended = False
         self._stop_at: float | None = None
 
         self._inbox: queues.SimpleQueue[Callable[[], None]] = queues.SimpleQueue()
@@ -100,8 +101,7 @@ class Worker:
     def stop(self, *, at_once: bool = False) -> None:
         """Claim nothing more, finish what runs within the grace, hand the rest back; or hand all back at once."""
         self._stops += 2 if at_once else 1
-        with suppress(OSError):
-            os.write(self._mouth, b"!")
+        self._wake()
 
     def report(self) -> WorkerReport:
         """How it is."""
@@ -145,6 +145,7 @@ class Worker:
                 thread.stop()
         with suppress(InturnError):
             self._queue.store.forget_worker(self.name)
+        self._is_ended = True
         os.close(self._ear)
         os.close(self._mouth)
 
@@ -198,7 +199,7 @@ class Worker:
     def _pause(self, error: str) -> None:
         """Everything fails: start nothing more, anywhere."""
         why = "the last documents of several customers all failed, one after another"
-        last = error.splitlines()[0][:200] if error else ""
+        last = clean_error(error).partition("\n")[0][:200]
         try:
             self._queue.pause(Operator("inturn", f"{why}; the last one: {last}"))
         except StoreError as wrong:
@@ -253,8 +254,13 @@ class Worker:
 
     def _post(self, what: Callable[[], None]) -> None:
         self._inbox.put(what)
-        with suppress(OSError):
-            os.write(self._mouth, b"!")
+        self._wake()
+
+    def _wake(self) -> None:
+        """Also called by signals and late threads: once the worker has ended, its descriptors are not its own."""
+        if not self._is_ended:
+            with suppress(OSError):
+                os.write(self._mouth, b"!")
 
     def _in_thread(self, work: Callable[[], Any], then: Then) -> None:
         self._threads.submit(lambda: self._post(partial(then, *tried(work))))

@@ -1,0 +1,40 @@
+"""Compares what lines and limits count with the documents themselves. The line changes must have been folded in."""
+
+from inturn.model import DocumentState
+from inturn.policy.turns import Head
+from inturn.store import Discrepancy
+from inturn.stores.postgres.book import Book
+from inturn.stores.postgres.known import Known
+from inturn.stores.postgres.tables import Tables
+
+
+def discrepancies(tables: Tables, known: Known) -> tuple[Discrepancy, ...]:
+    """Every count that does not agree, by customer and level."""
+    counted = {(owner, level): n for owner, level, n, _ in tables.all("waiting_counts")}
+    kept = {(owner, level): n for owner, level, n in tables.all("line_counts")}
+    capped = [row for row in tables.all("capped_counts") if row[1] != row[2]]
+    wrong = [each for each in kept.keys() | counted.keys() if kept.get(each, 0) != counted.get(each, 0)]
+    names = known.names(tables, {owner for owner, *_ in (*wrong, *capped)})
+    found = [
+        Discrepancy(
+            names[owner], f"waiting in level {level}", kept.get((owner, level), 0), counted.get((owner, level), 0)
+        )
+        for owner, level in wrong
+    ]
+    found += [Discrepancy(names[owner], str(DocumentState.RUNNING), running, real) for owner, running, real in capped]
+    return tuple(sorted(found))
+
+
+def repair(tables: Tables, book: Book) -> None:
+    """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
+    kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
+    for owner, level in sorted(kept | counted.keys()):
+        book.emptied(owner, level)
+        if (owner, level) in counted:
+            n, seq = counted[owner, level]
+            first = tables.all("waiting_in_lines", customer=[owner], level=[level], after=[seq - 1], limit=1)
+            book.joined(owner, level, n, Head(*first[0][2:]))
+    for owner, running, real in tables.all("capped_counts"):
+        if running != real:
+            book.changed(owner, book.customer(owner).settings, real)

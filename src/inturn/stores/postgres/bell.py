@@ -1,0 +1,122 @@
+"""Tells waiting processes that there may be something to claim. A hint, no more: whoever waits looks for itself too.
+
+NOTIFY makes commits queue up behind each other, so it is sent after the commit, on a connection of its own, at once and
+then at most every `EVERY` seconds by a process.
+"""
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from inturn.stores.postgres.connection import Database, PatientConnection
+from inturn.stores.postgres.tables import QUERIES
+
+log: Final = logging.getLogger("inturn.postgres")
+EVERY: Final = 0.1
+POLL: Final = 0.5
+"""Seconds after which a waiter looks for itself, whether it was told or not."""
+DEAF_POLL: Final = 0.1
+"""The same where it cannot be told."""
+
+
+class Bell:
+    """Rings for all processes of a queue, and listens for their ringing. What goes wrong here is nobody's loss."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._channel = f"inturn_{database.address.schema}"
+        self._sending = threading.Lock()
+        self._sender: PatientConnection | None = None
+        self._rung_at = 0.0
+        self._timer: threading.Timer | None = None
+        self._listening = threading.Lock()
+        self._listener: PatientConnection | None = None
+        self._closed = False
+
+    # -- rings --------------------------------------------------------------------------------------------------
+
+    def ring(self) -> None:
+        """Wake everybody, now or in a moment."""
+        if self._database.pooled:
+            return
+        with self._sending:
+            if self._closed or self._timer is not None:
+                return
+            wait = self._rung_at + EVERY - time.monotonic()
+            if wait <= 0:
+                self._send()
+                return
+            self._timer = threading.Timer(wait, self._ring_late)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _ring_late(self) -> None:
+        with self._sending:
+            self._timer = None
+            if not self._closed:
+                self._send()
+
+    def _send(self) -> None:
+        self._rung_at = time.monotonic()
+        try:
+            if self._sender is None or self._sender.closed:
+                self._sender = self._connect()
+            self._sender.execute(QUERIES["ring"], {"channel": self._channel})
+        except psycopg.Error as wrong:
+            log.info("could not ring, others will look for themselves: %s", wrong)
+            _close(self._sender)
+            self._sender = None
+
+    # -- listens ------------------------------------------------------------------------------------------------
+
+    def wait(self, timeout: float) -> None:
+        """Until it rings, or the time is over, or it is time to look anyway. One thread listens at a time."""
+        timeout = max(0.0, timeout)
+        if self._database.pooled:
+            time.sleep(min(timeout, DEAF_POLL))
+            return
+        with self._listening:
+            try:
+                self._listen(min(timeout, POLL))
+            except psycopg.Error as wrong:
+                log.info("could not listen, looking instead: %s", wrong)
+                _close(self._listener)
+                self._listener = None
+                time.sleep(min(timeout, DEAF_POLL))
+
+    def _listen(self, timeout: float) -> None:
+        if self._closed:
+            return
+        if self._listener is None or self._listener.closed:
+            self._listener = self._connect()
+            self._listener.execute(b"LISTEN " + self._channel.encode())
+            return  # what came before could not be heard: look once more
+        for _ in self._listener.notifies(timeout=timeout, stop_after=1):
+            pass
+
+    def close(self) -> None:
+        """Ring and listen no more; what was to be rung in a moment is rung now."""
+        with self._sending:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+                self._send()
+            self._closed = True
+            _close(self._sender)
+            self._sender = None
+        with self._listening:
+            _close(self._listener)
+            self._listener = None
+
+    def _connect(self) -> PatientConnection:
+        return PatientConnection.connect(self._database.address.conninfo, autocommit=True)
+
+
+def _close(connection: PatientConnection | None) -> None:
+    if connection is not None:
+        with suppress(psycopg.Error):
+            connection.close()

@@ -1,0 +1,74 @@
+"""What happens to lines: told to the book itself in a claim, and kept for the next claim everywhere else."""
+
+import json
+from typing import Any, Final, Protocol
+
+from inturn.model import CustomerSettings, plain
+from inturn.policy.turns import Head
+from inturn.stores.postgres.tables import Tables
+
+COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings")
+
+
+class Changes(Protocol):
+    """What happens to lines, told either to the line changes or to the book itself."""
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many documents came into a line; `head` is the first."""
+        ...
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        """A document left a line other than by a claim."""
+        ...
+
+    def emptied(self, owner: int, level: int) -> None:
+        """All documents of a line are gone."""
+        ...
+
+    def stopped(self, owner: int) -> None:
+        """A document of a customer with a cap runs no more."""
+        ...
+
+    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        """A customer's settings are new, while so many of its documents run."""
+        ...
+
+    def falls_due(self, owner: int, kind: str, at: int) -> None:
+        """A `start_by`, a lease or a delay of one of its documents ends at this time."""
+        ...
+
+    def write(self, tables: Tables) -> None:
+        """The last thing in a transaction."""
+        ...
+
+
+class LaterChanges:
+    """Appends line changes for the next claim, all at once, when the transaction has done the rest."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._rows.append((owner, "joined", level, n, head.seq, head.ready_at, float(head.cost), None))
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        self._rows.append((owner, "left", level, None, seq, None, None, None))
+
+    def emptied(self, owner: int, level: int) -> None:
+        self._rows.append((owner, "emptied", level, None, None, None, None, None))
+
+    def stopped(self, owner: int) -> None:
+        self._rows.append((owner, "stopped", None, None, None, None, None, None))
+
+    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        text = json.dumps(plain(settings._asdict()))
+        self._rows.append((owner, "changed", None, running, None, None, None, text))
+
+    def falls_due(self, owner: int, kind: str, at: int) -> None:
+        self._rows.append((owner, kind, None, None, None, at, None, None))
+
+    def write(self, tables: Tables) -> None:
+        tables.many("add_changes", COLUMNS, self._rows)

@@ -1,0 +1,638 @@
+-- Every query of the PostgreSQL store, by name. The map of the tables is in migrations/0001_begin.sql. Queries that do
+-- the same as in SQLite have the same name.
+-- Writers plan with sequential scans, bitmaps and sorts off and with one plan for all values (`settings`): the plan is
+-- the same with statistics or without, and a LIMIT need not be a constant for lines to be read in the order of an index.
+-- Where equal customers and lines would do, rows are compared: no index but the one meant sorts them so.
+-- `state || ''` keeps a partial index out of it: rows are to be found by their keys.
+-- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions.
+
+-- name: settings
+SET {local} search_path = {schema}, pg_temp;
+SET {local} enable_seqscan = off;
+SET {local} enable_bitmapscan = off;
+SET {local} enable_sort = off;
+SET {local} jit = off;
+SET {local} plan_cache_mode = force_generic_plan;
+SET {local} lock_timeout = '20s';
+
+-- name: begin_write
+BEGIN; {settings}
+
+-- name: begin_moves
+BEGIN; {settings} LOCK TABLE capping IN ROW SHARE MODE;
+
+-- name: begin_claim
+BEGIN ISOLATION LEVEL REPEATABLE READ; {settings}
+SET LOCAL synchronous_commit = off;
+LOCK TABLE claiming IN EXCLUSIVE MODE; LOCK TABLE capping IN ROW SHARE MODE;
+
+-- name: begin_read
+BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}
+SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_sort = on;
+SET LOCAL plan_cache_mode = force_custom_plan;
+
+-- name: begin_glance
+BEGIN READ ONLY; {settings}
+
+-- name: lock_claims
+LOCK TABLE claiming IN EXCLUSIVE MODE;
+
+-- name: lock_caps
+LOCK TABLE capping IN EXCLUSIVE MODE;
+
+-- name: commit_surely
+SET LOCAL synchronous_commit = on;
+
+-- name: flush
+SELECT pg_logical_emit_message(true, 'inturn', '');
+
+-- name: search_path
+SELECT current_setting('search_path');
+
+-- name: set_search_path
+SELECT set_config('search_path', %(path)s, true);
+
+-- name: ring
+SELECT pg_notify(%(channel)s, '');
+
+-- name: backend
+SELECT pg_backend_pid();
+
+-- name: synchronous
+SELECT current_setting('synchronous_commit');
+
+-- name: now
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
+
+-- name: queue
+WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
+SELECT
+    queue.policy, newest.ordered, newest.standing, newest.bounds, newest.version, newest.fence, newest.reserved,
+    queue.paused_by, EXISTS (SELECT 1 FROM alive),
+    pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
+    EXISTS (SELECT 1 FROM line_change WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
+    OR EXISTS (
+        SELECT 1 FROM line_change WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+    ),
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM queue, newest;
+
+-- name: standing
+SELECT standing FROM turns ORDER BY version DESC LIMIT 1;
+
+-- name: intake
+SELECT policy, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM queue;
+
+-- name: save_claim
+WITH before AS (DELETE FROM turns WHERE version = %(version)s RETURNING folded)
+INSERT INTO turns (version, ordered, standing, bounds, fence, reserved, folded)
+SELECT
+    %(version)s + 1, %(ordered)s, %(standing)s, %(bounds)s, %(fence)s, %(reserved)s,
+    CASE WHEN %(folds)s THEN pg_current_snapshot() ELSE folded END
+FROM before;
+
+-- name: live
+INSERT INTO alive (one) VALUES (1) ON CONFLICT DO NOTHING;
+
+-- name: order_lines
+UPDATE line SET
+    place = CASE WHEN %(fair)s THEN turn ELSE coalesce(head_seq, 0) END, tie = CASE WHEN %(fair)s THEN stamp ELSE 0 END;
+
+-- name: pause
+UPDATE queue SET paused_by = %(by)s, paused_why = %(why)s;
+
+-- name: paused
+SELECT paused_by, paused_why FROM queue WHERE paused_by IS NOT NULL;
+
+-- name: policy
+SELECT number, settings, at, operator, why FROM policy WHERE number = %(number)s;
+
+-- name: policies
+SELECT number, settings, at, operator, why FROM policy ORDER BY number DESC;
+
+-- name: policy_number
+SELECT policy FROM queue;
+
+-- name: lock_policy
+SELECT policy FROM queue FOR UPDATE;
+
+-- name: add_policy
+INSERT INTO policy (number, settings, at, operator, why) VALUES (%(number)s, %(settings)s, %(at)s, %(by)s, %(why)s);
+
+-- name: use_policy
+UPDATE queue SET policy = %(number)s;
+
+-- name: begin_policy
+INSERT INTO policy (number, settings, at, operator, why)
+VALUES (1, %(settings)s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, %(by)s, %(why)s)
+ON CONFLICT DO NOTHING;
+
+-- name: begin_queue
+INSERT INTO queue (one, policy) VALUES (1, 1) ON CONFLICT DO NOTHING;
+
+-- name: begin_turns
+INSERT INTO turns (version, ordered, standing, bounds, fence, reserved)
+SELECT 0, 'fair', %(standing)s, %(bounds)s, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM turns);
+
+-- name: begin_numbering
+INSERT INTO numbering (one, last) VALUES (1, 0) ON CONFLICT DO NOTHING;
+
+-- name: customer
+SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s;
+
+-- name: lock_customer
+SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s FOR NO KEY UPDATE;
+
+-- name: lock_customers
+SELECT id, name, count, updated_at FROM customer WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- name: add_customer
+INSERT INTO customer (name, lower_name) VALUES (%(name)s, %(lower)s) ON CONFLICT DO NOTHING;
+
+-- name: customer_names
+SELECT id, name FROM customer WHERE id = ANY (%(ids)s::bigint[]);
+
+-- name: set_counter
+UPDATE customer SET count = %(count)s, updated_at = %(updated_at)s WHERE id = %(id)s;
+
+-- name: set_settings
+UPDATE customer SET settings = %(settings)s, paused = %(paused)s, capped = %(capped)s, keeps = %(keeps)s
+WHERE id = %(id)s;
+
+-- name: capped_of
+SELECT id FROM customer WHERE id = ANY (%(ids)s::bigint[]) AND capped;
+
+-- name: running_of
+SELECT customer, count(*) FROM document WHERE state = 'running' AND customer = ANY (%(ids)s::bigint[]) GROUP BY customer;
+
+-- name: key
+SELECT fingerprint, at, answer FROM key WHERE customer = %(customer)s AND key = %(key)s;
+
+-- name: keep_key
+INSERT INTO key (customer, key, fingerprint, at, answer)
+VALUES (%(customer)s, %(key)s, %(fingerprint)s, %(at)s, %(answer)s)
+ON CONFLICT (customer, key) DO UPDATE SET fingerprint = excluded.fingerprint, at = excluded.at, answer = excluded.answer;
+
+-- name: take_in
+WITH counted AS (
+    UPDATE customer SET count = %(count)s, updated_at = %(updated_at)s WHERE id = %(customer)s
+), given AS MATERIALIZED (
+    SELECT nextval('document_seq') AS seq, each.*
+    FROM unnest(
+        %(id)s::uuid[], %(level)s::int[], %(counts)s::bigint[], %(metadata)s::text[], %(lower_name)s::text[],
+        %(cost)s::double precision[], %(max_attempts)s::int[], %(start_by)s::bigint[], %(name)s::text[],
+        %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[], %(size)s::bigint[], %(media_type)s::text[],
+        %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[]
+    ) AS each (
+        id, level, count, metadata, lower_name, cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type,
+        batch, pages, delay
+    )
+), kept AS (
+    INSERT INTO document (
+        seq, id, customer, level, line, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
+        start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
+    )
+    SELECT
+        seq, id, %(customer)s, level, level, count, %(now)s, %(now)s, metadata, lower_name, cost, max_attempts,
+        start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
+        CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN %(now)s + delay END
+    FROM given
+), joined AS (
+    INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
+    SELECT %(customer)s, 'joined', level, count(*), min(seq), %(now)s, (array_agg(cost ORDER BY seq))[1]
+    FROM given WHERE delay = 0 GROUP BY level ORDER BY level
+), due AS (
+    INSERT INTO line_change (customer, kind, ready_at)
+    SELECT %(customer)s, 'due', min(delay) + %(now)s FROM given WHERE delay > 0 HAVING count(*) > 0
+), late AS (
+    INSERT INTO line_change (customer, kind, ready_at)
+    SELECT %(customer)s, 'start_by', min(start_by) FROM given WHERE start_by IS NOT NULL HAVING count(*) > 0
+)
+INSERT INTO news (at, kind, customer, documents)
+VALUES (%(now)s, 'submitted', %(customer_name)s, %(id)s::uuid[]);
+
+-- name: add_changes
+INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings)
+SELECT * FROM unnest(
+    %(customer)s::bigint[], %(kind)s::text[], %(level)s::int[], %(n)s::bigint[], %(seq)s::bigint[],
+    %(ready_at)s::bigint[], %(cost)s::double precision[], %(settings)s::text[]
+);
+
+-- name: add_news
+INSERT INTO news (at, kind, customer, documents, operator, why, detail)
+SELECT %(at)s, kind, customer, documents::uuid[], operator, why, detail FROM unnest(
+    %(kind)s::text[], %(customer)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
+    %(detail)s::text[]
+) AS told (kind, customer, documents, operator, why, detail);
+
+-- name: unnumbered
+SELECT EXISTS (
+    SELECT 1 FROM news, numbering
+    WHERE xid >= pg_snapshot_xmax(seen) OR xid = ANY (ARRAY(SELECT pg_snapshot_xip(seen)))
+        OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot())
+);
+
+-- name: lock_numbering
+SELECT last FROM numbering FOR UPDATE;
+
+-- name: number_news
+WITH gone AS (
+    DELETE FROM news USING numbering
+    WHERE xid >= pg_snapshot_xmax(seen) OR xid = ANY (ARRAY(SELECT pg_snapshot_xip(seen) FROM numbering))
+        OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot())
+    RETURNING news.*
+), put AS (
+    INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
+    SELECT
+        (SELECT last FROM numbering) + row_number() OVER (ORDER BY id), at, kind, customer, documents, operator, why,
+        detail
+    FROM gone
+    RETURNING 1
+)
+UPDATE numbering SET last = last + (SELECT count(*) FROM put), seen = pg_current_snapshot();
+
+-- name: fold
+WITH newest AS MATERIALIZED (
+    SELECT folded FROM turns ORDER BY version DESC LIMIT 1
+), found AS MATERIALIZED (
+    SELECT ctid AS at FROM line_change WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest))
+    UNION ALL
+    SELECT ctid FROM line_change WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+)
+DELETE FROM line_change USING found WHERE line_change.ctid = found.at
+RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+
+-- name: fold_all
+DELETE FROM line_change RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+
+-- name: anything_to_claim
+WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
+SELECT
+    queue.paused_by IS NULL, newest.standing,
+    EXISTS (SELECT 1 FROM line_change WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
+    OR EXISTS (
+        SELECT 1 FROM line_change WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+    )
+    OR pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
+    newest.bounds, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM queue, newest;
+
+-- name: deadlines
+SELECT
+    (SELECT min(lease_until) FROM document WHERE state = 'running'),
+    (SELECT due_at FROM document WHERE state = 'delayed' ORDER BY due_at LIMIT 1),
+    (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
+
+-- name: late_to_start
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')
+    AND start_by BETWEEN %(floor)s AND %(now)s
+ORDER BY start_by, seq LIMIT %(limit)s;
+
+-- name: next_start_by
+SELECT start_by FROM document
+WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by > %(now)s
+ORDER BY start_by LIMIT 1;
+
+-- name: look_later
+UPDATE document SET look_at = lease_until
+WHERE state = 'running' AND look_at BETWEEN %(floor)s AND %(now)s AND lease_until > %(now)s;
+
+-- name: lost_leases
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+WHERE state = 'running' AND look_at BETWEEN %(floor)s AND %(now)s AND lease_until <= %(now)s
+ORDER BY lease_until, seq LIMIT %(limit)s;
+
+-- name: next_look
+SELECT look_at FROM document WHERE state = 'running' AND look_at > %(now)s ORDER BY look_at LIMIT 1;
+
+-- name: due_documents
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+WHERE state = 'delayed' AND due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
+
+-- name: next_due
+SELECT due_at FROM document WHERE state = 'delayed' AND due_at > %(now)s ORDER BY due_at LIMIT 1;
+
+-- name: due_rates
+SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
+WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= %(now)s
+ORDER BY rate_closed_until, name LIMIT %(limit)s;
+
+-- name: next_rate
+SELECT rate_closed_until FROM limits
+WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rate_closed_until LIMIT 1;
+
+-- name: lines_of
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line WHERE customer = ANY (%(customers)s::bigint[]);
+
+-- name: lowest_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line
+WHERE filed AND level = %(level)s AND (place, tie) > (%(seen)s, %(tie)s)
+ORDER BY place, tie LIMIT %(limit)s;
+
+-- name: oldest_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+FROM line
+WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
+ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
+
+-- name: save_lines
+INSERT INTO line (customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie)
+SELECT * FROM unnest(
+    %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[], %(stamp)s::bigint[],
+    %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[], %(head_cost)s::double precision[],
+    %(filed)s::boolean[], %(place)s::bigint[], %(tie)s::bigint[]
+)
+ON CONFLICT (customer, level) DO UPDATE SET
+    weight = excluded.weight, turn = excluded.turn, stamp = excluded.stamp, waiting = excluded.waiting,
+    head_seq = excluded.head_seq, head_ready_at = excluded.head_ready_at, head_cost = excluded.head_cost,
+    filed = excluded.filed, place = excluded.place, tie = excluded.tie;
+
+-- name: forget_lines
+DELETE FROM line USING unnest(%(customer)s::bigint[], %(level)s::int[]) AS spent (customer, level)
+WHERE line.customer = spent.customer AND line.level = spent.level;
+
+-- name: forget_spent
+DELETE FROM line WHERE waiting = 0 AND level = %(level)s AND turn <= %(turn)s;
+
+-- name: limits_of
+SELECT customer, settings, running, whole_at, rate_closed_until FROM limits WHERE customer = ANY (%(customers)s::bigint[]);
+
+-- name: save_limits
+INSERT INTO limits (customer, settings, running, whole_at, rate_closed_until)
+VALUES (%(customer)s, %(settings)s, %(running)s, %(whole_at)s, %(rate_closed_until)s)
+ON CONFLICT (customer) DO UPDATE SET
+    settings = excluded.settings, running = excluded.running, whole_at = excluded.whole_at,
+    rate_closed_until = excluded.rate_closed_until;
+
+-- name: waiting_in_lines
+SELECT wanted.customer, wanted.level, found.seq, found.ready_at, found.cost
+FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(after)s::bigint[]) AS wanted (customer, level, after)
+CROSS JOIN LATERAL (
+    SELECT seq, ready_at, cost FROM document
+    WHERE state = 'waiting'
+        AND (document.customer, line, seq) > (wanted.customer, wanted.level, wanted.after)
+        AND (document.customer, line, seq) < (wanted.customer, wanted.level, 9223372036854775807)
+    ORDER BY document.customer, line, seq LIMIT %(limit)s
+) AS found;
+
+-- name: start_documents
+UPDATE document SET
+    state = 'running', attempt = attempt + 1, started_at = %(now)s, lease_until = %(until)s, look_at = %(until)s,
+    fence = taken.fence, worker = %(worker)s, settled = NULL
+FROM unnest(%(seqs)s::bigint[], %(fences)s::bigint[]) AS taken (seq, fence)
+WHERE document.seq = taken.seq AND state || '' = 'waiting'
+RETURNING
+    id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
+    document.fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
+    delay, start_by, max_attempts, pages, customer, lower_name;
+
+-- name: whole_by_id
+SELECT * FROM whole WHERE id = %(id)s::uuid;
+
+-- name: finish_documents
+UPDATE document SET
+    state = 'done', finished_at = %(now)s, lease_until = NULL, look_at = NULL, worker = NULL, error = NULL,
+    settled = 'done', result = said.result
+FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[]) AS said (id, fence, result)
+WHERE document.id = said.id AND document.fence = said.fence AND state || '' = 'running'
+RETURNING
+    document.id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer);
+
+-- name: add_files
+INSERT INTO file (document, name, blob, size, sha256, media_type)
+SELECT * FROM unnest(
+    %(document)s::bigint[], %(name)s::text[], %(blob)s::text[], %(size)s::bigint[], %(sha256)s::text[],
+    %(media_type)s::text[]
+);
+
+-- name: files
+SELECT name, blob, size, sha256, media_type FROM file
+WHERE document = (SELECT seq FROM document WHERE id = %(id)s::uuid) ORDER BY name;
+
+-- name: known_blobs
+SELECT blob FROM document WHERE blob = ANY (%(blobs)s::text[])
+UNION
+SELECT blob FROM file WHERE blob = ANY (%(blobs)s::text[]);
+
+-- name: see_worker
+INSERT INTO worker (name, seen_at, report) VALUES (%(name)s, %(now)s, %(report)s)
+ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, report = excluded.report;
+
+-- name: forget_worker
+DELETE FROM worker WHERE name = %(name)s;
+
+-- name: forget_silent_workers
+DELETE FROM worker WHERE seen_at < %(before)s;
+
+-- name: workers
+SELECT report, seen_at FROM worker ORDER BY name;
+
+-- name: owners_of
+SELECT DISTINCT customer FROM document WHERE id = ANY (%(ids)s::uuid[]);
+
+-- name: lock_documents
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+WHERE id = ANY (%(ids)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
+
+-- name: states_of
+SELECT id, fence, state FROM document WHERE id = ANY (%(ids)s::uuid[]);
+
+-- name: wait_again
+UPDATE document SET
+    state = 'waiting', ready_at = %(now)s, due_at = NULL, lease_until = NULL, look_at = NULL, worker = NULL,
+    attempt = %(attempt)s, settled = %(settled)s
+WHERE seq = %(seq)s;
+
+-- name: delay_document
+UPDATE document SET
+    state = 'delayed', due_at = %(due_at)s, lease_until = NULL, look_at = NULL, worker = NULL, error = %(error)s,
+    settled = 'failed'
+WHERE seq = %(seq)s;
+
+-- name: end_document
+UPDATE document SET
+    state = %(state)s, finished_at = %(now)s, due_at = NULL, lease_until = NULL, look_at = NULL, worker = NULL,
+    error = %(error)s, settled = %(settled)s
+WHERE seq = %(seq)s;
+
+-- name: cancel_document
+UPDATE document SET
+    state = 'cancelled', finished_at = %(now)s, due_at = NULL, lease_until = NULL, look_at = NULL, worker = NULL
+WHERE seq = %(seq)s;
+
+-- name: begin_again
+UPDATE document SET
+    seq = nextval('document_seq'), level = %(level)s, line = %(level)s, count = %(count)s, state = 'waiting',
+    ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
+    error = NULL, settled = NULL
+WHERE seq = %(seq)s
+RETURNING seq;
+
+-- name: expedite_document
+UPDATE document SET
+    line = 0, due_at = NULL, state = 'waiting', ready_at = CASE state WHEN 'delayed' THEN %(now)s ELSE ready_at END
+WHERE seq = %(seq)s
+RETURNING ready_at;
+
+-- name: heartbeat
+UPDATE document SET lease_until = %(until)s, look_at = least(look_at, %(until)s)
+FROM (
+    SELECT document.seq, document.look_at AS before
+    FROM document JOIN unnest(%(ids)s::uuid[], %(fences)s::bigint[]) AS held (id, fence)
+        ON document.id = held.id AND document.fence = held.fence
+    WHERE state || '' = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
+) AS found
+WHERE document.seq = found.seq
+RETURNING id, document.fence, customer, found.before > %(until)s;
+
+-- name: blobs_of
+SELECT blob FROM document WHERE customer = %(customer)s AND blob IS NOT NULL
+UNION ALL
+SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE document.customer = %(customer)s;
+
+-- name: purge_files
+DELETE FROM file USING document WHERE file.document = document.seq AND document.customer = %(customer)s;
+
+-- name: purge_documents
+WITH gone AS (DELETE FROM document WHERE customer = %(customer)s RETURNING state, line)
+SELECT state, line, count(*) FROM gone GROUP BY state, line;
+
+-- name: purge_keys
+WITH gone AS (DELETE FROM key WHERE customer = %(customer)s RETURNING 1) SELECT count(*) FROM gone;
+
+-- name: ended_before
+SELECT seq, blob FROM document
+WHERE finished_at IS NOT NULL AND finished_at < %(before)s
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+
+-- name: ended_before_of
+SELECT seq, blob FROM document
+WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
+ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+
+-- name: forget_documents
+DELETE FROM document WHERE seq = ANY (%(seqs)s::bigint[]);
+
+-- name: forget_files
+DELETE FROM file WHERE document = ANY (%(seqs)s::bigint[]) RETURNING document, blob;
+
+-- name: forget_keys
+WITH gone AS (DELETE FROM key WHERE at < %(before)s RETURNING 1) SELECT count(*) FROM gone;
+
+-- name: forget_events
+WITH gone AS (
+    DELETE FROM event WHERE number IN (
+        SELECT number FROM event WHERE operator IS NULL AND at < %(before)s ORDER BY number LIMIT %(limit)s
+    ) RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: result
+SELECT seq, result FROM document WHERE id = %(id)s::uuid;
+
+-- name: documents
+SELECT * FROM whole
+WHERE (%(below)s::bigint IS NULL OR seq < %(below)s::bigint)
+  AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (%(owner)s::bigint IS NULL OR owner = %(owner)s::bigint)
+  AND (%(level)s::int IS NULL OR level = %(level)s::int)
+  AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+ORDER BY seq DESC LIMIT %(limit)s;
+
+-- name: counts
+SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document
+WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (%(owner)s::bigint IS NULL OR customer = %(owner)s::bigint)
+  AND (%(level)s::int IS NULL OR level = %(level)s::int)
+  AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+GROUP BY 1, 2;
+
+-- name: customers
+SELECT id, name, count, updated_at, settings FROM customer
+WHERE (%(name)s::text IS NULL OR name = %(name)s::text)
+  AND (%(after)s::text IS NULL OR name > %(after)s::text)
+  AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+  AND (%(paused)s::boolean IS NULL OR paused = %(paused)s::boolean)
+  AND (%(waiting)s::boolean IS NULL OR %(waiting)s::boolean = EXISTS (
+      SELECT 1 FROM document WHERE document.customer = customer.id AND state = 'waiting'
+  ))
+ORDER BY name LIMIT %(limit)s;
+
+-- name: waiting_by_line
+SELECT customer, line, count(*) FROM document
+WHERE customer = ANY (%(ids)s::bigint[]) AND state = 'waiting' GROUP BY customer, line ORDER BY customer, line;
+
+-- name: open_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost
+FROM line WHERE filed ORDER BY level, turn, stamp;
+
+-- name: ahead
+SELECT count(*) FROM document AS other
+JOIN document AS mine ON other.customer = mine.customer AND other.line = mine.line AND other.seq < mine.seq
+WHERE mine.id = %(id)s::uuid AND mine.state = 'waiting' AND other.state = 'waiting';
+
+-- name: pace
+SELECT
+    (SELECT count(*) FROM document WHERE state = 'running' AND started_at >= %(since)s)
+    + (SELECT count(*) FROM document
+       WHERE finished_at IS NOT NULL AND finished_at >= %(since)s AND started_at >= %(since)s),
+    (SELECT count(*) FROM document
+     WHERE finished_at IS NOT NULL AND finished_at >= %(since)s AND state IN ('done', 'failed')),
+    (SELECT count(*) FROM document WHERE state = 'running');
+
+-- name: events
+SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+WHERE number > %(after)s ORDER BY number LIMIT %(limit)s;
+
+-- name: waiting_counts
+SELECT customer, line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
+
+-- name: line_counts
+SELECT customer, level, waiting FROM line;
+
+-- name: capped_counts
+SELECT limits.customer, limits.running,
+    (SELECT count(*) FROM document WHERE state = 'running' AND document.customer = limits.customer)
+FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped;
+
+-- name: last_seq
+SELECT last_value + CASE WHEN is_called THEN 1 ELSE 0 END FROM document_seq;
+
+-- name: columns
+SELECT attname::text FROM pg_attribute
+WHERE attrelid = %(table)s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum;
+
+-- name: is_used
+SELECT
+    EXISTS (SELECT 1 FROM customer) OR EXISTS (SELECT 1 FROM event) OR EXISTS (SELECT 1 FROM news)
+    OR EXISTS (SELECT 1 FROM worker) OR (SELECT max(version) FROM turns) > 0;
+
+-- name: clear
+DELETE FROM policy; DELETE FROM queue; DELETE FROM turns; DELETE FROM numbering;
+
+-- name: go_on
+SELECT setval(pg_get_serial_sequence(%(table)s, %(column)s), %(last)s, false);
+
+-- name: go_on_seq
+SELECT setval('document_seq', %(last)s, false);
+
+-- name: migrating
+SELECT pg_advisory_xact_lock(hashtext('inturn'), hashtext(%(schema)s));
+
+-- name: make_schema
+CREATE SCHEMA IF NOT EXISTS {schema};
+
+-- name: in_schema
+SET LOCAL search_path = {schema}, pg_temp;
+
+-- name: schema_version
+SELECT coalesce(max(number), 0) FROM {schema}.migration;
+
+-- name: has_begun
+SELECT EXISTS (SELECT 1 FROM {schema}.queue);

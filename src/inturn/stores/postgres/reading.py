@@ -1,0 +1,175 @@
+"""What can be seen of a queue in PostgreSQL: each call one snapshot."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from inturn.errors import NotFoundError
+from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
+from inturn.policy.turns import Head
+from inturn.store import (
+    Counts,
+    CustomerFilter,
+    DocumentFilter,
+    Event,
+    LineStanding,
+    Operator,
+    Pace,
+    Page,
+    PolicyVersion,
+    Standings,
+)
+from inturn.stores.postgres.bounds import Bounds
+from inturn.stores.postgres.known import Known
+from inturn.stores.postgres.rows import STATES, document_of, event_of, id_of, policy_of, read_settings
+from inturn.stores.postgres.tables import Row, Tables
+
+
+class Reading:
+    """Reads, in one transaction."""
+
+    def __init__(self, tables: Tables, known: Known) -> None:
+        self._tables = tables
+        self._known = known
+
+    def document(self, id_: str) -> Document:
+        row = self._tables.one("whole_by_id", id=id_of(id_))
+        if row is None:
+            raise NotFoundError(f"there is no document {id_}")
+        return document_of(row)
+
+    def result(self, id_: str) -> str | None:
+        row = self._tables.one("result", id=id_of(id_))
+        if row is None:
+            raise NotFoundError(f"there is no document {id_}")
+        text: str | None = row[1]
+        return text
+
+    def files(self, id_: str) -> tuple[ResultFile, ...]:
+        self.document(id_)
+        return tuple(ResultFile._make(row) for row in self._tables.all("files", id=id_of(id_)))
+
+    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        return frozenset(blobs) - {blob for (blob,) in self._tables.all("known_blobs", blobs=list(blobs))}
+
+    def workers(self) -> tuple[Worker, ...]:
+        return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
+
+    def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
+        below = None if after is None else int(after)
+        rows = self._tables.all("documents", **self._where(where), below=below, limit=limit + 1)
+        shown = tuple(document_of(row) for row in rows[:limit])
+        return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        states: dict[Any, int] = {}
+        waiting: dict[int, int] = {}
+        for state, line, n in self._tables.all("counts", **self._where(where)):
+            states[STATES[state]] = states.get(STATES[state], 0) + n
+            if line is not None:
+                waiting[line] = n
+        return Counts(states, waiting)
+
+    def _where(self, where: DocumentFilter) -> dict[str, Any]:
+        owner = None
+        if where.customer is not None:
+            found = self._tables.one("customer", name=where.customer)
+            owner = -1 if found is None else found[0]
+        return {
+            "states": None if where.states is None else sorted(where.states),
+            "owner": owner,
+            "level": where.level,
+            "batch": where.batch,
+            "text": None if where.text is None else where.text.lower(),
+        }
+
+    def customer(self, name: str) -> Customer:
+        found = self._customers(CustomerFilter(), 1, None, name)
+        if not found:
+            raise NotFoundError(f"there is no customer {name!r}")
+        return found[0]
+
+    def customers(self, where: CustomerFilter, limit: int, after: str | None) -> Page[Customer]:
+        found = self._customers(where, limit + 1, after)
+        return Page(tuple(found[:limit]), found[limit - 1].name if len(found) > limit else None)
+
+    def _customers(
+        self, where: CustomerFilter, limit: int, after: str | None, name: str | None = None
+    ) -> list[Customer]:
+        rows = self._tables.all(
+            "customers",
+            name=name,
+            after=after,
+            text=None if where.text is None else where.text.lower(),
+            paused=where.paused,
+            waiting=where.waiting,
+            limit=limit,
+        )
+        ids = [row[0] for row in rows]
+        running: dict[int, int] = dict(self._tables.all("running_of", ids=ids)) if ids else {}
+        limits = {owner: more for owner, *more in self._tables.all("limits_of", customers=ids)} if ids else {}
+        waiting: dict[int, list[tuple[int, int]]] = {}
+        for owner, level, n in self._tables.all("waiting_by_line", ids=ids) if ids else ():
+            waiting.setdefault(owner, []).append((level, n))
+        return [_customer(row, running.get(row[0], 0), limits.get(row[0]), waiting.get(row[0], [])) for row in rows]
+
+    def has_unnumbered(self) -> bool:
+        """Whether there are events without a number."""
+        return bool((self._tables.one("unnumbered") or (False,))[0])
+
+    def events(self, after: int, limit: int) -> tuple[Event, ...]:
+        return tuple(event_of(row) for row in self._tables.all("events", after=after, limit=limit))
+
+    def paused(self) -> Operator | None:
+        row = self._tables.one("paused")
+        return None if row is None else Operator(*row)
+
+    def policy(self) -> PolicyVersion:
+        number = self._tables.one("policy_number")
+        if number is None:
+            raise AssertionError("the queue has no row")
+        return self._known.policy(self._tables, number[0])
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        return tuple(policy_of(row) for row in self._tables.all("policies"))
+
+    def standings(self) -> Standings:
+        """As the last claim or fold left them."""
+        policy = self.policy().policy.turns
+        (standing,) = self._tables.one("standing") or ("",)
+        _, dispatched, rotation, levels = json.loads(standing)
+        rows = self._tables.all("open_lines")
+        names = self._known.names(self._tables, dict.fromkeys(row[0] for row in rows))
+        lines = tuple(
+            LineStanding(names[owner], level, weight, turn, stamp, waiting, Head(*head))
+            for owner, level, weight, turn, stamp, waiting, *head in rows
+        )
+        return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
+
+    def ahead(self, id_: str) -> int:
+        self.document(id_)
+        return int((self._tables.one("ahead", id=id_of(id_)) or (0,))[0])
+
+    def pace(self, since: int) -> Pace:
+        return Pace._make(self._tables.one("pace", since=since) or (0, 0, 0))
+
+    def next_due(self) -> int | None:
+        times = self._tables.one("deadlines") or ()
+        return min((at for at in times if at is not None), default=None)
+
+    def may_be_claimed(self, now: int | None) -> bool:
+        """Whether it is worth waiting for the turn to claim."""
+        runs, standing, changes, bounds, at = self._tables.one("anything_to_claim") or (True, "", True, "", 0)
+        if changes or Bounds.read(bounds).any_due(at if now is None else now):
+            return True
+        *_, levels = json.loads(standing)
+        return bool(runs) and any(open_lines for *_, open_lines in levels)
+
+
+def _customer(row: Row, running: int, limits: list[Any] | None, waiting: list[tuple[int, int]]) -> Customer:
+    _, name, count, updated_at, text = row
+    settings = read_settings(text)
+    rated = limits is not None and limits[3] is not None and read_settings(limits[0]).rate == settings.rate
+    is_open = not settings.paused and not rated and (settings.cap is None or running < settings.cap)
+    lines = tuple(Line(level, n, is_open) for level, n in waiting)
+    return Customer(name, count, updated_at, settings, running, lines)

@@ -1,0 +1,84 @@
+"""What went wrong in PostgreSQL, said in terms of what to do."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from inturn.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreVersionError,
+)
+
+CONTENTION: Final = (errors.SerializationFailure, errors.DeadlockDetected)
+"""Another transaction was first: the same work, begun anew, may succeed."""
+READ_ONLY: Final = (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)
+
+
+@contextmanager
+def errors_of(shown: str) -> Iterator[None]:
+    """Every error of the database or of the way to it becomes one of ours."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout, PoolClosed) as wrong:
+        raise error_of(shown, wrong) from wrong
+
+
+def error_of(shown: str, wrong: BaseException) -> StoreError:
+    """Ours for theirs."""
+    for kinds, error, advice in _MEANING:
+        if isinstance(wrong, kinds):
+            return error(f"{shown}: {advice}")
+    if isinstance(wrong, psycopg.OperationalError):
+        return StoreError(
+            f"{shown} cannot be reached or broke off ({_said(wrong)}); connections are made anew by themselves:"
+            f" try again, and repeat a submit with its key",
+        )
+    return StoreError(f"{shown}: {_said(wrong)}; nothing was written")
+
+
+def _said(wrong: BaseException) -> str:
+    return " ".join(str(wrong).split()) or type(wrong).__name__
+
+
+_MEANING: Final[tuple[tuple[tuple[type[BaseException], ...], type[StoreError], str], ...]] = (
+    (
+        (PoolTimeout, errors.TooManyConnections),
+        StoreBusyError,
+        "no connection could be had in time: see that the server runs, raise ?pool= or its max_connections; try again",
+    ),
+    ((PoolClosed,), StoreError, "the store was closed; open it again"),
+    ((*CONTENTION, errors.LockNotAvailable), StoreBusyError, "others hold what this call needs; try again"),
+    ((errors.QueryCanceled,), StoreBusyError, "the call took longer than statement_timeout allows; try again"),
+    (
+        (errors.ReadOnlySqlTransaction,),
+        StoreReadOnlyError,
+        (
+            "the server is read-only: a standby, or a primary that was demoted. Connect to the primary"
+            " (several hosts with target_session_attrs=read-write), or let writing be allowed again"
+        ),
+    ),
+    (
+        (errors.InsufficientPrivilege,),
+        StoreReadOnlyError,
+        "this role may not do that: grant it what docs/postgres.md lists for its task",
+    ),
+    (
+        (errors.DiskFull,),
+        StoreFullError,
+        "the disk of the server is full; nothing was written: make room and try again",
+    ),
+    (
+        (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName, errors.UndefinedFunction),
+        StoreVersionError,
+        "its tables are not those of this version of Inturn; run inturn migrate",
+    ),
+    ((errors.DataCorrupted, errors.IndexCorrupted), StoreCorruptError, "its data is damaged; restore a backup"),
+)

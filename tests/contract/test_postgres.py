@@ -1,0 +1,69 @@
+"""The PostgreSQL store keeps the contract, and takes every step as the memory store does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from services import drop_schema, needs_postgres, new_schema
+from steps import SOAK, STEPS
+
+from inturn.clock import Clock, ManualClock
+from inturn.store import Store
+from inturn.stores.postgres import PostgresStore
+from inturn.testing.contract import StoreContract, same_steps
+
+pytestmark = needs_postgres
+
+
+class TestPostgres(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _schemas(self) -> Iterator[None]:
+        self.urls: list[str] = []
+        yield
+        for url in self.urls:
+            drop_schema(url)
+
+    def make_store(self, clock: Clock, folder: Path) -> Store:
+        del folder
+        self.urls.append(new_schema())
+        return PostgresStore(self.urls[-1], clock)
+
+    def reopen(self, path: Path, clock: Clock) -> Store:
+        self.urls.append(new_schema())
+        return PostgresStore.restore(path, self.urls[-1], clock)
+
+
+class Temporary(PostgresStore):
+    """A store whose schema goes with it."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._url = new_schema()
+        super().__init__(self._url, clock)
+
+    def close(self) -> None:
+        super().close()
+        drop_schema(self._url)
+
+
+class Forgetful(Temporary):
+    """As if another process had claimed before every claim: the lines are read from their table each time."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        opened = self._claims._opened
+
+        def forgotten(*args: Any) -> Any:
+            self._claims.book = None
+            return opened(*args)
+
+        self._claims._opened = forgotten  # type: ignore[method-assign]
+
+
+FEWER = settings(STEPS, max_examples=STEPS.max_examples if SOAK else 30)
+"""A step is a dozen transactions here."""
+TestSteps = same_steps(Temporary).TestCase
+TestSteps.settings = FEWER
+TestForgetfulSteps = same_steps(Forgetful).TestCase
+TestForgetfulSteps.settings = FEWER

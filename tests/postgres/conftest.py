@@ -1,0 +1,121 @@
+"""Real processes on one queue. Each is a run of `children.py`; whatever a test leaves running is killed."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from services import PostgresServer, drop_schema, new_schema
+
+import inturn
+from inturn.stores.postgres import PostgresStore
+
+PATIENCE = 60
+"""Seconds after which a child is taken for stuck; nothing is measured by it."""
+ROOT = Path(inturn.__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "dumb"}
+
+
+class Child:
+    """A process that does one thing to a store and tells of it in lines of JSON."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
+        self._process = subprocess.Popen(  # noqa: S603 - our own
+            command, env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.put(line)
+        self._lines.put("")
+
+    def hear(self) -> Any:
+        """The next thing it tells."""
+        line = self._lines.get(timeout=PATIENCE)
+        assert line, self._said_wrong()
+        return json.loads(line)
+
+    def go(self) -> None:
+        """Tell it to begin, or to go on."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def end(self) -> list[Any]:
+        """All that it still tells, when it has ended well."""
+        assert self._process.wait(PATIENCE) == 0, self._said_wrong()
+        return self._rest()
+
+    def kill(self) -> list[Any]:
+        """All that it still told before it was killed."""
+        self._process.kill()
+        self._process.wait()
+        return self._rest()
+
+    def close(self) -> None:
+        """Killed, if it still runs, and forgotten."""
+        self._process.kill()
+        with self._process, self._errors:
+            self._listener.join()
+
+    def _rest(self) -> list[Any]:
+        self._listener.join()
+        lines = [self._lines.get() for _ in range(self._lines.qsize())]
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def _said_wrong(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Child]]:
+    """Start `children.py` with these arguments, in a process of its own."""
+    started: list[Child] = []
+
+    def begin(*args: object) -> Child:
+        script = Path(__file__).with_name("children.py")
+        child = Child([sys.executable, str(script), *map(str, args)])
+        started.append(child)
+        return child
+
+    try:
+        yield begin
+    finally:
+        for child in started:
+            child.close()
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """A queue that is not there yet, on the server that all tests share."""
+    address = new_schema()
+    yield address
+    drop_schema(address)
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[PostgresStore]:
+    opened = PostgresStore(url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    """A server of the test's own, which it may do anything to."""
+    own = PostgresServer()
+    own.start()
+    yield own
+    own.remove()

@@ -1,0 +1,68 @@
+"""A TCP proxy that can cut what goes through it, or let it hang as if the other side were gone without a word."""
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+
+class Proxy:
+    """Listens on a port of its own and passes everything on to one server, while it feels like it."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._flows = threading.Event()
+        self._flows.set()
+        self._lock = threading.Lock()
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._closed = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._closed = True
+        self._flows.set()
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Break every connection off."""
+        with self._lock:
+            gone, self._sockets = self._sockets, []
+        for each in gone:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def hang(self) -> None:
+        """Half open: connections stand, new ones are taken, and nothing passes any more."""
+        self._flows.clear()
+
+    def flow(self) -> None:
+        """Let new connections through again. What hung before is gone."""
+        self.cut()
+        self._flows.set()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            with suppress(OSError):
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._to))
+                with self._lock:
+                    self._sockets += [client, server]
+                for one, other in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65_536):
+                self._flows.wait()
+                other.sendall(data)
+        for each in (one, other):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,125 @@
+"""Several processes on one queue: no turn is lost or doubled, nobody waits in vain, clocks do not matter."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from services import needs_postgres
+
+from inturn.ids import RandomIds
+from inturn.model import NewDocument
+from inturn.policy import Policy, PriorityPolicy
+from inturn.store import DocumentFilter, EventKind, Operator, Submission
+from inturn.stores.postgres import PostgresStore
+
+pytestmark = needs_postgres
+Start = Callable[..., Any]
+DOCUMENT = NewDocument("a document")
+HOUR = 3_600_000_000
+ANNA = Operator("anna", "because the test says so")
+
+
+def submission(customer: str, n: int = 1, **more: Any) -> Submission:
+    return Submission(customer, RandomIds().make(n, 0), [DOCUMENT] * n, **more)
+
+
+def all_at_once(start: Start, *calls: tuple[object, ...]) -> list[Any]:
+    """Run the children together; what each told."""
+    children = [start(*call) for call in calls]
+    for child in children:
+        assert child.hear() == "ready"
+    for child in children:
+        child.go()
+    return [child.end()[0] for child in children]
+
+
+def test_16_submitters_of_one_customer_lose_no_count(start: Start, store: PostgresStore, url: str) -> None:
+    each = 10
+    told = all_at_once(start, *[("submit_some", url, "acme", each)] * 16)
+    receipts = [receipt for process in told for receipt in process]
+    assert sorted(count for _, _, count in receipts) == list(range(1 - 16 * each, 1))
+    assert store.customer("acme").count == 1 - 16 * each
+    documents = store.documents(DocumentFilter(), limit=1_000).items
+    assert {document.id for document in documents} == {id_ for id_, _, _ in receipts}
+    assert len({document.seq for document in documents}) == 16 * each
+    by_seq = sorted(documents, key=lambda document: document.seq)
+    assert [document.count for document in by_seq] == list(range(0, -16 * each, -1))
+    assert store.recount(repair=False) == ()
+
+
+def test_8_claimers_share_no_document_and_leave_none(start: Start, store: PostgresStore, url: str) -> None:
+    customers = ["acme", "böhm", "cruz", "dąb", "east"]
+    for customer in customers:
+        store.submit(submission(customer, 60))
+    told = all_at_once(start, *[("claim_all", url, f"worker {n}", 1 + n) for n in range(8)])
+    taken = [id_ for process in told for id_, _, _ in process]
+    fences = [fence for process in told for _, fence, _ in process]
+    assert len(taken) == len(set(taken)) == 60 * len(customers)
+    assert len(set(fences)) == len(fences)
+    events = store.events(0, limit=10_000)
+    finished = [id_ for event in events if event.kind is EventKind.FINISHED for id_ in event.documents]
+    assert sorted(finished) == sorted(taken)
+    assert [event.number for event in events] == list(range(1, len(events) + 1))
+    assert store.recount(repair=False) == ()
+
+
+def test_two_bulk_customers_under_8_claimers_get_equal_shares(start: Start, store: PostgresStore, url: str) -> None:
+    store.set_policy(Policy(PriorityPolicy(thresholds=(-(10**6),))), ANNA)
+    for customer in ("one", "other"):
+        store.submit(submission(customer, 200))
+    told = all_at_once(start, *[("claim_all", url, f"worker {n}", 2) for n in range(8)])
+    by_fence = sorted((fence, customer) for process in told for _, fence, customer in process)
+    served: Counter[str] = Counter()
+    for _, customer in by_fence:
+        served[customer] += 1
+        assert abs(served["one"] - served["other"]) <= 1
+    assert served == {"one": 200, "other": 200}
+
+
+def test_a_submit_held_open_holds_up_nobody_elses_claims(start: Start, store: PostgresStore, url: str) -> None:
+    """It stays open until they are through: a claim that waited for it would never come back."""
+    store.submit(submission("acme", 100))
+    store.submit(submission("held"))
+    holder = start("hold_submit", url, "held")
+    assert holder.hear() == "held"
+    (taken,) = all_at_once(start, ("claim_all", url, "worker", 1))
+    assert Counter(customer for _, _, customer in taken) == {"acme": 100, "held": 1}
+    store.submit(submission("other"))
+    store.change_customer("other", {"cap": 1}, ANNA)
+    assert store.counts(DocumentFilter(customer="held")).states == {"done": 1}
+    holder.go()
+    assert holder.end() == ["committed"]
+    assert store.counts(DocumentFilter(customer="held")).states == {"done": 1, "waiting": 1}
+    assert store.recount(repair=False) == ()
+
+
+def test_clocks_that_are_wrong_by_an_hour_do_not_matter(start: Start, store: PostgresStore, url: str) -> None:
+    before = time.time_ns() // 1000
+    told = all_at_once(start, *[("wrong_clock", url, "acme", off) for off in (-HOUR, 0, HOUR)])
+    after = time.time_ns() // 1000
+    assert store.customer("acme").count == -8
+    for holds, until in told:
+        assert holds == ["held"]
+        assert all(before <= each - 60_000_000 <= after for each in until)
+    for document in store.documents(DocumentFilter(), limit=100).items:
+        assert before <= document.submitted_at <= after
+    assert store.counts(DocumentFilter()).states == {"running": 3, "waiting": 6}
+
+
+def test_a_waiting_process_is_woken_by_a_submit_of_another(start: Start, store: PostgresStore, url: str) -> None:
+    child = start("wait_for_one", url)
+    assert child.hear() == "ready"
+    (receipt,) = store.submit(submission("acme"))
+    assert child.end() == [[receipt.id]]
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_processes_that_make_one_queue_at_once_all_use_it(start: Start, url: str, n: int) -> None:
+    ids = all_at_once(start, *[("make", url)] * n)
+    store = PostgresStore(url)
+    assert {document.id for document in store.documents(DocumentFilter(), limit=10).items} == set(ids)
+    assert store.customer("acme").count == 1 - n
+    assert [version.number for version in store.policies()] == [1]
+    store.close()

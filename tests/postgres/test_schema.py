@@ -1,0 +1,167 @@
+"""Schemas: made once, refused when newer, the same by hand; addresses; plans that need no statistics."""
+
+import logging
+from typing import Any
+
+import psycopg
+import pytest
+from services import needs_postgres
+
+import inturn
+from inturn.errors import InvalidInputError, StoreError, StoreVersionError
+from inturn.ids import RandomIds
+from inturn.model import NewDocument
+from inturn.store import ClaimRequest, Operator, Submission
+from inturn.stores import migrate, migrations_sql
+from inturn.stores.postgres import PostgresStore, connection, schema
+from inturn.stores.postgres.address import parse
+from inturn.stores.postgres.tables import QUERIES
+
+pytestmark = needs_postgres
+ANNA = Operator("anna", "because the test says so")
+COLUMNS = """
+    SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns
+    WHERE table_schema = %s ORDER BY 1, ordinal_position
+"""
+INDEXES = "SELECT indexname, replace(indexdef, schemaname, 'x') FROM pg_indexes WHERE schemaname = %s ORDER BY 1"
+
+
+def submission(customer: str, n: int = 1) -> Submission:
+    return Submission(customer, RandomIds().make(n, 0), [NewDocument("a document")] * n)
+
+
+def test_a_queue_is_migrated_once(url: str) -> None:
+    assert migrate(url) == [each.name for each in schema.MIGRATIONS]
+    assert migrate(url) == []
+    with inturn.open(url) as queue:
+        assert queue.policy().number == 1
+
+
+def test_what_is_printed_makes_the_same_schema(url: str) -> None:
+    name = parse(url).schema
+    shapes = []
+    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
+        for make in (lambda: migrate(url), lambda: admin.execute(migrations_sql(url).encode())):
+            make()
+            admin.execute("RESET search_path")
+            shapes.append([admin.execute(query, (name,)).fetchall() for query in (COLUMNS, INDEXES)])
+            if len(shapes) == 1:
+                admin.execute(b"DROP SCHEMA " + name.encode() + b" CASCADE")
+    assert shapes[0] == shapes[1]
+    assert migrate(url) == []
+    store = PostgresStore(url)
+    assert store.submit(submission("acme"))[0].count == 0
+    store.close()
+
+
+def test_a_newer_schema_is_refused(store: PostgresStore, url: str) -> None:
+    store._write(lambda tables: tables.connection.execute(b"INSERT INTO migration VALUES (99, 'from the future')"))
+    with pytest.raises(StoreVersionError, match="newer version"):
+        PostgresStore(url)
+
+
+@pytest.mark.parametrize("bad", ["schema=A", "schema=x;y", "schema=", "schema=pg_x", "pool=0", "pool=x", "pool=9999"])
+def test_bad_addresses_are_refused(bad: str) -> None:
+    with pytest.raises(InvalidInputError):
+        parse(f"postgresql://localhost/x?{bad}")
+
+
+def test_an_address_is_shown_without_its_password() -> None:
+    address = parse("postgresql://me:secret@db:5433/queue?schema=ocr&pool=3&sslmode=require")
+    assert (address.schema, address.pool) == ("ocr", 3)
+    assert "secret" not in address.shown
+    assert "sslmode=require" in address.conninfo
+    assert "schema" not in address.conninfo
+
+
+def test_queues_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, url: str) -> None:
+    other = PostgresStore(url + "_other")
+    try:
+        store.submit(submission("acme", 2))
+        assert other.claim(ClaimRequest("worker", 5, 60_000_000)) == ()
+    finally:
+        other._write(lambda tables: tables.connection.execute(f"DROP SCHEMA {other.address.schema} CASCADE".encode()))
+        other.close()
+
+
+def test_behind_a_pooler_settings_travel_with_every_transaction(
+    url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(connection, "is_pooled", lambda _: True)
+    with caplog.at_level(logging.WARNING, "inturn.postgres"):
+        store = PostgresStore(url)
+    assert "pooler" in caplog.text
+    (receipt,) = store.submit(submission("acme"))
+    store.wait(0.01)
+    (claimed,) = store.claim(ClaimRequest("worker", 1, 60_000_000))
+    assert claimed.document.id == receipt.id
+    assert store._database.run(connection.Begin.WRITE, lambda tables: tables.one("search_path")) == (
+        f"{store.address.schema}, pg_temp",
+    )
+    with psycopg.connect(store.address.conninfo) as fresh:
+        assert fresh.execute("SHOW search_path").fetchone() == ('"$user", public',)
+    store.close()
+
+
+def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_path: Any) -> None:
+    store.submit(submission("acme"))
+    store.backup(tmp_path / "copy")
+    with pytest.raises(StoreError, match="exists already"):
+        store.backup(tmp_path / "copy")
+    with pytest.raises(StoreError, match="used already"):
+        PostgresStore.restore(tmp_path / "copy", url)
+
+
+@pytest.mark.parametrize(
+    ("query", "index", "values"),
+    [
+        ("lowest_lines", "line_place", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
+        ("oldest_lines", "line_age", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
+        ("waiting_in_lines", "document_waiting", {"customer": [1], "level": [1], "after": [0], "limit": 5}),
+        ("due_documents", "document_due", {"floor": 0, "now": 1, "limit": 5}),
+        ("lost_leases", "document_look", {"floor": 0, "now": 1, "limit": 5}),
+        ("late_to_start", "document_start_by", {"floor": 0, "now": 1, "limit": 5}),
+        ("start_documents", "document_pkey", {"seqs": [1], "fences": [1], "now": 1, "until": 1, "worker": "w"}),
+        ("finish_documents", "document_id", {"ids": [], "fences": [], "results": [], "now": 1}),
+        ("fold", "line_change_xid", {}),
+    ],
+)
+@pytest.mark.parametrize("filled", [False, True])
+def test_plans_are_the_same_with_statistics_and_without(
+    store: PostgresStore, query: str, index: str, values: dict[str, Any], *, filled: bool
+) -> None:
+    if filled:
+        store.submit(submission("acme", 500))
+        with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
+            admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.line".encode())
+    text = store._database.run(
+        connection.Begin.CLAIM,
+        lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], values).fetchall(),
+    )
+    plan = "\n".join(line for (line,) in text)
+    assert index in plan, plan
+    assert "Seq Scan on document" not in plan, plan
+    assert "Seq Scan on line " not in plan, plan
+
+
+def test_heartbeats_stay_off_the_indexes(store: PostgresStore) -> None:
+    store.submit(submission("acme", 5))
+    claimed = store.claim(ClaimRequest("worker", 5, 60_000_000))
+    held = [(each.document.id, each.fence) for each in claimed]
+
+    def updates() -> tuple[int, int]:
+        with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
+            admin.execute("SELECT pg_sleep(0.1)")
+            found = admin.execute(
+                "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables"
+                " WHERE schemaname = %s AND relname = 'document'",
+                (store.address.schema,),
+            ).fetchone()
+        return found or (0, 0)
+
+    for _ in range(10):
+        assert set(store.heartbeat(held, 120_000_000)) == {"held"}
+    store.close()
+    all_, hot = updates()
+    assert all_ == 5 + 50
+    assert hot >= 45
