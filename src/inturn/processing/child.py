@@ -147,7 +147,7 @@ class Child:
         elif where is Where.THREADS:
             self._serve_by_threads(slots)
         else:
-            asyncio.run(self._serve_by_loop())
+            asyncio.run(self._serve_by_loop(slots))
 
     def say(self, *message: Any) -> None:
         """Tell the worker."""
@@ -227,8 +227,8 @@ class Child:
 
     # -- by loop ----------------------------------------------------------------------------------------------------
 
-    async def _serve_by_loop(self) -> None:
-        loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    async def _serve_by_loop(self, slots: int) -> None:
+        loop, gone, room = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(slots)
         tasks: dict[int, asyncio.Task[None]] = {}
 
         def hear() -> None:
@@ -238,7 +238,7 @@ class Child:
                 gone.set()
                 return
             for document in came:
-                tasks[document.number] = loop.create_task(self._process_async(document))
+                tasks[document.number] = loop.create_task(self._process_async(document, room))
                 tasks[document.number].add_done_callback(partial(_pop, tasks, document.number))
             for number, task in tasks.items():
                 if number in self._at_hand and self._at_hand[number].stopped:
@@ -248,15 +248,16 @@ class Child:
         await gone.wait()
         os._exit(0)
 
-    async def _process_async(self, document: DocumentAtHand) -> None:
-        if not self._begins(document):
-            return
-        began = time.perf_counter()
-        try:
-            told = await perform_async(self._processor, document)
-        except asyncio.CancelledError:
-            told = Told(Said.ERROR, reason="cancelled")
-        self._tell(document, told, time.perf_counter() - began)
+    async def _process_async(self, document: DocumentAtHand, room: asyncio.Semaphore) -> None:
+        async with room:
+            if not self._begins(document):
+                return
+            began = time.perf_counter()
+            try:
+                told = await perform_async(self._processor, document)
+            except asyncio.CancelledError:
+                told = Told(Said.ERROR, reason="cancelled")
+            self._tell(document, told, time.perf_counter() - began)
 
 
 class Nursery:

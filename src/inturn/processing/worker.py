@@ -86,16 +86,16 @@ class Worker:
 
     def run(self) -> Tally:
         """Work until told to stop, or until nothing is left if that was asked for; what came of it."""
-        try:
-            with self._signals():
+        with self._signals():
+            try:
                 self._begin()
                 while not self._is_over():
                     self._listen()
                     self._enforce()
                     self._exchange()
                     self._floor.hand_out()
-        finally:
-            self._end()
+            finally:
+                self._end()
         return self._ledger.tally()
 
     def stop(self, *, at_once: bool = False) -> None:

@@ -1,0 +1,222 @@
+"""Upkeep: what is due moves on without a claim, history goes by age, and blobs go when nobody refers to them."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import processors
+import pytest
+from works import SECOND, TESTER, Process, Shop, eventually
+
+from inturn.clock import ManualClock, SystemClock
+from inturn.errors import NotFoundError
+from inturn.model import DocumentState, NewDocument
+from inturn.processing.upkeep import Tidied, Upkeep
+from inturn.queue import Queue
+from inturn.store import EventKind
+from inturn.stores.sqlite import SqliteStore
+
+Start = Callable[..., Process]
+DAY = 86_400 * SECOND
+HOUR = 3_600 * SECOND
+
+
+def age(shop: Shop, key: str, by: int) -> None:
+    """Let a blob look so many microseconds older."""
+    with shop.blobs.local(key) as path:
+        then = path.stat().st_mtime_ns - by * 1_000
+        os.utime(path, ns=(then, then))
+
+
+def blob(shop: Shop, data: bytes = b"bytes") -> str:
+    with shop.blobs.begin() as writing:
+        writing.write(data)
+        return writing.commit().key
+
+
+def has(shop: Shop, key: str) -> bool:
+    with suppress(NotFoundError):
+        shop.blobs.open(key).close()
+        return True
+    return False
+
+
+def finish_all(queue: Queue, now: int) -> None:
+    for claimed in queue.claim("a worker", 100, now=now):
+        queue.finish(claimed, now=now)
+
+
+# -- what is due ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_due_moves_on_without_a_claim(shop: Shop) -> None:
+    late = shop.queue.submit("late", [NewDocument("never started", start_by=int(time.time() * SECOND) - 1)])[0].id
+    lost = shop.submit("echo", "lost")
+    last = shop.submit("echo", "last", max_attempts=1)
+    for claimed in shop.queue.claim("a worker that dies", 3, lease=1_000):
+        assert claimed.document.id != late
+    delayed = shop.submit("echo", "delayed", delay=1_000)
+    eventually(lambda: shop.store.sweep() is not None and shop.state(delayed) is DocumentState.WAITING)
+    upkeep = Upkeep(shop.queue)
+    eventually(lambda: upkeep.sweep() is not None and shop.state(lost) is DocumentState.WAITING)
+    assert shop.state(late) is DocumentState.EXPIRED
+    assert shop.state(last) is DocumentState.FAILED
+    assert (shop.queue.document(lost).attempt, shop.queue.document(delayed).attempt) == (1, 0)
+    assert shop.store.recount(repair=False) == ()
+
+
+def test_a_lease_is_swept_once_however_many_sweep(shop: Shop) -> None:
+    ids = shop.submit_many(200, "echo")
+    assert len(shop.queue.claim("a worker that dies", 200, lease=1_000)) == 200
+    stores = [SqliteStore(shop.path) for _ in range(4)]
+    now = int(time.time() * SECOND) + HOUR
+    swept: list[int] = []
+    threads = [
+        threading.Thread(target=lambda store=store: swept.extend(store.sweep(now=now).leases_lost for _ in range(20)))
+        for store in stores
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in stores:
+        store.close()
+    assert sum(swept) == 200
+    assert shop.told(EventKind.LEASE_LOST) == dict.fromkeys(ids, 1)
+    assert shop.store.recount(repair=False) == ()
+
+
+# -- history --------------------------------------------------------------------------------------------------------
+
+
+def test_history_goes_by_age_and_takes_its_bytes_along(shop: Shop) -> None:
+    now = SystemClock().now()
+    kept, gone = blob(shop), blob(shop)
+    old = shop.queue.submit("acme", [NewDocument("old", blob=gone)], now=now - 40 * DAY)[0].id
+    finish_all(shop.queue, now - 40 * DAY)
+    new = shop.queue.submit("acme", [NewDocument("new", blob=kept)], now=now - 20 * DAY)[0].id
+    finish_all(shop.queue, now - 20 * DAY)
+    waits = shop.queue.submit("acme", [NewDocument("waits")], now=now - 400 * DAY)[0].id
+    tidied = Upkeep(shop.queue, shop.blobs).round()
+    assert (tidied.documents, tidied.blobs, tidied.orphans) == (1, 1, 0)
+    with pytest.raises(NotFoundError):
+        shop.queue.document(old)
+    assert (shop.state(new), shop.state(waits)) == (DocumentState.DONE, DocumentState.WAITING)
+    assert (has(shop, kept), has(shop, gone)) == (True, False)
+    assert Upkeep(shop.queue, shop.blobs).round() == Tidied()
+
+
+def test_a_customer_may_have_a_time_of_its_own(shop: Shop) -> None:
+    now, ids = SystemClock().now(), {}
+    for customer, keep in (("short", DAY), ("long", 90 * DAY), ("at once", 0), ("usual", None)):
+        for days in (2, 40, 100):
+            ids[customer, days] = shop.queue.submit(customer, [NewDocument("a")], now=now - days * DAY)[0].id
+            finish_all(shop.queue, now - days * DAY)
+        if keep is not None:
+            shop.queue.change_customer(customer, TESTER, keep=keep)
+    assert Upkeep(shop.queue, shop.blobs).round().documents == 9
+    present = {document.id for document in shop.all()}
+    assert {key for key, id_ in ids.items() if id_ in present} == {("long", 2), ("long", 40), ("usual", 2)}
+
+
+def test_without_a_time_nothing_goes_but_what_customers_said(shop: Shop) -> None:
+    now = SystemClock().now()
+    for customer in ("usual", "short"):
+        shop.queue.submit(customer, [NewDocument("a")], now=now - 4_000 * DAY)
+        finish_all(shop.queue, now - 4_000 * DAY)
+    shop.queue.change_customer("short", TESTER, keep=DAY)
+    assert Upkeep(shop.queue, keep=None).round().documents == 1
+    assert [document.customer for document in shop.all()] == ["usual"]
+
+
+def test_more_than_one_helping_goes_in_one_round(shop: Shop) -> None:
+    then = SystemClock().now() - 40 * DAY
+    for customer in ("a", "b"):
+        shop.queue.submit(customer, [NewDocument("x")] * 700, now=then)
+    for _ in range(14):
+        finish_all(shop.queue, then)
+    assert Upkeep(shop.queue).round().documents == 1_400
+    assert list(shop.all()) == []
+
+
+# -- orphans --------------------------------------------------------------------------------------------------------
+
+
+def test_orphans_go_after_a_day_and_what_is_referred_to_stays(shop: Shop, place: Path) -> None:
+    with_files = shop.submit("files", place=str(place))
+    waiting = shop.submit("read", "later", b"waits", delay=HOUR)
+    running = shop.begin()
+    eventually(lambda: shop.state(with_files) is DocumentState.DONE)
+    running.stop()
+    referred = [file.blob for file in shop.queue.files(with_files)]
+    referred.append(shop.queue.document(waiting).given.blob or "")
+    old, young, edge = blob(shop), blob(shop), blob(shop)
+    for key in (*referred, old):
+        age(shop, key, 2 * DAY)
+    age(shop, edge, DAY - HOUR)
+    unfinished = [shop.blobs.begin(), shop.blobs.begin()]
+    for writing in unfinished:
+        writing.write(b"half")
+    left = shop.blobs.folder / "tmp" / unfinished[0].key
+    os.utime(left, (0, 0))
+    assert Upkeep(shop.queue, shop.blobs).round() == Tidied(orphans=2)
+    assert (has(shop, old), has(shop, young), has(shop, edge)) == (False, True, True)
+    assert all(has(shop, key) for key in referred)
+    assert not left.exists()
+    assert (shop.blobs.folder / "tmp" / unfinished[1].key).exists()
+    for writing in unfinished:
+        writing.abort()
+
+
+def test_many_orphans_among_many_that_are_not(shop: Shop) -> None:
+    keys = [blob(shop) for _ in range(40)]
+    for key in keys:
+        age(shop, key, 2 * DAY)
+    shop.queue.submit("acme", [NewDocument("a", blob=key) for key in keys[::2]])
+    assert Upkeep(shop.queue, shop.blobs).round().orphans == 20
+    assert [has(shop, key) for key in keys] == [True, False] * 20
+
+
+def test_orphans_by_another_clock(shop: Shop) -> None:
+    key = blob(shop)
+    clock = ManualClock(SystemClock().now() + DAY - 60 * SECOND)
+    assert Upkeep(shop.queue, shop.blobs, clock=clock).round().orphans == 0
+    clock.advance(120 * SECOND)
+    assert Upkeep(shop.queue, shop.blobs, clock=clock).round().orphans == 1
+    assert not has(shop, key)
+
+
+def test_several_processes_tidy_at_once(shop: Shop, start: Start) -> None:
+    now, ids = SystemClock().now(), []
+    for n in range(10):
+        then = now - (40 if n % 2 else 2) * DAY
+        given = [NewDocument("a", blob=blob(shop)) for _ in range(10)]
+        ids += [each.id for each in shop.queue.submit(f"customer {n}", given, now=then)]
+        finish_all(shop.queue, then)
+    orphans = [blob(shop) for _ in range(30)]
+    for key in orphans:
+        age(shop, key, 2 * DAY)
+    keepers = [start("tidy", shop.folder) for _ in range(3)]
+    for each in keepers:
+        assert each.hear() == "ready"
+        while each.hear() != 2:
+            pass
+    for each in keepers:
+        each.kill()
+    left = list(shop.all())
+    assert len(left) == 50
+    assert all(has(shop, document.given.blob or "") for document in left)
+    assert not any(has(shop, key) for key in orphans)
+    assert sum(1 for _ in shop.blobs.keys(now + DAY)) == 50
+    assert shop.store.recount(repair=False) == ()
+
+
+def test_a_worker_does_upkeep_beside_its_work(shop: Shop, place: Path) -> None:
+    running = shop.begin(upkeep=Upkeep(shop.queue, shop.blobs))
+    id_ = shop.submit("sign", place=str(place))
+    eventually(lambda: shop.state(id_) is DocumentState.DONE)
+    running.stop()
+    assert processors.count(str(place)) == 1

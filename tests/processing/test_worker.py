@@ -1,0 +1,463 @@
+"""A real worker with real children on SQLite: what becomes of documents, whatever their processor does."""
+
+import json
+import os
+import time
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import processors
+import pytest
+from works import SECOND, TESTER, Shop, children_of, eventually, sha256
+
+from inturn.errors import InvalidInputError
+from inturn.model import DocumentState, Progress
+from inturn.policy import RetryPolicy
+from inturn.processing.desk import RESULT_FILE, read_result
+from inturn.processing.hands import ProcessorError
+from inturn.processing.sandbox import Limits
+from inturn.processing.worker import Tally, Worker, WorkerOptions
+from inturn.queue import Queue
+from inturn.store import EventKind
+from inturn.stores.sqlite import SqliteStore
+
+DONE, FAILED = DocumentState.DONE, DocumentState.FAILED
+EVERYWHERE = ("processors:act", "processors:act_in_threads", "processors:act_in_loop")
+SMALL_BOX = Limits(memory=400 << 20, cpu=10, wall=30.0)
+
+
+def busiest(log: Path) -> int:
+    """How many of `processors.overlap` ran at a time at most."""
+    return max(accumulate(1 if sign == "+" else -1 for sign in log.read_text(encoding="ascii")))
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE)
+def test_a_processor_gets_the_document_and_its_result_is_recorded(shop: Shop, processor: str) -> None:
+    content = b"some bytes"
+    id_ = shop.submit("echo", "Böhm", content, name="Straße.txt", extra=[1, None, "é"])
+    read = shop.submit("read", "acme", content)
+    assert shop.work(processor) == Tally(done=2)
+    seen = shop.queue.result(id_)
+    del seen["pid"]
+    assert seen == {
+        "id": id_,
+        "customer": "Böhm",
+        "name": "Straße.txt",
+        "media_type": None,
+        "size": len(content),
+        "uri": None,
+        "attempt": 1,
+        "metadata": {"do": "echo", "extra": [1, None, "é"]},
+    }
+    assert shop.queue.result(read) == [sha256(content)] * 3
+    assert shop.states() == {"done": 2}
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 0, -1.5, "é\n", [], {}, [{"a": [1, 2.0, None]}, "x"], "\x01" * 100], ids=repr
+)
+def test_any_json_is_a_result(shop: Shop, value: Any) -> None:
+    id_ = shop.submit("value", value=value)
+    shop.work()
+    assert (shop.state(id_), shop.queue.result(id_)) == (DONE, value)
+
+
+def test_files_of_a_result_are_kept_in_the_blobs(shop: Shop, place: Path) -> None:
+    id_ = shop.submit("files", place=str(place))
+    assert shop.work() == Tally(done=1)
+    kept = {file.name: file for file in shop.queue.files(id_)}
+    expected = {"empty": b"", "page 1.txt": "é".encode() * 10, "page 2.bin": bytes(range(256)) * 2_000}
+    assert list(kept) == sorted(expected)
+    for name, data in expected.items():
+        assert (kept[name].size, kept[name].sha256) == (len(data), sha256(data))
+        with shop.blobs.open(kept[name].blob) as source:
+            assert source.read() == data
+    assert read_result(shop.queue, shop.blobs, id_) == {"pages": 2}
+
+
+def test_files_of_a_result_are_kept_from_inside_the_box(shop: Shop) -> None:
+    content = b"bytes" * 99
+    id_ = shop.submit("read", "acme", content)
+    shop.work(box=SMALL_BOX)
+    assert shop.queue.result(id_) == [sha256(content)] * 3
+
+
+@pytest.mark.parametrize(("text", "times"), [("x", 262_142), ("x", 262_143), ("é", 200_000), ("x", 5_000_000)])
+def test_a_large_result_is_kept_in_the_blobs_and_read_back(shop: Shop, text: str, times: int) -> None:
+    id_ = shop.submit("repeat", text=text, times=times)
+    shop.work()
+    assert shop.state(id_) is DONE
+    assert read_result(shop.queue, shop.blobs, id_) == text * times
+    fits = len(json.dumps(text * times, ensure_ascii=False).encode()) <= 256 * 1024
+    assert [file.name for file in shop.queue.files(id_)] == ([] if fits else [RESULT_FILE])
+
+
+@pytest.mark.parametrize("kind", ["set", "nan", "bytes", "decimal"])
+def test_a_result_that_is_no_json_fails_with_words(shop: Shop, kind: str) -> None:
+    id_ = shop.submit("no_json", kind=kind, max_attempts=2)
+    assert shop.work() == Tally(retried=1, failed=1)
+    assert "a result is JSON" in (shop.queue.document(id_).error or "")
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "control", "empty name", "result.json"])
+def test_files_that_cannot_be_kept_fail_the_document_alone(shop: Shop, kind: str) -> None:
+    id_, good = shop.submit("bad_files", kind=kind, max_attempts=1), shop.submit("echo", "other")
+    shop.work()
+    assert (shop.state(id_), shop.state(good)) == (FAILED, DONE)
+    assert shop.queue.document(id_).error
+
+
+# -- failures -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_tried_again_with_a_growing_delay_and_then_failed_with_its_error(shop: Shop) -> None:
+    id_ = shop.submit("fail", max_attempts=4)
+    delays = RetryPolicy(first_delay=20_000, longest_delay=SECOND, jitter=0.0)
+    queue = Queue(shop.store, retries=delays)
+    assert shop.work(queue=queue) == Tally(retried=3, failed=1)
+    document = shop.queue.document(id_)
+    assert (document.state, document.attempt) == (FAILED, 4)
+    head, _, trace = (document.error or "").partition("\n\n")
+    assert head == "LookupError: no such page"
+    assert 'raise LookupError(document.metadata.get("message", "no such page"))' in trace
+    assert "perform.py" not in trace
+    began = [event.at for event in shop.events() if event.kind is EventKind.STARTED]
+    failed = [event.at for event in shop.events() if event.kind is EventKind.DELAYED]
+    waits = [next_ - last for last, next_ in zip(failed, began[1:], strict=True)]
+    assert [wait >= least for wait, least in zip(waits, (20_000, 40_000, 80_000), strict=True)] == [True] * 3
+
+
+def test_retry_means_again_after_so_long(shop: Shop) -> None:
+    soon = shop.submit("retry", until=3, after=0)
+    usual = shop.submit("retry", "other", until=2)
+    later = shop.submit("retry", "third", until=2, after=3_600)
+    ended = shop.submit("retry", "fourth", until=9, after=0.001, max_attempts=2)
+    running = shop.begin()
+    eventually(lambda: shop.states() == {"done": 2, "delayed": 1, "failed": 1})
+    assert running.stop() == Tally(done=2, retried=5, failed=1)
+    assert (shop.queue.result(soon), shop.queue.result(usual)) == (3, 2)
+    document = shop.queue.document(later)
+    assert document.due_at is not None
+    assert document.due_at > time.time() * SECOND + 3_000 * SECOND
+    assert (shop.queue.document(ended).error, shop.queue.document(ended).attempt) == ("not yet", 2)
+
+
+def test_reject_fails_at_once_with_its_reason(shop: Shop) -> None:
+    id_ = shop.submit("reject", reason="This is a menu,\nnot an invoice")
+    assert shop.work() == Tally(failed=1)
+    document = shop.queue.document(id_)
+    assert (document.state, document.attempt, document.error) == (FAILED, 1, "This is a menu,\nnot an invoice")
+
+
+ENDS = {
+    "leave": "SystemExit: 3",
+    "leave_now": "ended itself with status 0",
+    "crash": "SIGSEGV",
+    "kill_itself": "SIGKILL",
+}
+
+
+def test_a_child_that_dies_costs_an_attempt_and_hurts_nobody_else(shop: Shop) -> None:
+    bad = {shop.submit(do, f"bad {do}", max_attempts=2): words for do, words in ENDS.items()}
+    good = [id_ for n in range(4) for id_ in shop.submit_many(5, "echo", f"good {n}")]
+    assert shop.work() == Tally(done=len(good), retried=len(ENDS), failed=len(ENDS))
+    for id_, words in bad.items():
+        document = shop.queue.document(id_)
+        assert (document.state, document.attempt) == (FAILED, 2)
+        assert words in (document.error or "")
+    assert all(shop.queue.document(id_).attempt == 1 for id_ in good)
+
+
+def test_a_child_that_takes_all_memory_stays_in_its_box(shop: Shop) -> None:
+    bad, good = shop.submit("eat", max_attempts=2), shop.submit_many(5, "echo", "other")
+    shop.work(box=SMALL_BOX)
+    document = shop.queue.document(bad)
+    assert (document.state, document.attempt, document.error) == (FAILED, 2, "the processor ran out of memory")
+    assert [shop.state(id_) for id_ in good] == [DONE] * 5
+
+
+def test_a_child_that_uses_all_its_cpu_time_stays_in_its_box(shop: Shop) -> None:
+    bad, good = shop.submit("spin", max_attempts=1), shop.submit("echo", "other")
+    shop.work(box=Limits(cpu=1, wall=25.0))
+    assert "more CPU time than one document may" in (shop.queue.document(bad).error or "")
+    assert (shop.state(bad), shop.state(good)) == (FAILED, DONE)
+
+
+def test_a_processor_that_hangs_is_ended_and_costs_an_attempt(shop: Shop, place: Path) -> None:
+    bad, good = shop.submit("sleep", max_attempts=2, place=str(place)), shop.submit_many(5, "echo", "other")
+    tally = shop.work(timeout=SECOND // 2)
+    assert tally == Tally(done=5, retried=1, failed=1)
+    assert shop.queue.document(bad).error == "it took longer than 0.5 s"
+    assert [shop.queue.document(id_).attempt for id_ in good] == [1] * 5
+
+
+# -- slots ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_every_slot_works_at_once_in_a_process_of_its_own(shop: Shop, place: Path, slots: int) -> None:
+    ids = shop.submit_many(slots, "meet", place=str(place), n=slots)
+    assert shop.work(slots=slots) == Tally(done=slots)
+    assert len({shop.queue.result(id_) for id_ in ids}) == slots
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE)
+def test_slots_are_never_exceeded(shop: Shop, tmp_path: Path, processor: str) -> None:
+    log = tmp_path / "log"
+    for customer in ("a", "b", "c"):
+        shop.submit_many(10, "overlap", customer, log=str(log), seconds=0.03)
+    assert shop.work(processor, slots=3) == Tally(done=30)
+    assert busiest(log) <= 3
+
+
+def test_only_what_can_start_is_claimed(shop: Shop, place: Path) -> None:
+    shop.submit_many(20, "wait", place=str(place), sign="go")
+    running = shop.begin(slots=2, lease=SECOND)
+    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    (seen,) = eventually(lambda: [each for each in shop.store.workers() if each.report.busy == 2])
+    assert (seen.report.slots, seen.report.processor) == (2, "processors:act")
+    assert shop.states() == {"running": 2, "waiting": 18}
+    assert shop.told(EventKind.STARTED).total() == 2
+    assert shop.told(EventKind.HANDED_BACK).total() == 0
+    (place / "go").touch()
+    eventually(lambda: shop.states() == {"done": 20})
+    assert running.stop() == Tally(done=20)
+    assert shop.store.workers() == ()
+
+
+def test_two_workers_share_a_queue(shop: Shop, place: Path) -> None:
+    met = shop.submit_many(2, "meet", place=str(place), n=2)
+    ids = [id_ for n in range(6) for id_ in shop.submit_many(20, "echo", f"customer {n}")]
+    both = [shop.begin(slots=1, until_empty=True), shop.begin(slots=1, until_empty=True)]
+    tallies = [each.end() for each in both]
+    assert sum(tally.done for tally in tallies) == len(ids) + 2
+    assert all(tallies[at].done for at in (0, 1))
+    assert len({shop.queue.result(id_) for id_ in met}) == 2
+    assert shop.told(EventKind.STARTED) == shop.told(EventKind.FINISHED) == dict.fromkeys([*met, *ids], 1)
+
+
+def test_a_child_is_replaced_after_so_many_documents(shop: Shop) -> None:
+    ids = shop.submit_many(12, "echo")
+    shop.work(slots=1, documents_per_child=4)
+    by_child = [shop.queue.result(id_)["pid"] for id_ in ids]
+    assert len(set(by_child)) == 3
+    assert all(by_child.count(pid) == 4 for pid in by_child)
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE[1:])
+def test_documents_are_worked_on_together_in_one_child(shop: Shop, processor: str) -> None:
+    for n in range(6):
+        shop.submit("meet", f"customer {n}", n=6)
+    assert shop.work(processor, slots=6) == Tally(done=6)
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE)
+def test_exceptions_are_outcomes_wherever_a_processor_runs(shop: Shop, processor: str) -> None:
+    failed, rejected = shop.submit("fail", max_attempts=1), shop.submit("reject")
+    retried, good = shop.submit("retry", until=2, after=0), shop.submit("echo")
+    assert shop.work(processor) == Tally(done=2, retried=1, failed=2)
+    assert (shop.queue.document(failed).error or "").startswith("LookupError: no such page")
+    assert shop.queue.document(rejected).error == "no good"
+    assert (shop.state(retried), shop.state(good)) == (DONE, DONE)
+
+
+def test_an_object_that_can_be_awaited_is_a_processor(shop: Shop) -> None:
+    id_ = shop.submit("nothing", name="by an object")
+    shop.work("processors:called")
+    assert shop.queue.result(id_) == "by an object"
+
+
+def test_a_function_is_as_good_as_its_name(shop: Shop) -> None:
+    id_ = shop.submit("echo")
+    assert shop.work(processors.act) == Tally(done=1)
+    assert shop.state(id_) is DONE
+
+
+# -- progress and cancelling ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE[:2])
+def test_progress_is_seen_in_the_workers_report(shop: Shop, place: Path, processor: str) -> None:
+    id_ = shop.submit("progress", place=str(place), sign="go")
+    running = shop.begin(processor, lease=SECOND)
+    told = eventually(lambda: [each.report for each in shop.store.workers() if each.report.progress])
+    assert told[0].progress == {id_: Progress(3, 10)}
+    assert (told[0].name, told[0].busy) == (running.worker.name, 1)
+    (place / "go").touch()
+    eventually(lambda: shop.state(id_) is DONE)
+    running.stop()
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE)
+def test_a_running_document_notices_that_it_was_cancelled(shop: Shop, place: Path, processor: str) -> None:
+    id_ = shop.submit("watch", place=str(place))
+    running = shop.begin(processor, lease=SECOND)
+    eventually(lambda: processors.count(str(place), "begun-*"))
+    shop.queue.cancel(id_, TESTER)
+    eventually(lambda: processors.count(str(place), "noticed-*"))
+    good = shop.submit("echo")
+    eventually(lambda: shop.state(good) is DONE)
+    tally = running.stop()
+    assert tally._replace(stale=0) == Tally(done=1)
+    assert (shop.state(id_), shop.queue.result(id_)) == (DocumentState.CANCELLED, None)
+
+
+def test_a_processor_that_does_not_look_is_ended_when_its_document_is_cancelled(shop: Shop, place: Path) -> None:
+    id_ = shop.submit("sleep", place=str(place))
+    running = shop.begin(slots=1, lease=SECOND)
+    eventually(lambda: processors.count(str(place), "begun-*"))
+    shop.queue.cancel(id_, TESTER)
+    good = shop.submit("echo")
+    eventually(lambda: shop.state(good) is DONE)
+    assert running.stop().done == 1
+    assert shop.state(id_) is DocumentState.CANCELLED
+
+
+# -- what it refuses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("processor", "words"),
+    [
+        ("nowhere_to_be_found:act", "no module 'nowhere_to_be_found'"),
+        ("processors:nothing", "has no 'nothing'"),
+        ("processors:not_callable", "cannot be called"),
+        ("processors", "package.module:function"),
+    ],
+)
+def test_a_processor_that_cannot_be_loaded_ends_the_worker(shop: Shop, processor: str, words: str) -> None:
+    id_ = shop.submit("echo")
+    with pytest.raises((ProcessorError, InvalidInputError), match=words):
+        shop.work(processor)
+    assert (shop.state(id_), shop.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
+    assert shop.store.workers() == ()
+
+
+def test_what_has_no_name_is_no_processor(shop: Shop) -> None:
+    with pytest.raises(InvalidInputError, match="by its name"):
+        Worker(shop.queue, lambda document: document)
+
+
+@pytest.mark.parametrize("wrong", [{"slots": 0}, {"slots": 1_001}, {"lease": 1}, {"timeout": 0}, {"grace": -1}])
+def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInputError):
+        WorkerOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_reference_is_rejected_where_nothing_is_fetched(shop: Shop) -> None:
+    opened = shop.submit("read", uri="https://example.com/a.pdf")
+    seen = shop.submit("echo", uri="https://example.com/b.pdf")
+    assert shop.work() == Tally(done=1, failed=1)
+    assert "fetches nothing" in (shop.queue.document(opened).error or "")
+    assert shop.queue.result(seen)["uri"] == "https://example.com/b.pdf"
+
+
+def test_a_document_without_content_is_rejected_when_it_is_opened(shop: Shop) -> None:
+    id_ = shop.submit("read")
+    assert shop.work() == Tally(failed=1)
+    assert "has no content" in (shop.queue.document(id_).error or "")
+
+
+@pytest.mark.parametrize("size", [100, 3 << 20], ids=["small", "large"])
+def test_damaged_and_missing_bytes_fail_with_words_and_are_never_processed(shop: Shop, size: int) -> None:
+    damaged, missing, good = (shop.submit("read", f"customer {n}", bytes(size)) for n in range(3))
+    keys = {id_: shop.queue.document(id_).given.blob or "" for id_ in (damaged, missing)}
+    with shop.blobs.local(keys[damaged]) as path:
+        path.write_bytes(b"x" * size)
+    shop.blobs.delete([keys[missing]])
+    assert shop.work() == Tally(done=1, retried=2, failed=2)  # a missing one may be a wrong folder: tried again
+    assert "is damaged: its SHA-256 is" in (shop.queue.document(damaged).error or "")
+    assert "there is no blob" in (shop.queue.document(missing).error or "")
+    assert shop.state(good) is DONE
+
+
+# -- the fuse -------------------------------------------------------------------------------------------------------
+
+
+def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_why(shop: Shop) -> None:
+    for n in range(5):
+        shop.submit_many(20, "fail", f"customer {n}", message="the new model is missing", max_attempts=3)
+    running = shop.begin(slots=2)
+    eventually(lambda: shop.store.paused() or shop.states() == {"failed": 100})
+    paused = shop.store.paused()
+    assert paused is not None
+    assert paused.name == "inturn"
+    assert "failed" in paused.why
+    assert "the new model is missing" in paused.why
+    tally = running.stop()
+    assert 20 <= tally.retried + tally.failed < 100
+    assert shop.queue.counts().states[DocumentState.WAITING] > 0
+
+
+def test_when_every_child_of_many_customers_crashes_the_queue_pauses(shop: Shop) -> None:
+    for n in range(5):
+        shop.submit_many(6, "leave_now", f"customer {n}", max_attempts=2)
+    running = shop.begin(slots=2)
+    paused = eventually(shop.store.paused)
+    assert "ended itself" in paused.why
+    running.stop()
+
+
+@pytest.mark.parametrize(
+    ("do", "customers"), [("reject", 8), ("fail", 1), ("fail", 4)], ids=["rejects", "one customer", "four customers"]
+)
+def test_the_queue_goes_on_after_rejects_and_failures_of_a_few(shop: Shop, do: str, customers: int) -> None:
+    for n in range(customers):
+        shop.submit_many(48 // customers, do, f"customer {n}", max_attempts=1)
+    assert shop.work() == Tally(failed=48)
+    assert shop.store.paused() is None
+
+
+def test_one_that_works_between_failures_keeps_the_queue_going(shop: Shop) -> None:
+    for n in range(60):
+        shop.submit("echo" if n % 10 == 9 else "fail", f"customer {n % 6}", max_attempts=1)
+    assert shop.work(slots=1) == Tally(done=6, failed=54)
+    assert shop.store.paused() is None
+
+
+# -- what goes on beside the work -----------------------------------------------------------------------------------
+
+
+def test_a_busy_child_keeps_its_lease(shop: Shop, place: Path) -> None:
+    """The lease would be lost many times over while the processor is deaf and the worker's loop has nothing to do."""
+    id_ = shop.submit("wait", place=str(place), sign="go", max_attempts=1)
+    running = shop.begin(lease=SECOND // 2)
+    first = eventually(lambda: shop.queue.document(id_).lease_until)
+    eventually(lambda: (shop.queue.document(id_).lease_until or 0) > first + 2 * SECOND)
+    other = SqliteStore(shop.path)
+    assert other.sweep().leases_lost == 0
+    other.close()
+    (place / "go").touch()
+    eventually(lambda: shop.state(id_) is DONE)
+    assert running.stop() == Tally(done=1)
+    assert shop.told(EventKind.LEASE_LOST) == {}
+
+
+def test_idle_workers_hear_of_new_documents(shop: Shop) -> None:
+    running = shop.begin()
+    eventually(shop.store.workers)
+    other = SqliteStore(shop.path)
+    elsewhere = Queue(other)
+    ids = [elsewhere.submit("acme", [shop.document(do="echo")])[0].id for _ in range(3)]
+    for id_ in ids:
+        eventually(lambda id_=id_: shop.state(id_) is DONE)
+    delayed = elsewhere.submit("acme", [shop.document(do="echo", delay=SECOND // 3)])[0].id
+    eventually(lambda: shop.state(delayed) is DONE)
+    other.close()
+    assert running.stop() == Tally(done=4)
+
+
+def test_nothing_is_left_when_a_worker_has_ended(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    shop.submit("sleep", place=str(tmp_path), max_attempts=1)
+    shop.submit_many(20, "echo")
+    ours = os.getpid()
+    already = children_of(ours)
+    assert shop.work(timeout=SECOND) == Tally(done=20, failed=1)
+    assert [each for each in children_of(ours) if each not in already] == []
+    assert {path.name for path in set(tmp_path.iterdir()) - before if not path.name.startswith("begun")} == set()

@@ -1,0 +1,246 @@
+"""G1, G3, G4 and G10 with real workers: killed, paused and rolled over, they lose nothing and record all of it once."""
+
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import processors
+from works import PATIENCE, SECOND, Process, Shop, children_of, descendants_of, eventually, facts_of, is_alive
+
+from inturn.model import DocumentState
+from inturn.store import EventKind
+
+Start = Callable[..., Process]
+KILLS = 75
+DOCUMENTS = 1_900
+PAUSES = 10
+ROLES = ("work", "work", "submit", "tidy")
+LEASE = SECOND
+
+
+def options(**given: object) -> str:
+    return json.dumps({"lease": LEASE, **given})
+
+
+def is_sound(shop: Shop) -> None:
+    """The file is whole, and every kept count agrees with the documents."""
+    connection = apsw.Connection(str(shop.path))
+    try:
+        assert connection.execute("PRAGMA integrity_check").get == "ok"
+    finally:
+        connection.close()
+    assert shop.store.recount(repair=False) == ()
+
+
+class Books:
+    """What submitters said: documents that were accepted, and those of a call that was under way when they died."""
+
+    def __init__(self) -> None:
+        self.accepted: dict[str, str] = {}
+        self.may_be: list[set[str]] = []
+
+    def enter(self, told: list[list[object]]) -> None:
+        lines = [line for line in told if line != "ready"]
+        for word, customer, ids in lines:  # type: ignore[misc]
+            if word == "are":
+                self.accepted.update(dict.fromkeys(ids, customer))  # type: ignore[arg-type]
+        self.may_be += [set(ids) for word, _, ids in lines if word == "may be" and ids[0] not in self.accepted]  # type: ignore[misc,index]
+
+
+def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
+    shop: Shop, start: Start, tmp_path: Path
+) -> None:
+    chance, books, killed, orphans = random.Random(1), Books(), Counter[str](), []
+    runs = 0
+
+    def begin(role: str) -> tuple[str, Process]:
+        nonlocal runs
+        runs += 1
+        last = {"work": options(slots=2), "submit": f"run {runs}", "tidy": None}[role]
+        return role, start(role, shop.folder, *([] if last is None else [last]))
+
+    running = [begin(role) for role in ROLES]
+    while killed.total() < KILLS or len(books.accepted) < DOCUMENTS:
+        ready = eventually(lambda: [at for at, (_, process) in enumerate(running) if process.has_told()])
+        time.sleep(chance.uniform(0.03, 0.15))  # a random moment; nothing waits for it
+        at = chance.choice(ready)
+        role, process = running[at]
+        children = descendants_of(process.id)
+        process.kill()
+        orphans += children
+        killed[role] += 1
+        if role == "submit":
+            books.enter(process.told)
+        running[at] = begin(role)
+    for role, process in running:
+        process.kill()
+        killed[role] += 1
+        if role == "submit":
+            books.enter(process.told)
+    assert len(orphans) >= killed["work"] // 2
+    eventually(lambda: not any(is_alive(*child) for child in orphans), "a killed worker's child lives on")
+    scratch = str(tmp_path / "scratch").encode()
+    commands = [path for path in Path("/proc").glob("[0-9]*/cmdline") if scratch in _bytes_of(path)]
+    assert commands == []
+
+    present = {document.id: document.customer for document in shop.all()}
+    assert books.accepted.keys() - present.keys() == set()  # lost
+    in_flight = present.keys() - books.accepted.keys()
+    assert in_flight - set().union(*books.may_be) == set()  # unexpected
+    for call in books.may_be:
+        assert call & in_flight in (set(), call)
+    shop.work(lease=LEASE)
+    assert shop.states() == {"done": len(present)}
+    assert shop.told(EventKind.FINISHED) == Counter(present.keys())
+    for document in shop.all():
+        result = shop.queue.result(document.id)
+        found = shop.store.document(document.id).given.blob
+        if found is not None:
+            with shop.blobs.open(found) as source:
+                assert source.read().decode() == result
+        else:
+            assert result["id"] == document.id
+    for customer, n in Counter(present.values()).items():
+        assert shop.queue.customer(customer).count == 1 - n
+    is_sound(shop)
+    assert killed.total() >= KILLS
+    assert len(present) >= DOCUMENTS
+    assert min(killed[role] for role in ROLES) >= 5
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def test_g1_no_child_outlives_a_killed_worker(shop: Shop, start: Start, place: Path) -> None:
+    shop.submit_many(2, "sleep", place=str(place))
+    worker = start("work", shop.folder, options(slots=2))
+    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    children = descendants_of(worker.id)
+    worker.kill()
+    try:
+        assert len(children) == 2
+        eventually(lambda: not any(is_alive(*child) for child in children))
+    finally:
+        for child in children:
+            if is_alive(*child):
+                os.kill(child[0], signal.SIGKILL)
+
+
+def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(shop: Shop, start: Start, place: Path) -> None:
+    sleeper = start("work", shop.folder, options(slots=1))
+    assert sleeper.hear() == "ready"
+    ids, probes = [], []
+    for pause in range(PAUSES):
+        id_ = shop.submit("wait", place=str(place), sign=f"go-{pause}-ATTEMPT")
+        ids.append(id_)
+        eventually(lambda id_=id_: processors.count(str(place), f"begun-{id_}-1"))
+        sleeper.signal(signal.SIGSTOP)
+        # Its child works on and is done before the lease is over; the sleeper has not heard of it.
+        (place / f"go-{pause}-1").touch()
+        eventually(lambda id_=id_: processors.count(str(place), f"ended-{id_}-1"))
+        other = shop.begin(slots=1, lease=LEASE)
+        eventually(lambda id_=id_: processors.count(str(place), f"begun-{id_}-2"))
+        sleeper.signal(signal.SIGCONT)
+        # The other is busy: once the sleeper has done this one, it has also said what it knew of the first.
+        probes.append(shop.submit("sign", "probe", place=str(place)))
+        eventually(lambda: shop.state(probes[-1]) is DocumentState.DONE)
+        assert (shop.state(id_), shop.queue.result(id_)) == (DocumentState.RUNNING, None)
+        (place / f"go-{pause}-2").touch()
+        eventually(lambda id_=id_: shop.state(id_) is DocumentState.DONE)
+        assert other.stop().done == 1
+    sleeper.signal(signal.SIGTERM)
+    assert sleeper.end() == 0, sleeper.said_wrong()
+    tally = sleeper.told[-1]
+    assert (tally["done"], tally["retried"], tally["failed"]) == (PAUSES, 0, 0)  # the probes
+    assert tally["stale"] >= 1
+    assert shop.told(EventKind.FINISHED) == Counter([*ids, *probes])
+    assert shop.told(EventKind.LEASE_LOST) == Counter(ids)
+    for id_ in ids:
+        assert (shop.queue.document(id_).attempt, shop.queue.result(id_)) == (2, 2)
+    is_sound(shop)
+
+
+def test_g10_rollouts_lose_nothing_and_burn_no_attempt(shop: Shop, start: Start, tmp_path: Path) -> None:
+    def pair() -> list[Process]:
+        both = [start("work", shop.folder, options(slots=2, lease=60 * SECOND)) for _ in range(2)]
+        for each in both:
+            assert each.hear() == "ready"
+        return both
+
+    log, ids = tmp_path / "log", []
+    old = pair()
+    for _ in range(2):
+        for n in range(4):
+            ids += shop.submit_many(40, "overlap", f"customer {n}", log=str(log), seconds=0.01)
+        done = shop.states().get("done", 0)
+        eventually(lambda done=done: shop.states().get("done", 0) > done + 10)
+        new = pair()
+        for each in old:
+            each.signal(signal.SIGTERM)
+        assert [each.end() for each in old] == [0, 0], old[0].said_wrong() + old[1].said_wrong()
+        old = new
+    eventually(lambda: shop.states() == {"done": len(ids)})
+    for each in old:
+        each.signal(signal.SIGTERM)
+    assert [each.end() for each in old] == [0, 0]
+    assert [shop.queue.document(id_).attempt for id_ in ids] == [1] * len(ids)
+    assert shop.told(EventKind.FINISHED) == Counter(ids)
+    assert shop.told(EventKind.LEASE_LOST) == {}
+    assert log.read_text(encoding="ascii").count("+") == len(ids)  # none was begun twice
+    assert shop.store.workers() == ()
+    is_sound(shop)
+
+
+def test_g10_what_does_not_end_within_the_grace_is_handed_back(shop: Shop, start: Start, place: Path) -> None:
+    ids = shop.submit_many(2, "sleep", place=str(place), max_attempts=1)
+    worker = start("work", shop.folder, options(slots=2, grace=SECOND // 2))
+    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    children = children_of(worker.id)
+    worker.signal(signal.SIGTERM)
+    assert worker.end() == 0, worker.said_wrong()
+    assert worker.told[-1]["handed_back"] == 2
+    for id_ in ids:
+        document = shop.queue.document(id_)
+        assert (document.state, document.attempt) == (DocumentState.WAITING, 0)
+    assert not any(is_alive(*child) for child in children)
+
+
+def test_g10_a_second_sigterm_ends_at_once_and_hands_back(shop: Shop, start: Start, place: Path) -> None:
+    ids = shop.submit_many(3, "sleep", place=str(place), max_attempts=1)
+    worker = start("work", shop.folder, options(slots=2, grace=3_600 * SECOND))
+    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    worker.signal(signal.SIGTERM)
+    eventually(lambda: [each for each in shop.store.workers() if each.report.stopping])
+    assert shop.states() == {"running": 2, "waiting": 1}
+    worker.signal(signal.SIGTERM)
+    assert worker.end() == 0, worker.said_wrong()
+    assert [shop.queue.document(id_).attempt for id_ in ids] == [0] * 3
+    assert shop.states() == {"waiting": 3}
+    assert shop.store.workers() == ()
+
+
+def test_g10_impatient_operators_do_no_harm(shop: Shop, start: Start, place: Path) -> None:
+    """SIGTERM again and again, and Ctrl-C too: what runs is handed back all the same."""
+    ids = shop.submit_many(2, "sleep", place=str(place), max_attempts=1)
+    worker = start("work", shop.folder, options(slots=2, grace=3_600 * SECOND))
+    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    until = time.monotonic() + PATIENCE
+    began = (facts_of(worker.id) or [""] * 20)[19]
+    while is_alive(worker.id, began) and time.monotonic() < until:
+        worker.signal(signal.SIGTERM)
+        worker.signal(signal.SIGINT)
+        time.sleep(0.001)
+    worker.end()  # the last one may have come after the worker, and ended the program that ran it
+    assert [shop.queue.document(id_).attempt for id_ in ids] == [0] * 2
+    assert shop.states() == {"waiting": 2}
+    assert shop.store.workers() == ()

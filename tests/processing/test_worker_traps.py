@@ -1,0 +1,416 @@
+"""What a processor, a child in hostile hands, or bad luck might do to a worker, and must not."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import processors
+import pytest
+from test_worker import DONE, EVERYWHERE, FAILED, busiest
+from works import PATIENCE, SECOND, TESTER, Shop, children_of, descendants_of, eventually
+
+from inturn.blobs import FolderBlobs, Writing
+from inturn.model import DocumentState
+from inturn.processing.beats import Bell
+from inturn.processing.hands import ProcessorError
+from inturn.processing.worker import Tally
+from inturn.store import EventKind
+
+# -- results that are hard to keep ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE)
+def test_text_that_no_database_takes_fails_its_document_alone(shop: Shop, processor: str) -> None:
+    """File names and badly decoded text have lone surrogates; Python passes them on, UTF-8 does not."""
+    bad, good = shop.submit("surrogate", max_attempts=2), shop.submit("echo", "other")
+    shop.work(processor)
+    assert (shop.state(bad), shop.state(good)) == (FAILED, DONE)
+    assert "JSON" in (shop.queue.document(bad).error or "")
+
+
+def test_control_characters_make_a_result_larger_than_it_looks(shop: Shop) -> None:
+    bad, good = shop.submit("repeat", text="\x01", times=50_000, max_attempts=1), shop.submit("echo", "other")
+    shop.work()
+    assert (shop.state(bad), shop.state(good)) == (DONE, DONE)
+
+
+@pytest.mark.parametrize("levels", [500, 900, 960, 975, 2_000])
+def test_a_result_may_be_too_deep_but_hurts_nobody(shop: Shop, levels: int) -> None:
+    bad, good = shop.submit("deep", levels=levels, max_attempts=1), shop.submit("echo", "other")
+    shop.work()
+    assert shop.state(bad) in {DONE, FAILED}
+    assert shop.state(good) is DONE
+
+
+@pytest.mark.parametrize("after", ["text", "huge", "negative", "list", "infinite"])
+def test_an_odd_delay_hurts_nobody(shop: Shop, after: str) -> None:
+    bad, good = shop.submit("retry_oddly", after=after, max_attempts=2), shop.submit("echo", "other")
+    running = shop.begin()
+    eventually(lambda: shop.state(good) is DONE)
+    eventually(lambda: shop.state(bad) in {FAILED, DocumentState.DELAYED})
+    running.stop()
+
+
+def test_a_document_may_be_opened_twice_at_once(shop: Shop) -> None:
+    id_ = shop.submit("read", content=b"some bytes")
+    shop.work()
+    first, second, third = shop.queue.result(id_)
+    assert first == second == third
+
+
+def test_the_document_itself_may_be_a_file_of_the_result(shop: Shop) -> None:
+    from inturn.processing.sandbox import Limits  # noqa: PLC0415
+
+    content = b"some bytes"
+    id_ = shop.submit("own_bytes", content=content, max_attempts=1)
+    shop.work(box=Limits())
+    assert shop.state(id_) is DONE, shop.queue.document(id_).error
+    with shop.blobs.open(shop.queue.files(id_)[0].blob) as source:
+        assert source.read() == content
+
+
+class SlowBlobs(FolderBlobs):
+    """Keeps nothing until told to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def begin(self, *, limit: int | None = None) -> Writing:
+        self.asked.set()
+        self.go.wait(PATIENCE)
+        return super().begin(limit=limit)
+
+
+def test_a_childs_files_are_kept_though_it_was_replaced_meanwhile(shop: Shop, place: Path) -> None:
+    slow = SlowBlobs(shop.folder / "blobs")
+    id_ = shop.submit("files", place=str(place), max_attempts=1)
+    running = shop.begin(blobs=slow, slots=2, documents_per_child=1)
+    assert slow.asked.wait(PATIENCE)
+    for _ in range(4):
+        other = shop.submit("echo", "other")
+        eventually(lambda other=other: shop.state(other) is DONE)
+    slow.go.set()
+    eventually(lambda: shop.state(id_) in {DONE, FAILED})
+    assert shop.queue.document(id_).error is None
+    running.stop()
+    assert len(shop.queue.files(id_)) == 3
+
+
+def test_a_worker_stopped_at_once_while_it_keeps_files_burns_no_attempt(shop: Shop, place: Path) -> None:
+    slow = SlowBlobs(shop.folder / "blobs")
+    id_ = shop.submit("files", place=str(place), max_attempts=1)
+    running = shop.begin(blobs=slow)
+    assert slow.asked.wait(PATIENCE)
+    running.worker.stop(at_once=True)
+    threading.Timer(0.3, slow.go.set).start()
+    running.end()
+    slow.go.set()
+    document = shop.queue.document(id_)
+    assert (document.state, document.attempt, document.error) in {
+        (DocumentState.WAITING, 0, None),
+        (DONE, 1, None),
+    }
+
+
+def test_a_worker_told_to_stop_while_it_fetches_bytes_hands_them_back_and_ends(shop: Shop) -> None:
+    class SlowToRead(FolderBlobs):
+        asked, go = threading.Event(), threading.Event()
+
+        def check(self, key: str, sha256: str) -> None:
+            self.asked.set()
+            self.go.wait(PATIENCE)
+            super().check(key, sha256)
+
+    slow = SlowToRead(shop.folder / "blobs")
+    id_ = shop.submit("echo", content=bytes(2 << 20))
+    running = shop.begin(blobs=slow, grace=3_600 * SECOND)
+    assert slow.asked.wait(PATIENCE)
+    running.worker.stop()
+    slow.go.set()
+    running.end()
+    document = shop.queue.document(id_)
+    assert (document.state, document.attempt) in {(DocumentState.WAITING, 0), (DONE, 1)}
+
+
+# -- slots ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("documents_per_child", [1, 7, 1_000])
+def test_quick_documents_exceed_no_slots(shop: Shop, tmp_path: Path, processor: str, documents_per_child: int) -> None:
+    log = tmp_path / "log"
+    times = 12 if documents_per_child == 1 else 60
+    for customer in ("a", "b", "c"):
+        shop.submit_many(times, "overlap", customer, log=str(log), seconds=0.001)
+    shop.work(processor, slots=2, documents_per_child=documents_per_child)
+    assert shop.states() == {"done": 3 * times}
+    assert busiest(log) <= 2
+
+
+def test_a_slow_document_holds_up_no_other(shop: Shop, place: Path) -> None:
+    """Quick ones before it let the worker claim ahead; the slow one ends only when all the others have."""
+    shop.submit_many(40, "sign", "quick", place=str(place))
+    slow = shop.submit("wait", "slow", place=str(place), sign="signed-*", n=100, max_attempts=1)
+    shop.submit_many(60, "sign", "behind", place=str(place))
+    shop.work(slots=2)
+    assert (shop.state(slow), shop.states()) == (DONE, {"done": 101})
+
+
+def test_cancelling_what_stands_behind_a_slow_document_leaves_that_alone(shop: Shop, place: Path) -> None:
+    shop.submit_many(40, "sign", "quick", place=str(place))
+    running = shop.begin(slots=1, lease=SECOND)
+    eventually(lambda: shop.states() == {"done": 40})
+    slow = shop.submit("wait", "slow", place=str(place), sign="go", max_attempts=1)
+    behind = shop.submit_many(10, "sign", "slow", place=str(place))
+    eventually(lambda: processors.count(str(place), "begun-*"))
+    for id_ in behind:
+        shop.queue.cancel(id_, TESTER)
+    last = (shop.queue.document(slow).lease_until or 0) + 6 * SECOND
+    eventually(lambda: (shop.queue.document(slow).lease_until or 0) > last)
+    (place / "go").touch()
+    eventually(lambda: shop.state(slow) in {DONE, FAILED})
+    assert running.stop().failed == 0
+    assert (shop.state(slow), shop.queue.document(slow).error) == (DONE, None)
+
+
+@pytest.mark.parametrize("processor", EVERYWHERE[1:])
+def test_one_that_hangs_costs_the_others_in_its_child_no_attempt(shop: Shop, place: Path, processor: str) -> None:
+    bad = shop.submit("sleep" if processor == EVERYWHERE[1] else "watch", place=str(place), max_attempts=1)
+    others = shop.submit_many(3, "meet", "other", n=99, max_attempts=1)
+    running = shop.begin(processor, slots=4, timeout=SECOND)
+    eventually(lambda: shop.state(bad) is FAILED)
+    running.stop(at_once=True)
+    assert processors.count(str(place), "begun-*") == 1
+    errors = {shop.queue.document(id_).error for id_ in others} - {None}
+    assert all("longer than 1 s" in error for error in errors)  # their own, never another's
+
+
+def test_a_thread_that_exits_is_an_outcome(shop: Shop) -> None:
+    bad, good = shop.submit("leave", max_attempts=1), shop.submit("echo", "other")
+    shop.work("processors:act_in_threads", timeout=20 * SECOND)
+    assert (shop.state(bad), shop.state(good)) == (FAILED, DONE)
+    assert "longer than" not in (shop.queue.document(bad).error or "")
+
+
+def test_a_document_cancelled_before_its_task_begins_frees_its_slot(shop: Shop, place: Path) -> None:
+    blocking = shop.submit("block", place=str(place), sign="go")
+    running = shop.begin("processors:act_in_loop", slots=2, lease=SECOND // 2)
+    eventually(lambda: processors.count(str(place), "begun-*"))
+    cancelled = shop.submit("sign", "other", place=str(place))
+    eventually(lambda: shop.state(cancelled) is DocumentState.RUNNING)
+    shop.queue.cancel(cancelled, TESTER)
+    later = (shop.queue.document(blocking).lease_until or 0) + 2 * SECOND
+    eventually(lambda: (shop.queue.document(blocking).lease_until or 0) > later)
+    (place / "go").touch()
+    met = shop.submit_many(2, "meet", "third", n=2, max_attempts=1)
+    for id_ in met:
+        eventually(lambda id_=id_: shop.state(id_) is DONE)
+    running.stop()
+    assert processors.count(str(place), "signed-*") == 0
+
+
+# -- children -------------------------------------------------------------------------------------------------------
+
+
+def test_a_child_that_cannot_end_by_itself_is_ended_when_it_is_replaced(shop: Shop) -> None:
+    before = len(children_of(os.getpid()))
+    running = shop.begin(slots=1, documents_per_child=1)
+    for _ in range(6):
+        id_ = shop.submit("stay")
+        eventually(lambda id_=id_: shop.state(id_) is DONE)
+    id_ = shop.submit("echo")
+    eventually(lambda: shop.state(id_) is DONE)
+    eventually(lambda: len(children_of(os.getpid())) - before <= 2, "children that were replaced are still there")
+    running.stop()
+
+
+def test_a_child_that_grew_is_replaced_after_its_document(shop: Shop) -> None:
+    ids = [shop.submit("grow") for _ in range(6)]
+    shop.work(slots=1, memory_per_child=1 << 20)
+    assert len({shop.queue.result(id_) for id_ in ids}) >= 3  # some were claimed ahead
+
+
+@pytest.mark.parametrize("do", ["leave_now", "crash", "raise"])
+def test_a_processor_that_dies_while_it_is_loaded_ends_the_worker(shop: Shop, tmp_path: Path, do: str) -> None:
+    ways = {"leave_now": "import os; os._exit(7)", "crash": "import ctypes; ctypes.string_at(1)", "raise": "1 / 0"}
+    (tmp_path / f"dies_{do}.py").write_text(f"{ways[do]}\ndef act(document): ...\n", encoding="utf-8")
+    id_ = shop.submit("echo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        with pytest.raises(ProcessorError):
+            shop.work(f"dies_{do}:act")
+    assert shop.queue.document(id_).attempt == 0
+    assert shop.told(EventKind.STARTED) == {}
+
+
+def test_nothing_is_claimed_before_the_processor_is_known_to_work(shop: Shop) -> None:
+    shop.submit("echo")
+    with pytest.raises(ProcessorError):
+        shop.work("nowhere_to_be_found:act")
+    assert shop.told(EventKind.STARTED) == {}
+
+
+def test_the_nursery_may_be_killed(shop: Shop) -> None:
+    """Out of memory the kernel may choose it; the worker starts another."""
+    from inturn.processing.perform import DEFAULT  # noqa: PLC0415
+
+    running = shop.begin(DEFAULT, slots=1)
+    first = shop.submit("", content=b"# Title\n\nSome words.", name="a.md")
+    eventually(lambda: shop.state(first) is DONE)
+    (nursery, *_) = [pid for pid, _ in children_of(os.getpid()) if descendants_of(pid)]
+    os.kill(nursery, signal.SIGKILL)
+    second = shop.submit("", content=b"# Title\n\nSome words.", name="b.md")
+    eventually(lambda: shop.state(second) is DONE or not running.is_alive())
+    assert running.stop().done == 2
+
+
+NONSENSE = [
+    '["begun"]',
+    '["begun", [1]]',
+    '["begun", {}]',
+    '["what", 1, 0, null, "", []]',
+    '["done", 1]',
+    '["done", 1, "long", null, "", []]',
+    '["done", 1, null, null, "", []]',
+    '["done", 1, 0.0, "\\ud800", "", []]',
+    '["done", 1, 0.0, null, "", 5]',
+    '["done", 1, 0.0, null, "", [["a", "../../../../etc/passwd"]]]',
+    '["done", 1, 0.0, null, "", [["a"]]]',
+    '["done", 1, 0.0, null, "", [["a", 3]]]',
+    '["retry", 1, 0.0, "soon", "", []]',
+    '["retry", 1, 0.0, 1e300, "", []]',
+    '["error", 1, 0.0, null, "\\ud800", []]',
+    '["error", 1, 0.0, null, 5, []]',
+    '["progress", 1, "\\ud800", null]',
+    '["progress", 1, "x"]',
+    '["progress", 1, 1e400, null]',
+    '["ready", "nowhere"]',
+    '["ready"]',
+    '["unready", "I am not well"]',
+    '["unready"]',
+    '["work", 1, {}, true]',
+    "[]",
+    "{}",
+    "no json",
+    "\x00\x00",
+    '["error", 99999999999999999999, 0.0, null, "", []]',
+]
+
+
+@pytest.mark.parametrize("line", NONSENSE)
+def test_a_child_in_hostile_hands_cannot_bring_the_worker_down(shop: Shop, line: str) -> None:
+    """A document is processed by the worker that heard nonsense, and by it alone: the first one is its number 1."""
+    bad = shop.submit("talk_nonsense", line=line, max_attempts=1)
+    running = shop.begin(slots=1, lease=SECOND)
+    eventually(lambda: shop.state(bad) in {DONE, FAILED} or not running.is_alive())
+    good = shop.submit_many(3, "echo", "other")
+    eventually(lambda: all(shop.state(id_) is DONE for id_ in good) or not running.is_alive())
+    assert running.stop().done >= 3
+
+
+def test_what_a_child_says_may_be_deeper_than_the_stack(shop: Shop) -> None:
+    bad, good = shop.submit("talk_deep", max_attempts=1), shop.submit("echo", "other")
+    shop.work(slots=1)
+    assert shop.state(bad) in {DONE, FAILED}
+    assert shop.state(good) is DONE
+
+
+def test_a_child_cannot_fill_the_worker_with_descriptors(shop: Shop) -> None:
+    running = shop.begin(slots=1)
+    first = shop.submit("echo")
+    eventually(lambda: shop.state(first) is DONE)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    bad = shop.submit("send_descriptors", max_attempts=1)
+    eventually(lambda: shop.state(bad) in {DONE, FAILED})
+    assert len(list(Path("/proc/self/fd").iterdir())) < before + 100
+    running.stop()
+
+
+# -- the fuse -------------------------------------------------------------------------------------------------------
+
+
+def test_errors_that_no_database_takes_pause_the_queue_all_the_same(shop: Shop) -> None:
+    for n in range(5):
+        shop.submit_many(6, "fail_oddly", f"customer {n}", max_attempts=1)
+    running = shop.begin()
+    eventually(lambda: shop.store.paused() or not running.is_alive())
+    assert running.stop().failed >= 20
+    assert shop.store.paused() is not None
+
+
+def test_when_everything_hangs_the_queue_pauses(shop: Shop, place: Path) -> None:
+    for n in range(5):
+        shop.submit_many(5, "sleep", f"customer {n}", place=str(place), max_attempts=1)
+    running = shop.begin(slots=8, timeout=SECOND // 10)
+    eventually(lambda: shop.store.paused() or shop.states() == {"failed": 25})
+    running.stop()
+    assert shop.store.paused() is not None
+
+
+def test_when_all_bytes_are_missing_the_queue_pauses(shop: Shop) -> None:
+    """A worker with the wrong folder must not fail every document of everybody."""
+    for n in range(5):
+        for _ in range(8):
+            shop.submit("echo", f"customer {n}", b"bytes", max_attempts=1)
+    running = shop.begin(blobs=FolderBlobs(shop.folder / "another folder"))
+    eventually(lambda: shop.store.paused() or shop.states() == {"failed": 40})
+    running.stop()
+    assert shop.store.paused() is not None
+    assert shop.states()["waiting"] > 0
+
+
+# -- the end --------------------------------------------------------------------------------------------------------
+
+
+def test_the_bell_can_be_stopped_while_it_waits() -> None:
+    entered, go = threading.Event(), threading.Event()
+
+    def wait(_: float) -> None:
+        entered.set()
+        go.wait(PATIENCE)
+
+    queue: Any = SimpleNamespace(store=SimpleNamespace(wait=wait))
+    bell = Bell(queue, lambda: None)
+    bell.start()
+    bell.arm(1.0)
+    assert entered.wait(PATIENCE)
+    stopping = threading.Thread(target=bell.stop, daemon=True)
+    stopping.start()
+    threading.Timer(0.1, go.set).start()
+    stopping.join(5)
+    assert not stopping.is_alive()
+
+
+def test_a_worker_that_has_ended_writes_nowhere(shop: Shop, tmp_path: Path) -> None:
+    """Its descriptors may be somebody else's by now."""
+    shop.submit("echo")
+    running = shop.begin(until_empty=True)
+    running.end()
+    files = [(tmp_path / f"file {n}").open("wb") for n in range(8)]
+    running.worker.stop()
+    for file in files:
+        file.close()
+    assert [path.stat().st_size for path in tmp_path.glob("file *")] == [0] * 8
+
+
+def test_a_worker_that_was_never_run_leaves_nothing(tmp_path: Path, shop: Shop) -> None:
+    from inturn.processing.worker import Worker  # noqa: PLC0415
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(tmp_path))
+        before = set(tmp_path.iterdir())
+        Worker(shop.queue, "processors:act", blobs=shop.blobs)
+        assert set(tmp_path.iterdir()) == before
+
+
+def test_a_worker_without_blobs_says_so(shop: Shop, place: Path) -> None:
+    from inturn.processing.worker import Worker, WorkerOptions  # noqa: PLC0415
+
+    id_ = shop.submit("files", place=str(place), max_attempts=1)
+    tally = Worker(shop.queue, "processors:act", options=WorkerOptions(until_empty=True)).run()
+    assert tally == Tally(failed=1)
+    assert "--blobs" in (shop.queue.document(id_).error or "")
