@@ -126,7 +126,7 @@ def test_g1_no_child_outlives_a_killed_worker(shop: Shop, start: Start, place: P
     worker = start("work", shop.folder, options(slots=2))
     eventually(lambda: processors.count(str(place), "begun-*") == 2)
     children = descendants_of(worker.id)
-    worker.kill()
+    worker.signal(signal.SIGKILL)  # and not `kill`, which would wait for whoever still has its standard output
     try:
         assert len(children) == 2
         eventually(lambda: not any(is_alive(*child) for child in children))
