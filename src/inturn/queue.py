@@ -90,16 +90,28 @@ class Queue:
         documents: Iterable[NewDocument],
         *,
         key: str | None = None,
+        connection: Any = None,
         now: int | None = None,
     ) -> tuple[Receipt, ...]:
-        """Take in documents of one customer: a receipt each, in order. Repeating a call with its `key` is safe."""
+        """Take in documents of one customer: a receipt each, in order. Repeating a call with its `key` is safe.
+
+        With a psycopg `connection` of your own the documents exist if and only if your transaction commits; only a
+        PostgreSQL store can do that.
+        """
         customer = clean_text("a customer's name", customer)
         given = tuple(documents)
         _clean_count("the number of documents", len(given))
         ids = self._ids.make(len(given), self._clock.now() if now is None else now)
-        if key is None:
-            return self.store.submit(Submission(customer, ids, given), now=now)
-        return self.store.submit(Submission(customer, ids, given, _clean_key(key), fingerprint(given)), now=now)
+        submission = Submission(customer, ids, given)
+        if key is not None:
+            submission = submission._replace(key=_clean_key(key), fingerprint=fingerprint(given))
+        if connection is None:
+            return self.store.submit(submission, now=now)
+        ride = getattr(self.store, "submit_in", None)
+        if ride is None:
+            raise InvalidInputError("only a PostgreSQL store submits inside your own transaction; leave connection out")
+        receipts: tuple[Receipt, ...] = ride(connection, submission, now=now)
+        return receipts
 
     # -- workers ----------------------------------------------------------------------------------------------------
 

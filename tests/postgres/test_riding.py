@@ -10,8 +10,10 @@ from services import needs_postgres
 from inturn.errors import InvalidInputError, KeyConflictError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
+from inturn.queue import Queue
 from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores.postgres import PostgresStore
+from inturn.testing import memory_queue
 
 pytestmark = needs_postgres
 REQUEST = ClaimRequest("worker", 10, 60_000_000)
@@ -71,3 +73,13 @@ def test_a_connection_without_a_transaction_is_refused(store: PostgresStore) -> 
         with connection.transaction():
             store.submit_in(connection, submission())
     assert store.counts(DocumentFilter()).states == {"waiting": 2}
+
+
+def test_a_queue_rides_too(store: PostgresStore, mine: psycopg.Connection[dict[str, object]]) -> None:
+    queue = Queue(store)
+    (receipt,) = queue.submit("acme", [NewDocument("a document")], connection=mine)
+    assert queue.counts().states == {}
+    mine.commit()
+    assert queue.document(receipt.id).customer == "acme"
+    with pytest.raises(InvalidInputError, match="only a PostgreSQL store"):
+        memory_queue().submit("acme", [NewDocument("a document")], connection=mine)

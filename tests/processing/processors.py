@@ -166,9 +166,8 @@ def kill_itself(_: OpenDocument) -> Any:
 
 
 def eat(_: OpenDocument) -> Any:
-    eaten = []
-    while True:
-        eaten.append(bytearray(16 << 20))
+    """Far more than its box holds, and no more than the machine does if the box should not hold."""
+    return len([bytearray(16 << 20) for _ in range(128)])
 
 
 def stay(_: OpenDocument) -> Any:
