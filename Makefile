@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV := .venv/bin
-PYTEST := $(VENV)/python -m pytest -n 2
+PYTEST := $(VENV)/python -m pytest -n 3
 export PYTHON
 
 # A changed lock has another stamp, so it is installed anew.

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+from hypothesis import settings
 from steps import STEPS
 
 from inturn.clock import Clock, ManualClock
@@ -44,4 +45,4 @@ class Forgetful(Temporary):
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = STEPS
 TestForgetfulSteps = same_steps(Forgetful).TestCase
-TestForgetfulSteps.settings = STEPS
+TestForgetfulSteps.settings = settings(STEPS, max_examples=STEPS.max_examples // 3)

@@ -143,7 +143,7 @@ def test_a_worker_told_to_stop_while_it_fetches_bytes_hands_them_back_and_ends(s
 @pytest.mark.parametrize("documents_per_child", [1, 7, 1_000])
 def test_quick_documents_exceed_no_slots(shop: Shop, tmp_path: Path, processor: str, documents_per_child: int) -> None:
     log = tmp_path / "log"
-    times = 12 if documents_per_child == 1 else 60
+    times = {1: 4, 7: 20, 1_000: 60}[documents_per_child]
     for customer in ("a", "b", "c"):
         shop.submit_many(times, "overlap", customer, log=str(log), seconds=0.001)
     shop.work(processor, slots=2, documents_per_child=documents_per_child)

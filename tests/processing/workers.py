@@ -57,7 +57,7 @@ def submit(folder: str, seed: str) -> None:
     tell("ready")
     while True:
         customer = chance.choice(CUSTOMERS)
-        ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(chance.choice([1, 4, 16]))]
+        ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(chance.choice([1, 8, 30]))]
         tell(["may be", customer, ids])
         with blobs.begin() as writing:
             writing.write(ids[0].encode())
