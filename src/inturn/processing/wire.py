@@ -6,7 +6,7 @@ JSON and never pickle: a child that a hostile file has taken over can say wrong 
 import json
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 AT_ONCE: Final = 1 << 16
@@ -81,7 +81,7 @@ class Wire:
             return []
         *lines, rest = bytes(self._heard).split(b"\n")
         self._heard = bytearray(rest)
-        return [_message(line) for line in lines]
+        return list(_understood(lines))
 
     def take_fd(self) -> int:
         """The descriptor that came beside the message in hand."""
@@ -96,6 +96,16 @@ class Wire:
 
 def _line(message: Sequence[Any]) -> bytes:
     return json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+def _understood(lines: Sequence[bytes]) -> Iterator[Message]:
+    """The messages up to the first that nobody can understand, which is told by a word of its own."""
+    for line in lines:
+        try:
+            yield _message(line)
+        except WireError:
+            yield ["nonsense"]
+            return
 
 
 def _message(line: bytes) -> Message:
