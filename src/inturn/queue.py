@@ -370,16 +370,26 @@ def clean_error(error: str) -> str:
     return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR]
 
 
-def result_text(result: Any) -> str:
-    """A result as JSON, small enough for a row."""
-    if result is None:
-        return "null"
+def json_text(result: Any) -> str:
+    """A result as JSON."""
     try:
         text = json.dumps(result, ensure_ascii=False, allow_nan=False)
-        size = len(text.encode())
-    except (TypeError, ValueError) as wrong:
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as wrong:
         raise InvalidInputError(f"a result must be JSON: {wrong}") from wrong
-    if size > MAX_RESULT:
+    return text
+
+
+def fits_row(text: str) -> bool:
+    """Whether a result is small enough for a row."""
+    return len(text) <= MAX_RESULT and len(text.encode()) <= MAX_RESULT
+
+
+def result_text(result: Any) -> str:
+    """A result as JSON, small enough for a row."""
+    text = json_text(result)
+    if not fits_row(text):
+        size = len(text.encode())
         raise InvalidInputError(
             f"a result may have {MAX_RESULT} bytes as JSON, not {size}; keep large output in a file"
         )

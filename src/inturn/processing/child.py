@@ -6,6 +6,7 @@ blobs: bytes come in as open files, and the files of a result are left in a fold
 
 import asyncio
 import contextlib
+import gc
 import io
 import json
 import os
@@ -275,6 +276,7 @@ class Nursery:
         """Until the worker hangs up."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
+        gc.freeze()  # no collection in a child touches, and thereby copies, what all share
         while True:
             ready, _, _ = select.select([self._wire.fileno(), self._alarm], [], [])
             if self._alarm in ready:

@@ -13,7 +13,7 @@ from inturn.errors import BlobDamagedError, BlobError, FetchError, FetchRefusedE
 from inturn.model import NewDocument, ResultFile, clean_text
 from inturn.processing.fetch import Fetcher
 from inturn.processing.handler import Reject, Retry
-from inturn.queue import MAX_RESULT, Queue
+from inturn.queue import Queue, fits_row
 
 SMALL: Final = 1 << 20
 """Bytes of a file that is read and compared with its hash on the spot; larger ones wait for nobody in a thread."""
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
     """A result as the store keeps it."""
 
     text: str
-    files: tuple[ResultFile, ...]
+    files: tuple[ResultFile, ...] = ()
 
 
 class Desk:
@@ -83,13 +83,12 @@ class Desk:
             stack.callback(os.close, file)
             return Bytes(file, Path(kept.name), stack.pop_all().close)
 
-    def keep(self, value: Any, files: Sequence[Sequence[str]], scratch: Path) -> Kept:
+    def keep(self, text: str, files: Sequence[Sequence[str]], scratch: Path) -> Kept:
         """A result, with its files picked up from the folder that the child left them in."""
         if len(files) > MAX_FILES:
             raise Reject(f"a result may have {MAX_FILES} files, not {len(files)}")
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         kept = [self._pick_up(name, scratch / Path(left).name) for name, left in files]
-        if len(text.encode()) > MAX_RESULT:
+        if not fits_row(text):
             kept.append(self._file_of(RESULT_FILE, text.encode(), "application/json"))
             text = "null"
         if len({file.name for file in kept}) < len(kept):

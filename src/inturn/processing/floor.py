@@ -19,7 +19,7 @@ from inturn.processing.ledger import Job, Ledger
 from inturn.processing.options import WorkerOptions
 from inturn.processing.perform import Said, Where
 from inturn.processing.wire import Message
-from inturn.queue import MAX_RESULT
+from inturn.queue import fits_row, json_text
 
 log: Final = logging.getLogger("inturn.worker")
 AHEAD: Final = 0.02
@@ -27,8 +27,6 @@ AHEAD: Final = 0.02
 they can start, and no sooner."""
 MOST_AHEAD: Final = 50
 MOST_ROOM: Final = 1_000
-LONGEST_LETTER: Final = 6
-"""Bytes of JSON that one letter may become."""
 STUCK: Final = 5 * AHEAD
 """Seconds after which a child is seen to take longer than it used to: what stands behind its document goes back."""
 CANCEL_GRACE: Final = 5.0
@@ -192,15 +190,17 @@ class Floor:
     def _finished(self, hand: Hand, job: Job, said: Said, told: tuple[Any, str, Any]) -> None:
         value, reason, files = told
         job.is_finished = True
-        if said is Said.DONE and (files or _may_be_large(value)) and not job.is_dropped:
-            self._in_thread(partial(self._desk.keep, value, files, hand.scratch), partial(self._kept, hand, job))
-            return
-        del hand.jobs[job.number]
         if said is Said.DONE:
             try:
-                self._ledger.done(job, value)
-            except (InvalidInputError, RecursionError) as wrong:
+                text = "" if job.is_dropped else json_text(value)
+            except InvalidInputError as wrong:
                 said, reason = Said.ERROR, f"the result cannot be kept: {wrong}"
+            else:
+                if (files or not fits_row(text)) and not job.is_dropped:
+                    self._in_thread(partial(self._desk.keep, text, files, hand.scratch), partial(self._kept, hand, job))
+                    return
+                self._ledger.done(job, Kept(text))
+        del hand.jobs[job.number]
         if said is Said.ERROR:
             self._ledger.failed(job, reason)
         elif said is not Said.DONE:
@@ -213,7 +213,7 @@ class Floor:
         if job.is_settled:
             return
         if kept is not None:
-            self._ledger.kept(job, kept)
+            self._ledger.done(job, kept)
         elif self.is_closing:
             self._ledger.handed_back(job)
             return
@@ -327,11 +327,6 @@ def tried(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
         return work(), None
     except Exception as wrong:  # noqa: BLE001 - told to whoever asked
         return None, wrong
-
-
-def _may_be_large(value: Any) -> bool:
-    """A guess that errs on the safe side and costs next to nothing for small results."""
-    return len(value if isinstance(value, str) else repr(value)) * LONGEST_LETTER > MAX_RESULT
 
 
 def _number(value: Any) -> float:

@@ -125,12 +125,8 @@ class Ledger:
 
     # -- what came of it --------------------------------------------------------------------------------------------
 
-    def done(self, job: Job, value: Any) -> None:
-        """Its result fits into its row."""
-        self._settle(job, self._queue.done(job.claimed, value))
-
-    def kept(self, job: Job, kept: Kept) -> None:
-        """Its result has files."""
+    def done(self, job: Job, kept: Kept) -> None:
+        """It has a result."""
         self._settle(job, self._queue.done(job.claimed)._replace(result=kept.text, files=kept.files))
 
     def failed(self, job: Job, reason: Exception | str) -> None:

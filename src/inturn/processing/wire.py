@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-AT_ONCE: Final = 1 << 16
+AT_ONCE: Final = 1 << 18
 MAX_FDS: Final = 64
 LONGEST: Final = 64 << 20
 """Bytes of one message: more is no result but an attack, or a mistake."""

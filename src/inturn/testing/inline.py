@@ -16,7 +16,7 @@ from inturn.processing.desk import Desk
 from inturn.processing.handler import Reject, Retry
 from inturn.processing.ledger import Job, Ledger
 from inturn.processing.perform import Said, Told, Where, keep_files, perform, perform_async, where_of
-from inturn.queue import DEFAULT_LEASE, Queue
+from inturn.queue import DEFAULT_LEASE, Queue, json_text
 
 WORKER: Final = "inline"
 
@@ -101,7 +101,8 @@ def _process(ledger: Ledger, desk: Desk, job: Job, processor: Callable[..., Any]
         return
     if told.said is Said.DONE:
         with tempfile.TemporaryDirectory(prefix="inturn-inline-") as folder:
-            ledger.kept(job, desk.keep(told.value, keep_files(told.files, Path(folder), count()), Path(folder)))
+            files = keep_files(told.files, Path(folder), count())
+            ledger.done(job, desk.keep(json_text(told.value), files, Path(folder)))
     elif told.said is Said.ERROR:
         ledger.failed(job, told.reason)
     else:
