@@ -62,10 +62,9 @@ def test_more_than_a_page_is_listed_and_deleted(s3_rig: Any, monkeypatch: pytest
     assert s3_rig.names() == []
 
 
-def test_a_local_copy_is_read_only_and_goes_away(s3_rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_rig.blobs, "_scratch", tmp_path)
+def test_a_local_copy_is_read_only_and_goes_away(s3_rig: Any, tmp_path: Path) -> None:
     blob = s3_rig.blobs.put(io.BytesIO(b"x"))
-    with s3_rig.blobs.local(blob.key) as path:
+    with s3_rig.blobs.local(blob.key, folder=tmp_path) as path:
         assert path.is_relative_to(tmp_path)
         assert path.stat().st_mode & 0o777 == 0o400
         assert path.parent.stat().st_mode & 0o777 == 0o700
@@ -74,16 +73,14 @@ def test_a_local_copy_is_read_only_and_goes_away(s3_rig: Any, tmp_path: Path, mo
 
 def test_no_room_for_a_local_copy_is_told(s3_rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blob = s3_rig.blobs.put(io.BytesIO(b"x"))
-    monkeypatch.setattr(s3_rig.blobs, "_scratch", tmp_path / "missing")
-    with pytest.raises(BlobError, match="TMPDIR"), s3_rig.blobs.local(blob.key):
+    with pytest.raises(BlobError, match="TMPDIR"), s3_rig.blobs.local(blob.key, folder=tmp_path / "missing"):
         pass
-    monkeypatch.setattr(s3_rig.blobs, "_scratch", tmp_path)
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "chmod", full)
-    with pytest.raises(BlobFullError, match="make room"), s3_rig.blobs.local(blob.key):
+    with pytest.raises(BlobFullError, match="make room"), s3_rig.blobs.local(blob.key, folder=tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -86,6 +86,11 @@ def own_bytes(document: OpenDocument) -> Any:
     return Result(None, {"copy": document.path()})
 
 
+def make_files(document: OpenDocument) -> Any:
+    """Files of these sizes."""
+    return Result(None, {name: b"x" * size for name, size in document.metadata["files"].items()})
+
+
 def bad_files(document: OpenDocument) -> Any:
     kinds: dict[str, Any] = {
         "missing": {"a": Path("/nonexistent/a")},
@@ -136,6 +141,23 @@ def fail_oddly(_: OpenDocument) -> Any:
 
 
 # -- ends -----------------------------------------------------------------------------------------------------------
+
+
+def fail_slowly(_: OpenDocument) -> Any:
+    time.sleep(0.01)
+    raise RuntimeError("the new model is slow and wrong")
+
+
+def write_much(document: OpenDocument) -> Any:
+    """Fill the folder with files, then go on for ever."""
+    folder = Path(document.path()).parent
+    for n in range(document.metadata["files"]):
+        Path(folder, f"much-{n}").write_bytes(b"x" * document.metadata["size"])
+    time.sleep(3_600)
+
+
+def talk_long(_: OpenDocument) -> Any:
+    return "x" * (65 << 20)
 
 
 def sleep(document: OpenDocument) -> Any:

@@ -125,8 +125,11 @@ class Blobs(Protocol):
         """The bytes, from the beginning and seekable; not compared with any hash. The caller closes it."""
         ...
 
-    def local(self, key: str, *, sha256: str | None = None) -> AbstractContextManager[Path]:
-        """A file with the bytes, to be read only, that is there inside the `with`; with a hash it is verified first."""
+    def local(self, key: str, *, sha256: str | None = None, folder: Path | None = None) -> AbstractContextManager[Path]:
+        """A file with the bytes, to be read only, that is there inside the `with`; with a hash it is verified first.
+
+        A copy, where one has to be made, lies in `folder`, or else among the machine's temporary files.
+        """
         ...
 
     def check(self, key: str, sha256: str) -> None:

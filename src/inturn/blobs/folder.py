@@ -57,7 +57,13 @@ class FolderBlobs(Blobs):
                 raise _not_found(key, self.folder) from missing
 
     @contextmanager
-    def local(self, key: str, *, sha256: str | None = None) -> Iterator[Path]:
+    def local(
+        self,
+        key: str,
+        *,
+        sha256: str | None = None,
+        folder: Path | None = None,  # noqa: ARG002 - it needs no copy
+    ) -> Iterator[Path]:
         """The blob's own file: whoever writes to it damages the blob."""
         if sha256 is None:
             self.open(key).close()

@@ -43,20 +43,18 @@ _CLIENT: Final["ClientConfig"] = {
 
 
 class ObjectBlobs(Blobs):
-    """Objects below one prefix of one bucket. `name` stands in errors; `scratch` is where local copies go."""
+    """Objects below one prefix of one bucket. `name` stands in errors."""
 
     def __init__(
         self,
         store: ObjectStore,
         name: str,
         *,
-        scratch: Path | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
     ) -> None:
         self.name: Final = name
         self._store: Final = store
-        self._scratch: Final = scratch
         self._clock: Final = clock or SystemClock()
         self._ids: Final = ids or RandomIds()
 
@@ -70,9 +68,9 @@ class ObjectBlobs(Blobs):
         return self._open(key, CHUNK)
 
     @contextmanager
-    def local(self, key: str, *, sha256: str | None = None) -> Iterator[Path]:
-        """A copy in a temporary folder, removed at the end."""
-        with self._scratch_folder() as made:
+    def local(self, key: str, *, sha256: str | None = None, folder: Path | None = None) -> Iterator[Path]:
+        """A copy, removed at the end."""
+        with _temporary(folder) as made:
             path = Path(made) / "blob"
             found = self._download(key, path)
             if sha256 is not None:
@@ -111,12 +109,6 @@ class ObjectBlobs(Blobs):
             found = obstore.open_reader(self._store, place(key), buffer_size=at_once)
         return io.BufferedReader(_Reading(found, self.name, key), CHUNK)
 
-    def _scratch_folder(self) -> tempfile.TemporaryDirectory[str]:
-        try:
-            return tempfile.TemporaryDirectory(prefix="inturn-", dir=self._scratch, ignore_cleanup_errors=True)
-        except OSError as wrong:
-            raise self._no_copy(wrong) from wrong
-
     def _download(self, key: str, path: Path) -> str:
         """Copy into a new file; the hash of what came."""
         summed = hashlib.sha256()
@@ -128,12 +120,8 @@ class ObjectBlobs(Blobs):
                         target.write(chunk)
                 path.chmod(0o400)
             except OSError as wrong:
-                raise self._no_copy(wrong) from wrong
+                raise _no_copy(path.parent.parent, wrong) from wrong
         return summed.hexdigest()
-
-    def _no_copy(self, wrong: OSError) -> BlobError:
-        folder = self._scratch or tempfile.gettempdir()
-        return disk_trouble(f"cannot copy a blob to {folder}", wrong, "check that folder, or set TMPDIR to another")
 
 
 class _ObjectWriting(Writing):
@@ -211,6 +199,17 @@ def open_other(url: str) -> ObjectBlobs:
     """Google Cloud Storage (`gs://`) or Azure (`az://`), set up by the variables that their own tools read."""
     with _told("open", url):
         return ObjectBlobs(from_url(url, client_options=_CLIENT, retry_config=_RETRY), url)
+
+
+def _temporary(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="inturn-", dir=folder, ignore_cleanup_errors=True)
+    except OSError as wrong:
+        raise _no_copy(folder or tempfile.gettempdir(), wrong) from wrong
+
+
+def _no_copy(folder: Path | str, wrong: OSError) -> BlobError:
+    return disk_trouble(f"cannot copy a blob to {folder}", wrong, "check that folder, or set TMPDIR to another")
 
 
 @contextmanager

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
-from inturn.errors import BlobDamagedError, BlobError, FetchError, FetchRefusedError, InturnError
+from inturn.errors import BlobDamagedError, BlobError, BlobTooLargeError, FetchError, FetchRefusedError, InturnError
 from inturn.model import NewDocument, ResultFile, clean_text
 from inturn.processing.fetch import Fetcher
 from inturn.processing.handler import Reject, Retry
+from inturn.processing.workplace import Workplace
 from inturn.queue import Queue, fits_row
 
 SMALL: Final = 1 << 20
@@ -20,6 +21,8 @@ SMALL: Final = 1 << 20
 RESULT_FILE: Final = "result.json"
 """The file that holds a result too large for its row."""
 MAX_FILES: Final = 1_000
+MAX_FILES_SIZE: Final = 1 << 30
+"""Bytes of one result's files together: whoever makes more has a place of its own for them."""
 
 
 class Bytes(NamedTuple):
@@ -40,9 +43,10 @@ class Kept(NamedTuple):
 class Desk:
     """Knows where bytes come from and where they go."""
 
-    def __init__(self, blobs: Blobs | None, fetcher: Fetcher | None) -> None:
+    def __init__(self, blobs: Blobs | None, fetcher: Fetcher | None, workplace: Workplace | None = None) -> None:
         self._blobs = blobs
         self._fetcher = fetcher
+        self._workplace = workplace
 
     def has_bytes(self, given: NewDocument) -> bool:
         """Whether there is anything to prepare."""
@@ -65,7 +69,7 @@ class Desk:
         if self._blobs is None:
             raise BlobError("this worker has no blobs: start it with the --blobs that documents are submitted with")
         with ExitStack() as stack:
-            path = stack.enter_context(self._blobs.local(given.blob or "", sha256=given.sha256))
+            path = stack.enter_context(self._blobs.local(given.blob or "", sha256=given.sha256, folder=self._folder()))
             file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, file)
             return Bytes(file, path, stack.pop_all().close)
@@ -74,7 +78,7 @@ class Desk:
         if self._fetcher is None:
             raise AssertionError("nothing to fetch with")
         with ExitStack() as stack:
-            kept = stack.enter_context(tempfile.NamedTemporaryFile(prefix="inturn-fetched-"))
+            kept = stack.enter_context(tempfile.NamedTemporaryFile(prefix="fetched-", dir=self._folder()))
             fetched = self._fetcher.fetch(given.uri or "", kept)
             if given.sha256 is not None and fetched.sha256 != given.sha256.lower():
                 raise FetchRefusedError(f"{given.uri} has other bytes than were announced: their SHA-256 differs")
@@ -83,11 +87,18 @@ class Desk:
             stack.callback(os.close, file)
             return Bytes(file, Path(kept.name), stack.pop_all().close)
 
+    def _folder(self) -> Path | None:
+        """Where copies lie; None: among the machine's temporary files."""
+        return None if self._workplace is None else self._workplace.path
+
     def keep(self, text: str, files: Sequence[Sequence[str]], scratch: Path) -> Kept:
         """A result, with its files picked up from the folder that the child left them in."""
         if len(files) > MAX_FILES:
             raise Reject(f"a result may have {MAX_FILES} files, not {len(files)}")
-        kept = [self._pick_up(name, scratch / Path(left).name) for name, left in files]
+        kept, room = [], MAX_FILES_SIZE
+        for name, left in files:
+            kept.append(self._pick_up(name, scratch / Path(left).name, room))
+            room -= kept[-1].size
         if not fits_row(text):
             kept.append(self._file_of(RESULT_FILE, text.encode(), "application/json"))
             text = "null"
@@ -95,12 +106,15 @@ class Desk:
             raise Reject(f"a result has two files of one name, or one called {RESULT_FILE}")
         return Kept(text, tuple(sorted(kept)))
 
-    def _pick_up(self, name: str, left: Path) -> ResultFile:
+    def _pick_up(self, name: str, left: Path, room: int) -> ResultFile:
         """The child may be in hostile hands: what it left is opened as a plain file or not at all."""
         name = clean_text("a result file's name", name)
         descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as source:
-            blob = self._must_have_blobs().put(source)
+            try:
+                blob = self._must_have_blobs().put(source, limit=room)
+            except BlobTooLargeError as wrong:
+                raise Reject(f"a result's files may have {MAX_FILES_SIZE >> 20:,} MB together") from wrong
         left.unlink(missing_ok=True)
         return ResultFile(name, blob.key, blob.size, blob.sha256)
 

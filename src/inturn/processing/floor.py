@@ -19,6 +19,7 @@ from inturn.processing.ledger import Job, Ledger
 from inturn.processing.options import WorkerOptions
 from inturn.processing.perform import Said, Where
 from inturn.processing.wire import Message
+from inturn.processing.workplace import holds_more
 from inturn.queue import fits_row, json_text
 
 log: Final = logging.getLogger("inturn.worker")
@@ -32,6 +33,9 @@ STUCK: Final = 5 * AHEAD
 CANCEL_GRACE: Final = 5.0
 """Seconds in which a processor may notice that its document was cancelled, before its process is ended."""
 FAILED_STARTS: Final = 5
+LOOK_EVERY: Final = 1.0
+"""Seconds between two looks at what a child in a box has written."""
+MOST_ENTRIES: Final = 10_000
 
 Then = Callable[[Any, Exception | None], None]
 InThread = Callable[[Callable[[], Any], Then], None]
@@ -64,6 +68,8 @@ class Floor:
 
     def room(self) -> int:
         """How many documents could be started now, or within a moment by documents that take less."""
+        if self.blown is not None:
+            return 0
         ahead = 0 if self._pace is None else min(MOST_AHEAD, int(AHEAD / max(self._pace, 1e-6)))
         capacity = self.crew.most() * (self.crew.capacity() + ahead)
         return max(0, min(capacity - len(self._ledger) + len(self._ledger.outcomes), MOST_ROOM))
@@ -96,10 +102,11 @@ class Floor:
             else:
                 self._in_thread(partial(self._desk.prepare, given), partial(self._prepared, job))
 
-    def hand_back_pending(self) -> None:
-        """Nothing more is given out."""
-        self.is_closing = True
+    def hand_back_unbegun(self) -> None:
+        """What no child has begun goes back."""
         self.pending.clear()
+        for hand in self.crew.hands:
+            self._take_back(hand)
         given = {number for hand in self.crew.hands for number in hand.jobs}
         for job in self._ledger.unsettled():
             if job.number not in given:
@@ -163,7 +170,7 @@ class Floor:
                     self._heard(hand, message)
                 except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
                     log.error("a child talks nonsense and is ended")  # noqa: TRY400 - what it said is nobody's business
-                    hand.kill()
+                    hand.kill("it said what nobody can understand")
                     break
             if messages is None:
                 self._bury(hand)
@@ -184,7 +191,10 @@ class Floor:
         else:
             (_, took, value, reason, files), said = rest, Said(word)
             took = _number(took)
-            self._pace = took if self._pace is None else 0.8 * self._pace + 0.2 * took
+            if said is Said.ERROR:
+                self._pace = None  # what fails at once does not tell how long documents take
+            else:
+                self._pace = took if self._pace is None else 0.8 * self._pace + 0.2 * took
             self._finished(hand, job, said, (value, str(reason), files))
 
     def _finished(self, hand: Hand, job: Job, said: Said, told: tuple[Any, str, Any]) -> None:
@@ -267,6 +277,8 @@ class Floor:
         for hand in self.crew.hands:
             if not hand.is_ready:
                 yield hand.started_at + START_LIMIT
+            if self.crew.spec.limits is not None and hand.is_busy():
+                yield hand.looked_at + LOOK_EVERY
             is_ahead = self.crew.capacity() == 1 and any(job.begun_at is None for job in hand.jobs.values())
             for job in hand.jobs.values():
                 if job.begun_at is not None and not job.is_finished:
@@ -279,7 +291,12 @@ class Floor:
         self.crew.tidy()
         for hand in list(self.crew.hands):
             if not hand.is_ready and now > hand.started_at + START_LIMIT:
-                hand.kill()
+                hand.kill(f"it did not start within {START_LIMIT:g} s")
+            box = self.crew.spec.limits
+            if box is not None and hand.is_busy() and now >= hand.looked_at + LOOK_EVERY:
+                hand.looked_at = now
+                if holds_more(hand.scratch, box.scratch, MOST_ENTRIES):
+                    hand.kill(f"it left more than {box.scratch >> 20} MB or {MOST_ENTRIES:,} files on the disk")
             for job in list(hand.jobs.values()):
                 if job.number in hand.jobs and job.begun_at is not None and not job.is_finished:
                     self._enforce_on(hand, job, job.begun_at, now)
@@ -291,22 +308,23 @@ class Floor:
             self._ledger.failed(job, reason)
             self._judge(job, reason)
             hand.is_condemned = True
-            hand.kill()
+            hand.kill(reason)
         elif job.doomed_at is not None and now >= job.doomed_at:
             del hand.jobs[job.number]
             self._ledger.drop(job)
             hand.is_condemned = True
-            hand.kill()
+            hand.kill("its document was cancelled")
         elif now >= begun_at + STUCK and self.crew.capacity() == 1:
+            # It takes longer than those before it: what stands behind goes back to whoever is free.
             self._take_back(hand)
+            self._pace = max(self._pace or 0.0, STUCK)
 
     def _take_back(self, hand: Hand) -> None:
-        """Its document takes longer than those before it: what stands behind goes back to whoever is free."""
+        """What it has not begun is nobody's again."""
         for job in [job for job in hand.jobs.values() if job.begun_at is None]:
             del hand.jobs[job.number]
             hand.cancel(job)
             self._ledger.handed_back(job)
-        self._pace = max(self._pace or 0.0, STUCK)
 
     def cancel(self, job: Job) -> None:
         """Nobody wants it any more: its processor is told, and ended if it does not listen."""

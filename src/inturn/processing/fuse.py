@@ -15,16 +15,20 @@ class Fuse:
     def __init__(self, failures: int = FAILURES, customers: int = CUSTOMERS) -> None:
         self._most = failures
         self._customers = customers
-        self._failed: list[str] = []
+        self._failures = 0
+        self._names: set[str] = set()
 
     def worked(self) -> None:
         """A document was processed."""
-        self._failed.clear()
+        self._failures = 0
+        self._names.clear()
 
     def failed(self, customer: str) -> bool:
         """A document failed; whether that was one too many."""
-        self._failed.append(customer)
-        if len(self._failed) < self._most or len(set(self._failed)) < self._customers:
+        self._failures += 1
+        if len(self._names) < self._customers:
+            self._names.add(customer)
+        if self._failures < self._most or len(self._names) < self._customers:
             return False
-        self._failed.clear()
+        self.worked()
         return True

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +21,7 @@ from inturn.processing import parser, sandbox
 from inturn.processing.ledger import Job
 from inturn.processing.perform import DEFAULT, Where
 from inturn.processing.wire import Message, Wire, WireError
+from inturn.processing.workplace import Workplace
 
 START_LIMIT: Final = 60.0
 """Seconds that a child may take to load its processor."""
@@ -68,8 +68,12 @@ class Hand:
         self.left_at = 0.0
         self.is_ready = False
         self.started_at = time.monotonic()
+        self.looked_at = self.started_at
+        """When its folder was last looked at."""
         self._status = status
         self._is_buried = False
+        self._words: str | None = None
+        """Why the worker ended it."""
 
     def give(self, job: Job, facts: dict[str, object], file: int | None) -> None:
         """Hand it a document, with its bytes if it has any."""
@@ -84,13 +88,14 @@ class Hand:
         """What it says; None when it is gone, or talks nonsense."""
         try:
             return self.wire.hear()
-        except WireError:
-            self.kill()
+        except WireError as wrong:
+            self.kill(str(wrong))
             return None
 
-    def kill(self) -> None:
+    def kill(self, why: str) -> None:
         """End it now."""
         self.is_killed = True
+        self._words = self._words or why
         with suppress(ProcessLookupError):
             os.kill(self.process, signal.SIGKILL)
 
@@ -113,18 +118,18 @@ class Hand:
         """How it ended, in words. It is gone, or hangs up now."""
         self.wire.close()
         self._is_buried = True
-        return in_words(self._status(PATIENCE))
+        status = in_words(self._status(PATIENCE))
+        return self._words or status
 
 
 class Crew:
     """Starts children and cleans up after them."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, workplace: Workplace) -> None:
         self.spec = spec
+        self._workplace = workplace
         self.where: Where | None = Where.PROCESSES if spec.processor == DEFAULT else None
         self.hands: list[Hand] = []
-        self._folder = Path()
-        self._library = Path()
         self._nursery: Nursery | None = None
         self._started = 0
         self._leaving: list[Hand] = []
@@ -139,11 +144,8 @@ class Crew:
 
     def start(self) -> Hand:
         """A new child; it says when it is ready."""
-        if not self._started:
-            self._folder = Path(tempfile.mkdtemp(prefix="inturn-worker-"))
-            self._library = self._folder / "library"
         self._started += 1
-        scratch = self._folder / f"scratch-{self._started}"
+        scratch = self._workplace.path / f"scratch-{self._started}"
         scratch.mkdir(mode=0o700)
         hand = self._fork(scratch) if self.spec.forks else self._spawn(scratch)
         self.hands.append(hand)
@@ -167,9 +169,9 @@ class Crew:
                 continue
             if hand.is_gone():
                 self._leaving.remove(hand)
-                _clear(hand.scratch)
+                shutil.rmtree(hand.scratch, ignore_errors=True)
             elif time.monotonic() > hand.left_at + PATIENCE:
-                hand.kill()
+                hand.kill("it would not go")
 
     def remove(self, hand: Hand) -> str:
         """A child is gone: how it ended."""
@@ -181,14 +183,16 @@ class Crew:
     def close(self) -> None:
         """End all children."""
         for hand in (*self.hands, *self._leaving):
-            hand.kill()
+            hand.kill("the worker ends")
             hand.bury()
         self.hands.clear()
         self._leaving.clear()
         if self._nursery is not None:
             self._nursery.close()
-        if self._started:
-            _clear(self._folder)
+
+    @property
+    def _library(self) -> Path:
+        return self._workplace.path / "library"
 
     def _spawn(self, scratch: Path) -> Hand:
         process, wire = _program(self.spec, self._library, scratch, self._environment(scratch))
@@ -220,7 +224,7 @@ class Crew:
         try:
             parser.prepare(self._library)
         except (OSError, subprocess.SubprocessError) as wrong:
-            raise ProcessorError(f"the default processor cannot be made ready in {self._folder}: {wrong}") from wrong
+            raise ProcessorError(f"the default processor cannot be made ready in {self._library}: {wrong}") from wrong
 
     def _environment(self, temporary: Path) -> dict[str, str]:
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -324,8 +328,3 @@ def _waited(process: subprocess.Popen[bytes], patience: float) -> int | None:
         return process.wait(timeout=patience)
     except subprocess.TimeoutExpired:
         return None
-
-
-def _clear(folder: Path) -> None:
-    """Remove a folder that nobody writes to any more. A child may have left anything in it."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -45,7 +45,7 @@ class SandboxError(InturnError):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one child may use. The worker enforces `wall` and `documents`, the kernel the rest."""
+    """What one child may use. The worker enforces `wall`, `documents` and `scratch`, the kernel the rest."""
 
     memory: int = 1024 * MEGABYTE
     cpu: int = 60
@@ -53,6 +53,8 @@ class Limits:
     file_size: int = 64 * MEGABYTE
     open_files: int = 64
     documents: int = 20
+    scratch: int = 256 * MEGABYTE
+    """What may lie in its folder at a time."""
 
 
 @dataclass(frozen=True, slots=True)

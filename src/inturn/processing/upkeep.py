@@ -109,7 +109,7 @@ class UpkeepThread(threading.Thread):
         self._over = threading.Event()
 
     def run(self) -> None:  # noqa: D102 - a thread's own
-        next_tidy = time.monotonic() + TIDY_EVERY
+        next_tidy = time.monotonic()  # soon: a worker that is restarted often would never get to it
         while not self._over.wait(SWEEP_EVERY):
             try:
                 if time.monotonic() >= next_tidy:

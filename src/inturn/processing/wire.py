@@ -77,7 +77,9 @@ class Wire:
         self._heard += data
         if b"\n" not in data:
             if len(self._heard) > LONGEST:
-                raise WireError(f"a message of more than {LONGEST} bytes")
+                raise WireError(
+                    f"it said more than {LONGEST >> 20} MB at once: large output belongs into a result's files"
+                )
             return []
         *lines, rest = bytes(self._heard).split(b"\n")
         self._heard = bytearray(rest)

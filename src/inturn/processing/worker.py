@@ -32,6 +32,7 @@ from inturn.processing.ledger import Ledger, Tally
 from inturn.processing.options import WorkerOptions
 from inturn.processing.perform import DEFAULT
 from inturn.processing.upkeep import Upkeep, UpkeepThread
+from inturn.processing.workplace import Workplace
 from inturn.queue import Queue, clean_error
 from inturn.store import Hold, Operator
 
@@ -62,9 +63,10 @@ class Worker:
         box = options.box or (sandbox.Limits() if path == DEFAULT else None)
         self.name = options.name or f"{socket.gethostname()[:200]}-{os.getpid()}-{secrets.token_hex(3)}"
         self._queue = queue
-        self._crew = Crew(Spec(path, options.slots, box))
+        self._workplace = Workplace()
+        self._crew = Crew(Spec(path, options.slots, box), self._workplace)
         self._ledger = Ledger(queue, self.name, options.lease)
-        self._floor = Floor(self._crew, self._ledger, Desk(blobs, fetcher), options, self._in_thread)
+        self._floor = Floor(self._crew, self._ledger, Desk(blobs, fetcher, self._workplace), options, self._in_thread)
         self._started_at = seconds(time.time())
         self._is_hungry = True
         """There may be something to claim."""
@@ -134,6 +136,7 @@ class Worker:
 
     def _end(self) -> None:
         self._floor.close()
+        self._workplace.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._hear_inbox()
         for job in self._ledger.unsettled():
@@ -189,10 +192,12 @@ class Worker:
         now = time.monotonic()
         self._floor.enforce(now)
         if self._floor.blown is not None:
+            self._floor.hand_back_unbegun()
             self._pause(self._floor.blown)
         if self._stops and self._stop_at is None:
             self._stop_at = now + self._options.grace / SECOND
-            self._floor.hand_back_pending()
+            self._floor.is_closing = True
+            self._floor.hand_back_unbegun()
         if self._stop_at is not None and now >= self._stop_at:
             self._stops = max(self._stops, 2)
 

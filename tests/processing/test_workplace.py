@@ -1,0 +1,136 @@
+"""What workers leave on the disk: nothing, however they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from works import Process, Shop, eventually
+
+from inturn.model import DocumentState
+from inturn.processing import desk, sandbox
+from inturn.processing.workplace import Workplace, clear_abandoned, holds_more
+
+FAILED, DONE = DocumentState.FAILED, DocumentState.DONE
+BOX = sandbox.Limits(scratch=4 << 20)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_a_workplace_is_private_and_goes_when_closed(temporary: Path) -> None:
+    place = Workplace()
+    place.close()
+    assert list(temporary.iterdir()) == []
+    assert place.path.stat().st_mode & 0o777 == 0o700
+    (place.path / "scratch").mkdir()
+    place.close()
+    assert list(temporary.iterdir()) == []
+
+
+def test_only_what_nobody_holds_is_cleared(temporary: Path) -> None:
+    held, gone = Workplace(), temporary / "inturn-worker-gone"
+    young, old = temporary / "inturn-worker-young", temporary / "inturn-worker-old"
+    link, elsewhere = temporary / "inturn-worker-link", temporary / "elsewhere"
+    for folder in (gone, young, old, elsewhere):
+        folder.mkdir()
+    (gone / "lock").touch()
+    (elsewhere / "lock").touch()
+    link.symlink_to(elsewhere)
+    os.utime(old, (0, 0))
+    assert held.path.exists()
+    clear_abandoned()
+    assert {each.name for each in temporary.iterdir()} == {held.path.name, young.name, link.name, elsewhere.name}
+    assert (elsewhere / "lock").exists()
+    held.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_what_belongs_to_others_is_left_alone(temporary: Path) -> None:
+    theirs = temporary / "inturn-worker-theirs"
+    theirs.mkdir()
+    (theirs / "lock").touch()
+    os.chown(theirs, 1, 1)
+    clear_abandoned()
+    assert theirs.exists()
+
+
+def test_a_killed_process_holds_nothing(temporary: Path) -> None:
+    program = "from inturn.processing.workplace import Workplace as W; w = W(); print(w.path, flush=True); input()"
+    source = str(Path(desk.__file__).parents[2])
+    with subprocess.Popen(  # noqa: S603 - our own
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": os.pathsep.join([source, *sys.path]), "TMPDIR": str(temporary)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        folder = Path(process.stdout.readline().strip())
+        clear_abandoned()
+        assert folder.exists()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    clear_abandoned()
+    assert not folder.exists()
+
+
+def test_a_worker_clears_up_after_one_that_was_killed(
+    shop: Shop, place: Path, start: Callable[..., Process], tmp_path: Path
+) -> None:
+    shop.submit("sleep", content=b"a secret", place=str(place), max_attempts=9)
+    first = start("work", shop.folder, "{}")
+    eventually(lambda: any(place.iterdir()))
+    left = set((tmp_path / "scratch").glob("inturn-worker-*"))
+    assert left
+    first.kill()
+    start("work", shop.folder, "{}")
+    eventually(lambda: not left & set((tmp_path / "scratch").glob("inturn-worker-*")))
+
+
+def test_bytes_and_entries_are_counted_as_far_as_needed(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "file").write_bytes(b"x" * 100_000)
+    (deep / "link").symlink_to("/")
+    assert holds_more(tmp_path, 99_000, 100)
+    assert not holds_more(tmp_path, 200_000, 100)
+    assert holds_more(tmp_path, 200_000, 3)
+    assert not holds_more(tmp_path / "missing", 0, 0)
+
+
+@pytest.mark.parametrize(("files", "size"), [(3, 2 << 20), (10_001, 0)])
+def test_a_boxed_child_cannot_fill_the_disk(shop: Shop, place: Path, files: int, size: int) -> None:
+    bad = shop.submit("write_much", content=b"x", files=files, size=size, place=str(place), max_attempts=1)
+    good = shop.submit("echo", "other")
+    shop.work(box=BOX)
+    assert "it left more than 4 MB or 10,000 files on the disk" in (shop.queue.document(bad).error or "")
+    assert shop.state(good) is DONE
+
+
+def test_the_files_of_a_result_are_limited_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MAX_FILES_SIZE", 3 << 20)
+    files = {f"{n}.bin": 1 << 20 for n in range(4)}
+    bad = shop.submit("make_files", files=files, max_attempts=3)
+    good = shop.submit("make_files", files=dict(list(files.items())[:3]))
+    shop.work()
+    assert shop.state(good) is DONE
+    assert shop.state(bad) is FAILED
+    assert "a result's files may have 3 MB together" in (shop.queue.document(bad).error or "")
+
+
+def test_a_result_that_is_far_too_long_is_told_as_such(shop: Shop) -> None:
+    bad = shop.submit("talk_long", max_attempts=1)
+    shop.work(slots=1)
+    error = shop.queue.document(bad).error or ""
+    assert "it said more than 64 MB at once" in error
+    assert "out of memory" not in error
