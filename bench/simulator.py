@@ -17,7 +17,7 @@ from inturn.model import Claimed, Document, DocumentState
 from inturn.policy import Counter
 from inturn.simulate import Scenario, built_in, load, report, run
 from inturn.simulate.arrivals import Poisson
-from inturn.simulate.engine import Play, Playing
+from inturn.simulate.engine import Playing, given_by
 from inturn.simulate.scenario import Group, Service, arrivals_of
 from inturn.store import Exchanged, Outcome
 from inturn.stores import open_store
@@ -73,7 +73,7 @@ def speed() -> int:
 
     def bare() -> None:
         drawn = arrivals_of(chosen)
-        Playing(chosen, Play.CLASSIC, drawn, BareHeap()).to_the_end()
+        Playing(drawn, given_by(chosen), chosen.workers, BareHeap()).to_the_end()
 
     ours, theirs = interleaved([lambda: run(chosen), bare], 5)
     print(f"{n:,} documents one by one; us {spread(ours)} s, bare heap loop {spread(theirs)} s;"

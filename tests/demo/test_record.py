@@ -13,11 +13,11 @@ from inturn.demo import chart, summary
 from inturn.demo.plan import CUSTOMERS, FLOOD, LATE, TRICKLE
 from inturn.demo.record import Record, Row, Story, first_come_waits
 from inturn.demo.record import summary as rows_of
+from inturn.model import NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.simulate.arrivals import Burst
 from inturn.simulate.engine import OPERATOR, Numbers, Play, Playing
-from inturn.simulate.scenario import Arrival, Group, Scenario, Service
+from inturn.simulate.scenario import Arrival
 from inturn.stores import open_store
 
 SECOND = 1_000_000
@@ -59,10 +59,8 @@ def simulated(pairs: Sequence[tuple[int, int]], slots: int) -> list[int]:
     store = open_store("memory://", clock)
     queue = Queue(store, clock=clock, ids=Numbers())
     queue.set_policy(Play.FIFO.policy(Policy()), OPERATOR, now=0)
-    group = Group("all", Burst(), Service("fixed", 1.0))
     arrivals = [Arrival(at, f"customer {n % 3}", 0, service, 0) for n, (at, service) in enumerate(pairs)]
-    scenario = Scenario("demo", "demo", slots, (group,))
-    played = Playing(scenario, Play.FIFO, arrivals, queue, store).to_the_end()
+    played = Playing(arrivals, [NewDocument("a document")], slots, queue, store).to_the_end()
     return [start - each.at for start, each in zip(played.started, arrivals, strict=True)]
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import heappop, heappush
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from inturn.clock import ManualClock
 from inturn.model import SECOND, Claimed, NewDocument, Receipt
@@ -56,16 +56,24 @@ class Service(Protocol):
         ...
 
 
+class Played(NamedTuple):
+    """What happened to each document, by its number in the order of arrival (microseconds)."""
+
+    levels: Sequence[int]
+    started: Sequence[int]
+    """When it was first started."""
+    finished: Sequence[int]
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What happened to each document, by its number in the order of arrival (microseconds)."""
+    """A scenario that was played to its end; what happened to each document as in `Played`."""
 
     scenario: Scenario
     play: Play
     arrivals: Sequence[Arrival]
     levels: Sequence[int]
     started: Sequence[int]
-    """When it was first started."""
     finished: Sequence[int]
 
 
@@ -95,8 +103,19 @@ def run(
     queue = Queue(store, clock=clock, ids=Numbers())
     queue.set_policy(play.policy(scenario.policy), OPERATOR, now=0)
     _set_customers(queue, scenario, arrivals)
-    with _no_cycle_collector():
-        return Playing(scenario, play, arrivals, queue, store, progress).to_the_end()
+    playing = Playing(arrivals, given_by(scenario), scenario.workers, queue, store, progress)
+    with no_cycle_collector():
+        return Run(scenario, play, arrivals, *playing.to_the_end())
+
+
+def given_by(scenario: Scenario) -> list[NewDocument]:
+    """What customers of each group submit."""
+    return [simulated(group.cost) for group in scenario.groups]
+
+
+def simulated(cost: float, pages: int | None = None) -> NewDocument:
+    """A document that costs so much, or has so many pages."""
+    return NewDocument("simulated", cost=cost, max_attempts=100, pages=pages)
 
 
 class Playing:
@@ -104,26 +123,25 @@ class Playing:
 
     def __init__(
         self,
-        scenario: Scenario,
-        play: Play,
         arrivals: Sequence[Arrival],
+        given: Sequence[NewDocument],
+        workers: int,
         queue: Service,
         store: Store | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._scenario, self._play, self._arrivals = scenario, play, arrivals
+        self._arrivals, self._given, self._idle = arrivals, given, workers
         self._queue, self._store, self._progress = queue, store, progress
-        self._given = [NewDocument("simulated", cost=group.cost, max_attempts=100) for group in scenario.groups]
-        self._idle = scenario.workers
         self._working: list[tuple[int, int, Claimed]] = []
         self._levels = [0] * len(arrivals)
         self._started = [-1] * len(arrivals)
         self._finished = [-1] * len(arrivals)
         self._failures_left = [each.failures for each in arrivals]
-        self._has_delays = any(self._failures_left)
+        self.has_delays = any(self._failures_left)
+        """Something may become due while nothing ends and nobody comes: a retry, or a rate limit."""
         self._arrived = self._done = self._unpruned = 0
 
-    def to_the_end(self) -> Run:
+    def to_the_end(self) -> Played:
         """Until every document is finished."""
         arrivals, working = self._arrivals, self._working
         at = 0
@@ -139,11 +157,11 @@ class Playing:
                 at = self._arrive(at)
             else:
                 raise AssertionError("documents wait, workers are idle, and nothing is due")
-        return Run(self._scenario, self._play, arrivals, self._levels, self._started, self._finished)
+        return Played(self._levels, self._started, self._finished)
 
     def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
         """When a retry is due before anything else happens and a worker is idle for it."""
-        if not self._has_delays or not self._idle or self._store is None:
+        if not self.has_delays or not self._idle or self._store is None:
             return None
         due = self._store.next_due()
         others = [each for each in (next_end, next_arrival) if each is not None]
@@ -155,7 +173,7 @@ class Playing:
         end = at + 1
         while end < len(arrivals) and end - at < MAX_AT_ONCE:
             each = arrivals[end]
-            if each.at != first.at or each.customer != first.customer:
+            if each.at != first.at or each.customer != first.customer or each.group != first.group:
                 break
             end += 1
         receipts = self._queue.submit(first.customer, (self._given[first.group],) * (end - at), now=first.at)
@@ -217,7 +235,7 @@ def _set_customers(queue: Queue, scenario: Scenario, arrivals: Sequence[Arrival]
 
 
 @contextmanager
-def _no_cycle_collector() -> Iterator[None]:
+def no_cycle_collector() -> Iterator[None]:
     """A run makes millions of small objects and next to no cycles: looking for them would take a third of the time."""
     was_on = gc.isenabled()
     gc.disable()

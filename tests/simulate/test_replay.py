@@ -1,0 +1,198 @@
+"""History read from a store and played again."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from inturn.clock import ManualClock
+from inturn.errors import InvalidInputError
+from inturn.model import SECOND, NewDocument
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.queue import Queue
+from inturn.simulate.engine import LEASE, OPERATOR, Play, Run, run
+from inturn.simulate.history import History, read_history
+from inturn.simulate.replay import compare, replay
+from inturn.simulate.scenario import Scenario, load
+from inturn.store import Store
+from inturn.stores import open_store
+
+CLASSIC = Policy(turns=TurnPolicy(order=Order.CLASSIC))
+SCENARIO = """
+title = "Some of everything"
+workers = 3
+[[group]]
+name = "flood"
+arrivals = { kind = "burst", documents = 300, at = 5 }
+service = { kind = "exponential", mean = 1.0 }
+[[group]]
+name = "small"
+customers = 15
+arrivals = { kind = "poisson", load = 0.5, until = 200 }
+service = { kind = "exponential", mean = 1.0 }
+"""
+
+
+def small_scenario(tmp_path: Path) -> Scenario:
+    path = tmp_path / "some.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return load(str(path))
+
+
+def recorded(played: Run, store: Store, clock: ManualClock) -> None:
+    """Do to a store exactly what happened in a run."""
+    queue = Queue(store, clock=clock)
+    steps = sorted(
+        [(each.at, 1, number) for number, each in enumerate(played.arrivals)]
+        + [(at, 2, number) for number, at in enumerate(played.started)]
+        + [(at, 0, number) for number, at in enumerate(played.finished)]
+    )
+    claims = {}
+    for at, kind, number in steps:
+        arrival = played.arrivals[number]
+        if kind == 1:
+            queue.submit(arrival.customer, [NewDocument(str(number), cost=1.0)], now=at)
+        elif kind == 2:
+            (claimed,) = queue.claim("worker", 1, lease=LEASE, now=at)
+            claims[int(claimed.document.given.name)] = claimed
+        else:
+            queue.finish(claims[number], now=at)
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> History:
+    clock = ManualClock()
+    store = open_store("memory://", clock)
+    recorded(run(small_scenario(tmp_path), Play.FAIR), store, clock)
+    return read_history(store, 0, most=10_000)
+
+
+def test_a_replay_under_the_same_policy_is_what_happened(past: History) -> None:
+    played = replay(past, Policy())
+    assert [start - each.at for start, each in zip(played.started, past.arrivals, strict=True)] == past.waits
+    assert list(played.levels) == list(past.levels)
+    assert past.workers == 3
+    assert not past.is_cut
+
+
+def test_more_workers_wait_less(past: History) -> None:
+    assert sum(replay(past, Policy(), workers=6).started) < sum(replay(past, Policy()).started)
+
+
+def test_a_comparison_tells_who_gains_and_who_pays(past: History) -> None:
+    told: list[tuple[int, int]] = []
+    one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC))
+    found = compare(past, Policy(), one_level, lambda done, total: told.append((done, total)))
+    small = next(each for each in found.groups if each.group == "1-20")
+    large = next(each for each in found.groups if each.group == "201+")
+    assert small.measured == small.current
+    assert small.proposed.mean > 10 * small.current.mean
+    assert large.proposed.mean < large.current.mean
+    assert {each.customer for each in found.less} == {"flood"}
+    assert all(each.customer.startswith("small") and each.proposed > each.current for each in found.more)
+    changes = [each.proposed - each.current for each in found.more]
+    assert changes == sorted(changes, reverse=True)
+    assert sum(found.levels_current.values()) == found.documents == len(past.arrivals)
+    assert set(found.levels_proposed) == {1}
+    assert told[-1] == (2 * found.documents,) * 2
+    json.dumps(found.plain())
+
+
+def test_nobody_gains_or_pays_where_nothing_changes(past: History) -> None:
+    found = compare(past, CLASSIC, CLASSIC)
+    assert found.less == found.more == ()
+
+
+def test_weights_caps_and_rates_of_customers_count() -> None:
+    clock = ManualClock()
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    queue.change_customer("capped", OPERATOR, cap=1, now=0)
+    queue.change_customer("slow", OPERATOR, rate=(1, 10 * SECOND), now=0)
+    for customer in ("capped", "slow"):
+        queue.submit(customer, [NewDocument("a document")] * 3, now=SECOND)
+        for claimed in queue.claim("worker", 3, now=SECOND):
+            queue.finish(claimed, now=2 * SECOND)
+    for _ in range(8):
+        clock.advance(20 * SECOND)
+        for claimed in queue.claim("worker", 3, now=clock.now()):
+            queue.finish(claimed, now=clock.now() + SECOND)
+    past = read_history(queue.store, 0, most=100)
+    assert set(past.settings) == {"capped", "slow"}
+    played = replay(past, Policy(), workers=6)
+    waits: dict[str, list[int]] = {}
+    for number, each in enumerate(past.arrivals):
+        waits.setdefault(each.customer, []).append((played.started[number] - each.at) // SECOND)
+    assert waits == {"capped": [0, 1, 2], "slow": [0, 10, 20]}
+
+
+def test_retries_unfinished_and_never_started_documents() -> None:
+    clock = ManualClock(1_000 * SECOND)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    ids = [each.id for each in queue.submit("acme", [NewDocument(name) for name in "abcd"])]
+    (first,) = queue.claim("worker")
+    clock.advance(2 * SECOND)
+    queue.fail(first, "once more", retry_in=0)
+    claimed = queue.claim("worker", 3)
+    clock.advance(4 * SECOND)
+    for each in claimed[:2]:
+        queue.finish(each)
+    queue.cancel(ids[3], OPERATOR)
+    past = read_history(queue.store, 0, most=100)
+    assert sorted((each.failures, each.service // SECOND) for each in past.arrivals) == [(0, 4), (0, 4), (1, 4)]
+    assert past.waits.count(None) == 1
+    assert replay(past, Policy(), workers=1).finished[-1] > 0
+
+
+def test_only_the_newest_are_read_and_that_is_told() -> None:
+    clock = ManualClock(SECOND)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    for n in range(10):
+        clock.advance(SECOND)
+        queue.submit("acme", [NewDocument(str(n))])
+        queue.finish(queue.claim("worker")[0])
+    assert len(read_history(queue.store, 0, most=100).arrivals) == 10
+    cut = read_history(queue.store, 0, most=4)
+    assert cut.is_cut
+    assert [each.at // SECOND for each in cut.arrivals] == [8, 9, 10, 11]
+    assert len(read_history(queue.store, 9 * SECOND, most=100).arrivals) == 3
+    with pytest.raises(InvalidInputError, match="nothing to play"):
+        read_history(queue.store, 100 * SECOND, most=100)
+
+
+def test_pages_cost_what_the_new_policy_says() -> None:
+    clock = ManualClock(SECOND)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    queue.submit("acme", [NewDocument("a", pages=40), NewDocument("b", cost=2.5), NewDocument("c", pages=40)])
+    for claimed in queue.claim("worker", 3):
+        queue.finish(claimed)
+    past = read_history(queue.store, 0, most=10)
+    assert sorted((each.cost, each.pages or 0) for each in past.given) == [(1.0, 40), (2.5, 0)]
+
+
+def asked(store: Path, policy: Policy, since: int = 0, most: int = 1_000) -> tuple[int, Sequence[dict[str, object]]]:
+    line = json.dumps({"store": str(store), "policy": policy.plain(), "since": since, "most": most})
+    command = [sys.executable, "-m", "inturn.simulate.preview"]
+    done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    return done.returncode, [json.loads(each) for each in done.stdout.splitlines()]
+
+
+def test_a_preview_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
+    path, random = tmp_path / "queue.db", Random(1)
+    with Queue(open_store(str(path))) as queue:
+        for n in range(40):
+            queue.submit(f"customer {random.randrange(5)}", [NewDocument(str(n))])
+            for claimed in queue.claim("worker", 1):
+                queue.finish(claimed)
+    status, told = asked(path, CLASSIC)
+    assert status == 0
+    comparison = told[-1]["comparison"]
+    assert isinstance(comparison, dict)
+    assert comparison["documents"] == 40
+    assert told[-2] == {"done": 80, "total": 80}
+    status, told = asked(path, CLASSIC, since=10**17)
+    assert status == 1
+    assert "nothing to play" in str(told[-1]["error"])
