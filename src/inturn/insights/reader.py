@@ -1,23 +1,35 @@
-"""The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
+"""Reads a store and works out what screens show."""
 
 import math
 from collections import Counter as CountOf
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
 from heapq import nlargest
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
 from inturn.ids import clean_id
-from inturn.model import SECOND, Customer, Document, DocumentState, Worker
+from inturn.insights.views import (
+    AtWork,
+    BatchNow,
+    Bounds,
+    Busiest,
+    Closed,
+    CounterNow,
+    LiveView,
+    NoPlace,
+    NoStart,
+    Overview,
+    Span,
+    Why,
+)
+from inturn.model import SECOND, Customer, Document, DocumentState
 from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import Fit, Timed, fitted
 from inturn.policy.places import Before, OpenLine, classic_before, fair_before
 from inturn.policy.priority import Counter
-from inturn.store import CustomerFilter, DocumentFilter, Operator, Pace, PolicyVersion, Standings, Store
+from inturn.store import CustomerFilter, DocumentFilter, Standings, Store
 
 SUMMARY_KEPT: Final = SECOND
 """How old the summary of all lines may be."""
@@ -29,143 +41,6 @@ MEASURED: Final = 2_000
 BUSIEST: Final = 12
 PAGE: Final = 1_000
 ENOUGH_FINISHES: Final = 20
-
-
-class Closed(StrEnum):
-    """What keeps a line from being served."""
-
-    QUEUE_PAUSED = "queue_paused"
-    CUSTOMER_PAUSED = "customer_paused"
-    CAP = "cap"
-    RATE = "rate"
-
-
-class NoPlace(StrEnum):
-    """Why a document has no place: its line is closed, it is not waiting, or it moved while we looked."""
-
-    CLOSED = "closed"
-    DELAYED = "delayed"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
-    MOVED = "moved"
-
-
-class NoStart(StrEnum):
-    """Why nobody can say when a document will start."""
-
-    CLOSED = "closed"
-    NOT_WAITING = "not_waiting"
-    NO_WORKER = "no_worker"
-    TOO_FEW_FINISHES = "too_few_finishes"
-
-
-class Span(NamedTuple):
-    """From a time to a time, in microseconds."""
-
-    earliest: int
-    latest: int
-
-
-class Bounds(NamedTuple):
-    """The thresholds around a level: counts `below` the one (None: level 1) and not below the other (None: last)."""
-
-    below: int | None
-    not_below: int | None
-
-
-class CounterNow(NamedTuple):
-    """A customer's counter, and the time after which its next check starts at 0 again."""
-
-    count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
-    updated_at: int
-    resets_after: int
-
-
-@dataclass(frozen=True, slots=True)
-class Why:
-    """Why a document is where it is. `before` and `start` are None with the reason beside them."""
-
-    document: Document
-    at: int
-    bounds: Bounds | None
-    """None when no version of the policy gives this level for this count."""
-    counter: CounterNow | None
-    closed_by: tuple[Closed, ...]
-    before: Before | None
-    no_place: NoPlace | None
-    start: Span | None
-    no_start: NoStart | None
-
-    @property
-    def place(self) -> int | None:
-        """How many would start before it; 0 is next."""
-        return None if self.before is None else self.before.place
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """The queue at a glance."""
-
-    at: int
-    states: Mapping[DocumentState, int]
-    waiting: Mapping[int, int]
-    """By the level of the line; 0 holds what operators expedited."""
-    waiting_closed: int
-    """Of the waiting documents, those in closed lines."""
-    customers: int
-    """Customers with an open line."""
-    oldest_wait: int | None
-    """Microseconds that the longest waiting head of an open line has waited."""
-    pace: Pace
-    """Over the last ten minutes."""
-    paused: Operator | None
-    policy: PolicyVersion
-
-
-class Busiest(NamedTuple):
-    """A customer with documents waiting, and the level that its next document would get."""
-
-    customer: Customer
-    level: int
-
-
-class AtWork(NamedTuple):
-    """A worker, and the documents in its hands."""
-
-    worker: Worker
-    documents: tuple[Document, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LiveView:
-    """The queue as it goes on, for screens that look every second."""
-
-    at: int
-    states: Mapping[DocumentState, int]
-    waiting: Mapping[int, int]
-    """By the level of the line; 0 holds what operators expedited."""
-    oldest_waits: Mapping[int, int]
-    """By level: microseconds that the longest waiting head of an open line has waited."""
-    per_second: float
-    """Documents finished, over the last seconds, or the last minute if those were few."""
-    busiest: tuple[Busiest, ...]
-    """The customers with the most waiting."""
-    at_work: tuple[AtWork, ...]
-    paused: Operator | None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchNow:
-    """How far a batch is."""
-
-    states: Mapping[DocumentState, int]
-    customers: Mapping[str, Mapping[DocumentState, int]]
-    """Those with the most documents first."""
-    first_submitted: int
-    last_ended: int | None
 
 
 class Insights:
