@@ -84,6 +84,12 @@ class StoreVersionError(StoreError):
     code = "store_version"
 
 
+class StoreMovedError(StoreError):
+    """The queue was moved elsewhere, or a move into it is not complete; the message says where, and what to do."""
+
+    code = "store_moved"
+
+
 class BlobError(InturnError):
     """A document's bytes could not be written or read; nothing half-written was left to be seen."""
 

@@ -90,6 +90,14 @@ def clean_text(what: str, text: str, longest: int = MAX_NAME) -> str:
     return text
 
 
+def fit_name(text: str) -> str:
+    """A document's name made of what somebody else called it: what we do not take is replaced, the end is kept."""
+    if text.isascii() and text.isprintable():
+        return text[-MAX_NAME:]
+    clean = "".join("\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} else char for char in text)
+    return unicodedata.normalize("NFC", clean)[-MAX_NAME:]
+
+
 def clean_number(what: str, value: float, lowest: float, highest: float) -> float:
     """A finite number between two bounds, both allowed; `what` names the value in the error."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest <= value <= highest:

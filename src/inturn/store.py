@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from inturn.access import AccessKey
 from inturn.errors import StaleFenceError
 from inturn.model import (
     NO_METADATA,
@@ -169,6 +170,8 @@ class EventKind(StrEnum):
     QUEUE_RESUMED = "queue_resumed"
     POLICY_SET = "policy_set"
     REPAIRED = "repaired"
+    KEY_MADE = "key_made"
+    KEY_ENDED = "key_ended"
 
 
 OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.HANDED_BACK)
@@ -259,9 +262,35 @@ def check_fingerprint(n: int) -> str:
     return f"check {n}"
 
 
+class Keys(Protocol):
+    """Who may use the servers of a queue: kept in its store, so that all servers know the same keys."""
+
+    def add(self, key: AccessKey, operator: Operator, *, now: int | None = None) -> None:
+        """Keep a new key. S38. When this returns every server knows it; told by an event, without the hash."""
+        ...
+
+    def find(self, id: str) -> AccessKey:
+        """One key, live or not; NotFoundError for an unknown id."""
+        ...
+
+    def all(self) -> tuple[AccessKey, ...]:
+        """Every key, the oldest first."""
+        ...
+
+    def end(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> AccessKey:
+        """Let a key open nothing from a time on. S39. An end is never put off; told by an event."""
+        ...
+
+    def use(self, used: Mapping[str, int]) -> None:
+        """Keep when keys were last used. S40. No time goes back; unknown ids are passed over."""
+        ...
+
+
 @runtime_checkable
 class Store(Protocol):
     """Keeps counters, documents, lines and turns, and changes them by the rules of `inturn.policy`."""
+
+    keys: Keys
 
     # -- documents come in ------------------------------------------------------------------------------------------
 
@@ -391,7 +420,8 @@ class Store(Protocol):
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
         """Delete a customer's documents, results and keys, in any state.
 
-        S18. Counter and settings stay; running claims become stale; the event names operator and number.
+        S18. Counter and settings stay; running claims become stale; the event names operator and number. The
+             customer's access keys are deleted too.
         """
         ...
 
@@ -484,6 +514,18 @@ class Store(Protocol):
 
         S25. Numbers grow and are never filled in later: who has read up to n misses nothing up to n.
         """
+        ...
+
+    def last_event(self) -> int:
+        """The number of the newest event; 0 before the first. S41. `events` after it tells what happens from now on."""
+        ...
+
+    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
+        """Events that somebody caused by hand, newest first, with numbers below `before`. S42. None is ever pruned."""
+        ...
+
+    def kept_bytes(self, customer: str) -> int:
+        """Bytes of all the documents of a customer that are kept, whatever their state. S43. 0 for an unknown one."""
         ...
 
     def standings(self) -> Standings:

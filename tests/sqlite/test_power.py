@@ -149,7 +149,7 @@ def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
     clock, held = ManualClock(HOUR), list[Claimed]()
     store = SqliteStore(tmp_path / "queue.db", clock, vfs=disk.NAME)
     states = [everything(store)]
-    disk.odds = 0.04
+    disk.odds = 0.05
     for _ in range(STEPS):
         clock.advance(seconds(1))
         step(store, disk.chance, held)

@@ -110,8 +110,8 @@ class Writing(ABC):
 class Blobs(Protocol):
     """Keeps documents' bytes. One may be used by many threads; a `Writing` by one at a time."""
 
-    def begin(self, *, limit: int | None = None) -> Writing:
-        """Start a new blob of at most `limit` bytes."""
+    def begin(self, *, limit: int | None = None, key: str | None = None) -> Writing:
+        """Start a new blob of at most `limit` bytes; a `key` is that of a blob elsewhere of which this is a copy."""
         ...
 
     def put(self, source: BinaryIO, *, limit: int | None = None) -> Blob:

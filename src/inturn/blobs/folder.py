@@ -42,10 +42,10 @@ class FolderBlobs(Blobs):
         with _told("use", self.folder):
             self._prepare()
 
-    def begin(self, *, limit: int | None = None) -> Writing:
-        """Start a new blob of at most `limit` bytes."""
-        (key,) = self._ids.make(1, self._clock.now())
-        return _FileWriting(self.folder, key, limit)
+    def begin(self, *, limit: int | None = None, key: str | None = None) -> Writing:
+        """Start a new blob; what a writer of the same key that died left behind is in nobody's way."""
+        (new,) = self._ids.make(1, self._clock.now())
+        return _FileWriting(self.folder, key or new, limit, self.folder / TEMPORARY / new)
 
     def open(self, key: str) -> BinaryIO:
         """The bytes, from the beginning."""
@@ -119,10 +119,10 @@ class FolderBlobs(Blobs):
 
 
 class _FileWriting(Writing):
-    def __init__(self, folder: Path, key: str, limit: int | None) -> None:
+    def __init__(self, folder: Path, key: str, limit: int | None, temporary: Path) -> None:
         super().__init__(key, limit)
         self._folder = folder
-        self._temporary = folder / TEMPORARY / key
+        self._temporary = temporary
         self._path = folder / place(key)
         with _told("write to", folder):
             self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -58,10 +58,10 @@ class ObjectBlobs(Blobs):
         self._clock: Final = clock or SystemClock()
         self._ids: Final = ids or RandomIds()
 
-    def begin(self, *, limit: int | None = None) -> Writing:
+    def begin(self, *, limit: int | None = None, key: str | None = None) -> Writing:
         """Start a new blob of at most `limit` bytes."""
-        (key,) = self._ids.make(1, self._clock.now())
-        return _ObjectWriting(self._store, self.name, key, limit)
+        (new,) = self._ids.make(1, self._clock.now())
+        return _ObjectWriting(self._store, self.name, key or new, limit)
 
     def open(self, key: str) -> BinaryIO:
         """The bytes, asked for range by range as they are read."""

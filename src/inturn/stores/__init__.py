@@ -2,15 +2,21 @@
 
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
+from inturn.stores.moving import End
+
+if TYPE_CHECKING:
+    from inturn.stores.redis import RedisCounters
 
 MEMORY = "memory://"
 SQLITE = "sqlite://"
 POSTGRES = ("postgresql://", "postgres://")
+REDIS = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 
 
 def open_store(url: str, clock: Clock | None = None) -> Store:
@@ -29,6 +35,38 @@ def open_store(url: str, clock: Clock | None = None) -> Store:
     from inturn.stores.sqlite import SqliteStore  # noqa: PLC0415 - the memory store needs no apsw
 
     return SqliteStore(_path(url), clock)
+
+
+def open_redis(url: str, clock: Clock | None = None) -> "RedisCounters":
+    """Counters alone: Redis keeps no documents."""
+    from inturn.stores.redis import RedisCounters  # noqa: PLC0415 - the stores need no redis
+
+    return RedisCounters(url, clock)
+
+
+def known_address(url: str) -> None:
+    """Refuse what no store and no counters are known by, or what a package is missing for; nothing is opened."""
+    if url.startswith(REDIS):
+        if find_spec("redis") is None:
+            raise InvalidInputError("Redis needs redis-py: pip install 'inturn[redis]'")
+    elif url.startswith(POSTGRES):
+        _need_psycopg()
+    elif url != MEMORY:
+        _path(url)
+
+
+def open_end(url: str) -> End:
+    """The store at an address as one end of a move."""
+    if url == MEMORY:
+        raise InvalidInputError("a queue in memory ends with its process; move one that is in a file or a database")
+    if url.startswith(POSTGRES):
+        _need_psycopg()
+        from inturn.stores.postgres.moving import PostgresEnd  # noqa: PLC0415
+
+        return PostgresEnd(url)
+    from inturn.stores.sqlite.moving import SqliteEnd  # noqa: PLC0415
+
+    return SqliteEnd(_path(url))
 
 
 def migrate(url: str) -> list[str]:
@@ -66,6 +104,8 @@ def migrations_sql(url: str) -> str:
 
 
 def _path(url: str) -> Path:
+    if url.startswith(REDIS):
+        raise InvalidInputError("Redis keeps counters alone, no documents: open them with inturn.open_counters")
     path = url.removeprefix(SQLITE)
     if not path or "://" in path or "\0" in path:
         raise InvalidInputError(

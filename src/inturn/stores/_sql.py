@@ -16,9 +16,9 @@ class Migration(NamedTuple):
 
 
 def named_queries(package: str) -> dict[str, str]:
-    """The queries of a store's `queries.sql` by name; each begins with a line `-- name: …`."""
-    text = (resources.files(package) / "queries.sql").read_text(encoding="utf-8")
-    _, *parts = _NAME.split(text)
+    """The queries in the `.sql` files beside a store by name; each begins with a line `-- name: …`."""
+    files = [each for each in resources.files(package).iterdir() if each.name.endswith(".sql")]
+    parts = [part for file in files for part in _NAME.split(file.read_text(encoding="utf-8"))[1:]]
     found = dict(zip(parts[::2], (part.strip().rstrip(";") for part in parts[1::2]), strict=True))
     if len(found) * 2 != len(parts):
         raise AssertionError(f"two queries of {package} have one name")

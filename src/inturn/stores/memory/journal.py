@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -46,6 +47,13 @@ class Journal:
         """Up to `limit` events with higher numbers."""
         start = bisect_right(self.events, after, key=itemgetter(0))
         return tuple(map(Event._make, self.events[start : start + limit]))
+
+    def by_hand(self, limit: int, before: int | None) -> tuple[Event, ...]:
+        """Up to `limit` events of operators, newest first."""
+        found = (
+            event for event in reversed(self.events) if event[5] is not None and (before is None or event[0] < before)
+        )
+        return tuple(map(Event._make, islice(found, limit)))
 
     def prune(self, before: int, limit: int) -> int:
         """Drop up to `limit` events older than `before` that no operator caused."""

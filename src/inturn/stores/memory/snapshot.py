@@ -1,11 +1,12 @@
 """The memory store written to a JSON file and read back."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from inturn.access import AccessKey, KeyScope
 from inturn.errors import StoreError
 from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, plain, settings_of
 from inturn.policy import Counter, Policy
@@ -16,8 +17,8 @@ from inturn.stores.memory.rows import CustomerRow, Row
 from inturn.stores.memory.state import KeyRecord, State
 
 FORMAT = 1
-_GIVEN = [each.name for each in fields(NewDocument)]
-_ROW = [each.name for each in fields(Row) if each.name not in {"given", "line_level"}]
+GIVEN = [each.name for each in fields(NewDocument)]
+ROW = [each.name for each in fields(Row) if each.name not in {"given", "line_level"}]
 
 
 def write(state: State, path: Path) -> None:
@@ -35,6 +36,7 @@ def write(state: State, path: Path) -> None:
             "events": [[*event[:-1], dict(event[-1])] for event in state.journal.events],
             "last_event": state.journal.last,
             "turns": _plain_turns(state.lines),
+            "access": list(state.access.values()),
         }
     )
     part = path.with_name(path.name + ".part")
@@ -50,6 +52,11 @@ def read(path: Path) -> State:
         raise StoreError(f"{path} is not a backup of a memory store: {wrong}") from wrong
     if not isinstance(kept, dict) or kept.get("format") != FORMAT:
         raise StoreError(f"{path} is not a backup of a memory store that this version can read")
+    return state_of(kept)
+
+
+def state_of(kept: Mapping[str, Any]) -> State:
+    """The state from what JSON makes of it."""
     versions = [
         PolicyVersion(number, Policy.of(policy), at, Operator(*operator))
         for number, policy, at, operator in kept["policies"]
@@ -68,13 +75,15 @@ def read(path: Path) -> State:
         _read_customer(state.lines, each)
     _read_turns(state.lines, kept["turns"])
     _read_documents(state, kept["documents"])
+    for id_, sha256, scope, *rest in kept.get("access", ()):
+        state.access[id_] = AccessKey(id_, sha256, KeyScope(scope), *rest)
     return state
 
 
 def _plain_row(row: Row) -> list[Any]:
-    given = {name: getattr(row.given, name) for name in _GIVEN}
+    given = {name: getattr(row.given, name) for name in GIVEN}
     given["metadata"] = dict(row.given.metadata)
-    return [given, *(getattr(row, name) for name in _ROW)]
+    return [given, *(getattr(row, name) for name in ROW)]
 
 
 def _plain_customer(customer: CustomerRow) -> list[Any]:
@@ -110,8 +119,8 @@ def _read_customer(lines: Lines, kept: list[Any]) -> None:
 
 
 def _read_documents(state: State, kept: Iterable[list[Any]]) -> None:
-    for given, *rest in sorted(kept, key=lambda each: each[1 + _ROW.index("seq")]):
-        values = dict(zip(_ROW, rest, strict=True))
+    for given, *rest in sorted(kept, key=lambda each: each[1 + ROW.index("seq")]):
+        values = dict(zip(ROW, rest, strict=True))
         values["state"] = DocumentState(values["state"])
         values["files"] = tuple(ResultFile(*each) for each in values["files"])
         values["settled"] = values["settled"] and OutcomeKind(values["settled"])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from inturn.access import AccessKey
 from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
@@ -47,6 +48,7 @@ class State:
         self.policy: Policy = first.policy
         self.paused: Operator | None = None
         self.workers: dict[str, Worker] = {}
+        self.access: dict[str, AccessKey] = {}
         self.seq = 0
         self.fence = 0
         self.leases = Deadline(lease_of)

@@ -53,6 +53,7 @@ from inturn.store import (
     check_fingerprint,
 )
 from inturn.stores.memory import audit, lists, snapshot
+from inturn.stores.memory.keys import MemoryKeys
 from inturn.stores.memory.rows import Row
 from inturn.stores.memory.state import KeyRecord, State
 
@@ -66,6 +67,7 @@ class MemoryStore(Store):
         self._changed = threading.Condition(self._lock)
         self._sleepers = 0
         self._state = State(PolicyVersion(1, policy or Policy(), self._clock.now(), FIRST_OPERATOR))
+        self.keys = MemoryKeys(self._lock, lambda: self._state, self._now)
 
     @classmethod
     def restore(cls, path: Path, clock: Clock | None = None) -> "MemoryStore":
@@ -219,6 +221,7 @@ class MemoryStore(Store):
             blobs = state.forget(rows, now)
             for key in keys:
                 del state.keys[key]
+            state.access = {id_: each for id_, each in state.access.items() if each.customer != customer}
             state.journal.note(EventKind.PURGED, now, customer, (), operator, {"documents": len(rows)})
             return Removed(len(rows), 0, len(keys), blobs)
 
@@ -322,6 +325,19 @@ class MemoryStore(Store):
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         with self._lock:
             return self._state.journal.since(after, limit)
+
+    def last_event(self) -> int:
+        with self._lock:
+            return self._state.journal.last
+
+    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
+        with self._lock:
+            return self._state.journal.by_hand(limit, before)
+
+    def kept_bytes(self, customer: str) -> int:
+        with self._lock:
+            rows = self._state.documents.values()
+            return sum(row.given.size or 0 for row in rows if row.customer == customer)
 
     def standings(self) -> Standings:
         with self._lock:

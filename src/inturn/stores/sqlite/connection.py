@@ -21,6 +21,7 @@ from inturn.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,
+    StoreMovedError,
     StoreReadOnlyError,
 )
 from inturn.stores.sqlite.doorbell import Doorbell
@@ -74,6 +75,8 @@ def errors_of(path: Path) -> Iterator[None]:
     try:
         yield
     except apsw.Error as wrong:
+        if getattr(wrong, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:  # only a closed queue has triggers
+            raise StoreMovedError(str(wrong)) from wrong
         raise _error(path, wrong) from wrong
     except PermissionError as wrong:
         raise StoreReadOnlyError(f"{path} cannot be reached: check the rights of the folders above it") from wrong

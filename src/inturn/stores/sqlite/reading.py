@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
@@ -21,6 +21,8 @@ from inturn.store import (
 )
 from inturn.stores.sqlite.book import START
 from inturn.stores.sqlite.tables import STATES, Row, Tables, document_of, event_of, packed, policy_of, read_settings
+
+NEVER: Final = 2**63 - 1
 
 
 class Reading:
@@ -116,6 +118,16 @@ class Reading:
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
         return tuple(event_of(row) for row in self._tables.all("events", after=after, limit=limit))
+
+    def last_event(self) -> int:
+        return int((self._tables.one("last_event") or (0,))[0])
+
+    def by_hand(self, limit: int, before: int | None) -> tuple[Event, ...]:
+        rows = self._tables.all("events_by_hand", before=NEVER if before is None else before, limit=limit)
+        return tuple(event_of(row) for row in rows)
+
+    def kept_bytes(self, customer: str) -> int:
+        return int((self._tables.one("kept_bytes", customer=customer) or (0,))[0])
 
     def paused(self) -> Operator | None:
         row = self._tables.one("paused")

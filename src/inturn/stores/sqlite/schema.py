@@ -21,7 +21,7 @@ MIGRATIONS: Final = migrations("inturn.stores.sqlite")
 def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
     """Apply what is missing, under the write lock; the names of the migrations applied."""
     with errors_of(path):
-        known = _version(path, connection)
+        known = version_of(path, connection)
         begin_log(connection)
         if known == len(MIGRATIONS):
             return []
@@ -42,7 +42,7 @@ def sql() -> str:
 
 
 def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:
-    version = _version(path, connection)
+    version = version_of(path, connection)
     for migration in MIGRATIONS[version:]:
         connection.execute(migration.sql)
     if version == 0:
@@ -52,7 +52,8 @@ def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:
     return [migration.name for migration in MIGRATIONS[version:]]
 
 
-def _version(path: Path, connection: apsw.Connection) -> int:
+def version_of(path: Path, connection: apsw.Connection) -> int:
+    """How many migrations were applied; a file that is newer, or not ours, is refused."""
     version = int(connection.pragma("user_version"))
     application = int(connection.pragma("application_id"))
     if version > len(MIGRATIONS) and application == APPLICATION:

@@ -55,9 +55,11 @@ from inturn.store import (
 from inturn.stores.sqlite import audit, schema
 from inturn.stores.sqlite.book import Book
 from inturn.stores.sqlite.changes import LaterChanges
+from inturn.stores.sqlite.closing import refuse_closed
 from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
 from inturn.stores.sqlite.doorbell import Doorbell
 from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
+from inturn.stores.sqlite.keys import SqliteKeys
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
 from inturn.stores.sqlite.tables import QUERIES, Row, Tables, document_of, packed, read_settings
@@ -74,6 +76,8 @@ class SqliteStore(Store):
         self._process = os.getpid()
         connection = connect(self.path, vfs=vfs)
         schema.migrate(self.path, connection, self._clock.now())
+        with errors_of(self.path):
+            refuse_closed(connection, str(self.path))
         self._tables = Tables(connection)
         self._writer = Writer(self.path, connection, self._tables.forget)
         self._later = LaterChanges(self._tables)
@@ -84,6 +88,7 @@ class SqliteStore(Store):
         self._reading = Reading(self._reader)
         self._doorbell = Doorbell(gate_of(self.path))
         self._doorbell.arm()
+        self.keys = SqliteKeys(self._tables, self._reader, self._write, self._read, self._note)
 
     # -- documents come in ------------------------------------------------------------------------------------------
 
@@ -243,6 +248,7 @@ class SqliteStore(Store):
             documents = self._tables.connection.changes()
             self._tables.one("purge_keys", customer=owner)
             keys = self._tables.connection.changes()
+            self._tables.one("purge_access_keys", customer=customer)
             self._note(now, EventKind.PURGED, customer, operator, {"documents": documents})
             return Removed(documents, 0, keys, blobs)
 
@@ -354,6 +360,15 @@ class SqliteStore(Store):
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         return self._read(lambda: self._reading.events(after, limit))
+
+    def last_event(self) -> int:
+        return self._read(self._reading.last_event)
+
+    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
+        return self._read(lambda: self._reading.by_hand(limit, before))
+
+    def kept_bytes(self, customer: str) -> int:
+        return self._read(lambda: self._reading.kept_bytes(customer))
 
     def standings(self) -> Standings:
         self._write(lambda: self._fold().save())

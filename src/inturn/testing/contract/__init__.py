@@ -7,31 +7,39 @@ class TestMyStore(StoreContract):
     def reopen(self, path, clock):
         return MyStore(path, clock)
 
+class TestMyCounters(CountersContract):
+    def make_counters(self, clock):
+        return Counters(lambda: MyCounters(clock))
+
 TestMyStoreSteps = same_steps(MyStore.in_a_temporary_folder)
 """
 
 import pytest
 
 pytest.register_assert_rewrite(
+    "inturn.testing.contract.checking",
     "inturn.testing.contract.claiming",
     "inturn.testing.contract.keeping",
     "inturn.testing.contract.limiting",
     "inturn.testing.contract.machine",
     "inturn.testing.contract.operating",
     "inturn.testing.contract.reading",
+    "inturn.testing.contract.serving",
     "inturn.testing.contract.submitting",
 )
 
-from inturn.testing.contract.claiming import Claiming  # noqa: E402 - after the rewrite is registered
+from inturn.testing.contract.checking import Checking, CountersContract  # noqa: E402 - after the rewrite is registered
+from inturn.testing.contract.claiming import Claiming  # noqa: E402
 from inturn.testing.contract.keeping import Keeping  # noqa: E402
 from inturn.testing.contract.limiting import Limiting  # noqa: E402
 from inturn.testing.contract.machine import same_steps  # noqa: E402
 from inturn.testing.contract.operating import Operating  # noqa: E402
 from inturn.testing.contract.reading import Reading  # noqa: E402
+from inturn.testing.contract.serving import Serving  # noqa: E402
 from inturn.testing.contract.submitting import Submitting  # noqa: E402
 
-__all__ = ["StoreContract", "same_steps"]
+__all__ = ["CountersContract", "StoreContract", "same_steps"]
 
 
-class StoreContract(Submitting, Claiming, Limiting, Operating, Reading, Keeping):
+class StoreContract(Checking, Submitting, Claiming, Limiting, Operating, Reading, Keeping, Serving):
     """Everything that a store promises."""

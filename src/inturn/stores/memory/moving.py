@@ -1,0 +1,313 @@
+"""A queue in memory as one end of a move: its state as rows, and rows as its state."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from inturn.access import AccessKey
+from inturn.clock import SystemClock
+from inturn.errors import IllegalMoveError, StoreMovedError
+from inturn.model import EXPEDITED, NO_METADATA, CustomerSettings, DocumentState, plain
+from inturn.policy.lines import DEFAULTS
+from inturn.policy.turns import Order
+from inturn.store import Discrepancy, Event
+from inturn.stores.memory.rows import Row as DocumentRow
+from inturn.stores.memory.snapshot import GIVEN, ROW, state_of
+from inturn.stores.memory.state import State
+from inturn.stores.memory.store import MemoryStore
+from inturn.stores.moving import BATCH, SILENT_AFTER, Busy, End, Mark, QueueRecord, Reader, Row
+
+SHOWN: Final = "memory://"
+OF_THE_ROW: Final = (
+    "seq", "id", "state", "level", "count", "submitted_at", "ready_at", "attempt", "due_at", "started_at",
+    "finished_at", "fence", "worker", "settled", "error", "result",
+)  # fmt: skip
+COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "access_key": AccessKey._fields,
+    "customer": ("id", "name", "count", "updated_at", "settings", "paused", "capped", "keeps"),
+    "document": (*OF_THE_ROW, *GIVEN, "customer", "line"),
+    "event": ("number", "at", "kind", "customer", "documents", "operator", "why", "detail"),
+    "file": ("document", "name", "blob", "size", "sha256", "media_type"),
+    "key": ("customer", "key", "fingerprint", "at", "answer"),
+    "limits": ("customer", "settings", "running", "whole_at", "rate_closed_until"),
+    "line": (
+        "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
+        "place", "tie",
+    ),
+    "policy": ("number", "settings", "at", "operator", "why"),
+}  # fmt: skip
+
+
+class Closed:
+    """Stands in the place of a closed queue's state: whoever touches it is told why."""
+
+    def __init__(self, state: State, mark: Mark) -> None:
+        self.__dict__.update(kept=state, mark=mark)
+
+    def __getattr__(self, name: str) -> Any:
+        raise StoreMovedError(self.__dict__["mark"].why(SHOWN))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise StoreMovedError(self.__dict__["mark"].why(SHOWN))
+
+
+class MemoryEnd(End):
+    """A store of this process. Nothing of it survives, so that there is no other version and nothing to make."""
+
+    shown = SHOWN
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._arrived: dict[str, list[dict[str, Any]]] = {}
+
+    def is_there(self) -> bool:
+        return True
+
+    def is_same(self, other: End) -> bool:
+        return isinstance(other, MemoryEnd) and other._store is self._store  # noqa: SLF001 - its own class
+
+    def mark(self) -> Mark | None:
+        closed: Any = self._store._state  # noqa: SLF001 - its own room
+        return closed.__dict__["mark"] if isinstance(closed, Closed) else None
+
+    def tables(self) -> dict[str, list[str]]:
+        return {table: list(columns) for table, columns in COLUMNS.items()}
+
+    def let_go(self) -> None:
+        """Nothing is held."""
+
+    def _state(self) -> State:
+        found: Any = self._store._state  # noqa: SLF001 - its own room
+        state: State = found.__dict__["kept"] if isinstance(found, Closed) else found
+        return state
+
+    def _put(self, state: Any) -> None:
+        self._store._state = state  # noqa: SLF001 - its own room
+
+    # -- a source -----------------------------------------------------------------------------------------------------
+
+    def settle(self) -> tuple[Discrepancy, ...]:
+        return self._store.recount(repair=False)
+
+    def close(self, mark: Mark) -> Busy:
+        with self.reading() as reader:
+            busy = reader.busy()
+            if not busy.running and not busy.workers:
+                self._put(Closed(self._state(), mark))
+            return busy
+
+    def remark(self, mark: Mark) -> None:
+        found = self.mark()
+        if found is None or found.token != mark.token:
+            raise IllegalMoveError(f"{self.shown} was opened again meanwhile; move it again")
+        self._put(Closed(self._state(), mark))
+
+    def reopen(self) -> None:
+        self._put(self._state())
+
+    @contextmanager
+    def reading(self) -> Iterator[Reader]:
+        with self._store._lock:  # noqa: SLF001 - its own room
+            yield MemoryReader(self._state())
+
+    # -- a target -----------------------------------------------------------------------------------------------------
+
+    def make(self) -> None:
+        """It is there."""
+
+    def is_used(self) -> bool:
+        state = self._state()
+        return bool(state.lines.customers or state.journal.last)
+
+    def arrive(self, mark: Mark) -> None:
+        self._arrived = {table: [] for table in COLUMNS}
+        self._put(Closed(self._state(), mark))
+
+    def write(self, run: str, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        self._must_be(run)
+        self._arrived[table] += [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def counts(self) -> dict[str, int]:
+        return {table: len(rows) for table, rows in self._arrived.items()}
+
+    def complete(self, run: str, queue: QueueRecord) -> None:
+        self._must_be(run)
+        state = state_of(_kept(self._arrived, queue))
+        for each in self._arrived["customer"]:
+            if each["settings"] is None:
+                state.lines.customers[each["name"]].settings = DEFAULTS  # these very ones: it has none of its own
+        self._put(state)
+
+    def _must_be(self, run: str) -> None:
+        mark = self.mark()
+        if mark is None or mark.run != run:
+            raise IllegalMoveError(f"another move has taken {self.shown} over; leave it to that one")
+
+
+class MemoryReader(Reader):
+    """A state as rows. Customers have no ids here: they get the numbers in which they came."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._ids = {name: number for number, name in enumerate(state.lines.customers, start=1)}
+
+    def busy(self) -> Busy:
+        state, since = self._state, SystemClock().now() - SILENT_AFTER
+        running = sum(row.state is DocumentState.RUNNING for row in state.documents.values())
+        workers = sorted(name for name, worker in state.workers.items() if worker.seen_at >= since)
+        return Busy(running, tuple(workers), unsettled=False)
+
+    def queue(self) -> QueueRecord:
+        state, turns = self._state, self._state.lines.turns
+        levels = [[*each.v, each.highest, each.overdue_uses, each.open_lines] for each in turns.levels]
+        standing = json.dumps([turns.next_stamp, turns.dispatched, turns.rotation, levels])
+        paused = state.paused or (None, None)
+        policy, order = state.policies[-1].number, str(turns.policy.order)
+        return QueueRecord(state.seq, state.fence, state.journal.last, policy, order, standing, *paused)
+
+    def count(self, table: str) -> int:
+        return sum(1 for _ in self._records(table))
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
+        found = [dict(zip(COLUMNS[table], each, strict=True)) for each in self._records(table)]
+        rows: list[Row] = [[each[name] for name in columns] for each in found]
+        for start in range(0, len(rows), BATCH):
+            yield rows[start : start + BATCH]
+
+    def blobs(self) -> Iterator[tuple[str, str | None]]:
+        kept: dict[str, str | None] = {}
+        for row in self._state.documents.values():
+            if row.given.blob is not None:
+                kept[row.given.blob] = row.given.sha256
+            kept |= {file.blob: file.sha256 for file in row.files}
+        yield from kept.items()
+
+    def _records(self, table: str) -> Iterator[Row]:
+        found: Iterator[Row] = getattr(self, f"_{table}")()
+        return found
+
+    def _access_key(self) -> Iterator[Row]:
+        yield from sorted(self._state.access.values())
+
+    def _policy(self) -> Iterator[Row]:
+        for number, policy, at, operator in self._state.policies:
+            yield (number, json.dumps(policy.plain()), at, *operator)
+
+    def _customer(self) -> Iterator[Row]:
+        for name, each in self._state.lines.customers.items():
+            settings, counter = each.settings, each.counter or (None, None)
+            flags = (settings.paused, settings.cap is not None, settings.keep is not None)
+            yield (self._ids[name], name, *counter, _settings(settings), *flags)
+
+    def _limits(self) -> Iterator[Row]:
+        for name, each in self._state.lines.customers.items():
+            if each.settings is not DEFAULTS:
+                limits = (each.running, each.whole_at, each.rate_closed_until)
+                yield (self._ids[name], _settings(each.settings), *limits)
+
+    def _line(self) -> Iterator[Row]:
+        fair = self._state.lines.turns.policy.order is Order.FAIR
+        for name, customer in self._state.lines.customers.items():
+            for level, line in sorted(customer.lines.items()):
+                head = line.head or (None, None, None)
+                place = (line.turn, line.stamp) if fair else (head[0] or 0, 0)
+                stands = (line.weight, line.turn, line.stamp, line.waiting)
+                yield (self._ids[name], level, *stands, *head, line.filed, *place)
+
+    def _document(self) -> Iterator[Row]:
+        for row in self._in_order():
+            given = {name: getattr(row.given, name) for name in GIVEN}
+            metadata = row.given.metadata
+            given["metadata"] = None if metadata is NO_METADATA else json.dumps(dict(metadata))
+            own = (getattr(row, name) for name in OF_THE_ROW)
+            yield (*own, *given.values(), self._ids[row.customer], row.line_level)
+
+    def _file(self) -> Iterator[Row]:
+        for row in self._in_order():
+            for name, *rest in sorted(row.files):
+                yield (row.seq, name, *rest)
+
+    def _key(self) -> Iterator[Row]:
+        kept = [(self._ids[customer], key, record) for (customer, key), record in self._state.keys.items()]
+        for owner, key, (fingerprint, at, answer) in sorted(kept):
+            yield (owner, key, fingerprint, at, json.dumps(answer))
+
+    def _event(self) -> Iterator[Row]:
+        for number, at, kind, customer, documents, operator, detail in self._state.journal.events:
+            text = None if detail is NO_METADATA else json.dumps(dict(detail))
+            yield (number, at, kind, customer, list(documents), *(operator or (None, None)), text)
+
+    def _in_order(self) -> list[DocumentRow]:
+        return sorted(self._state.documents.values(), key=lambda row: row.seq)
+
+
+def _settings(settings: CustomerSettings) -> str | None:
+    return None if settings is DEFAULTS else json.dumps(plain(settings._asdict()))
+
+
+def _kept(rows: Mapping[str, list[dict[str, Any]]], queue: QueueRecord) -> dict[str, Any]:
+    """Rows as a backup of a memory store has them."""
+    names = {each["id"]: each["name"] for each in rows["customer"]}
+    next_stamp, dispatched, rotation, levels = json.loads(queue.turns)
+    return {
+        "seq": queue.seq,
+        "fence": queue.fence,
+        "paused": None if queue.paused_by is None else (queue.paused_by, queue.paused_why),
+        "policies": [_policy(each) for each in sorted(rows["policy"], key=lambda each: int(each["number"]))],
+        "documents": _documents(rows, names),
+        "customers": _customers(rows),
+        "keys": [
+            [names[each["customer"]], each["key"], each["fingerprint"], each["at"], json.loads(each["answer"])]
+            for each in rows["key"]
+        ],
+        "events": [_event(each) for each in rows["event"]],
+        "last_event": queue.event,
+        "turns": [next_stamp, dispatched, rotation, [level[:-1] for level in levels]],
+        "access": [[each[name] for name in AccessKey._fields] for each in rows["access_key"]],
+    }
+
+
+def _policy(row: Mapping[str, Any]) -> list[Any]:
+    return [row["number"], json.loads(row["settings"]), row["at"], [row["operator"], row["why"]]]
+
+
+def _event(row: Mapping[str, Any]) -> Sequence[Any]:
+    operator = None if row["operator"] is None else (row["operator"], row["why"])
+    detail = NO_METADATA if row["detail"] is None else json.loads(row["detail"])
+    return Event(row["number"], row["at"], row["kind"], row["customer"], row["documents"], operator, detail)  # type: ignore[arg-type]  # as JSON has it
+
+
+def _customers(rows: Mapping[str, list[dict[str, Any]]]) -> list[list[Any]]:
+    limits = {each["customer"]: each for each in rows["limits"]}
+    lines: dict[int, list[list[Any]]] = {}
+    for each in rows["line"]:
+        lines.setdefault(each["customer"], []).append([each["level"], each["turn"], each["stamp"]])
+    found = []
+    for each in rows["customer"]:
+        id_, kept = each["id"], limits.get(each["id"], {"whole_at": 0, "rate_closed_until": None})
+        counter = None if each["count"] is None else (each["count"], each["updated_at"])
+        settings = plain(DEFAULTS._asdict()) if each["settings"] is None else json.loads(each["settings"])
+        rate = (kept["whole_at"], kept["rate_closed_until"])
+        found.append([each["name"], counter, settings, *rate, lines.get(id_, [])])
+    return found
+
+
+def _documents(rows: Mapping[str, list[dict[str, Any]]], names: Mapping[int, str]) -> list[list[Any]]:
+    files: dict[int, list[list[Any]]] = {}
+    for each in rows["file"]:
+        kept = [each[name] for name in COLUMNS["file"][1:]]
+        files.setdefault(each["document"], []).append(kept)
+    found = []
+    for each in rows["document"]:
+        metadata = {} if each["metadata"] is None else json.loads(each["metadata"])
+        given = {**{name: each[name] for name in GIVEN}, "metadata": metadata or NO_METADATA}
+        row = {
+            **each,
+            "customer": names[each["customer"]],
+            "expedited": each["line"] == EXPEDITED,
+            "lease_until": None,
+            "files": files.get(each["seq"], []),
+        }
+        found.append([given, *(row[name] for name in ROW)])
+    return found

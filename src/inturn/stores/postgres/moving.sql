@@ -1,0 +1,31 @@
+-- What a move needs besides the rows of tables. See moving.py.
+
+-- name: lose_patience
+SET LOCAL lock_timeout = '20s';
+
+-- name: tables
+SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r';
+
+-- name: key_columns
+SELECT attname::text FROM pg_index
+JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+WHERE indrelid = %(table)s::regclass AND indisprimary ORDER BY array_position(indkey::int2[], attnum);
+
+-- name: leave_queue
+WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
+SELECT
+    (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM document_seq),
+    CASE WHEN EXISTS (SELECT 1 FROM alive) THEN newest.fence ELSE newest.reserved END,
+    (SELECT last FROM numbering), queue.policy, newest.ordered, newest.standing, queue.paused_by, queue.paused_why
+FROM queue, newest;
+
+-- name: arrive_queue
+UPDATE queue SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
+
+-- name: arrive_turns
+UPDATE turns SET
+    version = version + 1, ordered = %(ordered)s, standing = %(standing)s, bounds = %(bounds)s, fence = %(fence)s,
+    reserved = %(fence)s, folded = DEFAULT;
+
+-- name: arrive_numbering
+UPDATE numbering SET last = %(last)s, seen = DEFAULT;
