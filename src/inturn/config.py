@@ -55,6 +55,16 @@ NUMBERS: Final = {
     "timeout": Range(0.1, 7 * DAY),
     "grace": Range(0, DAY),
     "keep": Range(0, 36_500),
+    "port": Range(0, 65_535, is_whole=True),
+    "max_file": Range(0.001, 100_000),
+    "max_body": Range(0.001, 1_000_000),
+    "max_files": Range(1, 1_000, is_whole=True),
+    "max_fields": Range(1, 1_000, is_whole=True),
+    "requests_per_second": Range(0.01, 1_000_000),
+    "burst": Range(1, 1_000_000, is_whole=True),
+    "failed_logins": Range(1, 1_000_000, is_whole=True),
+    "max_waiting": Range(1, 1_000_000_000, is_whole=True),
+    "max_stored": Range(0.000001, 1_000_000_000),
 }
 
 
@@ -78,6 +88,25 @@ class Settings:
     """Hosts that documents given by address may be fetched from, with commas between them."""
     keep: float = 30
     """Days that ended documents are kept."""
+    host: str = "127.0.0.1"
+    """Where a server listens, with the port."""
+    port: int = 8000
+    auth: str = "auto"
+    """Who a server lets in: `keys`; or `auto`, which asks for no key on addresses that only this machine reaches."""
+    max_file: float = 50
+    """Of an upload, in megabytes, as the next one."""
+    max_body: float = 100
+    max_files: int = 10
+    max_fields: int = 20
+    requests_per_second: float = 20
+    """Of a key."""
+    burst: int = 60
+    failed_logins: int = 10
+    """Wrong keys from one address within 15 minutes."""
+    max_waiting: int = 10_000
+    """Documents of a customer."""
+    max_stored: float = 5
+    """Gigabytes of a customer's documents."""
     origins: tuple[Setting, ...] = ()
     """Each setting again, with where it came from."""
 

@@ -82,7 +82,7 @@ class Queue:
     def check(self, customer: str, n: int = 1, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         """Which levels the customer's next n documents get, for systems with a queue of their own."""
         customer = clean_text("a customer's name", customer)
-        return self.store.check(customer, _clean_count("the number of checks", n), key=_clean_key(key), now=now)
+        return self.store.check(customer, clean_count("the number of checks", n), key=clean_key(key), now=now)
 
     def submit(
         self,
@@ -100,11 +100,11 @@ class Queue:
         """
         customer = clean_text("a customer's name", customer)
         given = tuple(documents)
-        _clean_count("the number of documents", len(given))
+        clean_count("the number of documents", len(given))
         ids = self._ids.make(len(given), self._clock.now() if now is None else now)
         submission = Submission(customer, ids, given)
         if key is not None:
-            submission = submission._replace(key=_clean_key(key), fingerprint=fingerprint(given))
+            submission = submission._replace(key=clean_key(key), fingerprint=fingerprint(given))
         if connection is None:
             return self.store.submit(submission, now=now)
         ride = getattr(self.store, "submit_in", None)
@@ -292,7 +292,7 @@ class Queue:
         """Documents, newest first, a page at a time."""
         if after is not None and not (after.isascii() and after.isdigit() and len(after) < 20):
             raise InvalidInputError(f"{after!r} is no cursor of this list; use a page's `next`")
-        return self.store.documents(where or DocumentFilter(), limit=_clean_count("limit", limit), after=after)
+        return self.store.documents(where or DocumentFilter(), limit=clean_count("limit", limit), after=after)
 
     def customer(self, name: str) -> Customer:
         """One customer."""
@@ -306,7 +306,7 @@ class Queue:
         after: str | None = None,
     ) -> Page[Customer]:
         """Customers by name, a page at a time."""
-        return self.store.customers(where or CustomerFilter(), limit=_clean_count("limit", limit), after=after)
+        return self.store.customers(where or CustomerFilter(), limit=clean_count("limit", limit), after=after)
 
     def counts(self, where: DocumentFilter | None = None) -> Counts:
         """Documents by state, and the waiting ones by level."""
@@ -314,7 +314,7 @@ class Queue:
 
     def events(self, after: int = 0, *, limit: int = 1_000) -> tuple[Event, ...]:
         """What happened since event number `after`."""
-        return self.store.events(after, limit=_clean_count("limit", limit))
+        return self.store.events(after, limit=clean_count("limit", limit))
 
     def close(self) -> None:
         """Let go of the store."""
@@ -342,7 +342,7 @@ class Queue:
 @lru_cache(maxsize=256, typed=True)
 def claim_request(worker: str, limit: int, lease: int = DEFAULT_LEASE) -> ClaimRequest:
     """A clean request for documents."""
-    return ClaimRequest(clean_text("a worker's name", worker), _clean_count("limit", limit), clean_lease(lease))
+    return ClaimRequest(clean_text("a worker's name", worker), clean_count("limit", limit), clean_lease(lease))
 
 
 def fingerprint(documents: Sequence[NewDocument]) -> str:
@@ -396,11 +396,13 @@ def result_text(result: Any) -> str:
     return text
 
 
-def _clean_count(what: str, n: int) -> int:
+def clean_count(what: str, n: int) -> int:
+    """How many at once; `what` names them in the error."""
     if type(n) is not int or not 1 <= n <= MAX_AT_ONCE:
         raise InvalidInputError(f"{what} must be a whole number from 1 to {MAX_AT_ONCE}, not {n!r}")
     return n
 
 
-def _clean_key(key: str | None) -> str | None:
+def clean_key(key: str | None) -> str | None:
+    """An idempotency key, if one is given."""
     return None if key is None else clean_text("an idempotency key", key)

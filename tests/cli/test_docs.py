@@ -35,7 +35,7 @@ def examples() -> Iterator[tuple[str, list[str]]]:
 
 def test_every_command_has_an_example() -> None:
     shown = [command for command, _ in examples()]
-    groups = {"inturn", "inturn policy", "inturn config"}
+    groups = {"inturn", "inturn policy", "inturn config", "inturn keys"}
     assert [name for name, _ in commands() if name not in groups and not any(name in each for each in shown)] == []
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import inturn as package
 from inturn.cli import submit as module
-from inturn.cli.submit import media_type_of
 from inturn.errors import StoreFullError
+from inturn.processing.kinds import media_type_of
 from inturn.queue import Queue
 
 Inturn = Callable[..., Any]

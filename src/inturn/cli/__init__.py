@@ -18,10 +18,13 @@ from inturn.cli import (
     bulk,
     doctor,
     intake,
+    keys,
     lists,
+    move,
     operate,
     policy,
     result,
+    serve,
     settings,
     simulate,
     submit,
@@ -43,10 +46,17 @@ app = typer.Typer(
 )
 policies = typer.Typer(help="Show and change thresholds, order and the overdue slot.", no_args_is_help=True)
 machine = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
+access = typer.Typer(help="Make and revoke the keys of servers.", no_args_is_help=True)
 
 add(app, intake.check, creates=True)
 add(app, submit.submit, creates=True, settings=["blobs"])
 add(app, work.worker, creates=True, settings=work.OWN_SETTINGS)
+add(app, serve.serve, creates=True, settings=serve.OWN_SETTINGS)
+add(access, keys.create, creates=True, operates=True)
+add(access, keys.list_, "list")
+add(access, keys.revoke, operates=True)
+add(access, keys.rotate, operates=True)
+app.add_typer(access, name="keys")
 add(app, result.result, settings=["blobs"])
 add(app, lists.status)
 add(app, top.top)
@@ -70,6 +80,7 @@ add(app, bulk.cancel, operates=True)
 add(app, operate.purge, operates=True, settings=["blobs"])
 add(app, upkeep.migrate, creates=True)
 add(app, upkeep.backup)
+add(app, move.move)
 add(app, doctor.doctor, settings=["blobs"])
 add(app, work.upkeep, settings=["blobs", "keep"])
 add(machine, settings.show)

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from inturn.cli.lists import STATES
 from inturn.cli.output import Column, print_facts, print_table
 from inturn.cli.session import Session
 from inturn.cli.watch import bar, end_by, in_parts, rest, warn_without_workers
 from inturn.errors import NotFoundError
 from inturn.insights import BatchNow
 from inturn.model import ENDED, DocumentState, clean_text
+from inturn.prose import STATES
 from inturn.store import DocumentFilter
 
 

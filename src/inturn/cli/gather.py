@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
-from unicodedata import category
 from urllib.parse import urlsplit
 
-from inturn.model import MAX_NAME
+from inturn.model import fit_name
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 LIST: Final = "-"
@@ -54,7 +53,7 @@ class Gatherer:
 
     def _one(self, text: str) -> Iterator[Wanted]:
         if self._as_uris or URI.match(text):
-            yield Wanted(_name(_last_part(text) or text), uri=text)
+            yield Wanted(fit_name(_last_part(text) or text), uri=text)
             return
         if not text:
             self.problems.append("an empty name is no file")
@@ -92,7 +91,7 @@ class Gatherer:
             return
         self._seen.add(absolute)
         if os.access(path, os.R_OK):
-            yield Wanted(_name(name), path=path)
+            yield Wanted(fit_name(name), path=path)
         else:
             self.problems.append(f"{str(path)!r} cannot be read: Permission denied")
 
@@ -118,9 +117,3 @@ def _listed(data: bytes) -> list[str]:
     """Paths, one a line; or with a NUL behind each, as `find -print0` writes them."""
     mark = b"\0" if b"\0" in data else b"\n"
     return [os.fsdecode(line) for line in (each.removesuffix(b"\r") for each in data.split(mark)) if line]
-
-
-def _name(text: str) -> str:
-    """A name that the queue takes: what it does not is replaced, and of a long one the end is kept."""
-    clean = "".join("\ufffd" if category(char) in {"Cc", "Cs"} else char for char in text)
-    return clean[-MAX_NAME:]

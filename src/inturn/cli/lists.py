@@ -12,19 +12,11 @@ from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.model import EXPEDITED, SECOND, Customer, DocumentState, RateLimit
+from inturn.prose import STATES
 from inturn.store import CustomerFilter, DocumentFilter
 
 WIDE: Final = 100
 WIDER: Final = 130
-STATES: Final = {
-    DocumentState.WAITING: "state_waiting",
-    DocumentState.RUNNING: "state_running",
-    DocumentState.DELAYED: "state_delayed",
-    DocumentState.DONE: "state_done",
-    DocumentState.FAILED: "state_failed",
-    DocumentState.CANCELLED: "state_cancelled",
-    DocumentState.EXPIRED: "state_expired",
-}
 LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
 AfterOption = Annotated[
     str | None, typer.Option("--after", metavar="CURSOR", help="Where the page before this one ended.")

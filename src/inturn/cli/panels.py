@@ -8,11 +8,11 @@ from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from inturn.cli.lists import STATES
 from inturn.cli.output import Column, print_facts, print_table, printable
 from inturn.i18n import Texts
 from inturn.insights import AtWork, Busiest, LiveView
 from inturn.model import EXPEDITED, SECOND, Document, DocumentState, Line, Progress
+from inturn.prose import STATES
 
 LEVELS: Final = 9
 HEADER: Final = 3

@@ -58,6 +58,9 @@ SETTINGS: Final = {
     "grace": _setting("grace", "SECONDS", "For what still runs when the worker is told to stop.", float),
     "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
     "keep": _setting("keep", "DAYS", "How long ended documents are kept.", float),
+    "host": _setting("host", "ADDRESS", "Where to listen; others than this machine's own need keys."),
+    "port": _setting("port", "N", "The port to listen on; 0 is any free one.", int),
+    "auth": _setting("auth", "auto|keys", "keys: even this machine's own programs need one."),
 }
 OPERATING: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
 
@@ -170,19 +173,21 @@ def add(
     """Make a function a command; its first argument is a session, built from the options that all commands have.
 
     `creates`: the command may make a new queue. `operates`: it changes something, so it takes --by and --why.
-    `settings`: those of this machine that it uses besides the store, and takes as options.
+    `settings`: those of this machine that it uses besides the store, and takes as options. What the function
+    itself calls like one of the common options takes its place.
     """
     own_settings = {each: SETTINGS[each] for each in settings}
-    common = own_settings | COMMON | (OPERATING if operates else {})
+    own = list(inspect.signature(function).parameters.values())[1:]
+    shared = own_settings | COMMON | (OPERATING if operates else {})
+    common = {name: option for name, option in shared.items() if name not in {each.name for each in own}}
 
     def run(**given: Any) -> None:
         chosen = {each: given.pop(each) for each in common}
-        flags = {each: chosen[each] for each in ("store", "lang", *settings)} | {"operator": chosen.get("by")}
+        flags = {each: chosen.get(each) for each in ("store", "lang", *settings)} | {"operator": chosen.get("by")}
         loaded = config.load(flags, os.environ, Path.cwd())
         with Session(loaded, as_json=chosen["as_json"], creates=creates, why=chosen.get("why", "")) as session:
             function(session, **given)
 
-    own = list(inspect.signature(function).parameters.values())[1:]
     run.__signature__ = inspect.Signature([*own, *common.values()])  # type: ignore[attr-defined]  # typer reads it
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     app.command(name or function.__name__)(run)

@@ -2,7 +2,6 @@
 
 import glob
 import json
-import mimetypes
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -132,7 +131,7 @@ class Intake:
             self._blobs = self._session.must_have_blobs()
         # A pipe that took the file's place since it was found must not stop us.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as source:
-            media_type = media_type_of(source.read(kinds.HEAD), path.name)
+            media_type = kinds.media_type_of(source.read(kinds.HEAD), path.name)
             source.seek(0)
             blob = self._blobs.put(source, limit=LARGEST)
         self._kept.append(blob.key)
@@ -156,18 +155,6 @@ class Intake:
         if self._blobs is not None:
             with suppress(InturnError):
                 self._blobs.delete(keys)
-
-
-def media_type_of(head: bytes, name: str) -> str | None:
-    """By its first bytes; by its name where they say too little, and only what they allow."""
-    found, named = kinds.sniff(head, name), mimetypes.guess_type(name)[0]
-    allowed: dict[str | None, tuple[str, ...]] = {
-        None: ("",),
-        kinds.PLAIN: ("text/",),
-        kinds.ZIP: ("application/vnd.",),
-        kinds.OLD_OFFICE: ("application/vnd.ms-", "application/msword"),
-    }
-    return named if named is not None and named.startswith(allowed.get(found, ())) else found
 
 
 def _renamed(wanted: list[Wanted], name: str, *, nothing_given: bool) -> list[Wanted]:

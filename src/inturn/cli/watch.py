@@ -10,12 +10,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from inturn.cli.lists import STATES
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.errors import NotFoundError
 from inturn.i18n import Texts
 from inturn.model import ENDED, SECOND, DocumentState
+from inturn.prose import STATES
 
 PURGED: Final = "it was deleted meanwhile"
 SHOWN: Final = 20

@@ -1,25 +1,13 @@
 """`inturn why`: in plain words, why a document is where it is and when it should start."""
 
-from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
-from inturn.cli.lists import STATES
 from inturn.cli.output import print_facts
 from inturn.cli.records import why_record
 from inturn.cli.session import Session
-from inturn.i18n import Texts
-from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Closed, NoPlace, NoStart, Why
-from inturn.model import DocumentState
-from inturn.policy.places import Before
-
-CLOSED_BY: Final = {
-    Closed.QUEUE_PAUSED: "closed_by_queue_paused",
-    Closed.CUSTOMER_PAUSED: "closed_by_customer_paused",
-    Closed.CAP: "closed_by_cap",
-    Closed.RATE: "closed_by_rate",
-}
+from inturn.prose import told
 
 
 def why(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
@@ -29,90 +17,3 @@ def why(session: Session, id: Annotated[str, typer.Argument(help="The document's
         session.emit(why_record(found))
     else:
         print_facts(session.console, told(found, session.texts))
-
-
-def told(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
-    """Labels and sentences, from what the document is to when it should start."""
-    document = why.document
-    yield texts.text("label_document"), f"{document.id} ({document.given.name})"
-    yield texts.text("label_customer"), document.customer
-    yield texts.text("label_state"), _state(why, texts)
-    yield texts.text("label_level"), _level(why, texts)
-    if why.counter is not None:
-        key = "counter_now" if why.counter.resets_after >= why.at else "counter_reset"
-        moment = texts.time(why.counter.resets_after)
-        yield texts.text("label_counter"), texts.text(key, count=why.counter.count, time=moment)
-    if document.state is not DocumentState.WAITING:
-        return
-    yield texts.text("label_line"), _line(why, texts)
-    if why.before is not None:
-        yield texts.text("label_before"), _before(why.before, texts)
-    if why.no_place is NoPlace.MOVED:
-        yield texts.text("label_before"), texts.text("moved")
-    else:
-        yield texts.text("label_start"), _start(why, texts)
-
-
-def _state(why: Why, texts: Texts) -> str:
-    document = why.document
-    state = texts.text(STATES[document.state])
-    if document.state is DocumentState.RUNNING and document.started_at is not None:
-        since = texts.time(document.started_at)
-        return texts.text("running_since", state=state, time=since, worker=document.worker, attempt=document.attempt)
-    if document.state is DocumentState.DELAYED and document.due_at is not None:
-        return texts.text("delayed_until", state=state, time=texts.time(document.due_at))
-    if document.finished_at is not None:
-        state = texts.text("ended_at", state=state, time=texts.time(document.finished_at))
-    return f"{state}: {document.error}" if document.error else state
-
-
-def _level(why: Why, texts: Texts) -> str:
-    document, bounds = why.document, why.bounds
-    below, not_below = bounds or (None, None)
-    if below is not None and not_below is not None:
-        key = "level_between"
-    elif below is not None:
-        key = "level_last"
-    else:
-        key = "level_first" if not_below is not None else "level_alone"
-    sentence = texts.text(key, count=document.count, level=document.level, below=below, not_below=not_below)
-    return f"{sentence} {texts.text('moved_to_front')}" if document.expedited else sentence
-
-
-def _line(why: Why, texts: Texts) -> str:
-    if not why.closed_by:
-        return texts.text("line_open")
-    reasons = "; ".join(texts.text(CLOSED_BY[each]) for each in why.closed_by)
-    return texts.text("line_closed", reasons=reasons)
-
-
-def _before(before: Before, texts: Texts) -> str:
-    if before.place == 0:
-        return texts.text("before_none")
-    parts = [
-        texts.text(key, n=n)
-        for key, n in (
-            ("before_better", before.better_levels),
-            ("before_same", before.same_level),
-            ("before_own", before.own_line),
-        )
-        if n
-    ]
-    return texts.text("before_all", n=before.place, parts=", ".join(parts))
-
-
-def _start(why: Why, texts: Texts) -> str:
-    if why.start is None:
-        if why.no_start is NoStart.CLOSED:
-            return texts.text("start_when_open")
-        if why.no_start is NoStart.NO_WORKER:
-            return texts.text("start_no_worker")
-        return texts.text("start_too_few", fewest=ENOUGH_FINISHES, span=texts.duration(PACE_OVER))
-    earliest, latest = why.start
-    return texts.text(
-        "start_between",
-        earliest=texts.time(earliest),
-        latest=texts.time(latest),
-        shortest=texts.duration(earliest - why.at),
-        longest=texts.duration(latest - why.at),
-    )

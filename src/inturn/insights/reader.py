@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter as CountOf
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from heapq import nlargest
 from itertools import islice
 from typing import Final
@@ -40,6 +40,7 @@ MEASURED: Final = 2_000
 """Documents that costs are measured by."""
 BUSIEST: Final = 12
 PAGE: Final = 1_000
+CHECKED: Final = 200
 ENOUGH_FINISHES: Final = 20
 
 
@@ -63,7 +64,7 @@ class Insights:
             document=document,
             at=now,
             bounds=self._bounds(document),
-            counter=self._counter(customer),
+            counter=self.counter(customer),
             closed_by=closed_by,
             before=before,
             no_place=no_place,
@@ -106,6 +107,17 @@ class Insights:
             at_work=self._at_work(),
             paused=self._store.paused(),
         )
+
+    def counter(self, customer: Customer) -> CounterNow | None:
+        """A customer's counter, if it was ever checked, and when it starts anew."""
+        if customer.count is None or customer.updated_at is None:
+            return None
+        interval = self._store.policy().policy.priority.reset_interval
+        return CounterNow(customer.count, customer.updated_at, customer.updated_at + interval)
+
+    def standings(self, now: int) -> Standings:
+        """All open lines, as a summary that may be a second old."""
+        return self._standings(now)
 
     def batch(self, name: str) -> BatchNow:
         """How far a batch is; NotFoundError if no document is of it."""
@@ -157,10 +169,20 @@ class Insights:
             for name, _ in waiting.most_common(BUSIEST):
                 found.setdefault(name, self._store.customer(name))
         priority = self._store.policy().policy.priority
-        return tuple(
-            Busiest(each, priority.check(_kept_counter(each), now).level)
-            for each in nlargest(BUSIEST, found.values(), key=lambda each: each.waiting)
-        )
+        busiest = nlargest(BUSIEST, found.values(), key=lambda each: each.waiting)
+        busiest += self._lately_checked(now, found)[: BUSIEST - len(busiest)]
+        return tuple(Busiest(each, priority.check(_kept_counter(each), now).level) for each in busiest)
+
+    def _lately_checked(self, now: int, known: Collection[str]) -> list[Customer]:
+        """Of a page of the others, those whose counter runs, the lowest first: their documents wait in other queues."""
+        if len(known) >= BUSIEST:
+            return []
+        page = self._store.customers(CustomerFilter(), limit=CHECKED).items
+        counters = {
+            each.name: counter for each in page if (counter := self.counter(each)) and counter.resets_after >= now
+        }
+        running = [each for each in page if each.name in counters and each.name not in known]
+        return sorted(running, key=lambda each: counters[each.name].count)
 
     def _at_work(self) -> tuple[AtWork, ...]:
         running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE).items
@@ -183,12 +205,6 @@ class Insights:
             return None
         thresholds = (None, *then.policy.priority.thresholds, None)
         return Bounds(thresholds[document.level - 1], thresholds[document.level])
-
-    def _counter(self, customer: Customer) -> CounterNow | None:
-        if customer.count is None or customer.updated_at is None:
-            return None
-        interval = self._store.policy().policy.priority.reset_interval
-        return CounterNow(customer.count, customer.updated_at, customer.updated_at + interval)
 
     def _closed_by(self, document: Document, customer: Customer) -> tuple[Closed, ...]:
         """All that closes a waiting document's line, the queue's own pause first."""

@@ -105,7 +105,7 @@ class Overview:
 
 
 class Busiest(NamedTuple):
-    """A customer with documents waiting, and the level that its next document would get."""
+    """A customer with documents waiting here or elsewhere, and the level that its next document would get."""
 
     customer: Customer
     level: int
@@ -131,7 +131,7 @@ class LiveView:
     per_second: float
     """Documents finished, over the last seconds, or the last minute if those were few."""
     busiest: tuple[Busiest, ...]
-    """The customers with the most waiting."""
+    """The customers with the most waiting, then those checked most of late for queues of their own."""
     at_work: tuple[AtWork, ...]
     paused: Operator | None
 

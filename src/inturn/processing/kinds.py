@@ -1,6 +1,8 @@
 """What a file is, by its first bytes. Its name only chooses among kinds of text, which have no mark of their own."""
 
+import mimetypes
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 OPEN_XML = "application/vnd.openxmlformats-officedocument"
@@ -46,6 +48,7 @@ MAIL_NAMES = re.compile(
 MARKDOWN_MARKS = re.compile(r"^(?:#{1,6} \S|\|.*\|$|```|[-*] \S+.*\n[-*] \S)", re.MULTILINE)
 NAMES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".eml": MAIL, ".txt": PLAIN}
 HEAD = 4096
+CONTROL = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
 
 
 def sniff(head: bytes, name: str = "") -> str | None:
@@ -65,6 +68,23 @@ def sniff(head: bytes, name: str = "") -> str | None:
     return _kind_of_text(head, name) if _is_text(head) else None
 
 
+def media_type_of(head: bytes, name: str) -> str | None:
+    """By its first bytes; by its name where they say too little, and only what they allow."""
+    found, named = sniff(head, name), _guessed(".".join(name.rsplit(".", 2)[1:]))
+    allowed: dict[str | None, tuple[str, ...]] = {
+        None: ("",),
+        PLAIN: ("text/",),
+        ZIP: ("application/vnd.",),
+        OLD_OFFICE: ("application/vnd.ms-", "application/msword"),
+    }
+    return named if named is not None and named.startswith(allowed.get(found, ())) else found
+
+
+@lru_cache(maxsize=1_024)
+def _guessed(ending: str) -> str | None:
+    return mimetypes.guess_type(f"name.{ending}")[0]
+
+
 def decode(data: bytes) -> tuple[str, bool]:
     """The text, and whether every byte of it could be read."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -80,7 +100,7 @@ def decode(data: bytes) -> tuple[str, bool]:
 def _is_text(head: bytes) -> bool:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
-    control = sum(head.count(bytes([code])) for code in (*range(1, 9), *range(14, 27), *range(28, 32)))
+    control = len(head) - len(head.translate(None, CONTROL))
     return b"\0" not in head and control * 50 <= len(head)
 
 

@@ -1,0 +1,124 @@
+"""`inturn keys`: who may use the servers of a queue. A key is shown once, when it is made."""
+
+import sys
+import time
+from typing import Annotated, Final
+
+import typer
+
+from inturn.access import AccessKey, KeyScope, make_key
+from inturn.cli.output import Column, print_table
+from inturn.cli.session import Session
+from inturn.config import DAY, Range
+from inturn.errors import IllegalMoveError, InvalidInputError
+from inturn.i18n import Texts
+from inturn.model import SECOND
+
+DAYS: Final = Range(0.001, 36_500)
+HOURS: Final = Range(0, 24 * 365)
+HOUR: Final = 3_600
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `inturn keys list` shows it.")]
+
+
+def create(
+    session: Session,
+    *,
+    name: Annotated[str, typer.Option("--name", help="What it is for; operators' actions are kept under it.")],
+    customer: Annotated[str | None, typer.Option("--customer", help="It opens this customer's own alone.")] = None,
+    operator: Annotated[bool, typer.Option("--operator", help="It opens everything.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="It changes nothing.")] = False,
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="DAYS", help="How long it lives; else until it is revoked.")
+    ] = None,
+) -> None:
+    """Make a key: of a customer, of an operator, or for reading only. It is shown once, and never again."""
+    if operator and (read_only or customer is not None):
+        raise InvalidInputError("--operator opens everything: leave --customer and --read-only out")
+    if not (operator or read_only or customer is not None):
+        raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
+    scope = KeyScope.OPERATOR if operator else KeyScope.READ_ONLY if read_only else KeyScope.CUSTOMER
+    now = _now()
+    until = None if expires is None else now + round(DAYS.read("--expires", expires) * DAY * SECOND)
+    _make(session, AccessKey("", "", scope, name, customer, now, until))
+
+
+def list_(session: Session) -> None:
+    """List all keys, the oldest first; none of them can be shown again."""
+    found, now, texts = session.queue.store.keys.all(), _now(), session.texts
+    if session.as_json:
+        for each in found:
+            session.emit(_record(each))
+        return
+    columns = [
+        Column(texts.text("head_key")),
+        Column(texts.text("head_scope")),
+        Column(texts.text("head_customer"), folds=True),
+        Column(texts.text("head_name"), folds=True),
+        Column(texts.text("head_made"), from_width=100),
+        Column(texts.text("head_used")),
+        Column(texts.text("head_expires")),
+    ]
+    print_table(session.console, columns, [_row(each, now, texts) for each in found])
+
+
+def revoke(session: Session, id: IdArgument) -> None:
+    """Let a key open nothing any more. Servers know within a second."""
+    ended = session.queue.store.keys.end(id, _now(), session.operator)
+    if session.as_json:
+        session.emit(_record(ended))
+    else:
+        session.say("key_revoked", id=ended.id, name=ended.name)
+
+
+def rotate(
+    session: Session,
+    id: IdArgument,
+    *,
+    overlap: Annotated[
+        str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens.")
+    ] = "24",
+) -> None:
+    """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
+    keys, now = session.queue.store.keys, _now()
+    old, until = keys.find(id), now + round(HOURS.read("--overlap", overlap) * HOUR * SECOND)
+    if not old.is_live(now):
+        raise IllegalMoveError(f"key {id} opens nothing any more; make a new one with `inturn keys create`")
+    successor = next((each for each in keys.all() if each.replaces == id and each.is_live(now)), None)
+    if successor is not None:
+        raise IllegalMoveError(f"key {id} was replaced by {successor.id} already; rotate that one")
+    _make(session, old._replace(made_at=now, expires_at=None, used_at=None, replaces=id))
+    keys.end(id, until, session.operator)
+    if old.replaces is not None and any(each.id == old.replaces for each in keys.all()):
+        keys.end(old.replaces, now, session.operator)
+
+
+def _make(session: Session, wanted: AccessKey) -> None:
+    text, key = make_key(wanted)
+    session.queue.store.keys.add(key, session.operator)
+    if session.as_json:
+        session.emit({**_record(key), "key": text})
+        return
+    typer.echo(text)
+    if sys.stderr.isatty():
+        session.warn(session.texts.text("key_shown_once"))
+
+
+def _record(key: AccessKey) -> dict[str, object]:
+    return {**{name: value for name, value in key._asdict().items() if name != "sha256"}, "scope": str(key.scope)}
+
+
+def _row(key: AccessKey, now: int, texts: Texts) -> tuple[str, ...]:
+    expires = "-" if key.expires_at is None else texts.time(key.expires_at)
+    return (
+        key.id,
+        str(key.scope),
+        key.customer or "-",
+        key.name,
+        texts.time(key.made_at),
+        "-" if key.used_at is None else texts.time(key.used_at),
+        expires if key.is_live(now) else texts.text("key_ended", time=expires),
+    )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000

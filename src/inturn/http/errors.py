@@ -1,0 +1,193 @@
+"""Errors over HTTP: RFC 9457 problems with the stable codes of `inturn.errors`, and the few that only HTTP knows."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from inturn import errors
+from inturn.http.schemas import Problem
+
+PROBLEM: Final = "application/problem+json"
+TITLES: Final = {
+    400: "Bad request",
+    401: "A key is needed",
+    403: "Refused",
+    404: "Not found",
+    405: "Method not allowed",
+    408: "Too slow",
+    409: "Conflict",
+    413: "Too large",
+    415: "Unsupported media type",
+    422: "Invalid input",
+    429: "Too many",
+    500: "Unexpected error",
+    503: "Not available now",
+    507: "Disk full",
+}
+
+
+class UnauthorizedError(errors.InturnError):
+    """No key, or none that opens anything: send it as `Authorization: Bearer inturn_…`."""
+
+    code = "unauthorized"
+
+
+class ReadOnlyKeyError(errors.InturnError):
+    """A read-only key changes nothing."""
+
+    code = "read_only_key"
+
+
+class RefusedError(errors.InturnError):
+    """Without keys only programs on this machine are served, and no page of somebody else's."""
+
+    code = "refused"
+
+
+class TooLargeError(errors.InturnError):
+    """The request holds more than is taken."""
+
+    code = "too_large"
+
+
+class TooSlowError(errors.InturnError):
+    """The upload stood still for too long."""
+
+    code = "too_slow"
+
+
+class WrongMediaError(errors.InturnError):
+    """A body of another kind than this address takes."""
+
+    code = "wrong_media"
+
+
+class TooManyError(errors.InturnError):
+    """More than a limit allows: try again after `retry_after` seconds."""
+
+    code = "too_many"
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after: Final = max(1, math.ceil(retry_after))
+
+
+class QuotaError(TooManyError):
+    """A customer has as much in the queue as it may have."""
+
+    code = "quota"
+
+
+STATUS: Final[Mapping[type[errors.InturnError], int]] = {
+    UnauthorizedError: 401,
+    ReadOnlyKeyError: 403,
+    RefusedError: 403,
+    TooLargeError: 413,
+    TooSlowError: 408,
+    WrongMediaError: 415,
+    TooManyError: 429,
+    errors.BlobTooLargeError: 413,
+    errors.BlobFullError: 507,
+    errors.StoreFullError: 507,
+    errors.BlobError: 503,
+    errors.StoreError: 503,
+    errors.NotFoundError: 404,
+    errors.IllegalMoveError: 409,
+    errors.KeyConflictError: 409,
+    errors.VersionConflictError: 409,
+    errors.InvalidInputError: 422,
+    errors.InturnError: 500,
+}
+"""The first that fits counts."""
+CODES: Final = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 422: "invalid_input", 500: "unexpected"}
+NO_SUCH_ADDRESS: Final = "there is nothing at this address"
+
+
+def status_of(wrong: errors.InturnError) -> int:
+    """The status that an error is told with."""
+    return next(status for kind, status in STATUS.items() if isinstance(wrong, kind))
+
+
+def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error as RFC 9457 has it; the code is what programs compare."""
+    told = Problem(
+        type=f"urn:inturn:error:{code}", title=TITLES.get(status, "Error"), status=status, code=code, detail=detail
+    )
+    return JSONResponse(told.model_dump(), status, dict(headers or {}), media_type=PROBLEM)
+
+
+def told(wrong: errors.InturnError) -> JSONResponse:
+    """One of our errors."""
+    headers: dict[str, str] = {}
+    if isinstance(wrong, TooManyError):
+        headers["Retry-After"] = str(wrong.retry_after)
+    elif isinstance(wrong, errors.StoreError) and not isinstance(wrong, errors.StoreFullError):
+        headers["Retry-After"] = "5"
+    elif isinstance(wrong, UnauthorizedError):
+        headers["WWW-Authenticate"] = "Bearer"
+    status = status_of(wrong)
+    # What went wrong inside names files and hosts of ours: it is for the log, not for the caller.
+    detail = (type(wrong).__doc__ or "").strip() if status >= 500 else str(wrong)
+    return problem(status, wrong.code, detail, headers)
+
+
+def _refused(_: Request, wrong: Exception) -> JSONResponse:
+    if not isinstance(wrong, errors.InturnError):
+        raise wrong
+    return told(wrong)
+
+
+def _no_route(_: Request, wrong: Exception) -> JSONResponse:
+    if not isinstance(wrong, HTTPException):
+        raise wrong
+    if isinstance(wrong.__cause__, errors.InturnError):  # raised while FastAPI read the body
+        return told(wrong.__cause__)
+    if wrong.status_code == 400:  # FastAPI's word for a body that cannot be read
+        return problem(422, errors.InvalidInputError.code, "the body cannot be read: send JSON in UTF-8")
+    detail = {404: NO_SUCH_ADDRESS, 405: "this address does not take this method"}.get(wrong.status_code)
+    code = CODES.get(wrong.status_code, "bad_request")
+    return problem(wrong.status_code, code, detail or str(wrong.detail), wrong.headers)
+
+
+def _invalid(_: Request, wrong: Exception) -> JSONResponse:
+    if not isinstance(wrong, RequestValidationError):
+        raise wrong
+    return problem(422, errors.InvalidInputError.code, in_words(wrong.errors()))
+
+
+def in_words(found: Any) -> str:
+    """What pydantic refused, by name and without the values: those may be a document's text."""
+    parts = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in found]
+    return "; ".join(parts[:5])
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error with a problem."""
+    app.add_exception_handler(errors.InturnError, _refused)
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(RequestValidationError, _invalid)
+
+
+class Answers:
+    """The answers that routes have in common, for the API's description."""
+
+    _EXAMPLE: ClassVar = {"type": "urn:inturn:error:not_found", "title": "Not found", "status": 404}
+
+    @classmethod
+    def of(cls, *statuses: int) -> dict[int | str, dict[str, Any]]:
+        """Those of every route, and these."""
+        return {status: cls._one(status) for status in sorted({401, 403, 404, 429, 503, *statuses})}
+
+    @classmethod
+    def _one(cls, status: int) -> dict[str, Any]:
+        schema = {"$ref": "#/components/schemas/Problem"}
+        answer: dict[str, Any] = {"description": TITLES[status], "content": {PROBLEM: {"schema": schema}}}
+        if status in {429, 503}:
+            about = {"description": "Seconds after which to try again.", "schema": {"type": "integer"}}
+            answer["headers"] = {"Retry-After": about}
+        return answer

@@ -1,0 +1,224 @@
+"""Events as they happen, for pages and programs that stay connected: server-sent events.
+
+The watcher reads each event once; it is written down once as a frame for operators and once for the customer whose it
+is, and all who listen get the same bytes. Numbers of events would tell a customer how busy others are, so its frames
+are numbered by their time.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from anyio import to_thread
+
+from inturn.errors import InvalidInputError
+from inturn.http.errors import TooManyError
+from inturn.store import Event, EventKind, Store
+
+MOST_BEHIND: Final = 1_000
+"""Frames that a listener may be behind; one that is slower is told to look anew."""
+MOST_MISSED: Final = 10_000
+"""Events that are looked through for somebody who comes back."""
+PAGE: Final = 1_000
+REST: Final = 15.0
+"""Seconds after which a listener hears that the server is still there."""
+FIRST: Final = b"retry: 2000\n\n"
+STILL_HERE: Final = b": still here\n\n"
+RESET: Final = "reset"
+OF_DOCUMENTS: Final = frozenset(
+    {
+        EventKind.SUBMITTED,
+        EventKind.STARTED,
+        EventKind.FINISHED,
+        EventKind.DELAYED,
+        EventKind.FAILED,
+        EventKind.HANDED_BACK,
+        EventKind.LEASE_LOST,
+        EventKind.DUE,
+        EventKind.EXPIRED,
+        EventKind.CANCELLED,
+        EventKind.RETRIED,
+        EventKind.EXPEDITED,
+    }
+)
+"""What a customer hears of its own documents."""
+
+
+class Frame(NamedTuple):
+    """One event, ready to be sent."""
+
+    number: int
+    data: bytes
+
+
+class Listener:
+    """Somebody who is connected. Frames wait for it here, and no more than it may be behind."""
+
+    def __init__(self, customer: str | None) -> None:
+        self.customer = customer
+        self.frames: deque[Frame] = deque()
+        self.is_behind = False
+        self.rung = asyncio.Event()
+
+    def push(self, frames: Sequence[Frame]) -> None:
+        """On the event loop."""
+        if len(self.frames) + len(frames) > MOST_BEHIND:
+            self.frames.clear()
+            self.is_behind = True
+        else:
+            self.frames.extend(frames)
+        self.rung.set()
+
+
+class Hub:
+    """All who listen at this server. `hear` is called by the watcher's thread, everything else on the event loop."""
+
+    def __init__(self, store: Store, *, most: int) -> None:
+        self._store = store
+        self._most = most
+        self._listeners: set[Listener] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_over = False
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Pass on what happened."""
+        if self._listeners and self._loop is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                self._loop.call_soon_threadsafe(self._pass_on, events)
+
+    def release(self) -> None:
+        """Let everybody go: the server stops."""
+        self._is_over = True
+        for each in self._listeners:
+            each.rung.set()
+
+    def check_room(self) -> None:
+        """Refuse one listener too many."""
+        if len(self._listeners) >= self._most:
+            raise TooManyError("too many listeners at this server; connect again later", 5)
+
+    async def stream(
+        self, customer: str | None, after: int | None, is_welcome: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes]:
+        """All events, or those of one customer's documents: what was missed since `after`, then what happens."""
+        self._loop = asyncio.get_running_loop()
+        listener = Listener(customer)
+        self._listeners.add(listener)
+        try:
+            async for data in self._sent(listener, after, is_welcome):
+                yield data
+        finally:
+            self._listeners.discard(listener)
+
+    async def _sent(
+        self, listener: Listener, after: int | None, is_welcome: Callable[[], Awaitable[bool]]
+    ) -> AsyncIterator[bytes]:
+        yield FIRST
+        missed, seen = await to_thread.run_sync(self._missed, listener.customer, after)
+        if missed:
+            yield b"".join(missed)
+        while not self._is_over:
+            try:
+                await asyncio.wait_for(listener.rung.wait(), REST)
+            except TimeoutError:
+                if not await is_welcome():
+                    return
+                yield STILL_HERE
+                continue
+            listener.rung.clear()
+            if listener.is_behind:
+                listener.is_behind = False
+                seen = max(seen, await to_thread.run_sync(self._store.last_event))
+                yield reset(seen if listener.customer is None else None)
+            frames = [frame for frame in listener.frames if frame.number > seen]
+            listener.frames.clear()
+            if frames:
+                seen = frames[-1].number
+                yield b"".join(frame.data for frame in frames)
+
+    def _pass_on(self, events: Sequence[Event]) -> None:
+        """Each event becomes bytes once, and only if somebody listens."""
+        customers = {each.customer for each in self._listeners}
+        for_all = [Frame(event.number, frame(event)) for event in events] if None in customers else []
+        of: dict[str, list[Frame]] = {}
+        for event in events:
+            if event.customer in customers and event.kind in OF_DOCUMENTS and event.customer is not None:
+                of.setdefault(event.customer, []).append(Frame(event.number, own_frame(event)))
+        for each in self._listeners:
+            found = for_all if each.customer is None else of.get(each.customer, [])
+            if found:
+                each.push(found)
+
+    def _missed(self, customer: str | None, after: int | None) -> tuple[list[bytes], int]:
+        """Frames since `after`, and the number of the last event looked at."""
+        last = self._store.last_event()
+        if after is None:
+            return [], last
+        first = after if customer is None else self._before(after, last)
+        if last - first > MOST_MISSED or first > last:
+            return [reset(last if customer is None else self._store.events(last - 1, limit=1)[0].at)], last
+        found: list[bytes] = []
+        while events := self._store.events(first, limit=PAGE):
+            first = events[-1].number
+            for event in events:
+                if customer is None:
+                    found.append(frame(event))
+                elif event.customer == customer and event.kind in OF_DOCUMENTS:
+                    found.append(own_frame(event))
+        return found, max(first, last)
+
+    def _before(self, at: int, last: int) -> int:
+        """The number of the last event before a time. What happened at that time is told once more, never left out."""
+        low, high = max(0, last - MOST_MISSED - 1), last
+        while low < high:
+            middle = (low + high) // 2
+            events = self._store.events(middle, limit=1)
+            if events and events[0].at < at:
+                low = events[0].number
+            else:
+                high = middle
+        return low
+
+
+def frame(event: Event) -> bytes:
+    """An event as operators get it."""
+    told = {
+        "number": event.number,
+        "at": event.at,
+        "kind": event.kind,
+        "customer": event.customer,
+        "documents": event.documents,
+        "operator": None if event.operator is None else event.operator.name,
+        "detail": dict(event.detail),
+    }
+    return _written(str(event.number), event.kind, told)
+
+
+def own_frame(event: Event) -> bytes:
+    """An event as the customer gets it whose documents it is about."""
+    return _written(str(event.at), event.kind, {"at": event.at, "kind": event.kind, "documents": event.documents})
+
+
+def reset(number: int | None) -> bytes:
+    """Too much was missed to be told one by one: look at everything anew."""
+    return _written(None if number is None else str(number), RESET, {})
+
+
+def _written(id_: str | None, kind: str, told: dict[str, Any]) -> bytes:
+    head = "" if id_ is None else f"id: {id_}\n"
+    return f"{head}event: {kind}\ndata: {json.dumps(told, ensure_ascii=False)}\n\n".encode()
+
+
+def last_heard(after: str | None) -> int | None:
+    """What a listener that comes back says it has heard last."""
+    if after is None:
+        return None
+    if not (after.isascii() and after.isdigit()) or len(after) > 18:
+        raise InvalidInputError("Last-Event-ID is what the last event had as its id: a whole number")
+    return int(after)

@@ -1,0 +1,137 @@
+"""Numbers for Prometheus. What happens is counted as this server hears of it, from its start on, for the whole queue:
+look at one server, or take the maximum; do not add them up.
+"""
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from inturn.errors import NotFoundError
+from inturn.insights import Insights
+from inturn.model import SECOND, DocumentState
+from inturn.policy.turns import LEVELS
+from inturn.store import Event, EventKind, Store
+
+OUTCOMES: Final = {
+    EventKind.FINISHED: "done",
+    EventKind.FAILED: "failed",
+    EventKind.CANCELLED: "cancelled",
+    EventKind.EXPIRED: "expired",
+}
+WAITS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 7_200, 21_600, 86_400)
+ERRORS: Final = (0.001, 1, 5, 15, 60, 300, 900, 3_600)
+METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+SAMPLED: Final = 50
+"""Starts a second whose waits are looked up; of more, evenly spread ones."""
+
+
+class Tally:
+    """Counts events."""
+
+    def __init__(self, store: Store) -> None:
+        self.registry = CollectorRegistry()
+        self._store = store
+        self._second = 0
+        self._looked_up = 0
+        self._routes: dict[tuple[str, str, int], Histogram] = {}
+        self._submitted = Counter("inturn_submitted", "Documents submitted.", registry=self.registry)
+        self._started = Counter("inturn_started", "Documents started.", registry=self.registry)
+        self._outcomes = Counter("inturn_outcomes", "Documents ended.", ["outcome"], registry=self.registry)
+        self._retries = Counter("inturn_retries", "Attempts that failed and are tried again.", registry=self.registry)
+        self._lost = Counter("inturn_leases_lost", "Claims whose worker fell silent.", registry=self.registry)
+        self._waits = Histogram(
+            "inturn_wait_seconds",
+            "From ready to started, of a sample.",
+            ["level"],
+            buckets=WAITS,
+            registry=self.registry,
+        )
+        self._errors = Histogram(
+            "inturn_estimate_error_seconds",
+            "How far a start lay outside the span that was told for it.",
+            buckets=ERRORS,
+            registry=self.registry,
+        )
+        self.polls = Gauge("inturn_long_polls", "Long polls that wait.", registry=self.registry)
+        self._requests = Histogram(
+            "inturn_http_seconds", "Requests of this server.", ["method", "route", "status"], registry=self.registry
+        )
+
+    def request(self, method: str, route: str, status: int, took: float) -> None:
+        """One request was answered."""
+        known = (method if method in METHODS else "other", route, status)
+        if known not in self._routes:
+            self._routes[known] = self._requests.labels(known[0], route, str(status))
+        self._routes[known].observe(took)
+
+    def estimate_error(self, seconds: float) -> None:
+        """One estimate was compared."""
+        self._errors.observe(seconds)
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Count them."""
+        for event in events:
+            n = len(event.documents)
+            if event.kind is EventKind.SUBMITTED:
+                self._submitted.inc(n)
+            elif event.kind is EventKind.STARTED:
+                self._started.inc(n)
+                self._sample(event)
+            elif event.kind in OUTCOMES:
+                self._outcomes.labels(OUTCOMES[event.kind]).inc(n)
+            elif event.kind is EventKind.DELAYED:
+                self._retries.inc(n)
+            elif event.kind is EventKind.LEASE_LOST:
+                self._lost.inc(n)
+
+    def _sample(self, event: Event) -> None:
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._looked_up = second, 0
+        room = SAMPLED - self._looked_up
+        for id_ in event.documents[:: max(1, len(event.documents) // max(1, room))] if room > 0 else ():
+            self._looked_up += 1
+            try:
+                document = self._store.document(id_)
+            except NotFoundError:
+                continue
+            if document.attempt <= 1:  # its ready_at is that of the start that was told
+                self._waits.labels(str(document.line_level)).observe(max(0, event.at - document.ready_at) / SECOND)
+
+
+class QueueNow(Collector):
+    """The queue at the moment of a scrape."""
+
+    def __init__(self, insights: Insights, store: Store) -> None:
+        self._insights = insights
+        self._store = store
+
+    def collect(self) -> Iterable[Metric]:
+        """Read it."""
+        overview = self._insights.overview()
+        waiting = GaugeMetricFamily("inturn_waiting", "Documents that wait, by level.", labels=["level"])
+        for level in LEVELS:
+            waiting.add_metric([str(level)], overview.waiting.get(level, 0))
+        yield waiting
+        yield _gauge("inturn_running", "Documents in work.", overview.states.get(DocumentState.RUNNING, 0))
+        yield _gauge("inturn_delayed", "Documents that wait for a time.", overview.states.get(DocumentState.DELAYED, 0))
+        oldest = (overview.oldest_wait or 0) / SECOND
+        yield _gauge("inturn_oldest_wait_seconds", "The longest wait of an open line's head.", oldest)
+        yield _gauge("inturn_paused", "1 while the whole queue is paused.", int(overview.paused is not None))
+        uses = sum(self._store.standings().overdue_uses)
+        yield CounterMetricFamily("inturn_overdue_slots", "Starts given to overdue levels.", value=uses)
+
+
+def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, about, value=value)
+
+
+def page(tally: Tally, insights: Insights, store: Store) -> bytes:
+    """Everything, in Prometheus' own format."""
+    now = CollectorRegistry()
+    now.register(QueueNow(insights, store))
+    return generate_latest(now) + generate_latest(tally.registry)

@@ -1,0 +1,68 @@
+"""`/v1/policy`: thresholds, order, overdue slot, costs. For operators."""
+
+from typing import Final
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from inturn.errors import InvalidInputError
+from inturn.http import schemas
+from inturn.http.auth import OperatorsEyes
+from inturn.http.errors import Answers
+from inturn.http.scoped import ByHand, Seen
+from inturn.http.views import policy_view
+from inturn.model import SECOND
+from inturn.policy import Policy
+
+router: Final = APIRouter(prefix="/v1", tags=["policy"])
+LINES: Final = "application/x-ndjson"
+DAY: Final = 86_400 * SECOND
+
+
+@router.get("/policy", responses=Answers.of())
+def policy(seen: Seen, _: OperatorsEyes) -> schemas.PolicyVersion:
+    """Operators: the policy in force."""
+    return policy_view(seen.service.queue.policy())
+
+
+@router.get("/policy/versions", responses=Answers.of())
+def versions(seen: Seen, _: OperatorsEyes) -> schemas.PolicyVersions:
+    """Operators: all versions of the policy, newest first."""
+    return schemas.PolicyVersions(versions=[policy_view(each) for each in seen.service.queue.store.policies()])
+
+
+@router.put("/policy", responses=Answers.of(409, 413, 422))
+def set_policy(given: schemas.PolicyChange, by_hand: ByHand, _: OperatorsEyes) -> schemas.PolicyVersion:
+    """Operators: put a policy in force. Levels hold for new checks, the order for what already waits."""
+    wanted = policy_of(given.policy)
+    return policy_view(by_hand.service.queue.set_policy(wanted, by_hand.operator, expected=given.expected))
+
+
+@router.post(
+    "/policy/preview",
+    response_class=StreamingResponse,
+    responses={
+        **Answers.of(422),
+        200: {
+            "description": "A JSON object a line: how far it is, then the `comparison`, or an `error`.",
+            "content": {LINES: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}},
+        },
+    },
+)
+async def preview(given: schemas.PolicyPreview, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
+    """Operators: who would have waited less, and who more, had this policy been in force.
+
+    Plays the documents that came in since then, at most 50,000, through the simulator. Hang up to end it.
+    """
+    wanted, service = policy_of(given.policy), seen.service
+    service.previews.check_room()
+    since = max(0, service.clock.now() - DAY) if given.since is None else given.since
+    return StreamingResponse(service.previews.told(wanted, since), media_type=LINES)
+
+
+def policy_of(given: schemas.Policy) -> Policy:
+    """A policy as it was given, or an error that says what is wrong with it."""
+    try:
+        return Policy.of(given.model_dump())
+    except (TypeError, OverflowError) as wrong:
+        raise InvalidInputError(f"the policy is not valid: {wrong}") from wrong

@@ -1,0 +1,87 @@
+"""Runs the application under uvicorn until it is told to stop."""
+
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from inturn.errors import InvalidInputError
+from inturn.http.app import create_app
+from inturn.http.service import Service
+
+KEEP_ALIVE: Final = 15
+BACKLOG: Final = 2_048
+
+
+class Server(uvicorn.Server):
+    """One that lets those go who wait, before it waits for them."""
+
+    def __init__(self, app: FastAPI, service: Service, *, grace: float) -> None:
+        # Forwarded headers are never believed: whoever calls is at the other end of the connection.
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
+            ws="none",
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=max(1, round(grace)),
+        )
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer long polls now and let listeners go; everything else under way is finished."""
+        self._service.release()
+        await super().shutdown(sockets)
+
+
+def must_be_safe(service: Service) -> None:
+    """Refuse to serve others than this machine while nobody could be told apart from anybody."""
+    if service.settings.needs_keys and not service.keyring.any_live():
+        raise InvalidInputError(
+            f"{service.settings.host} can be reached by others, or --auth keys was given, and there is no key yet: make"
+            f" one with `inturn keys create --operator --name NAME`, or listen on 127.0.0.1 with --auth auto"
+        )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 is any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host.strip("[]"), port))
+        listening.listen(BACKLOG)
+    except OSError as wrong:
+        listening.close()
+        raise InvalidInputError(
+            f"cannot listen on {host} port {port}: {wrong.strerror or wrong}; give another --host or --port"
+        ) from wrong
+    listening.set_inheritable(True)
+    return listening
+
+
+def serve(service: Service, listening: socket.socket, *, grace: float, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    server = Server(create_app(service), service, grace=grace)
+    ready()
+    with _quiet_signals(), listening:
+        server.run([listening])
+
+
+@contextmanager
+def _quiet_signals() -> Iterator[None]:
+    """Uvicorn raises a signal again when it has stopped: by then it has been obeyed."""
+    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,380 @@
+"""What goes in and out as JSON. Times and durations are whole microseconds, as everywhere in Inturn."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from inturn.model import MAX_METADATA, MAX_NAME, MAX_TIME
+
+Id = Annotated[str, Field(examples=["018f3c5e-0000-7000-8000-000000000000"])]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Time = Annotated[int, Field(examples=[1_700_000_000_000_000])]
+GivenTime = Annotated[int, Field(ge=0, le=MAX_TIME, strict=True)]
+State = Literal["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"]
+
+
+class Strict(BaseModel):
+    """What is given: an unknown field is a mistake, and is told."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457). `code` never changes: compare that."""
+
+    type: str = Field(examples=["urn:inturn:error:not_found"])
+    title: str = Field(examples=["Not found"])
+    status: int = Field(examples=[404])
+    code: str = Field(examples=["not_found"])
+    detail: str = Field(examples=["there is no such document"])
+
+
+class GivenDocument(Strict):
+    """One document of a JSON submission: a reference to a file elsewhere (`uri`), a `text`, or neither."""
+
+    name: Name = Field(examples=["invoice.pdf"])
+    uri: Annotated[str, Field(min_length=1, max_length=2048)] | None = Field(
+        None, examples=["https://example.com/a.pdf"]
+    )
+    text: Annotated[str, Field(max_length=10_000_000)] | None = None
+    batch: Name | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict, description=f"At most {MAX_METADATA} characters as JSON.")
+    delay: GivenTime = Field(0, description="Operators only: wait so long before it joins its line.")
+    start_by: GivenTime | None = Field(None, description="Operators only: expires if not started by then.")
+    cost: float = Field(1.0, ge=0.001, le=10_000, description="Operators only.")
+
+
+class Submission(Strict):
+    """Documents of one customer. A customer's own key may leave the customer out."""
+
+    customer: Name | None = Field(None, examples=["acme"])
+    documents: Annotated[list[GivenDocument], Field(min_length=1, max_length=1_000)]
+
+
+class Receipt(BaseModel):
+    """What a submitter gets for each document."""
+
+    id: Id
+    level: int = Field(examples=[1])
+    count: int = Field(examples=[0])
+
+
+class Accepted(BaseModel):
+    """Receipts, in the order of the documents."""
+
+    customer: str
+    receipts: list[Receipt]
+
+
+class Document(BaseModel):
+    """A document as it is kept."""
+
+    id: Id
+    customer: str
+    name: str
+    state: State
+    level: int
+    count: int
+    expedited: bool
+    submitted_at: Time
+    ready_at: Time
+    due_at: Time | None
+    started_at: Time | None
+    finished_at: Time | None
+    attempt: int
+    max_attempts: int
+    error: str | None
+    uri: str | None
+    size: int | None
+    sha256: str | None
+    media_type: str | None
+    pages: int | None
+    batch: str | None
+    cost: float
+    start_by: Time | None
+    metadata: dict[str, Any]
+    worker: str | None = Field(description="Told to operators.")
+
+
+class DocumentPage(BaseModel):
+    """One page, newest first; give `next` as `after` for the following one."""
+
+    documents: list[Document]
+    next: str | None
+
+
+class ResultFile(BaseModel):
+    """A file that belongs to a result."""
+
+    name: str
+    size: int
+    sha256: str
+    media_type: str | None
+
+
+class Result(BaseModel):
+    """What a processor made of a document."""
+
+    id: Id
+    result: Any
+    files: list[ResultFile]
+
+
+class Span(BaseModel):
+    """From a time to a time."""
+
+    earliest: Time
+    latest: Time
+
+
+class Counter(BaseModel):
+    """A customer's counter, and the time after which the next check starts at 0 again."""
+
+    count: int
+    updated_at: Time
+    resets_after: Time
+
+
+class Ahead(BaseModel):
+    """Documents that would start before one. Told to operators."""
+
+    better_levels: int
+    same_level: int
+    own_line: int
+
+
+class Why(BaseModel):
+    """Why a document is where it is, and when it should start."""
+
+    id: Id
+    at: Time
+    state: State
+    level: int
+    count: int
+    counter: Counter | None
+    closed_by: list[str]
+    place: int | None = Field(description="Documents that would start before it; for a customer's key, rounded up.")
+    ahead: Ahead | None
+    no_place: str | None
+    start: Span | None
+    no_start: str | None
+    sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
+
+
+class Filter(Strict):
+    """Which documents; every condition given must hold, and at least one must be given."""
+
+    state: Annotated[list[State], Field(min_length=1)] | None = None
+    customer: Name | None = None
+    level: Annotated[int, Field(ge=1, le=9)] | None = None
+    batch: Name | None = None
+    text: Name | None = None
+    dry_run: bool = Field(default=False, description="Only count.")
+
+
+class Bulk(BaseModel):
+    """How many documents it was, or would be."""
+
+    documents: int
+    done: bool
+
+
+class Batch(BaseModel):
+    """How far a batch is."""
+
+    batch: str
+    documents: int
+    ended: int
+    states: dict[str, int]
+
+
+class CheckRequest(Strict):
+    """Documents that wait in a queue of your own. A customer's own key may leave the customer out."""
+
+    customer: Name | None = Field(None, examples=["acme"])
+    count: Annotated[int, Field(ge=1, le=10_000, strict=True)] = Field(1, examples=[3])
+
+
+class Check(BaseModel):
+    """The count that one check left, and its level."""
+
+    level: int
+    count: int
+
+
+class Checks(BaseModel):
+    """One for each document, in order."""
+
+    customer: str
+    checks: list[Check]
+
+
+class Line(BaseModel):
+    """A customer's waiting documents of one level; 0 holds what was expedited."""
+
+    level: int
+    waiting: int
+    is_open: bool
+    oldest_wait: int | None = Field(description="Of an open line.")
+
+
+class Rate(Strict):
+    """So many documents started in any such stretch of time."""
+
+    documents: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+    per: Annotated[int, Field(ge=1_000, le=86_400_000_000, strict=True)]
+
+
+class Share(BaseModel):
+    """Part of all starts in the last ten minutes, and the part due by weight among those who wait now."""
+
+    received: float | None
+    due: float | None
+
+
+class Customer(BaseModel):
+    """A customer."""
+
+    customer: str
+    display_name: str | None
+    counter: Counter | None
+    waiting: int
+    running: int
+    lines: list[Line]
+    weight: float
+    cap: int | None
+    rate: Rate | None
+    paused: bool
+    keep: int | None
+    share: Share | None = Field(description="Told to operators, for one customer.")
+
+
+class CustomerPage(BaseModel):
+    """One page, by name; give `next` as `after` for the following one."""
+
+    customers: list[Customer]
+    next: str | None
+
+
+class CustomerChange(Strict):
+    """What to change; null takes a cap, a rate, a name or a time to keep away."""
+
+    weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
+    cap: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    rate: Rate | None = None
+    paused: bool = False
+    display_name: Name | None = None
+    keep: GivenTime | None = None
+
+
+class Purge(Strict):
+    """Deletes documents, results, blobs and keys of a customer; the counter stays."""
+
+    confirm: Name = Field(description="The customer's name once more.", examples=["acme"])
+
+
+class Purged(BaseModel):
+    """What was deleted."""
+
+    documents: int
+    blobs: int
+
+
+class Policy(Strict):
+    """Thresholds, order, overdue slot, costs."""
+
+    reset_interval: Annotated[int, Field(strict=True)] = Field(examples=[1_500_000_000])
+    thresholds: list[Annotated[int, Field(strict=True)]] = Field(examples=[[-2, -4, -6, -8, -10, -12, -14, -20]])
+    order: Literal["fair", "classic"]
+    overdue_after: Annotated[int, Field(strict=True)] = Field(examples=[900_000_000])
+    overdue_every: Annotated[int, Field(strict=True)] = Field(examples=[10])
+    per_document: float = Field(examples=[1.0])
+    per_page: float = Field(examples=[0.0])
+    bytes_per_page: Annotated[int, Field(strict=True)] = Field(examples=[1_000_000])
+
+
+class PolicyVersion(BaseModel):
+    """A policy that was or is in force."""
+
+    version: int
+    at: Time
+    operator: str
+    why: str
+    policy: Policy
+
+
+class PolicyVersions(BaseModel):
+    """All versions, newest first."""
+
+    versions: list[PolicyVersion]
+
+
+class PolicyChange(Strict):
+    """A policy to put in force, if the version in force is still the expected one."""
+
+    policy: Policy
+    expected: Annotated[int, Field(ge=1, le=2**62, strict=True)] | None = None
+
+
+class PolicyPreview(Strict):
+    """A policy to be tried on what came in since a time; left out: the last day."""
+
+    policy: Policy
+    since: GivenTime | None = None
+
+
+class Worker(BaseModel):
+    """A worker as it was last heard of."""
+
+    name: str
+    host: str
+    process: int
+    slots: int
+    busy: int
+    processor: str
+    started_at: Time
+    seen_at: Time
+    stopping: bool
+
+
+class Workers(BaseModel):
+    """All workers, by name."""
+
+    workers: list[Worker]
+
+
+class AuditEvent(BaseModel):
+    """Something that somebody did by hand."""
+
+    number: int
+    at: Time
+    kind: str
+    operator: str
+    why: str
+    customer: str | None
+    documents: list[str]
+    detail: dict[str, Any]
+
+
+class Audit(BaseModel):
+    """One page, newest first; give `next` as `before` for the following one."""
+
+    events: list[AuditEvent]
+    next: int | None
+
+
+class Estimates(BaseModel):
+    """How good the starts that this server told were."""
+
+    open: int = Field(description="Told, and not started yet.")
+    compared: int
+    inside: int = Field(description="Started within the span they were told.")
+    early: int
+    late: int
+    median_error: int | None = Field(description="Distance from the span, of the last ones compared.")
+
+
+class Health(BaseModel):
+    """Whether it is well."""
+
+    status: Literal["ok"]

@@ -1,0 +1,161 @@
+"""THE layer through which a caller sees anything. What is not one's own does not exist: the same 404 for both."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from fastapi import Depends, Query, Request
+
+from inturn.errors import IllegalMoveError, InvalidInputError, NotFoundError
+from inturn.http.auth import Anyone, Caller
+from inturn.http.errors import NO_SUCH_ADDRESS
+from inturn.http.service import Service, service_of
+from inturn.ids import clean_id
+from inturn.insights import Why
+from inturn.model import Customer, Document, NewDocument, Receipt, clean_text
+from inturn.store import Counts, DocumentFilter, Operator, Page
+
+NO_DOCUMENT: Final = "there is no such document"
+NO_CUSTOMER: Final = "there is no such customer"
+NO_BATCH: Final = "there is no such batch"
+MAX_WHY: Final = 1_000
+
+
+class Scoped:
+    """A queue as one caller sees it."""
+
+    def __init__(self, service: Service, caller: Caller, why: str = "") -> None:
+        self.service = service
+        self.caller = caller
+        self._why = why
+
+    @property
+    def operator(self) -> Operator:
+        """Who acts, for the audit log."""
+        who = self.caller
+        name = f"customer {who.customer}"[:255] if who.customer is not None else who.name
+        return Operator(name, clean_text("why", self._why, MAX_WHY) if self._why else "")
+
+    def document(self, id_: str) -> Document:
+        """One document that the caller may see."""
+        try:
+            found = self.service.queue.store.document(clean_id(id_))
+        except (NotFoundError, InvalidInputError):
+            raise NotFoundError(NO_DOCUMENT) from None
+        if not self._is_own(found.customer):
+            raise NotFoundError(NO_DOCUMENT)
+        return found
+
+    def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
+        """A page of documents; its cursors are ids, since a place in the whole queue would tell of others."""
+        cursor = None if after is None else str(self._cursor(after))
+        page = self.service.queue.documents(self.narrowed(where), limit=limit, after=cursor)
+        return Page(page.items, page.items[-1].id if page.next is not None else None)
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        """How many of those that the caller may see."""
+        return self.service.queue.counts(self.narrowed(where))
+
+    def narrowed(self, where: DocumentFilter) -> DocumentFilter:
+        """The filter, and the caller's own alone."""
+        customer, batch, text = (
+            None if given is None else clean_text(name, given)
+            for name, given in (("customer", where.customer), ("batch", where.batch), ("text", where.text))
+        )
+        if customer is not None and not self._is_own(customer):
+            raise NotFoundError(NO_CUSTOMER)
+        if self.caller.customer is not None:
+            customer = self.caller.customer
+        return where._replace(customer=customer, batch=batch, text=text)
+
+    def owner(self, given: str | None) -> str:
+        """Whose documents a call brings: the key says it, or an operator."""
+        if given is not None and not self._is_own(clean_text("customer", given)):
+            raise NotFoundError(NO_CUSTOMER)
+        found = given if self.caller.customer is None else self.caller.customer
+        if found is None:
+            raise InvalidInputError("say whose documents these are: customer")
+        return clean_text("customer", found)
+
+    def customer(self, name: str) -> Customer:
+        """One customer that the caller may see."""
+        try:
+            clean = clean_text("customer", name)
+            if self._is_own(clean):
+                return self.service.queue.customer(clean)
+        except (NotFoundError, InvalidInputError):
+            pass
+        raise NotFoundError(NO_CUSTOMER)
+
+    def why(self, id_: str) -> Why:
+        """Why a document is where it is; what is told of its start is compared with it later."""
+        found = self.service.insights.why(self.document(id_).id)
+        if found.start is not None:
+            self.service.estimates.told(found.document.id, found.start)
+        return found
+
+    def batch(self, name: str) -> Counts:
+        """The caller's documents of a batch."""
+        try:
+            found = self.counts(DocumentFilter(batch=name))
+        except InvalidInputError:
+            raise NotFoundError(NO_BATCH) from None
+        if not found.states:
+            raise NotFoundError(NO_BATCH)
+        return found
+
+    def submit(self, customer: str, documents: Sequence[NewDocument], key: str | None) -> tuple[Receipt, ...]:
+        """Take documents in; delay, start_by and cost are operators' to decide."""
+        if not self.caller.operates:
+            for each in documents:
+                if each.delay or each.start_by is not None or each.cost != 1:
+                    raise InvalidInputError("delay, start_by and cost are for operators; leave them out")
+        return self.service.queue.submit(customer, documents, key=key)
+
+    def cancel(self, id_: str) -> Document:
+        """Cancel one document."""
+        self.service.queue.cancel(self.document(id_).id, self.operator)
+        return self.document(id_)
+
+    def retry(self, id_: str) -> Receipt:
+        """Try one document again."""
+        return self.service.queue.retry(self.document(id_).id, self.operator)
+
+    def expedite(self, id_: str) -> Document:
+        """Move one document before all levels: for operators."""
+        if not self.caller.operates:
+            raise NotFoundError(NO_SUCH_ADDRESS)
+        self.service.queue.expedite(self.document(id_).id, self.operator)
+        return self.document(id_)
+
+    def _cursor(self, after: str) -> int:
+        try:
+            return self.document(after).seq
+        except NotFoundError:
+            raise InvalidInputError("after is no cursor of this list; use a page's next") from None
+
+    def _is_own(self, customer: str) -> bool:
+        return self.caller.customer is None or self.caller.customer == customer
+
+
+def must_be(document: Document, *, done: bool) -> None:
+    """Refuse what only documents that are done have."""
+    if done and document.state != "done":
+        raise IllegalMoveError(f"the document is {document.state}: there is no result yet, or none at all")
+
+
+def scoped(
+    request: Request,
+    caller: Anyone,
+    why: Annotated[str, Query(max_length=MAX_WHY, description="Why; kept in the audit log.")] = "",
+) -> Scoped:
+    """The queue as this caller sees it, for what is changed by hand."""
+    return Scoped(service_of(request), caller, why)
+
+
+async def seen(request: Request, caller: Anyone) -> Scoped:
+    """The queue as this caller sees it."""
+    return Scoped(service_of(request), caller)
+
+
+Seen = Annotated[Scoped, Depends(seen)]
+ByHand = Annotated[Scoped, Depends(scoped)]

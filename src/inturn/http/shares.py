@@ -1,0 +1,45 @@
+"""Who got how much of the last ten minutes' starts, as this server saw them."""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Final
+
+from inturn.model import SECOND
+from inturn.store import Event, EventKind
+
+MINUTE: Final = 60 * SECOND
+OVER: Final = 10
+MOST: Final = 10_000
+"""Customers counted in a minute; of more, the busiest."""
+
+
+class Shares:
+    """Starts by customer and minute."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._minutes: deque[tuple[int, Counter[str]]] = deque(maxlen=OVER)
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Count what started."""
+        with self._lock:
+            for event in events:
+                if event.kind is EventKind.STARTED and event.customer is not None:
+                    self._minute(event.at // MINUTE)[event.customer] += len(event.documents)
+
+    def of(self, customer: str, now: int) -> float | None:
+        """A customer's part of all starts; None if there were none."""
+        since = now // MINUTE - OVER
+        with self._lock:
+            recent = [counted for minute, counted in self._minutes if minute > since]
+            total = sum(counted.total() for counted in recent)
+            return sum(counted[customer] for counted in recent) / total if total else None
+
+    def _minute(self, minute: int) -> Counter[str]:
+        if not self._minutes or self._minutes[-1][0] < minute:
+            if self._minutes and len(self._minutes[-1][1]) > MOST:
+                last, counted = self._minutes[-1]
+                self._minutes[-1] = (last, Counter(dict(counted.most_common(MOST))))
+            self._minutes.append((minute, Counter()))
+        return self._minutes[-1][1]

@@ -1,0 +1,158 @@
+"""What callers are shown of what is kept: a customer sees its own, rounded where it would tell of others."""
+
+from inturn.http import schemas
+from inturn.http.auth import Caller
+from inturn.i18n import LANGUAGES, SOURCE, Texts
+from inturn.insights import CounterNow, Why
+from inturn.model import Customer, Document
+from inturn.prose import told, told_to_customer
+from inturn.store import Event, PolicyVersion, Standings
+
+
+def document_view(document: Document, caller: Caller) -> schemas.Document:
+    """A document; who works at it, and the trace of an error, are for operators."""
+    given = document.given
+    error = document.error if caller.sees_all or document.error is None else document.error.partition("\n")[0]
+    return schemas.Document.model_construct(
+        id=document.id,
+        customer=document.customer,
+        name=given.name,
+        state=str(document.state),
+        level=document.level,
+        count=document.count,
+        expedited=document.expedited,
+        submitted_at=document.submitted_at,
+        ready_at=document.ready_at,
+        due_at=document.due_at,
+        started_at=document.started_at,
+        finished_at=document.finished_at,
+        attempt=document.attempt,
+        max_attempts=given.max_attempts,
+        error=error,
+        uri=given.uri,
+        size=given.size,
+        sha256=given.sha256,
+        media_type=given.media_type,
+        pages=given.pages,
+        batch=given.batch,
+        cost=given.cost,
+        start_by=given.start_by,
+        metadata=dict(given.metadata),
+        worker=document.worker if caller.sees_all else None,
+    )
+
+
+def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
+    """Why a document waits."""
+    place, ahead = why.place, None
+    if caller.sees_all:
+        sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in told(why, texts))
+        ahead = None if why.before is None else schemas.Ahead(**why.before._asdict())
+    else:
+        place = None if place is None else rounded(place)
+        sentence = " ".join(told_to_customer(why, texts, place))
+    document = why.document
+    return schemas.Why.model_construct(
+        id=document.id,
+        at=why.at,
+        state=str(document.state),
+        level=document.level,
+        count=document.count,
+        counter=counter_view(why.counter),
+        closed_by=[str(each) for each in why.closed_by],
+        place=place,
+        ahead=ahead,
+        no_place=None if why.no_place is None else str(why.no_place),
+        start=None if why.start is None else schemas.Span(**why.start._asdict()),
+        no_start=None if why.no_start is None else str(why.no_start),
+        sentence=sentence,
+    )
+
+
+def counter_view(counter: CounterNow | None) -> schemas.Counter | None:
+    """A counter."""
+    return None if counter is None else schemas.Counter(**counter._asdict())
+
+
+def rounded(place: int) -> int:
+    """Up to the next of 0, 1, 2, 5, 10, 20, 50, 100 and so on."""
+    if place <= 0:
+        return 0
+    size = 1
+    while True:
+        for step in (1, 2, 5):
+            if place <= step * size:
+                return step * size
+        size *= 10
+
+
+def customer_view(
+    customer: Customer, counter: CounterNow | None, oldest: dict[int, int], share: schemas.Share | None
+) -> schemas.Customer:
+    """A customer; `oldest` is the longest wait of each open line."""
+    settings = customer.settings
+    lines = [
+        schemas.Line(level=each.level, waiting=each.waiting, is_open=each.is_open, oldest_wait=oldest.get(each.level))
+        for each in customer.lines
+    ]
+    return schemas.Customer.model_construct(
+        customer=customer.name,
+        display_name=settings.display_name,
+        counter=counter_view(counter),
+        waiting=customer.waiting,
+        running=customer.running,
+        lines=lines,
+        weight=settings.weight,
+        cap=settings.cap,
+        rate=None if settings.rate is None else schemas.Rate(**settings.rate._asdict()),
+        paused=settings.paused,
+        keep=settings.keep,
+        share=share,
+    )
+
+
+def share_due(customer: Customer, standings: Standings) -> float | None:
+    """A customer's weight among those with an open line; None if it has none."""
+    weights = {line.customer: line.weight for line in standings.lines}
+    return weights[customer.name] / sum(weights.values()) if customer.name in weights else None
+
+
+def policy_view(version: PolicyVersion) -> schemas.PolicyVersion:
+    """A version of the policy."""
+    return schemas.PolicyVersion(
+        version=version.number,
+        at=version.at,
+        operator=version.operator.name,
+        why=version.operator.why,
+        policy=schemas.Policy(**version.policy.plain()),
+    )
+
+
+def audit_view(event: Event) -> schemas.AuditEvent:
+    """An event that somebody caused."""
+    who = event.operator
+    return schemas.AuditEvent(
+        number=event.number,
+        at=event.at,
+        kind=str(event.kind),
+        operator="" if who is None else who.name,
+        why="" if who is None else who.why,
+        customer=event.customer,
+        documents=list(event.documents),
+        detail=dict(event.detail),
+    )
+
+
+def language_of(header: str | None) -> str:
+    """The language of ours that an Accept-Language header likes best."""
+    best, liked = SOURCE, 0.0
+    for each in (header or "")[:500].split(","):
+        tag, _, quality = each.partition(";")
+        base = tag.strip().partition("-")[0].lower()
+        try:
+            weight = float(quality.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if base in LANGUAGES and weight > liked:
+            best, liked = base, weight
+    return best

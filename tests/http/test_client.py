@@ -1,0 +1,88 @@
+"""inturn.Client against a real server."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import inturn
+from inturn.client import Client, RemoteError
+from inturn.errors import IllegalMoveError, InvalidInputError, KeyConflictError, NotFoundError
+
+from .conftest import Process
+
+MISSING = "018f3c5e-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def client(serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path) -> Iterator[Client]:
+    (key,) = keys_at(tmp_path, "acme")
+    server = serve("--auth", "keys")
+    with inturn.Client(server.url, key) as made:
+        yield made
+
+
+def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Hello")
+    (receipt,) = client.submit([tmp_path / "a.txt"], batch="b/1", metadata={"x": 1})
+    assert (receipt.level, receipt.count) == (1, 0)
+    document = client.document(receipt.id)
+    assert (document["customer"], document["batch"], document["metadata"]) == ("acme", "b/1", {"x": 1})
+    assert client.content(receipt.id) == b"Hello"
+    more = client.submit_all([{"name": f"{n}", "text": "x"} for n in range(120)])
+    assert [each["id"] for each in client.documents(limit=50)] == [each.id for each in (receipt, *more)][::-1]
+    assert len(list(client.documents(state=["waiting"], batch="b/1"))) == 1
+    assert client.batch("b/1")["documents"] == 1
+    assert "Stufe" in client.why(receipt.id, "de")["sentence"]
+    assert client.wait(receipt.id, 0.1)["state"] == "waiting"
+    assert client.cancel(receipt.id)["state"] == "cancelled"
+    assert client.wait(receipt.id, 30)["state"] == "cancelled"
+    assert client.retry(receipt.id).id == receipt.id
+    assert [each.count for each in client.check(count=2)] == [-122, -123]
+
+
+def test_errors_are_those_of_the_library(client: Client) -> None:
+    with pytest.raises(NotFoundError, match="no such document"):
+        client.document(MISSING)
+    with pytest.raises(InvalidInputError):
+        client.submit_all([{"name": ""}])
+    (receipt,) = client.submit_all([{"name": "a"}], key="k")
+    assert client.submit_all([{"name": "a"}], key="k") == [receipt]
+    with pytest.raises(KeyConflictError):
+        client.submit_all([{"name": "b"}], key="k")
+    with pytest.raises(IllegalMoveError):
+        client.result(receipt.id)
+    with pytest.raises(NotFoundError):
+        client.check("beta")
+    wrong = Client(str(client._http.base_url), "inturn_wrong")
+    with pytest.raises(RemoteError) as refused:
+        wrong.document(MISSING)
+    assert (refused.value.status, refused.value.remote_code) == (401, "unauthorized")
+    wrong.close()
+
+
+def test_what_was_cut_off_is_sent_again_and_comes_in_once(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import httpx2  # noqa: PLC0415 - only here
+
+    (tmp_path / "a.txt").write_text("Hello")
+    post, cut = client._http.post, 2
+
+    def broken(*args: object, **more: object) -> object:
+        nonlocal cut
+        answer = post(*args, **more)  # type: ignore[arg-type]
+        if cut:
+            cut -= 1
+            raise httpx2.ReadError("the connection broke after all was sent")
+        return answer
+
+    monkeypatch.setattr(client._http, "post", broken)
+    (receipt,) = client.submit([tmp_path / "a.txt"])
+    assert cut == 0
+    assert [each["id"] for each in client.documents()] == [receipt.id]
+
+
+def test_a_server_that_is_not_there_is_told() -> None:
+    with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not answer"):
+        nobody.cancel(MISSING)

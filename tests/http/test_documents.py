@@ -1,0 +1,309 @@
+"""Documents over HTTP: in, seen, changed, out."""
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from inturn.model import ResultFile
+from inturn.policy import CostPolicy, Policy
+from inturn.store import Operator, Outcome, OutcomeKind
+
+from .conftest import ANNA, Rig
+
+MISSING = "018f3c5e-0000-7000-8000-000000000000"
+
+
+def submit(client: TestClient, n: int = 1, customer: str | None = None, **more: Any) -> list[str]:
+    documents = [{"name": f"{number}.txt", "text": f"text {number}", **more} for number in range(n)]
+    body = {"documents": documents} | ({} if customer is None else {"customer": customer})
+    answer = client.post("/v1/documents", json=body)
+    assert answer.status_code == 202, answer.text
+    return [each["id"] for each in answer.json()["receipts"]]
+
+
+def code(answer: Any, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    told = answer.json()
+    assert told["status"] == status
+    assert told["type"].endswith(told["code"])
+    return str(told["code"])
+
+
+# -- in ---------------------------------------------------------------------------------------------------------------
+
+
+def test_files_come_in_with_what_is_said_of_them(rig: Rig, acme: TestClient) -> None:
+    files = [("file", ("a.pdf", b"%PDF-1.4 not much")), ("file", ("../b.bin", b"\x89PNG\r\n\x1a\nxyz"))]
+    answer = acme.post("/v1/documents", files=files, data={"batch": "march", "metadata": '{"order": 7}'})
+    assert answer.status_code == 202
+    first, second = answer.json()["receipts"]
+    assert (first["level"], first["count"], second["count"]) == (1, 0, -1)
+    document = rig.queue.document(first["id"])
+    assert (document.customer, document.given.batch, dict(document.given.metadata)) == ("acme", "march", {"order": 7})
+    assert (document.given.name, document.given.media_type, document.given.size) == ("a.pdf", "application/pdf", 17)
+    other = rig.queue.document(second["id"])
+    assert (other.given.name, other.given.media_type) == ("../b.bin", "image/png")
+    assert rig.kept_blobs() == {document.given.blob, other.given.blob}
+    with rig.blobs.open(document.given.blob or "") as kept:
+        assert kept.read() == b"%PDF-1.4 not much"
+
+
+def test_texts_and_references_come_in_as_json(rig: Rig, acme: TestClient) -> None:
+    documents = [
+        {"name": "a.txt", "text": "Grüße"},
+        {"name": "b.pdf", "uri": "https://example.com/b.pdf", "metadata": {"x": [1, None]}},
+        {"name": "c"},
+    ]
+    answer = acme.post("/v1/documents", json={"documents": documents})
+    ids = [each["id"] for each in answer.json()["receipts"]]
+    text, reference, bare = (rig.queue.document(each).given for each in ids)
+    assert (text.size, text.media_type) == (7, "text/plain")
+    assert (reference.uri, reference.blob, dict(reference.metadata)) == (
+        "https://example.com/b.pdf",
+        None,
+        {"x": [1, None]},
+    )
+    assert (bare.uri, bare.blob) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"documents": []},
+        {"documents": [{"name": ""}]},
+        {"documents": [{"name": "a", "text": "x", "uri": "https://example.com"}]},
+        {"documents": [{"name": "a", "colour": "red"}]},
+        {"documents": [{"name": "a\u0000b"}]},
+        {"documents": [{"name": "a", "metadata": {"x": "y" * 20_000}}]},
+        {"documents": [{"name": "a", "delay": 5}]},
+        {"documents": [{"name": "a", "cost": 2}]},
+        {"documents": [{"name": "a"}], "customer": ""},
+        [],
+        "text",
+    ],
+)
+def test_what_is_wrong_is_refused_and_leaves_nothing(rig: Rig, acme: TestClient, body: Any) -> None:
+    assert code(acme.post("/v1/documents", json=body), 422) == "invalid_input"
+    assert rig.queue.documents().items == ()
+    assert rig.kept_blobs() == set()
+
+
+def test_an_operator_says_whose_and_decides_delay_start_by_and_cost(rig: Rig, anna: TestClient) -> None:
+    assert code(anna.post("/v1/documents", json={"documents": [{"name": "a"}]}), 422) == "invalid_input"
+    (delayed,) = submit(anna, customer="acme", delay=60_000_000, cost=2.5, start_by=2**60)
+    document = rig.queue.document(delayed)
+    assert (document.state, document.given.cost, document.given.start_by) == ("delayed", 2.5, 2**60)
+    form = {"customer": "beta", "delay": "60000000", "cost": "3"}
+    answer = anna.post("/v1/documents", files=[("file", ("a.txt", b"x"))], data=form)
+    document = rig.queue.document(answer.json()["receipts"][0]["id"])
+    assert (document.customer, document.state, document.given.cost) == ("beta", "delayed", 3)
+
+
+def test_a_repeat_with_its_key_is_answered_with_the_first_receipts(rig: Rig, acme: TestClient) -> None:
+    headers = {"Idempotency-Key": "order-7"}
+    answers = [acme.post("/v1/documents", files=[("file", ("a.txt", b"the same"))], headers=headers) for _ in range(3)]
+    assert len({answer.text for answer in answers}) == 1
+    assert len(rig.queue.documents().items) == len(rig.kept_blobs()) == 1
+    other = acme.post("/v1/documents", files=[("file", ("a.txt", b"another"))], headers=headers)
+    assert code(other, 409) == "key_conflict"
+    assert len(rig.kept_blobs()) == 1
+
+
+def test_pages_are_counted_where_they_cost(rig: Rig, acme: TestClient) -> None:
+    (free,) = submit(acme)
+    rig.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
+    time.sleep(1.1)  # what pages cost is remembered for a second
+    answer = acme.post("/v1/documents", files=[("file", ("a.txt", b"x" * 7_000))])
+    assert rig.queue.document(free).given.pages is None
+    counted = rig.queue.document(answer.json()["receipts"][0]["id"]).given
+    assert (counted.pages, counted.cost) == (3, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "status"),
+    [
+        ("text/plain", b"hello", 415),
+        ("multipart/form-data", b"hello", 422),
+        ("multipart/form-data; boundary=x", b"hello", 422),
+        ("multipart/form-data; boundary=" + "x" * 300, b"hello", 422),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nab',
+            422,
+        ),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="batch"\r\n\r\na\r\n--x--\r\n',
+            422,
+        ),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="hue"\r\n\r\na\r\n--x--\r\n',
+            422,
+        ),
+        ("application/json", b"{", 422),
+        ("application/json", b'{"documents": [{"name": "\\ud800"}]}', 422),
+        ("application/json", b"[" * 100_000, 422),
+    ],
+)
+def test_bodies_of_another_kind_are_refused(
+    rig: Rig, acme: TestClient, content_type: str, body: bytes, status: int
+) -> None:
+    code(acme.post("/v1/documents", content=body, headers={"Content-Type": content_type}), status)
+    assert rig.kept_blobs() == set()
+    assert rig.queue.documents().items == ()
+
+
+# -- seen -------------------------------------------------------------------------------------------------------------
+
+
+def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
+    rig: Rig, acme: TestClient, anna: TestClient
+) -> None:
+    ids = submit(acme, 5, batch="one")
+    submit(anna, 3, customer="beta", batch="two")
+    rig.work(n=1)
+    seen: list[str] = []
+    after: dict[str, str] = {}
+    while True:
+        page = acme.get("/v1/documents", params={"limit": 2, **after}).json()
+        seen += [each["id"] for each in page["documents"]]
+        if page["next"] is None:
+            break
+        after = {"after": page["next"]}
+    assert seen == ids[::-1]
+
+    def found(client: TestClient, **where: Any) -> int:
+        return len(client.get("/v1/documents", params=where).json()["documents"])
+
+    assert [found(anna), found(acme)] == [8, 5]
+    assert [found(anna, state="done"), found(anna, state=["done", "waiting"]), found(anna, level=2)] == [1, 8, 2]
+    assert [found(anna, batch="two"), found(anna, text="0.T"), found(anna, customer="beta")] == [3, 2, 3]
+    assert [found(acme, batch="two"), found(acme, text="0.T"), found(acme, customer="acme")] == [0, 1, 5]
+    for wrong in ({"state": "lost"}, {"level": 10}, {"limit": 0}, {"after": MISSING}, {"text": "\x00"}, {"batch": ""}):
+        assert code(anna.get("/v1/documents", params=wrong), 422) == "invalid_input"
+
+
+def test_one_document_is_shown_to_a_customer_without_what_is_ours(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+    (id_,) = submit(acme)
+    (claimed,) = rig.queue.claim("worker of ours")
+    full, own = (each.get(f"/v1/documents/{id_}").json() for each in (anna, acme))
+    assert [(each["state"], each["worker"]) for each in (full, own)] == [
+        ("running", "worker of ours"),
+        ("running", None),
+    ]
+    rig.queue.fail(claimed, "it broke\nin /our/own/file.py", final=True)
+    full, own = (each.get(f"/v1/documents/{id_}").json() for each in (anna, acme))
+    assert (full["error"], own["error"]) == ("it broke\nin /our/own/file.py", "it broke")
+    assert code(acme.get(f"/v1/documents/{MISSING}"), 404) == "not_found"
+
+
+def test_results_files_and_content_come_back(rig: Rig, acme: TestClient) -> None:
+    answer = acme.post("/v1/documents", files=[("file", ('a "ü".html', b"<script>alert(1)</script>"))])
+    id_ = answer.json()["receipts"][0]["id"]
+    assert code(acme.get(f"/v1/documents/{id_}/result"), 409) == "illegal_move"
+    (claimed,) = rig.queue.claim("worker")
+    with rig.blobs.begin() as writing:
+        writing.write(b"a table")
+        blob = writing.commit()
+    files = (ResultFile("a/table.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
+    done = Outcome(id_, claimed.fence, OutcomeKind.DONE, result='{"text": "x"}', files=files)
+    rig.queue.store.exchange((done,), None)
+    found = acme.get(f"/v1/documents/{id_}/result").json()
+    assert found["result"] == {"text": "x"}
+    assert [each["name"] for each in found["files"]] == ["a/table.csv"]
+    table = acme.get(f"/v1/documents/{id_}/files/a/table.csv")
+    content = acme.get(f"/v1/documents/{id_}/content")
+    assert (table.content, content.content) == (b"a table", b"<script>alert(1)</script>")
+    for each in (table, content):
+        assert each.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
+        assert each.headers["x-content-type-options"] == "nosniff"
+        assert each.headers["content-type"] == "application/octet-stream"
+    assert code(acme.get(f"/v1/documents/{id_}/files/other"), 404) == "not_found"
+
+
+def test_why_is_told_in_the_callers_language_and_rounded_for_customers(
+    rig: Rig, acme: TestClient, anna: TestClient
+) -> None:
+    submit(anna, 13, customer="beta")
+    (id_,) = submit(acme)
+    full = anna.get(f"/v1/documents/{id_}/why", headers={"Accept-Language": "fr, de;q=0.8, en;q=0.5"}).json()
+    own = acme.get(f"/v1/documents/{id_}/why", headers={"Accept-Language": "pl"}).json()
+    assert full["place"] == full["ahead"]["same_level"] == 1
+    assert "Stufe" in full["sentence"]
+    assert (own["place"], own["ahead"]) == (1, None)
+    assert "Poziom" in own["sentence"]
+    assert "beta" not in json.dumps(own)
+    (last,) = submit(anna, 1, customer="beta")
+    exact = anna.get(f"/v1/documents/{last}/why").json()["place"]
+    shown = rig.as_(rig.key("beta")).get(f"/v1/documents/{last}/why").json()
+    assert exact == 14
+    assert shown["place"] == 20
+    assert "20 documents" in shown["sentence"]
+
+
+def test_a_long_poll_ends_when_its_document_does(rig: Rig, acme: TestClient) -> None:
+    (id_,) = submit(acme)
+    began = time.monotonic()
+    assert acme.get(f"/v1/documents/{id_}", params={"wait": 0.3}).json()["state"] == "waiting"
+    assert time.monotonic() - began >= 0.3
+    timer = threading.Timer(0.3, rig.work, ("the result",))
+    timer.start()
+    answer = acme.get(f"/v1/documents/{id_}/result", params={"wait": 50})
+    timer.join()
+    assert answer.json()["result"] == "the result"
+    assert time.monotonic() - began < 40
+    assert acme.get(f"/v1/documents/{id_}", params={"wait": 50}).json()["state"] == "done"
+    assert code(acme.get(f"/v1/documents/{id_}", params={"wait": 61}), 422) == "invalid_input"
+    assert rig.service.watcher.waiters == 0
+
+
+def test_a_batch_shows_its_progress_to_each_its_own(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+    submit(acme, 3, batch="a/b")
+    submit(anna, 2, customer="beta", batch="a/b")
+    rig.work(n=1)
+    assert acme.get("/v1/batches/a/b").json() == {
+        "batch": "a/b",
+        "documents": 3,
+        "ended": 1,
+        "states": {"done": 1, "waiting": 2},
+    }
+    assert anna.get("/v1/batches/a/b").json()["documents"] == 5
+    assert code(acme.get("/v1/batches/none"), 404) == "not_found"
+
+
+# -- changed ----------------------------------------------------------------------------------------------------------
+
+
+def test_cancel_retry_and_expedite_one(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+    first, second = submit(acme, 2)
+    assert acme.delete(f"/v1/documents/{first}").json()["state"] == "cancelled"
+    assert code(acme.delete(f"/v1/documents/{first}"), 409) == "illegal_move"
+    retried = acme.post(f"/v1/documents/{first}/retry")
+    assert (retried.status_code, retried.json()) == (202, {"id": first, "level": 1, "count": -2})
+    assert code(acme.post(f"/v1/documents/{first}/retry"), 409) == "illegal_move"
+    assert code(acme.post(f"/v1/documents/{second}/expedite"), 404) == "not_found"
+    assert anna.post(f"/v1/documents/{second}/expedite", params={"why": "a promise"}).json()["expedited"] is True
+    assert rig.queue.store.audit(limit=1)[0].operator == Operator("anna", "a promise")
+
+
+def test_bulk_cancel_and_retry_count_first_and_stay_with_their_own(acme: TestClient, anna: TestClient) -> None:
+    submit(acme, 4, batch="one")
+    submit(acme, 2)
+    submit(anna, 3, customer="beta", batch="one")
+    dry = acme.post("/v1/documents/cancel", json={"batch": "one", "dry_run": True})
+    assert dry.json() == {"documents": 4, "done": False}
+    assert acme.post("/v1/documents/cancel", json={"batch": "one"}).json() == {"documents": 4, "done": True}
+    assert anna.post("/v1/documents/cancel", json={"batch": "one"}).json() == {"documents": 3, "done": True}
+    assert acme.post("/v1/documents/retry", json={"batch": "one"}).json() == {"documents": 0, "done": True}
+    again = acme.post("/v1/documents/retry", json={"batch": "one", "state": ["cancelled"]})
+    assert again.json() == {"documents": 4, "done": True}
+    assert code(anna.post("/v1/documents/cancel", json={}), 422) == "invalid_input"
+    assert code(anna.post("/v1/documents/cancel", json={"state": ["done"]}), 422) == "invalid_input"
+    assert code(anna.post("/v1/documents/retry", json={"dry_run": True}), 422) == "invalid_input"
+    assert code(acme.post("/v1/documents/cancel", json={"customer": "beta"}), 404) == "not_found"

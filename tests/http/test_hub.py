@@ -1,0 +1,228 @@
+"""Who listens to events: what they hear, what they missed, and what they must not hear."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from inturn.clock import ManualClock
+from inturn.errors import InvalidInputError
+from inturn.http import live
+from inturn.http.errors import TooManyError
+from inturn.http.live import Hub, last_heard
+from inturn.model import SECOND, NewDocument
+from inturn.queue import Queue
+from inturn.store import Operator
+from inturn.stores import open_store
+
+SOMEBODY = Operator("somebody with a name", "because")
+
+
+class Station:
+    """A queue, a hub, and what its listeners hear."""
+
+    def __init__(self, most: int = 10) -> None:
+        self.clock = ManualClock(1_000 * SECOND)
+        self.queue = Queue(open_store("memory://", self.clock), clock=self.clock)
+        self.hub = Hub(self.queue.store, most=most)
+        self._told = 0
+
+    def happen(self, customer: str, n: int = 1) -> None:
+        """Documents come in, and some time goes by."""
+        self.queue.submit(customer, [NewDocument("a document")] * n)
+        self.clock.advance(SECOND)
+
+    def tell(self) -> None:
+        """As the watcher does."""
+        events = self.queue.store.events(self._told, limit=100_000)
+        if events:
+            self._told = events[-1].number
+            self.hub.hear(events)
+
+    def listen(self, customer: str | None, after: int | None = None) -> AsyncIterator[bytes]:
+        return self.hub.stream(customer, after, yes)
+
+
+async def yes() -> bool:
+    return True
+
+
+async def no() -> bool:
+    return False
+
+
+def understood(data: bytes) -> list[tuple[str | None, str, dict[str, Any]]]:
+    """Frames as (id, kind, data)."""
+    found = []
+    for block in data.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if "event" in fields:
+            found.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
+    return found
+
+
+async def heard(stream: AsyncIterator[bytes]) -> list[tuple[str | None, str, dict[str, Any]]]:
+    return understood(await asyncio.wait_for(anext(stream), 10))
+
+
+def played(script: Callable[[Station], Awaitable[None]], most: int = 10) -> None:
+    asyncio.run(script(Station(most)))  # type: ignore[arg-type]  # a coroutine
+
+
+def test_operators_hear_everything_and_customers_their_own_documents() -> None:
+    async def script(station: Station) -> None:
+        all_, own = station.listen(None), station.listen("acme")
+        assert await heard(all_) == await heard(own) == []
+        waiting = asyncio.ensure_future(heard(all_)), asyncio.ensure_future(heard(own))
+        await asyncio.sleep(0.05)  # both have looked at what they missed
+        station.happen("other")
+        station.happen("acme", 2)
+        station.queue.change_customer("acme", SOMEBODY, weight=3.0)
+        station.tell()
+        everything, mine = await asyncio.gather(*waiting)
+        assert [(kind, told["customer"]) for _, kind, told in everything] == [
+            ("submitted", "other"),
+            ("submitted", "acme"),
+            ("customer_changed", "acme"),
+        ]
+        assert [id_ for id_, _, _ in everything] == [str(told["number"]) for _, _, told in everything]
+        assert everything[2][2]["operator"] == "somebody with a name"
+        ((id_, kind, told),) = mine
+        assert (kind, len(told["documents"])) == ("submitted", 2)
+        assert set(told) == {"at", "kind", "documents"}
+        assert id_ == str(told["at"])
+
+    played(script)
+
+
+def test_nothing_is_missed_by_those_who_come_back() -> None:
+    async def script(station: Station) -> None:
+        for n in range(30):
+            station.happen("acme" if n % 3 == 0 else "other")
+        events = station.queue.store.events(0, limit=100)
+        all_ = station.listen(None, events[9].number)
+        await heard(all_)
+        assert [told["number"] for _, _, told in await heard(all_)] == [each.number for each in events[10:]]
+        mine = [each for each in events if each.customer == "acme"]
+        own = station.listen("acme", mine[4].at)
+        await heard(own)
+        assert [told["at"] for _, _, told in await heard(own)] == [each.at for each in mine[4:]]  # its last one again
+
+    played(script)
+
+
+@pytest.mark.parametrize("customer", [None, "acme"])
+def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | None) -> None:
+    async def script(station: Station) -> None:
+        station.happen("acme")
+        station.hub.hear(())
+        stream = station.listen(customer, 0)
+        await heard(stream)
+        station.happen("acme")
+        station.tell()  # it is among the missed by now, and comes from the watcher as well
+        first = await heard(stream)
+        assert len(first) == 2
+        waiting = asyncio.ensure_future(heard(stream))
+        await asyncio.sleep(0.05)
+        station.happen("acme", 3)
+        station.tell()
+        ((_, _, told),) = await waiting
+        assert len(told["documents"]) == 3
+
+    played(script)
+
+
+def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_BEHIND", 5)
+
+    async def script(station: Station) -> None:
+        stream = station.listen(None)
+        await heard(stream)
+        waiting = asyncio.ensure_future(heard(stream))
+        await asyncio.sleep(0.05)
+        for _ in range(7):
+            station.happen("acme")
+        station.tell()
+        assert [(id_, kind) for id_, kind, _ in await waiting] == [("7", "reset")]
+        waiting = asyncio.ensure_future(heard(stream))
+        await asyncio.sleep(0.05)
+        station.happen("acme")
+        station.tell()
+        assert [told["number"] for _, _, told in await waiting] == [8]
+
+    played(script)
+
+
+@pytest.mark.parametrize("customer", [None, "acme"])
+def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MOST_MISSED", 5)
+
+    async def script(station: Station) -> None:
+        for _ in range(20):
+            station.happen("acme")
+        last = station.queue.store.events(19, limit=1)[0]
+        stream = station.listen(customer, 1 if customer is None else 1_000 * SECOND)
+        await heard(stream)
+        ((id_, kind, _),) = await heard(stream)
+        assert kind == "reset"
+        assert id_ == str(last.number if customer is None else last.at)
+
+    played(script)
+
+
+def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_welcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "REST", 0.01)
+
+    async def script(station: Station) -> None:
+        stream = station.listen(None)
+        assert (await anext(stream)).startswith(b"retry:")
+        assert await anext(stream) == live.STILL_HERE
+        assert len(station.hub) == 1
+        unwelcome = station.hub.stream(None, None, no)
+        await anext(unwelcome)
+        with pytest.raises(StopAsyncIteration):
+            await anext(unwelcome)
+        assert len(station.hub) == 1
+
+    played(script)
+
+
+def test_everybody_leaves_when_the_server_stops() -> None:
+    async def script(station: Station) -> None:
+        stream = station.listen("acme")
+        await heard(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.05)
+        station.hub.release()
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.wait_for(waiting, 10)
+        assert len(station.hub) == 0
+
+    played(script)
+
+
+def test_one_too_many_is_refused() -> None:
+    async def script(station: Station) -> None:
+        station.hub.check_room()
+        streams = [station.listen(None) for _ in range(3)]
+        for each in streams:
+            await heard(each)
+        with pytest.raises(TooManyError):
+            station.hub.check_room()
+
+    played(script, most=3)
+
+
+@pytest.mark.parametrize("after", ["", "-1", "x", "1.5", "٣", "9" * 30])
+def test_a_wrong_last_event_is_refused(after: str) -> None:
+    with pytest.raises(InvalidInputError, match="Last-Event-ID"):
+        last_heard(after)
+
+
+def test_a_last_event_is_a_number_or_nothing() -> None:
+    assert last_heard(None) is None
+    assert last_heard("17") == 17

@@ -1,0 +1,148 @@
+"""G6: a customer can never see another's documents. Every route, every method, every kind of id, three customers."""
+
+import asyncio
+import json
+from itertools import product
+from typing import Any
+
+import httpx2
+
+from inturn.access import KeyScope
+from inturn.model import CANCELLABLE, RETRYABLE, NewDocument, ResultFile
+from inturn.store import DocumentFilter, Outcome, OutcomeKind
+
+from .conftest import Rig
+
+CUSTOMERS = ("acme", "beta", "gamma")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
+FREE = {"/healthz", "/readyz"}
+BODIES: dict[str, Any] = {
+    "/v1/documents": {"documents": [{"name": "a"}]},
+    "/v1/documents/cancel": {"text": "a", "dry_run": True},
+    "/v1/documents/retry": {"text": "a", "dry_run": True},
+    "/v1/checks": {},
+    "/v1/customers/{name}": {"paused": True},
+    "/v1/policy": {"policy": {}},
+}
+PROBES = 3_000
+
+
+def fill(rig: Rig) -> dict[str, dict[str, list[str]]]:
+    """Documents of three customers in every state, with secret words; their ids, blobs and batches."""
+    made: dict[str, dict[str, list[str]]] = {}
+    for customer in CUSTOMERS:
+        with rig.blobs.begin() as writing:
+            writing.write(f"secret of {customer}".encode())
+            blob = writing.commit()
+        given = NewDocument(f"secret of {customer}.txt", blob=blob.key, size=blob.size, batch=f"batch of {customer}")
+        receipts = rig.queue.submit(customer, [given] * 4)
+        for n in range(2):
+            (claimed,) = rig.queue.claim("worker")
+            files = (ResultFile("secret.csv", blob.key, blob.size, blob.sha256),)
+            kinds = (OutcomeKind.DONE, OutcomeKind.FAILED)
+            said = Outcome(
+                claimed.document.id, claimed.fence, kinds[n], '{"a": 1}' if n == 0 else None, "no", None, files
+            )
+            rig.queue.store.exchange((said,), None)
+        made[customer] = {"id": [each.id for each in receipts], "batch": [given.batch or ""], "blob": [blob.key]}
+    return made
+
+
+def routes(rig: Rig) -> list[tuple[str, str]]:
+    """Every path of the API's description with every method, whether it takes it or not."""
+    paths = rig.app.openapi()["paths"]
+    return [(path, method) for path, method in product(paths, METHODS)]
+
+
+def paths_to(path: str, customer: str, made: dict[str, list[str]]) -> list[str]:
+    """The path with everything of a customer that could be put into it."""
+    if "{id}" in path:
+        values = [*made["id"], *(each.upper() for each in made["id"][:1]), *made["blob"]]
+        return [path.replace("{id}", each).replace("{name}", "secret.csv") for each in values]
+    if "/batches/" in path:
+        return [path.replace("{name}", each) for each in made["batch"]]
+    return [path.replace("{name}", customer)] if "{name}" in path else []
+
+
+async def ask(client: httpx2.AsyncClient, method: str, path: str, template: str) -> tuple[Any, ...]:
+    """What comes back, without the id of the request."""
+    body = BODIES.get(template)
+    if template.endswith("/purge"):
+        body = {"confirm": path.split("/")[-2]}
+    answer = await client.request(method, path, json=body if method in {"POST", "PUT", "PATCH"} else None)
+    headers = {name: value for name, value in answer.headers.items() if name not in {"x-request-id", "date"}}
+    return answer.status_code, answer.content, tuple(sorted(headers.items()))
+
+
+async def probe(rig: Rig, made: dict[str, dict[str, list[str]]], customer: str, scope: KeyScope) -> int:
+    """Ask for everything of the other customers, by everything that is known of it; how often."""
+    probes, allowed = 0, {404, 405} if scope is KeyScope.CUSTOMER else {403, 404, 405}
+    headers = {"Authorization": f"Bearer {rig.key(customer, scope)}"}
+    transport = httpx2.ASGITransport(rig.app, client=("192.0.2.1", 1))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://server", headers=headers) as client:
+        for path, method in routes(rig):
+            nothing = path.replace("{id}", UNKNOWN).replace("{name}", "secret.csv" if "{id}" in path else "nobody")
+            unknown = await ask(client, method, nothing, path) if "{" in path else ()
+            for other in set(CUSTOMERS) - {customer}:
+                for probed in paths_to(path, other, made[other]):
+                    found = await ask(client, method, probed, path)
+                    assert found == unknown, f"{method} {probed} as {customer}"
+                    assert found[0] in allowed, f"{method} {probed} as {customer}: {found}"
+                    probes += 1
+    return probes
+
+
+def test_what_belongs_to_others_is_answered_like_what_does_not_exist(rig: Rig) -> None:
+    made = fill(rig)
+    before = [(each.id, each.state) for each in rig.queue.documents(limit=100).items]
+    scopes = (KeyScope.CUSTOMER, KeyScope.READ_ONLY)
+    probes = sum(asyncio.run(probe(rig, made, *each)) for each in product(CUSTOMERS, scopes))
+    assert probes >= PROBES
+    assert [(each.id, each.state) for each in rig.queue.documents(limit=100).items] == before
+    assert {each.name for each in rig.queue.customers().items} == set(CUSTOMERS)
+
+
+def test_lists_counts_and_filters_hold_nothing_of_others(rig: Rig) -> None:
+    made = fill(rig)
+    for customer in CUSTOMERS:
+        client = rig.as_(rig.key(customer))
+        others = [each for each in CUSTOMERS if each != customer]
+        words = {word for other in others for word in (f"secret of {other}", *made[other]["id"])}
+        for path, operations in rig.app.openapi()["paths"].items():
+            if (
+                "get" not in operations
+                or "{" in path
+                or path in FREE
+                or "event-stream" in json.dumps(operations["get"])
+            ):
+                continue
+            answer = client.get(path)
+            assert not {word for word in words if word in answer.text}, path
+        for other in others:
+            assert client.get("/v1/documents", params={"customer": other}).status_code == 404
+            for where in ({"batch": f"batch of {other}"}, {"text": other}):
+                assert client.get("/v1/documents", params=where).json()["documents"] == []
+            cursor = client.get("/v1/documents", params={"after": made[other]["id"][0]})
+            assert cursor.content == client.get("/v1/documents", params={"after": UNKNOWN}).content
+            for verb, states in (("cancel", CANCELLABLE), ("retry", RETRYABLE)):
+                counted = client.post(f"/v1/documents/{verb}", json={"text": "secret", "dry_run": True})
+                own = rig.queue.counts(DocumentFilter(states, customer)).states
+                assert counted.json()["documents"] == sum(own.values())
+            body = {"customer": other, "documents": [{"name": "a"}]}
+            assert client.post("/v1/documents", json=body).status_code == 404
+            assert client.post("/v1/checks", json={"customer": other}).status_code == 404
+        own = client.get(f"/v1/documents/{made[customer]['id'][-1]}/why").json()
+        assert not {word for other in others for word in (other,) if word in json.dumps(own)}
+        assert own["ahead"] is None
+        assert client.get(f"/v1/customers/{customer}").json()["share"] is None
+
+
+def test_operators_pages_are_not_there_for_customers(rig: Rig) -> None:
+    acme = rig.as_(rig.key("acme"))
+    nowhere = acme.get("/v1/nowhere")
+    for path in ("/v1/customers", "/v1/policy", "/v1/policy/versions", "/v1/audit", "/v1/workers", "/v1/estimates"):
+        answer = acme.get(path)
+        assert (answer.status_code, answer.content) == (404, nowhere.content), path
+    assert acme.get("/metrics").status_code == 404
+    assert rig.as_(rig.key(None, KeyScope.READ_ONLY)).get("/v1/audit").status_code == 200

@@ -1,0 +1,202 @@
+"""Listening to a real server, and previews of a policy."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from fastapi import Request
+from fastapi.security import HTTPAuthorizationCredentials
+
+from inturn.http import previews
+from inturn.http.events import _welcome
+from inturn.http.settings import Limits
+from inturn.model import SECOND, NewDocument
+from inturn.queue import Queue
+from inturn.stores import open_store
+
+from .conftest import ANNA, Process, Rig
+
+POLICY = {
+    "reset_interval": 1_500 * SECOND,
+    "thresholds": [-2, -4, -6, -8, -10, -12, -14, -20],
+    "order": "classic",
+    "overdue_after": 900 * SECOND,
+    "overdue_every": 10,
+    "per_document": 1.0,
+    "per_page": 0.0,
+    "bytes_per_page": 1_000_000,
+}
+
+
+class Stream:
+    """A listener: hears one event after another."""
+
+    def __init__(self, answer: httpx2.Response) -> None:
+        self.answer = answer
+        self._lines = answer.iter_lines()
+
+    def next(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for line in self._lines:
+            if not line and "event" in fields:
+                fields["data"] = json.loads(fields["data"])
+                return fields
+            if line and not line.startswith(":"):
+                name, _, value = line.partition(": ")
+                fields[name] = value
+        raise EOFError
+
+
+@contextmanager
+def listening(server: Process, key: str | None = None, after: str | None = None) -> Iterator[Stream]:
+    headers = {} if after is None else {"Last-Event-ID": after}
+    with server.client(key) as client, client.stream("GET", "/v1/events", headers=headers) as answer:
+        answer.raise_for_status()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        yield Stream(answer)
+
+
+def submit(server: Process, key: str | None, customer: str, n: int = 1) -> list[str]:
+    with server.client(key) as client:
+        asked = {"customer": customer, "documents": [{"name": "a"}] * n}
+        answer = client.post("/v1/documents", json=asked).raise_for_status()
+    return [each["id"] for each in answer.json()["receipts"]]
+
+
+def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Callable[..., Process]) -> None:
+    one, other = serve(), serve()
+    with listening(other) as stream:
+        first = submit(one, None, "acme")
+        told = stream.next()
+        assert (told["event"], told["data"]["documents"]) == ("submitted", first)
+    one.kill()
+    other.kill()
+    again = serve()
+    second = submit(again, None, "acme", 2)
+    with listening(again, after=told["id"]) as stream:
+        assert stream.next()["data"]["documents"] == second
+
+
+def test_a_customer_hears_its_own_documents_and_nothing_of_others(
+    serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    operator, acme, other = keys_at(tmp_path, None, "acme", "other")
+    server = serve("--auth", "keys")
+    with listening(server, acme) as stream:
+        submit(server, operator, "other", 3)
+        submit(server, other, "other")
+        own = submit(server, acme, "acme")
+        told = stream.next()
+        assert told["data"]["documents"] == own
+        assert set(told["data"]) == {"at", "kind", "documents"}
+    with listening(server, acme, after="0") as stream:
+        assert stream.next()["data"]["documents"] == own
+
+
+def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Rig) -> None:
+    text = rig.key("acme")
+    asked = Request({"type": "http", "app": rig.app, "headers": []})
+    is_welcome = _welcome(asked, HTTPAuthorizationCredentials(scheme="Bearer", credentials=text))
+    assert asyncio.run(is_welcome())
+    kept = next(each for each in rig.queue.store.keys.all() if each.customer == "acme")
+    rig.queue.store.keys.end(kept.id, kept.made_at, ANNA)
+    assert not asyncio.run(is_welcome())
+    assert asyncio.run(_welcome(asked, None)())
+
+
+def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., Process]) -> None:
+    server = serve()
+    with listening(server) as stream:
+        stopped = threading.Thread(target=server.stop)
+        stopped.start()
+        with pytest.raises(EOFError):
+            stream.next()
+        stopped.join(60)
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("after", ["x", "-1"])
+def test_a_wrong_last_event_is_refused(rig: Rig, after: str) -> None:
+    answer = rig.as_(rig.operator).get("/v1/events", headers={"Last-Event-ID": after})
+    assert answer.status_code == 422
+    assert "Last-Event-ID" in answer.json()["detail"]
+
+
+def test_one_listener_too_many_is_refused(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(limits=Limits(listeners=0))
+    answer = rig.as_(rig.operator).get("/v1/events")
+    assert answer.status_code == 429
+    assert answer.headers["retry-after"] == "5"
+
+
+def test_many_listeners_leave_the_server_responsive(serve: Callable[..., Process]) -> None:
+    """500 of them, and each one hears of the same document."""
+    server = serve()
+    with (
+        ThreadPoolExecutor(1) as pool,
+        httpx2.Client(base_url=server.url, timeout=60, limits=httpx2.Limits(max_connections=600)) as client,
+    ):
+        streams = []
+        for _ in range(500):
+            asked = client.build_request("GET", "/v1/events")
+            streams.append(client.send(asked, stream=True))
+        assert client.get("/healthz").status_code == 200
+        (id_,) = pool.submit(submit, server, None, "acme").result(60)
+        for answer in streams:
+            assert Stream(answer).next()["data"]["documents"] == [id_]
+            answer.close()
+        assert client.get("/readyz").status_code == 200
+
+
+# -- previews -------------------------------------------------------------------------------------------------------
+
+
+def past(folder: Path, n: int = 60) -> None:
+    """Some documents that were processed."""
+    with Queue(open_store(str(folder / "inturn.db"))) as queue:
+        for number in range(n):
+            queue.submit(f"customer {number % 7}", [NewDocument("a")])
+            for claimed in queue.claim("worker"):
+                queue.finish(claimed)
+
+
+def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., Process], tmp_path: Path) -> None:
+    past(tmp_path)
+    server = serve()
+    with server.client() as client:
+        answer = client.post("/v1/policy/preview", json={"policy": POLICY}).raise_for_status()
+        before = client.get("/v1/policy").json()
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert lines[-2] == {"done": 120, "total": 120}
+    found = lines[-1]["comparison"]
+    assert (found["documents"], found["customers"]) == (60, 7)
+    assert [each["group"] for each in found["groups"]] == ["1-20"]
+    assert before["version"] == 1  # nothing was put in force
+
+
+def test_a_preview_of_nothing_says_so(serve: Callable[..., Process]) -> None:
+    server = serve()
+    with server.client() as client:
+        answer = client.post("/v1/policy/preview", json={"policy": POLICY, "since": 0})
+    assert "nothing to play" in json.loads(answer.text.splitlines()[-1])["error"]
+
+
+def test_a_preview_has_bounds(rig: Rig) -> None:
+    client = rig.as_(rig.operator)
+    assert client.post("/v1/policy/preview", json={"policy": POLICY | {"order": "none"}}).status_code == 422
+    wrong = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
+    assert wrong.status_code == 422
+    told = client.post("/v1/policy/preview", json={"policy": POLICY})
+    assert told.status_code == 422
+    assert "in memory" in told.json()["detail"]
+    rig.service.previews._url, rig.service.previews._running = "queue.db", previews.AT_ONCE
+    assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
+    acme = rig.as_(rig.key("acme"))
+    assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

@@ -1,0 +1,179 @@
+"""Customers, policy, checks, audit, workers, estimates."""
+
+import time
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from inturn.access import AccessKey, KeyScope, make_key
+from inturn.model import NewDocument, WorkerReport
+from inturn.store import EventKind
+
+from .conftest import ANNA, Rig
+
+
+def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+    first = anna.post("/v1/checks", json={"customer": "acme", "count": 4})
+    assert [(each["count"], each["level"]) for each in first.json()["checks"]] == [(0, 1), (-1, 1), (-2, 1), (-3, 2)]
+    headers = {"Idempotency-Key": "once"}
+    repeats = [acme.post("/v1/checks", json={"count": 2}, headers=headers).json() for _ in range(3)]
+    assert (
+        repeats[0]
+        == repeats[2]
+        == {
+            "customer": "acme",
+            "checks": [{"level": 2, "count": -4}, {"level": 3, "count": -5}],
+        }
+    )
+    assert rig.queue.customer("acme").count == -5
+    other = acme.post("/v1/checks", json={"count": 3}, headers=headers)
+    assert (other.status_code, other.json()["code"]) == (409, "key_conflict")
+    for wrong in ({"count": 0}, {"count": 10_001}, {"count": "3"}, {"count": True}, {"customer": "acme", "n": 1}):
+        assert acme.post("/v1/checks", json=wrong).status_code == 422, wrong
+
+
+def test_a_customer_is_shown_with_counter_lines_and_share(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+    rig.queue.change_customer("acme", ANNA, weight=3)
+    rig.queue.submit("acme", [NewDocument("a")] * 5)
+    rig.queue.submit("beta", [NewDocument("a")] * 5)
+    rig.work(n=4)
+    time.sleep(1)
+    found = anna.get("/v1/customers/acme").json()
+    assert (found["waiting"], found["weight"], found["share"]["due"]) == (2, 3, 0.75)
+    assert found["share"]["received"] == 0.75
+    assert found["counter"]["resets_after"] - found["counter"]["updated_at"] == 1_500_000_000
+    assert [(each["level"], each["is_open"]) for each in found["lines"]] == [(2, True)]
+    assert all(each["oldest_wait"] > 0 for each in found["lines"])
+    own = acme.get("/v1/customers/acme").json()
+    assert own["share"] is None
+    assert own["counter"] == found["counter"]
+    assert acme.get("/v1/customers/beta").status_code == 404
+
+
+def test_customers_are_listed_in_pages(rig: Rig, anna: TestClient) -> None:
+    for name in ("a", "b/c", "d"):
+        rig.queue.submit(name, [NewDocument("x")])
+    rig.queue.pause(ANNA, "d")
+    page = anna.get("/v1/customers", params={"limit": 2}).json()
+    rest = anna.get("/v1/customers", params={"limit": 2, "after": page["next"]}).json()
+    assert [each["customer"] for each in (*page["customers"], *rest["customers"])] == ["a", "b/c", "d"]
+    assert rest["next"] is None
+    assert [each["customer"] for each in anna.get("/v1/customers", params={"paused": True}).json()["customers"]] == [
+        "d"
+    ]
+    assert anna.get("/v1/customers/b%2Fc").json()["customer"] == "b/c"
+
+
+def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Rig, anna: TestClient) -> None:
+    answer = anna.patch(
+        "/v1/customers/new",
+        params={"why": "a contract"},
+        json={
+            "weight": 2,
+            "cap": 5,
+            "rate": {"documents": 10, "per": 1_000_000},
+            "paused": True,
+            "display_name": "New",
+        },
+    )
+    assert answer.status_code == 200
+    settings = rig.queue.customer("new").settings
+    assert (settings.weight, settings.cap, settings.rate, settings.paused) == (2, 5, (10, 1_000_000), True)
+    after = anna.patch("/v1/customers/new", json={"cap": None, "paused": False}).json()
+    assert (after["cap"], after["paused"], after["weight"], after["display_name"]) == (None, False, 2, "New")
+    for wrong in ({}, {"weight": 0}, {"cap": 0}, {"rate": {"documents": 1}}, {"colour": 1}, {"weight": None}):
+        assert anna.patch("/v1/customers/new", json=wrong).status_code == 422, wrong
+    assert rig.queue.store.audit(limit=9)[-2].operator == ("anna", "a contract")
+
+
+def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig: Rig, anna: TestClient) -> None:
+    key = rig.key("acme")
+    rig.as_(key).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
+    rig.as_(rig.key("beta")).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
+    wrong = anna.post("/v1/customers/acme/purge", json={"confirm": "beta"})
+    assert (wrong.status_code, len(rig.kept_blobs())) == (422, 2)
+    purged = anna.post("/v1/customers/acme/purge", json={"confirm": "acme"}, params={"why": "the contract ended"})
+    assert purged.json() == {"documents": 1, "blobs": 1}
+    assert len(rig.kept_blobs()) == 1
+    assert rig.queue.customer("acme").count == 0
+    time.sleep(1.1)
+    assert rig.as_(key).get("/v1/documents").status_code == 401
+    newest = anna.get("/v1/audit").json()["events"][0]
+    assert (newest["kind"], newest["operator"], newest["why"], newest["customer"]) == (
+        "purged",
+        "anna",
+        "the contract ended",
+        "acme",
+    )
+
+
+def test_the_policy_is_read_checked_and_put_in_force_once(rig: Rig, anna: TestClient) -> None:
+    version = anna.get("/v1/policy").json()
+    assert version["version"] == 1
+    policy = version["policy"] | {"reset_interval": 60_000_000}
+    answer = anna.put("/v1/policy", json={"policy": policy, "expected": 1}, params={"why": "a trial"})
+    assert (answer.json()["version"], answer.json()["why"]) == (2, "a trial")
+    assert rig.queue.policy().policy.priority.reset_interval == 60_000_000
+    stale = anna.put("/v1/policy", json={"policy": policy, "expected": 1})
+    assert (stale.status_code, stale.json()["code"]) == (409, "version_conflict")
+    wrong: Any
+    for wrong in (
+        policy | {"thresholds": [-4, -2]},
+        policy | {"overdue_every": 0},
+        policy | {"order": "random"},
+        policy | {"reset_interval": -1},
+        policy | {"per_page": -1},
+        {"order": "fair"},
+    ):
+        assert anna.put("/v1/policy", json={"policy": wrong}).status_code == 422, wrong
+    assert [each["version"] for each in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
+
+
+def test_the_audit_log_names_who_and_why_in_pages(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+    id_ = acme.post("/v1/documents", json={"documents": [{"name": "a"}]}).json()["receipts"][0]["id"]
+    acme.delete(f"/v1/documents/{id_}", params={"why": "a mistake"})
+    anna.post(f"/v1/documents/{id_}/retry")
+    page = anna.get("/v1/audit", params={"limit": 1}).json()
+    (newest,) = page["events"]
+    assert (newest["kind"], newest["operator"], newest["documents"]) == ("retried", "anna", [id_])
+    (before,) = anna.get("/v1/audit", params={"limit": 1, "before": page["next"]}).json()["events"]
+    assert (before["kind"], before["operator"], before["why"]) == ("cancelled", "customer acme", "a mistake")
+    assert {each.kind for each in rig.queue.store.audit(limit=9)} == {
+        EventKind.RETRIED,
+        EventKind.CANCELLED,
+        EventKind.KEY_MADE,
+    }
+
+
+def test_workers_are_listed(rig: Rig, anna: TestClient) -> None:
+    rig.queue.store.see_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
+    (worker,) = anna.get("/v1/workers").json()["workers"]
+    assert (worker["name"], worker["slots"], worker["busy"], worker["stopping"]) == ("w1", 4, 2, False)
+
+
+def test_starts_that_were_told_are_compared_with_what_happened(rig: Rig, anna: TestClient) -> None:
+    rig.queue.submit("acme", [NewDocument("a")] * 30)
+    rig.work(n=25)
+    waiting = rig.queue.documents(limit=5).items
+    for each in waiting:
+        assert anna.get(f"/v1/documents/{each.id}/why").json()["start"] is not None
+    assert anna.get("/v1/estimates").json()["open"] == 5
+    rig.work(n=4)
+    rig.queue.cancel(waiting[0].id, ANNA)
+    for _ in range(100):
+        found = anna.get("/v1/estimates").json()
+        if not found["open"]:
+            break
+        time.sleep(0.05)
+    assert (found["compared"], found["inside"] + found["early"] + found["late"]) == (4, 4)
+    assert found["median_error"] >= 0
+    assert "inturn_estimate_error_seconds_count 4.0" in anna.get("/metrics").text
+
+
+@pytest.mark.parametrize(
+    ("scope", "customer"), [(KeyScope.CUSTOMER, None), (KeyScope.OPERATOR, "acme"), (KeyScope.CUSTOMER, "")]
+)
+def test_a_key_opens_one_thing(scope: KeyScope, customer: str | None) -> None:
+    with pytest.raises(ValueError, match=r"customer|characters"):
+        make_key(AccessKey("", "", scope, "x", customer, 0))
