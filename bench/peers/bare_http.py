@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -11,21 +12,44 @@ import uvicorn
 from anyio import to_thread
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
+from psycopg_pool import ConnectionPool
 
 FOLDER = Path(sys.argv[1])
+TABLE = "CREATE TABLE bare_document (id TEXT PRIMARY KEY, path TEXT, size INTEGER)"
 app = FastAPI()
-database = apsw.Connection(str(FOLDER / "bare.db"))
-database.execute("PRAGMA journal_mode = WAL")
-database.execute("PRAGMA synchronous = FULL")
-database.execute("CREATE TABLE document (id TEXT PRIMARY KEY, path TEXT, size INTEGER)")
-turn = threading.Lock()
+
+
+def in_sqlite() -> Callable[[str, int], None]:
+    database, turn = apsw.Connection(str(FOLDER / "bare.db")), threading.Lock()
+    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", TABLE):
+        database.execute(statement)
+
+    def insert(id_: str, size: int) -> None:
+        with turn:
+            database.execute("INSERT INTO bare_document VALUES (?, ?, ?)", (id_, id_, size))
+
+    return insert
+
+
+def in_postgres(url: str) -> Callable[[str, int], None]:
+    pool = ConnectionPool(url, min_size=10, max_size=10)
+    with pool.connection() as connection:
+        connection.execute(TABLE)
+
+    def insert(id_: str, size: int) -> None:
+        with pool.connection() as connection:
+            connection.execute("INSERT INTO bare_document VALUES (%s, %s, %s)", (id_, id_, size))
+
+    return insert
+
+
+insert = in_postgres(sys.argv[3]) if len(sys.argv) > 3 else in_sqlite()
 
 
 def keep(file: int, id_: str, size: int) -> None:
     os.fsync(file)
     os.close(file)
-    with turn:
-        database.execute("INSERT INTO document VALUES (?, ?, ?)", (id_, id_, size))
+    insert(id_, size)
 
 
 @app.post("/v1/documents", status_code=202)

@@ -13,9 +13,10 @@ from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import ClaimRequest, Operator, Submission
 from inturn.stores import migrate, migrations_sql
-from inturn.stores.postgres import PostgresStore, connection, schema
+from inturn.stores.postgres import PostgresStore, connection, lines, schema
 from inturn.stores.postgres.address import parse
-from inturn.stores.postgres.tables import QUERIES
+from inturn.stores.postgres.standing import Taken, Work
+from inturn.stores.postgres.tables import QUERIES, columns, sent
 
 pytestmark = needs_postgres
 ANNA = Operator("anna", "because the test says so")
@@ -112,17 +113,28 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
         PostgresStore.restore(tmp_path / "copy", url)
 
 
+SAVE = {
+    **Work(1, (), [Taken(1, 1, 1, 1)], "worker", 1).values(),
+    **columns(lines.COLUMNS, ()), **columns(lines.OLD, [(1, 1, 1)]),
+    "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("query", "index", "values"),
     [
         ("lowest_lines", "line_place", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
         ("oldest_lines", "line_age", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
-        ("waiting_in_lines", "document_waiting", {"customer": [1], "level": [1], "after": [0], "limit": 5}),
+        ("waiting_in_lines", "waiting_pkey", {"customer": [1], "level": [1], "after": [0], "limit": 5}),
         ("due_documents", "document_due", {"floor": 0, "now": 1, "limit": 5}),
-        ("lost_leases", "document_look", {"floor": 0, "now": 1, "limit": 5}),
+        ("lost_leases", "running_pkey", {"floor": 0, "now": 1, "limit": 5}),
         ("late_to_start", "document_start_by", {"floor": 0, "now": 1, "limit": 5}),
-        ("start_documents", "document_pkey", {"seqs": [1], "fences": [1], "now": 1, "until": 1, "worker": "w"}),
+        ("lines_of", "line_pkey", {"customer": [1], "level": [1]}),
+        ("save_claim", "document_pkey", SAVE),
+        ("save_claim", "waiting_pkey", SAVE),
+        ("save_claim", "line_pkey", SAVE),
         ("finish_documents", "document_id", {"ids": [], "fences": [], "results": [], "now": 1}),
+        ("finish_documents", "running_pkey", {"ids": [], "fences": [], "results": [], "now": 1}),
         ("fold", "line_change_xid", {}),
     ],
 )
@@ -136,7 +148,7 @@ def test_plans_are_the_same_with_statistics_and_without(
             admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.line".encode())
     text = store._database.run(
         connection.Begin.CLAIM,
-        lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], values).fetchall(),
+        lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], sent(values)).fetchall(),
     )
     plan = "\n".join(line for (line,) in text)
     assert index in plan, plan
@@ -144,7 +156,7 @@ def test_plans_are_the_same_with_statistics_and_without(
     assert "Seq Scan on line " not in plan, plan
 
 
-def test_heartbeats_stay_off_the_indexes(store: PostgresStore) -> None:
+def test_starts_and_heartbeats_stay_off_the_indexes(store: PostgresStore) -> None:
     store.submit(submission("acme", 5))
     claimed = store.claim(ClaimRequest("worker", 5, 60_000_000))
     held = [(each.document.id, each.fence) for each in claimed]
@@ -164,4 +176,4 @@ def test_heartbeats_stay_off_the_indexes(store: PostgresStore) -> None:
     store.close()
     all_, hot = updates()
     assert all_ == 5 + 50
-    assert hot >= 45
+    assert hot >= 45  # a snapshot held by others keeps a full page from being tidied

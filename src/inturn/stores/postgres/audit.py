@@ -27,6 +27,7 @@ def discrepancies(tables: Tables, known: Known) -> tuple[Discrepancy, ...]:
 
 def repair(tables: Tables, book: Book) -> None:
     """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    tables.run("file_documents")
     counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
     kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
     for owner, level in sorted(kept | counted.keys()):

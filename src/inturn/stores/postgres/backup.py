@@ -14,7 +14,7 @@ from inturn.stores.postgres.tables import Tables
 
 TABLES: Final = (
     "policy", "customer", "document", "file", "line", "limits", "line_change", "key", "news", "event", "worker",
-    "queue", "turns", "numbering",
+    "queue", "turns", "numbering", "access_key",
 )  # fmt: skip
 LEFT_OUT: Final = {"xid", "folded", "seen"}
 """Numbers of this server's transactions: they mean nothing elsewhere."""
@@ -66,8 +66,14 @@ def _fill(tables: Tables, file: zipfile.ZipFile, manifest: dict[str, Any]) -> No
         with file.open(f"{table}.copy") as member:
             _copy_in(tables, table, manifest["columns"][table], member)
     for table, column in IDENTITIES:
-        tables.run("go_on", table=table, column=column, last=(_last(tables, table, column)))
+        go_on_behind(tables, table, column)
     tables.run("go_on_seq", last=manifest["seq"])
+    tables.run("file_documents")
+
+
+def go_on_behind(tables: Tables, table: str, column: str) -> None:
+    """Let the numbers that a table gives itself go on behind the last one in it."""
+    tables.run("go_on", table=table, column=column, last=_last(tables, table, column))
 
 
 def _columns(tables: Tables, table: str) -> list[str]:

@@ -16,7 +16,7 @@ from inturn.stores.postgres.connection import Database, PatientConnection
 from inturn.stores.postgres.tables import QUERIES
 
 log: Final = logging.getLogger("inturn.postgres")
-EVERY: Final = 0.1
+EVERY: Final = 0.01
 POLL: Final = 0.5
 """Seconds after which a waiter looks for itself, whether it was told or not."""
 DEAF_POLL: Final = 0.1
@@ -73,30 +73,33 @@ class Bell:
 
     # -- listens ------------------------------------------------------------------------------------------------
 
-    def wait(self, timeout: float) -> None:
-        """Until it rings, or the time is over, or it is time to look anyway. One thread listens at a time."""
+    def wait(self, timeout: float) -> bool:
+        """Until it rings, or the time is over, or it is time to look anyway; whether it rang.
+
+        One thread listens at a time.
+        """
         timeout = max(0.0, timeout)
         if self._database.pooled:
             time.sleep(min(timeout, DEAF_POLL))
-            return
+            return False
         with self._listening:
             try:
-                self._listen(min(timeout, POLL))
+                return self._listen(min(timeout, POLL))
             except psycopg.Error as wrong:
                 log.info("could not listen, looking instead: %s", wrong)
                 _close(self._listener)
                 self._listener = None
                 time.sleep(min(timeout, DEAF_POLL))
+                return False
 
-    def _listen(self, timeout: float) -> None:
+    def _listen(self, timeout: float) -> bool:
         if self._closed:
-            return
+            return False
         if self._listener is None or self._listener.closed:
             self._listener = self._connect()
             self._listener.execute(b"LISTEN " + self._channel.encode())
-            return  # what came before could not be heard: look once more
-        for _ in self._listener.notifies(timeout=timeout, stop_after=1):
-            pass
+            return False  # what came before could not be heard: look once more
+        return any(self._listener.notifies(timeout=timeout, stop_after=1))
 
     def close(self) -> None:
         """Ring and listen no more; what was to be rung in a moment is rung now."""

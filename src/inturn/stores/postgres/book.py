@@ -6,48 +6,29 @@ process that claims again, with nobody else in between, finds the lines as it le
 """
 
 import json
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
 from inturn.model import CustomerSettings, plain
 from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook, LinesOf
-from inturn.policy.turns import LEVELS, Head, Level, Order, Standing, Turns
+from inturn.policy.turns import LEVELS, Head, Level, Order, Turns
 from inturn.stores.postgres.bounds import NEVER, Bounds
-from inturn.stores.postgres.lines import COLUMNS, SqlLine
+from inturn.stores.postgres.lines import COLUMNS, OLD, SqlLine
 from inturn.stores.postgres.rows import read_settings
-from inturn.stores.postgres.tables import Row, Tables
+from inturn.stores.postgres.standing import QueueRow, Work, text_of, turns_of
+from inturn.stores.postgres.tables import Row, Tables, columns
 
-START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
-"""Where the turns of a new queue are: next stamp, dispatched, rotation; by level V, highest, overdue uses, open."""
 MAX_REMEMBERED: Final = 5_000
 """Customers whose lines a process remembers between claims."""
 MORE: Final = 32
 """Lines read beyond those that a claim needs: whoever claims again will want them."""
-AHEAD: Final = 16
-"""Documents of a line read at once by a process that claims again and again."""
+AHEAD: Final = 500
+"""Documents of a level read at once, a share of each line, by a process that claims again and again."""
 FENCES: Final = 100_000
 """Fences reserved at a time, by a commit that waits for the disk; all others need not."""
 NOTHING_SEEN: Final = (-1, -1)
 ALL_SEEN: Final = (2**63, 0)
-
-
-class QueueRow(NamedTuple):
-    """The queue's rows, and what one look tells besides."""
-
-    policy: int
-    ordered: str
-    standing: str
-    bounds: str
-    version: int
-    fence: int
-    reserved: int
-    paused_by: str | None
-    alive: bool
-    is_foreign: bool
-    """The snapshot of the last fold is of another server: it tells nothing here."""
-    has_changes: bool
-    at: int
 
 
 class Book:
@@ -57,15 +38,15 @@ class Book:
     """
 
     def __init__(self, tables: Tables, queue: QueueRow, policy: TurnPolicy) -> None:
-        self._tables = tables
-        self.turns: Turns[SqlLine] = _turns_of(policy, queue.standing)
+        self.tables = tables
+        self.turns: Turns[SqlLine] = turns_of(policy, queue.standing)
         self._fair = policy.order is Order.FAIR
         if queue.ordered != policy.order:
             tables.run("order_lines", fair=self._fair)
         self._book = LineBook(self.turns, self._first)
         self._customers: dict[int, LinesOf[SqlLine]] = {}
-        self._whole: set[int] = set()
-        """Customers all of whose lines are here."""
+        self._looked: set[tuple[int, int]] = set()
+        """Customers and levels whose lines are here, if there are any."""
         self._limits: dict[int, tuple[Any, ...]] = {}
         self._touched: set[SqlLine] = set()
         self._limited: set[int] = set()
@@ -80,7 +61,7 @@ class Book:
 
     def begin(self, tables: Tables, queue: QueueRow) -> None:
         """A claim begins, on this connection."""
-        self._tables = tables
+        self.tables = tables
         self.queue = queue
         self._folded = False
         self.fence = queue.fence if queue.alive else queue.reserved
@@ -119,7 +100,7 @@ class Book:
         self._touch_all(owner, customer)
 
     def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
-        self._load([owner])
+        self._load(_all_of([owner]))
         customer = self.customer(owner)
         customer.running = running
         self._limits.setdefault(owner, ())
@@ -145,13 +126,14 @@ class Book:
     def fold(self, *, everything: bool = False) -> None:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
         if everything or self.queue.is_foreign:
-            rows = self._tables.all("fold_all")
+            rows = self.tables.all("fold_all")
         elif self.queue.has_changes:
-            rows = self._tables.all("fold")
+            rows = self.tables.all("fold")
         else:
             return
         self._folded = True
-        self._load({row[1] for row in rows})
+        self._know({row[1] for row in rows})
+        self._load([(row[1], row[3]) for row in rows if row[3] is not None])
         self._folding = True
         for _, *change in sorted(rows):
             self._fold_one(*change)
@@ -198,28 +180,31 @@ class Book:
             self._touch_all(line.owner, customer)
         return line, head
 
-    def save(self) -> bool:
-        """Write back what changed; whether the commit has to wait for the disk."""
-        rows, gone = [], []
+    def save(self, work: Work) -> tuple[list[Row], bool]:
+        """Write back what changed, and what the claim did besides.
+
+        The documents started, and whether the commit has to wait for the disk.
+        """
+        rows, old = [], []
         for line in self._touched:
             if line.filed and line.head is not None:
                 self.bounds.head(line.level, line.head)
-            if self.turns.is_spent(line):
+            row, kept = line.row(), line.kept
+            is_spent = self.turns.is_spent(line)
+            if kept is not None and (is_spent or row != kept):
+                old.append(line.key())
+            if is_spent:
                 self._forget(line)
-                if line.kept is not None:
-                    gone.append((line.owner, line.level))
-            elif (row := line.row()) != line.kept:
+            elif row != kept:
                 rows.append((*row, *line.place(fair=self._fair)))
-                line.kept = row
-        self._tables.many("save_lines", COLUMNS, rows)
-        self._tables.many("forget_lines", COLUMNS[:2], gone)
+                line.kept, line.version = row, self.queue.version + 1
         if self._limited:
             self._save_limits()
-        reserves = self._save_queue()
+        answer = self._save_queue(work, {**columns(COLUMNS, rows), **columns(OLD, old)})
         self._touched.clear()
         self._limited.clear()
         self.is_remembered = True
-        return reserves
+        return answer
 
     @property
     def is_small(self) -> bool:
@@ -231,7 +216,7 @@ class Book:
         del lines[line.level]
         if not lines and line.owner not in self._limits:
             del self._customers[line.owner]
-            self._whole.discard(line.owner)
+            self._looked.difference_update([(line.owner, level) for level in LEVELS])
 
     def _save_limits(self) -> None:
         for owner in self._limited:
@@ -242,34 +227,35 @@ class Book:
                 self.bounds.lower("rate", customer.rate_closed_until)
             if row != self._limits[owner]:
                 names = ("settings", "running", "whole_at", "rate_closed_until")
-                self._tables.run("save_limits", customer=owner, **dict(zip(names, row, strict=True)))
+                self.tables.run("save_limits", customer=owner, **dict(zip(names, row, strict=True)))
                 self._limits[owner] = row
 
-    def _save_queue(self) -> bool:
-        """Write the queue's row, if it changed; whether fences were reserved, which has to be on the disk."""
-        standing, bounds, queue = _plain(self.turns), self.bounds.text(), self.queue
+    def _save_queue(self, work: Work, lines: dict[str, list[Any]]) -> tuple[list[Row], bool]:
+        """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
+        standing, bounds, queue = text_of(self.turns), self.bounds.text(), self.queue
         reserved, reserves = queue.reserved, not queue.alive or self.fence > queue.reserved
         if reserves:
             reserved = self.fence + FENCES
-            self._tables.run("live")
-        now_and_then = (self.fence, standing, bounds), (queue.fence, queue.standing, queue.bounds)
-        reordered = queue.ordered != self.turns.policy.order
-        changed = self._folded or reserves or reordered or self._touched or self._limited
-        if changed or now_and_then[0] != now_and_then[1]:
-            self._tables.run(
-                "save_claim",
-                version=queue.version,
-                ordered=str(self.turns.policy.order),
-                standing=standing,
-                bounds=bounds,
-                fence=self.fence,
-                reserved=reserved,
-                folds=self._folded,
-            )
-            order = str(self.turns.policy.order)
-            self.queue = queue._replace(version=queue.version + 1, reserved=reserved, ordered=order, alive=True)
-            self._folded = False
-        return reserves
+            self.tables.run("live")
+        order = str(self.turns.policy.order)
+        changed = self._folded or reserves or queue.ordered != order or self._touched or self._limited or work.news
+        if not changed and (self.fence, standing, bounds) == (queue.fence, queue.standing, queue.bounds):
+            return [], False
+        started = self.tables.all(
+            "save_claim",
+            **work.values(),
+            **lines,
+            version=queue.version,
+            ordered=order,
+            standing=standing,
+            bounds=bounds,
+            last_fence=self.fence,
+            reserved=reserved,
+            folds=self._folded,
+        )
+        self.queue = queue._replace(version=queue.version + 1, reserved=reserved, ordered=order, alive=True)
+        self._folded = False
+        return started, reserves
 
     # -- read ---------------------------------------------------------------------------------------------------
 
@@ -278,7 +264,7 @@ class Book:
         customer = self.customer(owner)
         line = customer.lines.get(level)
         if line is None:
-            self._load([owner])
+            self._load([(owner, level)])
             line = customer.lines.get(level)
         if line is None:
             line = customer.lines[level] = SqlLine(str(owner), level, customer.settings.weight, owner=owner)
@@ -304,31 +290,32 @@ class Book:
             return
         for owner in new:
             self._customers[owner] = LinesOf(str(owner))
-        limited = self._tables.all("limits_of", customers=new)
+        limited = self.tables.all("limits_of", customers=new) if self.queue.has_limits else []
         for owner, *kept in limited:
             known = self._customers[owner]
             settings, known.running, known.whole_at, known.rate_closed_until = kept
             known.settings = read_settings(settings)
             self._limits[owner] = tuple(kept)
         if limited:
-            self._load([owner for owner, *_ in limited])
+            self._load(_all_of([owner for owner, *_ in limited]))
 
-    def _load(self, owners: Iterable[int]) -> None:
-        """Hold all lines of these customers."""
-        new = [owner for owner in owners if owner not in self._whole]
+    def _load(self, wanted: Iterable[tuple[int, int]]) -> None:
+        """Hold the lines of these customers and levels."""
+        new = list(dict.fromkeys(each for each in wanted if each not in self._looked))
         if new:
-            self._whole.update(new)
-            self._know(new)
-            self._read_lines(self._tables.all("lines_of", customers=new))
+            self._looked.update(new)
+            self._read_lines(self.tables.all("lines_of", **columns(("customer", "level"), new)))
 
     def _read_lines(self, rows: list[Row]) -> None:
         self._know(dict.fromkeys(row[0] for row in rows))
         for row in rows:
-            owner, level, weight, turn, stamp, waiting, *head, filed = row
+            owner, level, weight, turn, stamp, waiting, *head, filed, version = row
             lines = self._customers[owner].lines
             if level not in lines:
                 first = None if head[0] is None else Head(*head)
-                lines[level] = SqlLine(str(owner), level, weight, turn, stamp, waiting, first, owner=owner, kept=row)
+                lines[level] = SqlLine(
+                    str(owner), level, weight, turn, stamp, waiting, first, owner=owner, kept=row[:-1], version=version
+                )
                 if filed:
                     self.turns.file(lines[level])
 
@@ -378,7 +365,7 @@ class Book:
     def _see_more(self, query: str, level: int, seen: tuple[int, int]) -> list[Row]:
         """Read the open lines beyond what was seen."""
         limit = self._reach + MORE
-        rows = self._tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit)
+        rows = self.tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit)
         self._read_lines(rows)
         return rows
 
@@ -399,7 +386,7 @@ class Book:
         """Read on in this line, and in those of its level that will be next."""
         level = self.turns.levels[line.level]
         open_lines = max(1, level.open_lines)
-        at_once = max(1 + self._reach // open_lines, AHEAD if self.is_remembered else 1)
+        at_once = 1 + max(self._reach, AHEAD if self.is_remembered else 0) // open_lines
         lines = {line: None}
         for *_, other in level.by_turn[: self._reach]:
             if other.filed and other.waiting > 1 and not other.has_ahead():
@@ -408,7 +395,7 @@ class Book:
 
     def _read_heads(self, lines: list[SqlLine], after: dict[SqlLine, int], limit: int) -> None:
         by_key = {(line.owner, line.level): line for line in lines}
-        rows = self._tables.all(
+        rows = self.tables.all(
             "waiting_in_lines",
             customer=[line.owner for line in lines],
             level=[line.level for line in lines],
@@ -430,20 +417,6 @@ class Book:
                 self.turns.change_head(line, line.ahead[0] if line.ahead else None)
 
 
-def _turns_of(policy: TurnPolicy, text: str) -> Turns[SqlLine]:
-    turns: Turns[SqlLine] = Turns(policy)
-    turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
-    for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
-        level.v, level.highest = Standing(turn, stamp), highest
-        level.overdue_uses, level.open_lines = uses, open_lines
-    return turns
-
-
-def _plain(turns: Turns[SqlLine]) -> str:
-    levels = ", ".join(
-        [
-            f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
-            for level in turns.levels
-        ]
-    )
-    return f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{levels}]]"
+def _all_of(owners: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """All levels of these customers."""
+    return ((owner, level) for owner in owners for level in LEVELS)

@@ -9,13 +9,13 @@ from inturn.model import Claimed
 from inturn.policy import TurnPolicy
 from inturn.store import WORKER_KEPT, ClaimRequest, Discrepancy, EventKind, Exchanged, Outcome, Swept, Verdict
 from inturn.stores.postgres import audit
-from inturn.stores.postgres.book import Book, QueueRow
+from inturn.stores.postgres.book import Book
 from inturn.stores.postgres.connection import Begin, Database
 from inturn.stores.postgres.known import Known
-from inturn.stores.postgres.lines import SqlLine
 from inturn.stores.postgres.moves import AT_ONCE, Moves
 from inturn.stores.postgres.rows import document_of
-from inturn.stores.postgres.tables import Tables
+from inturn.stores.postgres.standing import QueueRow, Taken, Work
+from inturn.stores.postgres.tables import Row, Tables
 from inturn.stores.postgres.upkeep import Upkeep
 
 Answer = TypeVar("Answer")
@@ -25,7 +25,7 @@ class Claims:
     """Claims of one process go one by one before they queue up at the server: they share what is remembered.
 
     A claim's commit does not wait for the disk: one that is lost in a crash leaves its documents waiting. Where
-    outcomes came with it, the answer waits, and the lock does not.
+    outcomes came with it, the answer waits for a second commit that does; the server's lock is free by then.
     """
 
     def __init__(self, database: Database, known: Known, clock: Clock | None) -> None:
@@ -35,19 +35,20 @@ class Claims:
         self._turn = threading.Lock()
         self.book: Book | None = None
         """The lines as the last claim of this process left them."""
+        self.found = False
+        """Whether that one found anything, or somebody has rung since: then the next may as well."""
 
     def exchange(self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None) -> Exchanged:
         """Outcomes and claim in one; again without outcomes while more is due than one transaction moves on."""
-        verdicts, claimed = self._claim(lambda book, moves: self._exchange(book, moves, outcomes, request), now)
-        if outcomes:
-            self._database.flush()
+        verdicts, claimed = self._exchange(outcomes, request, now)
         while claimed is None:
-            _, claimed = self._claim(lambda book, moves: self._exchange(book, moves, (), request), now)
+            _, claimed = self._exchange((), request, now)
+        self.found = bool(claimed)
         return Exchanged(verdicts, claimed)
 
     def fold(self) -> None:
         """Let the lines stand as the next claim would find them."""
-        self._claim(lambda _, __: None, None)
+        self._claim(lambda *_: None, None)
 
     def sweep(self, now: int | None) -> Swept:
         """Move on what is due until nothing is, and forget what is spent."""
@@ -64,13 +65,13 @@ class Claims:
 
         def work(tables: Tables, book: Book) -> tuple[Discrepancy, ...]:
             book.fold(everything=True)
-            book.save()
+            book.save(Work(0))
             found = audit.discrepancies(tables, self._known)
             if found and repair:
                 queue = self._queue(tables)
                 again = Book(tables, queue, self._policy(tables, queue))
                 audit.repair(tables, again)
-                again.save()
+                again.save(Work(0))
                 upkeep = Upkeep(tables, self._known, self._at(queue, now))
                 upkeep.note(EventKind.REPAIRED, None, None, {"counts": len(found)})
             tables.run("commit_surely")
@@ -84,19 +85,50 @@ class Claims:
 
     def _claim(self, work: Callable[[Book, Moves], Answer], now: int | None) -> Answer:
         def claim(tables: Tables) -> tuple[Answer, Book]:
-            book = self._opened(tables)
-            book.fold()
-            moves = Moves(tables, book, self._known, self._at(book.queue, now))
+            book, moves = self._begun(tables, now)
             answer = work(book, moves)
-            moves.write()
-            if book.save():
-                tables.run("commit_surely")
+            self._save(book, Work(moves.now, moves.events))
             return answer, book
 
         with self._turn:
             answer, book = self._database.run(Begin.CLAIM, claim)
-            self.book = book if book.is_small else None
+            self._keep(book)
         return answer
+
+    def _exchange(
+        self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None
+    ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
+        """None for the claim when more is due than one transaction moves on."""
+
+        def claim(tables: Tables) -> tuple[tuple[Verdict, ...], Book, Work | None, list[Row]]:
+            book, moves = self._begun(tables, now)
+            verdicts = moves.settle(outcomes)
+            if AT_ONCE in moves.move_on(book):
+                return verdicts, book, None, self._save(book, Work(moves.now, moves.events))
+            work = self._take(book, request, moves)
+            rows = self._save(book, work)
+            if len(rows) != len(work.taken):
+                raise AssertionError(f"of {len(work.taken)} documents that stand in lines, {len(rows)} wait")
+            return verdicts, book, work, rows
+
+        with self._turn:
+            verdicts, book, work, rows = self._database.run(Begin.CLAIM, claim, flush=bool(outcomes))
+            self._keep(book)
+        return verdicts, None if work is None else _claimed(work, rows)
+
+    def _begun(self, tables: Tables, now: int | None) -> tuple[Book, Moves]:
+        book = self._opened(tables)
+        book.fold()
+        return book, Moves(tables, book, self._known, self._at(book.queue, now))
+
+    def _save(self, book: Book, work: Work) -> list[Row]:
+        rows, surely = book.save(work)
+        if surely:
+            book.tables.run("commit_surely")
+        return rows
+
+    def _keep(self, book: Book) -> None:
+        self.book = book if book.is_small else None
 
     def _opened(self, tables: Tables) -> Book:
         """This process's book, if nobody else has claimed since; otherwise a new one. Kept again after the commit."""
@@ -107,50 +139,26 @@ class Claims:
         book.begin(tables, queue)
         return book
 
-    def _exchange(
-        self, book: Book, moves: Moves, outcomes: Sequence[Outcome], request: ClaimRequest
-    ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
-        """None for the claim when more is due than one transaction moves on."""
-        verdicts = moves.settle(outcomes)
-        if AT_ONCE in moves.move_on(book):
-            return verdicts, None
-        return verdicts, () if book.queue.paused_by is not None else self._take(book, request, moves)
-
-    def _take(self, book: Book, request: ClaimRequest, moves: Moves) -> tuple[Claimed, ...]:
+    def _take(self, book: Book, request: ClaimRequest, moves: Moves) -> Work:
+        """Take documents in the order of turns, as far as lines and fences go; nothing from a paused queue."""
+        taken: list[Taken] = []
         book.reach(request.limit)
-        lines: list[SqlLine] = []
-        fences: dict[int, int] = {}
-        while len(fences) < request.limit and (taken := book.take(moves.now)) is not None:
-            line, head = taken
-            book.fence += 1
-            lines.append(line)
-            fences[head.seq] = book.fence
-        if not fences:
-            return ()
+        if book.queue.paused_by is None:
+            while len(taken) < request.limit and (found := book.take(moves.now)) is not None:
+                line, head = found
+                book.fence += 1
+                taken.append(Taken(line.owner, line.level, head.seq, book.fence))
         until = moves.now + request.lease
-        book.falls_due(0, "lease", until)
-        rows = moves.tables.all(
-            "start_documents",
-            seqs=list(fences),
-            fences=list(fences.values()),
-            now=moves.now,
-            until=until,
-            worker=request.worker,
-        )
-        if len(rows) != len(fences):
-            raise AssertionError(f"of {len(fences)} documents that stand in lines, {len(rows)} wait")
-        by_seq = {row[2]: row for row in rows}
-        names = self._known.names(moves.tables, dict.fromkeys(line.owner for line in lines))
-        claimed = []
-        for line, (seq, fence) in zip(lines, fences.items(), strict=True):
-            claimed.append(Claimed(document_of(by_seq[seq], names[line.owner]), fence))
-            moves.tell(EventKind.STARTED, line.owner, by_seq[seq][0])
-        moves.write_told((EventKind.STARTED,))
-        return tuple(claimed)
+        names = self._known.names(moves.tables, {each.owner for each in taken})
+        if taken:
+            book.falls_due(0, "lease", until)
+            moves.started([names[each.owner] for each in taken])
+        return Work(moves.now, moves.events, taken, request.worker, until, names)
 
     def _sweep(self, book: Book, moves: Moves) -> Swept:
         swept = moves.move_on(book)
-        book.save()
+        self._save(book, Work(moves.now, moves.events))
+        moves.events = []
         for level in book.turns.levels:
             moves.tables.run("forget_spent", level=level.number, turn=level.v.turn)
         moves.tables.run("forget_silent_workers", before=moves.now - WORKER_KEPT)
@@ -169,3 +177,9 @@ class Claims:
         if now is not None:
             return now
         return queue.at if self._clock is None else self._clock.now()
+
+
+def _claimed(work: Work, rows: list[Row]) -> tuple[Claimed, ...]:
+    """The documents started, in the order in which they were taken."""
+    by_seq = {row[2]: row for row in rows}
+    return tuple([Claimed(document_of(by_seq[seq], work.names[owner]), fence) for owner, _, seq, fence in work.taken])

@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool
 from inturn.errors import StoreError
 from inturn.stores.postgres.address import Address
 from inturn.stores.postgres.rows import adapt
-from inturn.stores.postgres.tables import QUERIES, Connection, Tables
+from inturn.stores.postgres.tables import QUERIES, Connection, Row, Tables
 from inturn.stores.postgres.trouble import CONTENTION, errors_of
 
 log: Final = logging.getLogger("inturn.postgres")
@@ -31,8 +31,11 @@ CHECK_AFTER: Final = 1.0
 """Seconds after which a connection that lay idle is checked before it is used."""
 POOL_TIMEOUT: Final = 20.0
 TRIES: Final = 30
+END: Final = "end"
+END_SURELY: Final = "end surely"
 Answer = TypeVar("Answer")
 Returned = TypeVar("Returned")
+Beginning = tuple["Begin", Mapping[str, Any] | None]
 
 
 class Begin(StrEnum):
@@ -40,6 +43,7 @@ class Begin(StrEnum):
 
     WRITE = "begin_write"
     MOVES = "begin_moves"
+    INTAKE = "begin_intake"
     CLAIM = "begin_claim"
     READ = "begin_read"
     GLANCE = "begin_glance"
@@ -88,7 +92,7 @@ class Database:
                 address.shown,
             )
         self._always_sure = durable[0] == "off"
-        self._scripts = scripts(address.schema, local=self.pooled)
+        self._scripts = scripts(address.schema, local=self.pooled, sure=self._always_sure)
         self._pool: ConnectionPool[PatientConnection] = ConnectionPool(
             address.conninfo,
             connection_class=PatientConnection,
@@ -119,25 +123,32 @@ class Database:
         work: Callable[[Tables], Answer],
         *,
         patient: bool = True,
+        flush: bool = False,
+        given: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Do the work in one transaction; when this returns, it is committed. Tried again when others were first."""
+        """Do the work in one transaction; when this returns, it is committed. Tried again when others were first.
+
+        With `flush`, a commit that does not wait for the disk is followed by one that does: the locks are free by then.
+        `given` are the values of the statements that begin it.
+        """
         self._same_process()
         with errors_of(self.address.shown):
             for left in range(TRIES, -1, -1):
                 try:
-                    return self._once(begin, work, patient=patient)
+                    return self._once((begin, given), work, END_SURELY if flush else END, patient=patient)
                 except CONTENTION:
                     if left == 0:
                         raise
                     time.sleep(random.uniform(0, 0.002 * (TRIES - left + 1)))  # noqa: S311 - no secret
         raise AssertionError
 
-    def _once(self, begin: Begin, work: Callable[[Tables], Answer], *, patient: bool) -> Answer:
-        connection = self._begun(begin)
+    def _once(self, begin: Beginning, work: Callable[[Tables], Answer], end: str, *, patient: bool) -> Answer:
+        connection, begun = self._begun(*begin)
         try:
             connection.patience = PATIENCE if patient else None
-            answer = work(Tables(connection))
-            connection.execute(b"COMMIT")
+            answer = work(Tables(connection, begun))
+            if begin[0] is not Begin.GLANCE or self.pooled:
+                connection.execute(self._scripts[end], prepare=False)
         except BaseException:
             _roll_back(connection)
             raise
@@ -146,14 +157,14 @@ class Database:
             self._pool.putconn(connection)
         return answer
 
-    def _begun(self, begin: Begin) -> PatientConnection:
+    def _begun(self, begin: Begin, given: Mapping[str, Any] | None) -> tuple[PatientConnection, list[Row | None]]:
         """A connection on which the transaction has begun. One that turns out to be dead is replaced, once or twice."""
         script = self._scripts[begin]
         for left in (2, 1, 0):
             connection = self._pool.getconn()
             try:
                 connection.patience = PATIENCE
-                connection.execute(script, prepare=False)
+                begun = _run_script(connection, script, given)
             except psycopg.OperationalError:
                 is_dead = connection.closed
                 _roll_back(connection)
@@ -165,16 +176,8 @@ class Database:
                 self._pool.putconn(connection)
                 raise
             else:
-                return connection
+                return connection, begun
         raise AssertionError
-
-    def flush(self) -> None:
-        """Return when all that was committed before is on the server's disk."""
-        self.run(Begin.WRITE, self._flush)
-
-    def _flush(self, tables: Tables) -> None:
-        self.surely(tables)
-        tables.run("flush")
 
     def surely(self, tables: Tables) -> None:
         """This transaction's commit returns when it is on the disk, though the server's default may be another."""
@@ -205,11 +208,34 @@ def is_pooled(connection: Connection) -> bool:
     return found is not None and found[0] != connection.info.backend_pid
 
 
-def scripts(schema: str, *, local: bool) -> dict[str, bytes]:
-    """The statements that begin transactions. The schema's name is made of letters that need no quoting."""
+def scripts(schema: str, *, local: bool, sure: bool) -> dict[str, bytes]:
+    """The statements that begin and end transactions. The schema's name is made of letters that need no quoting.
+
+    A glance is one statement: it needs no transaction, unless settings have to be sent along.
+    """
     settings = QUERIES["settings"].replace(b"{schema}", schema.encode()).replace(b"{local}", b"LOCAL" if local else b"")
     each = (settings + b";") if local else b""
-    return {"settings": settings, **{begin: QUERIES[begin].replace(b"{settings}", each) for begin in Begin}}
+    made: dict[str, bytes] = {begin: QUERIES[begin].replace(b"{settings}", each) for begin in Begin}
+    for name in ("lock_customer", "intake"):
+        made[Begin.INTAKE] = made[Begin.INTAKE].replace(b"{%s}" % name.encode(), QUERIES[name])
+    if not local:
+        made[Begin.GLANCE] = b""
+    surely = (QUERIES["commit_surely"] + b";") if sure else b""
+    return {"settings": settings, **made, END: b"COMMIT", END_SURELY: QUERIES["flush"].replace(b"{sure}", surely)}
+
+
+def _run_script(connection: PatientConnection, script: bytes, given: Mapping[str, Any] | None) -> list[Row | None]:
+    """Several statements in one round trip; the first row of each that returns rows."""
+    if not script:
+        return []
+    cursor = psycopg.ClientCursor(connection)
+    cursor.execute(script, given, prepare=False)
+    found = []
+    while True:
+        if cursor.description is not None:
+            found.append(cursor.fetchone())
+        if not cursor.nextset():
+            return found
 
 
 def _check(connection: PatientConnection) -> None:

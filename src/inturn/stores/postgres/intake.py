@@ -14,12 +14,13 @@ from inturn.policy.priority import CheckedMany
 from inturn.store import KEY_KEPT, Submission, check_fingerprint
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import lower_of
-from inturn.stores.postgres.tables import Tables
+from inturn.stores.postgres.tables import Row, Tables
 
 _GIVEN: Final = (
     "cost", "max_attempts", "start_by", "name", "uri", "blob", "sha256", "size", "media_type", "batch", "pages",
     "delay",
 )  # fmt: skip
+_ALIKE: Final = ("cost", "max_attempts", "delay")
 _columns: Final = attrgetter(*_GIVEN)
 
 
@@ -34,8 +35,7 @@ class Intake:
     def check(self, customer: str, n: int, key: str | None) -> tuple[Check, ...]:
         """Look at a customer for n documents that wait elsewhere."""
         fingerprint = check_fingerprint(n)
-        owner, counter = self.customer(customer)
-        number, now = self.instant()
+        owner, counter, number, now = self._entered(customer)
         if key is not None and (first := self._repeated(owner, customer, key, fingerprint, now)) is not None:
             return tuple(Check(level, count) for _, level, count in first)
         checked = self.lowered(counter, n, now, number)
@@ -48,8 +48,7 @@ class Intake:
     def submit(self, submission: Submission) -> tuple[Receipt, ...]:
         """Take in one call's documents."""
         customer, ids, documents, key, fingerprint = submission
-        owner, counter = self.customer(customer)
-        number, now = self.instant()
+        owner, counter, number, now = self._entered(customer)
         if key is not None and (first := self._repeated(owner, customer, key, fingerprint, now)) is not None:
             return tuple(Receipt(*each) for each in first)
         checked = self.lowered(counter, len(ids), now, number)
@@ -71,12 +70,19 @@ class Intake:
             self._keep_key(owner, key, fingerprint, now, receipts)
         return receipts
 
+    def _entered(self, name: str) -> tuple[int, Counter | None, int, int]:
+        """Customer and instant; the transaction may have begun with both."""
+        found, instant = self._tables.begun or (None, None)
+        if found is None or instant is None:
+            return *self.customer(name), *self.instant()
+        number, now = instant
+        return *_counted(found), number, now if self._given_now is None else self._given_now
+
     def customer(self, name: str) -> tuple[int, Counter | None]:
         """A customer's id and counter; known from now on, and locked until the end of the transaction."""
         while (found := self._tables.one("lock_customer", name=name)) is None:
             self._tables.run("add_customer", name=name, lower=lower_of(name))
-        owner, count, updated_at, _ = found
-        return owner, None if count is None else Counter(count, updated_at)
+        return _counted(found)
 
     def instant(self) -> tuple[int, int]:
         """The policy's version, and the time: the server's own, after the lock, unless one was given."""
@@ -108,19 +114,23 @@ class Intake:
         self._tables.run("keep_key", customer=owner, key=key, fingerprint=fingerprint, at=now, answer=text)
 
 
-def _arrays(receipts: Sequence[Receipt], documents: Sequence[NewDocument]) -> dict[str, list[Any]]:
-    """One list for each column: a statement takes them all at once."""
+def _counted(row: Row) -> tuple[int, Counter | None]:
+    owner, count, updated_at, _ = row
+    return owner, None if count is None else Counter(count, updated_at)
+
+
+def _arrays(receipts: Sequence[Receipt], documents: Sequence[NewDocument]) -> dict[str, Any]:
+    """One list for each column, for one statement; what no document has, or all have alike, is not sent for each."""
     ids, levels, counts = zip(*receipts, strict=True)
-    given = dict(zip(_GIVEN, map(list, zip(*map(_columns, documents), strict=True)), strict=True))
-    return {
-        "id": list(ids),
-        "level": list(levels),
-        "counts": list(counts),
-        "metadata": [_metadata(each) for each in documents],
-        "lower_name": [lower_of(each.name) for each in documents],
-        **given,
-        "cost": [float(each.cost) for each in documents],
-    }
+    given: dict[str, Any] = dict(zip(_GIVEN, map(list, zip(*map(_columns, documents), strict=True)), strict=True))
+    given["cost"] = list(map(float, given["cost"]))
+    given["metadata"] = [_metadata(each) for each in documents]
+    given["lower_name"] = [lower_of(each) for each in given["name"]]
+    alike = {f"same_{name}": given[name][0] for name in _ALIKE}
+    for name, values in given.items():
+        if values.count(alike.get(f"same_{name}")) == len(values):
+            given[name] = None
+    return {"id": list(ids), "level": list(levels), "counts": list(counts), **given, **alike}
 
 
 def _metadata(given: NewDocument) -> str | None:

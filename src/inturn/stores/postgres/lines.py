@@ -10,6 +10,7 @@ COLUMNS: Final = (
     "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
     "place", "tie",
 )  # fmt: skip
+OLD: Final = ("old_customer", "old_level", "old_version")
 
 
 @dataclass(slots=True, eq=False)
@@ -21,11 +22,17 @@ class SqlLine(Line):
     """Its next documents, as far as they were read."""
     kept: tuple[Any, ...] | None = None
     """The row as it was read or written last; None for a line that has none."""
+    version: int = 0
+    """Of that row."""
 
     def row(self) -> tuple[Any, ...]:
         """The row as it should be, without its place."""
         head = (None, None, None) if self.head is None else (self.head.seq, self.head.ready_at, float(self.head.cost))
         return (self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting, *head, self.filed)
+
+    def key(self) -> tuple[int, int, int]:
+        """What finds its row."""
+        return self.owner, self.level, self.version
 
     def place(self, *, fair: bool) -> tuple[int, int]:
         """What sorts it among the open lines of its level."""

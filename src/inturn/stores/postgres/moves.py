@@ -12,12 +12,11 @@ from inturn.stores.postgres.bounds import NEVER
 from inturn.stores.postgres.changes import Changes
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import NO_ID, id_of
-from inturn.stores.postgres.tables import Row, Tables
+from inturn.stores.postgres.tables import NEWS, Row, Tables, array
 
 AT_ONCE: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
 MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
-NEWS: Final = ("kind", "customer", "documents", "operator", "why", "detail")
 FILE: Final = ("document", "name", "blob", "size", "sha256", "media_type")
 
 
@@ -46,8 +45,9 @@ class Moves:
         self._changes = changes
         self._known = known
         self.now = now
-        self._told: dict[EventKind, dict[int, list[str]]] = {}
-        self._events: list[tuple[Any, ...]] = []
+        self._told: dict[EventKind, list[tuple[int, str]]] = {}
+        self.events: list[tuple[Any, ...]] = []
+        """What was told, for whoever writes it down."""
         self._capped: set[int] | None = None
         self.wakes = False
         """Whether somebody who waits may find something to claim now."""
@@ -56,35 +56,45 @@ class Moves:
 
     def tell(self, kind: EventKind, owner: int, id_: str) -> None:
         """An event of this kind will name this document."""
-        self._told.setdefault(kind, {}).setdefault(owner, []).append(id_)
+        self._told.setdefault(kind, []).append((owner, id_))
 
     def write_told(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
         """One event for each kind and customer, in the order of kinds, then of first documents."""
         for kind in kinds:
-            told = self._told.pop(kind, {})
-            names = self._known.names(self.tables, told)
-            for owner, ids in told.items():
-                self.note(kind, names[owner], ids, operator)
+            if told := self._told.pop(kind, None):
+                names = self._known.names(self.tables, {owner for owner, _ in told})
+                self._add(kind, [names[owner] for owner, _ in told], [id_ for _, id_ in told], operator)
 
     def note(
         self,
         kind: EventKind,
         customer: str | None,
-        ids: Sequence[str] = (),
         operator: Operator | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add an event."""
+        """Add an event that names no document."""
+        self._add(kind, [customer], [], operator, None if detail is None else json.dumps(detail))
+
+    def started(self, customers: list[str]) -> None:
+        """Documents of these customers will be started when the claim is written down, in this order."""
+        self.events.append((str(EventKind.STARTED), array(customers), None, None, None, None))
+
+    def _add(
+        self,
+        kind: EventKind,
+        customers: list[str] | list[str | None],
+        ids: list[str],
+        operator: Operator | None,
+        detail: str | None = None,
+    ) -> None:
         who, why = operator or (None, None)
-        text = None if detail is None else json.dumps(detail)
-        documents = f"{{{','.join(ids)}}}"
-        self._events.append((str(kind), customer, documents, who, why, text))
+        self.events.append((str(kind), array(customers), array(ids), who, why, detail))
 
     def write(self) -> None:
-        """Write down events and line changes: the last thing in a transaction."""
-        if self._events:
-            self.tables.many("add_news", NEWS, self._events, at=self.now)
-            self._events = []
+        """Write down events and line changes: the last thing in a transaction, unless it is a claim."""
+        if self.events:
+            self.tables.many("add_news", NEWS, self.events, at=self.now)
+            self.events = []
         self._changes.write(self.tables)
 
     # -- outcomes -----------------------------------------------------------------------------------------------

@@ -25,9 +25,10 @@ from inturn.stores.postgres.trouble import errors_of
 MADE_UP: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": lower_of},
     "document": {"lower_name": lower_of, "look_at": None, "lease_until": None},
+    "line": {"version": None},
 }
 """Columns that no other store has: made from the name, or of running documents alone, which are not moved."""
-OWN: Final = {*SPARED, "line_change", "news", "numbering", "queue", "turns"}
+OWN: Final = {*SPARED, "ended", "line_change", "news", "numbering", "queue", "running", "turns", "waiting"}
 """Tables that are not moved row by row: changes are folded in and events numbered before."""
 ANYTHING_MAY_BE_DUE: Final = Bounds(dict.fromkeys(KINDS, 0), [(0, 0) for _ in LEVELS])
 """For a queue whose deadlines nobody has looked at yet; the first claims find out."""
@@ -171,6 +172,7 @@ class PostgresEnd(End):
             )
             tables.run("arrive_numbering", last=queue.event)
             tables.one("go_on_seq", last=queue.seq + 1)
+            tables.run("file_documents")
             backup.go_on_behind(tables, "customer", "id")
             take_mark_away(tables)
 

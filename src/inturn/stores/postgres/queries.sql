@@ -3,7 +3,6 @@
 -- Writers plan with sequential scans, bitmaps and sorts off and with one plan for all values (`settings`): the plan is
 -- the same with statistics or without, and a LIMIT need not be a constant for lines to be read in the order of an index.
 -- Where equal customers and lines would do, rows are compared: no index but the one meant sorts them so.
--- `state || ''` keeps a partial index out of it: rows are to be found by their keys.
 -- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions.
 
 -- name: settings
@@ -21,10 +20,13 @@ BEGIN; {settings}
 -- name: begin_moves
 BEGIN; {settings} LOCK TABLE capping IN ROW SHARE MODE;
 
+-- name: begin_intake
+BEGIN; {settings} {lock_customer}; {intake};
+
 -- name: begin_claim
 BEGIN ISOLATION LEVEL REPEATABLE READ; {settings}
 SET LOCAL synchronous_commit = off;
-LOCK TABLE claiming IN EXCLUSIVE MODE; LOCK TABLE capping IN ROW SHARE MODE;
+LOCK TABLE claiming IN EXCLUSIVE MODE;
 
 -- name: begin_read
 BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}
@@ -44,7 +46,7 @@ LOCK TABLE capping IN EXCLUSIVE MODE;
 SET LOCAL synchronous_commit = on;
 
 -- name: flush
-SELECT pg_logical_emit_message(true, 'inturn', '');
+COMMIT; BEGIN; {sure} SELECT pg_logical_emit_message(true, 'inturn', ''); COMMIT;
 
 -- name: search_path
 SELECT current_setting('search_path');
@@ -68,7 +70,7 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
 SELECT
     queue.policy, newest.ordered, newest.standing, newest.bounds, newest.version, newest.fence, newest.reserved,
-    queue.paused_by, EXISTS (SELECT 1 FROM alive),
+    queue.paused_by, EXISTS (SELECT 1 FROM alive), EXISTS (SELECT 1 FROM limits),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     EXISTS (SELECT 1 FROM line_change WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
     OR EXISTS (
@@ -84,12 +86,56 @@ SELECT standing FROM turns ORDER BY version DESC LIMIT 1;
 SELECT policy, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM queue;
 
 -- name: save_claim
-WITH before AS (DELETE FROM turns WHERE version = %(version)s RETURNING folded)
-INSERT INTO turns (version, ordered, standing, bounds, fence, reserved, folded)
-SELECT
-    %(version)s + 1, %(ordered)s, %(standing)s, %(bounds)s, %(fence)s, %(reserved)s,
-    CASE WHEN %(folds)s THEN pg_current_snapshot() ELSE folded END
-FROM before;
+WITH taken AS (
+    SELECT * FROM unnest(%(owner)s::bigint[], %(line)s::int[], %(seq)s::bigint[], %(fence)s::bigint[])
+    AS taken (customer, line, seq, fence)
+), started AS (
+    UPDATE document SET
+        state = 'running', attempt = attempt + 1, started_at = %(now)s, lease_until = %(until)s, look_at = %(until)s,
+        fence = taken.fence, worker = %(worker)s, settled = NULL
+    FROM taken WHERE document.seq = taken.seq AND state = 'waiting'
+    RETURNING
+        id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
+        document.fence, worker, lease_until, document.line, error, name, uri, blob, sha256, size, media_type, batch,
+        metadata, cost, delay, start_by, max_attempts, pages, document.customer, lower_name
+), gone AS (
+    DELETE FROM waiting USING taken
+    WHERE waiting.customer = taken.customer AND waiting.line = taken.line AND waiting.seq = taken.seq
+), runs AS (
+    INSERT INTO running (look_at, seq, customer) SELECT %(until)s, seq, customer FROM taken
+), told AS (
+    INSERT INTO news (at, kind, customers, documents, operator, why, detail)
+    SELECT
+        %(now)s, kind, customers::text[], coalesce(documents::uuid[], ARRAY(SELECT id FROM started ORDER BY fence)),
+        operator, why, detail
+    FROM unnest(
+        %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
+        %(detail)s::text[]
+    ) AS told (kind, customers, documents, operator, why, detail)
+), left_behind AS (
+    DELETE FROM line
+    USING unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[])
+        AS old (customer, level, version)
+    WHERE line.customer = old.customer AND line.level = old.level AND line.version = old.version
+), stand AS (
+    INSERT INTO line (
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie, version
+    )
+    SELECT each.*, %(version)s + 1 FROM unnest(
+        %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[],
+        %(stamp)s::bigint[], %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[],
+        %(head_cost)s::double precision[], %(filed)s::boolean[], %(place)s::bigint[], %(tie)s::bigint[]
+    ) AS each
+), before AS (
+    DELETE FROM turns WHERE version = %(version)s RETURNING folded
+), after AS (
+    INSERT INTO turns (version, ordered, standing, bounds, fence, reserved, folded)
+    SELECT
+        %(version)s + 1, %(ordered)s, %(standing)s, %(bounds)s, %(last_fence)s, %(reserved)s,
+        CASE WHEN %(folds)s THEN pg_current_snapshot() ELSE folded END
+    FROM before
+)
+SELECT * FROM started;
 
 -- name: live
 INSERT INTO alive (one) VALUES (1) ON CONFLICT DO NOTHING;
@@ -163,7 +209,7 @@ WHERE id = %(id)s;
 SELECT id FROM customer WHERE id = ANY (%(ids)s::bigint[]) AND capped;
 
 -- name: running_of
-SELECT customer, count(*) FROM document WHERE state = 'running' AND customer = ANY (%(ids)s::bigint[]) GROUP BY customer;
+SELECT customer, count(*) FROM running WHERE customer = ANY (%(ids)s::bigint[]) GROUP BY customer;
 
 -- name: key
 SELECT fingerprint, at, answer FROM key WHERE customer = %(customer)s AND key = %(key)s;
@@ -177,7 +223,10 @@ ON CONFLICT (customer, key) DO UPDATE SET fingerprint = excluded.fingerprint, at
 WITH counted AS (
     UPDATE customer SET count = %(count)s, updated_at = %(updated_at)s WHERE id = %(customer)s
 ), given AS MATERIALIZED (
-    SELECT nextval('document_seq') AS seq, each.*
+    SELECT
+        nextval('document_seq') AS seq, id, level, count, metadata, lower_name, coalesce(cost, %(same_cost)s) AS cost,
+        coalesce(max_attempts, %(same_max_attempts)s::int) AS max_attempts, start_by, name, uri, blob, sha256, size,
+        media_type, batch, pages, coalesce(delay, %(same_delay)s) AS delay
     FROM unnest(
         %(id)s::uuid[], %(level)s::int[], %(counts)s::bigint[], %(metadata)s::text[], %(lower_name)s::text[],
         %(cost)s::double precision[], %(max_attempts)s::int[], %(start_by)s::bigint[], %(name)s::text[],
@@ -197,6 +246,9 @@ WITH counted AS (
         start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
         CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN %(now)s + delay END
     FROM given
+), queued AS (
+    INSERT INTO waiting (customer, line, seq, ready_at, cost)
+    SELECT %(customer)s, level, seq, %(now)s, cost FROM given WHERE delay = 0
 ), joined AS (
     INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
     SELECT %(customer)s, 'joined', level, count(*), min(seq), %(now)s, (array_agg(cost ORDER BY seq))[1]
@@ -208,8 +260,10 @@ WITH counted AS (
     INSERT INTO line_change (customer, kind, ready_at)
     SELECT %(customer)s, 'start_by', min(start_by) FROM given WHERE start_by IS NOT NULL HAVING count(*) > 0
 )
-INSERT INTO news (at, kind, customer, documents)
-VALUES (%(now)s, 'submitted', %(customer_name)s, %(id)s::uuid[]);
+INSERT INTO news (at, kind, customers, documents)
+VALUES (
+    %(now)s, 'submitted', array_fill(%(customer_name)s::text, ARRAY[cardinality(%(id)s::uuid[])]), %(id)s::uuid[]
+);
 
 -- name: add_changes
 INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings)
@@ -219,11 +273,11 @@ SELECT * FROM unnest(
 );
 
 -- name: add_news
-INSERT INTO news (at, kind, customer, documents, operator, why, detail)
-SELECT %(at)s, kind, customer, documents::uuid[], operator, why, detail FROM unnest(
-    %(kind)s::text[], %(customer)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
+INSERT INTO news (at, kind, customers, documents, operator, why, detail)
+SELECT %(at)s, kind, customers::text[], documents::uuid[], operator, why, detail FROM unnest(
+    %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
     %(detail)s::text[]
-) AS told (kind, customer, documents, operator, why, detail);
+) AS told (kind, customers, documents, operator, why, detail);
 
 -- name: unnumbered
 SELECT EXISTS (
@@ -241,12 +295,18 @@ WITH gone AS (
     WHERE xid >= pg_snapshot_xmax(seen) OR xid = ANY (ARRAY(SELECT pg_snapshot_xip(seen) FROM numbering))
         OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot())
     RETURNING news.*
+), told AS (
+    SELECT
+        id, min(place) AS first, at, kind, each.customer,
+        array_agg(document ORDER BY place) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
+    FROM gone CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS each (customer, document, place)
+    GROUP BY id, at, kind, each.customer, operator, why, detail
 ), put AS (
     INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
     SELECT
-        (SELECT last FROM numbering) + row_number() OVER (ORDER BY id), at, kind, customer, documents, operator, why,
-        detail
-    FROM gone
+        (SELECT last FROM numbering) + row_number() OVER (ORDER BY id, first), at, kind, customer,
+        coalesce(documents, '{}'), operator, why, detail
+    FROM told
     RETURNING 1
 )
 UPDATE numbering SET last = last + (SELECT count(*) FROM put), seen = pg_current_snapshot();
@@ -279,39 +339,43 @@ FROM queue, newest;
 
 -- name: deadlines
 SELECT
-    (SELECT min(lease_until) FROM document WHERE state = 'running'),
-    (SELECT due_at FROM document WHERE state = 'delayed' ORDER BY due_at LIMIT 1),
+    (SELECT min(lease_until) FROM running JOIN document ON document.seq = running.seq),
+    (SELECT due_at FROM document WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1),
     (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
 
 -- name: late_to_start
 SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
-WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')
-    AND start_by BETWEEN %(floor)s AND %(now)s
+WHERE start_by BETWEEN %(floor)s AND %(now)s AND attempt = 0 AND state IN ('waiting', 'delayed')
 ORDER BY start_by, seq LIMIT %(limit)s;
 
 -- name: next_start_by
-SELECT start_by FROM document
-WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by > %(now)s
-ORDER BY start_by LIMIT 1;
+SELECT start_by FROM document WHERE start_by > %(now)s ORDER BY start_by LIMIT 1;
 
 -- name: look_later
-UPDATE document SET look_at = lease_until
-WHERE state = 'running' AND look_at BETWEEN %(floor)s AND %(now)s AND lease_until > %(now)s;
+WITH later AS (
+    UPDATE document SET look_at = lease_until FROM running
+    WHERE running.look_at BETWEEN %(floor)s AND %(now)s AND document.seq = running.seq AND lease_until > %(now)s
+    RETURNING running.look_at AS before, document.seq, document.look_at
+)
+UPDATE running SET look_at = later.look_at FROM later
+WHERE running.look_at = later.before AND running.seq = later.seq;
 
 -- name: lost_leases
-SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
-WHERE state = 'running' AND look_at BETWEEN %(floor)s AND %(now)s AND lease_until <= %(now)s
-ORDER BY lease_until, seq LIMIT %(limit)s;
+SELECT
+    document.seq, document.customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id
+FROM running JOIN document ON document.seq = running.seq
+WHERE running.look_at BETWEEN %(floor)s AND %(now)s AND lease_until <= %(now)s
+ORDER BY lease_until, document.seq LIMIT %(limit)s;
 
 -- name: next_look
-SELECT look_at FROM document WHERE state = 'running' AND look_at > %(now)s ORDER BY look_at LIMIT 1;
+SELECT look_at FROM running WHERE look_at > %(now)s ORDER BY look_at LIMIT 1;
 
 -- name: due_documents
 SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
-WHERE state = 'delayed' AND due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
+WHERE due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
 
 -- name: next_due
-SELECT due_at FROM document WHERE state = 'delayed' AND due_at > %(now)s ORDER BY due_at LIMIT 1;
+SELECT due_at FROM document WHERE due_at > %(now)s ORDER BY due_at LIMIT 1;
 
 -- name: due_rates
 SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
@@ -323,36 +387,26 @@ SELECT rate_closed_until FROM limits
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rate_closed_until LIMIT 1;
 
 -- name: lines_of
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
-FROM line WHERE customer = ANY (%(customers)s::bigint[]);
+SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
+CROSS JOIN LATERAL (
+    SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, version
+    FROM line
+    WHERE (line.customer, line.level, version) >= (wanted.customer, wanted.level, 0)
+        AND (line.customer, line.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
+    ORDER BY line.customer DESC, line.level DESC, version DESC LIMIT 1
+) AS newest;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, version
 FROM line
 WHERE filed AND level = %(level)s AND (place, tie) > (%(seen)s, %(tie)s)
 ORDER BY place, tie LIMIT %(limit)s;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, version
 FROM line
 WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
-
--- name: save_lines
-INSERT INTO line (customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie)
-SELECT * FROM unnest(
-    %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[], %(stamp)s::bigint[],
-    %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[], %(head_cost)s::double precision[],
-    %(filed)s::boolean[], %(place)s::bigint[], %(tie)s::bigint[]
-)
-ON CONFLICT (customer, level) DO UPDATE SET
-    weight = excluded.weight, turn = excluded.turn, stamp = excluded.stamp, waiting = excluded.waiting,
-    head_seq = excluded.head_seq, head_ready_at = excluded.head_ready_at, head_cost = excluded.head_cost,
-    filed = excluded.filed, place = excluded.place, tie = excluded.tie;
-
--- name: forget_lines
-DELETE FROM line USING unnest(%(customer)s::bigint[], %(level)s::int[]) AS spent (customer, level)
-WHERE line.customer = spent.customer AND line.level = spent.level;
 
 -- name: forget_spent
 DELETE FROM line WHERE waiting = 0 AND level = %(level)s AND turn <= %(turn)s;
@@ -371,35 +425,29 @@ ON CONFLICT (customer) DO UPDATE SET
 SELECT wanted.customer, wanted.level, found.seq, found.ready_at, found.cost
 FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(after)s::bigint[]) AS wanted (customer, level, after)
 CROSS JOIN LATERAL (
-    SELECT seq, ready_at, cost FROM document
-    WHERE state = 'waiting'
-        AND (document.customer, line, seq) > (wanted.customer, wanted.level, wanted.after)
-        AND (document.customer, line, seq) < (wanted.customer, wanted.level, 9223372036854775807)
-    ORDER BY document.customer, line, seq LIMIT %(limit)s
+    SELECT seq, ready_at, cost FROM waiting
+    WHERE (waiting.customer, line, seq) > (wanted.customer, wanted.level, wanted.after)
+        AND (waiting.customer, line, seq) < (wanted.customer, wanted.level, 9223372036854775807)
+    ORDER BY waiting.customer, line, seq LIMIT %(limit)s
 ) AS found;
-
--- name: start_documents
-UPDATE document SET
-    state = 'running', attempt = attempt + 1, started_at = %(now)s, lease_until = %(until)s, look_at = %(until)s,
-    fence = taken.fence, worker = %(worker)s, settled = NULL
-FROM unnest(%(seqs)s::bigint[], %(fences)s::bigint[]) AS taken (seq, fence)
-WHERE document.seq = taken.seq AND state || '' = 'waiting'
-RETURNING
-    id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
-    document.fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-    delay, start_by, max_attempts, pages, customer, lower_name;
 
 -- name: whole_by_id
 SELECT * FROM whole WHERE id = %(id)s::uuid;
 
 -- name: finish_documents
-UPDATE document SET
-    state = 'done', finished_at = %(now)s, lease_until = NULL, look_at = NULL, worker = NULL, error = NULL,
-    settled = 'done', result = said.result
-FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[]) AS said (id, fence, result)
-WHERE document.id = said.id AND document.fence = said.fence AND state || '' = 'running'
-RETURNING
-    document.id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer);
+WITH finished AS (
+    UPDATE document SET
+        state = 'done', finished_at = %(now)s, lease_until = NULL, worker = NULL, error = NULL, settled = 'done',
+        result = said.result
+    FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[]) AS said (id, fence, result)
+    WHERE document.id = said.id AND document.fence = said.fence AND state = 'running'
+    RETURNING document.id, customer, seq, look_at
+), gone AS (
+    DELETE FROM running USING finished WHERE running.look_at = finished.look_at AND running.seq = finished.seq
+), kept AS (
+    INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM finished
+)
+SELECT id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped) FROM finished;
 
 -- name: add_files
 INSERT INTO file (document, name, blob, size, sha256, media_type)
@@ -441,52 +489,102 @@ WHERE id = ANY (%(ids)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
 SELECT id, fence, state FROM document WHERE id = ANY (%(ids)s::uuid[]);
 
 -- name: wait_again
-UPDATE document SET
-    state = 'waiting', ready_at = %(now)s, due_at = NULL, lease_until = NULL, look_at = NULL, worker = NULL,
-    attempt = %(attempt)s, settled = %(settled)s
-WHERE seq = %(seq)s;
+WITH moved AS (
+    UPDATE document SET
+        state = 'waiting', ready_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL, attempt = %(attempt)s,
+        settled = %(settled)s
+    WHERE seq = %(seq)s
+    RETURNING customer, line, seq, ready_at, cost, look_at
+), gone AS (
+    DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq
+)
+INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved;
 
 -- name: delay_document
-UPDATE document SET
-    state = 'delayed', due_at = %(due_at)s, lease_until = NULL, look_at = NULL, worker = NULL, error = %(error)s,
-    settled = 'failed'
-WHERE seq = %(seq)s;
+WITH moved AS (
+    UPDATE document SET
+        state = 'delayed', due_at = %(due_at)s, lease_until = NULL, worker = NULL, error = %(error)s, settled = 'failed'
+    WHERE seq = %(seq)s
+    RETURNING seq, look_at
+)
+DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq;
 
 -- name: end_document
-UPDATE document SET
-    state = %(state)s, finished_at = %(now)s, due_at = NULL, lease_until = NULL, look_at = NULL, worker = NULL,
-    error = %(error)s, settled = %(settled)s
-WHERE seq = %(seq)s;
+WITH moved AS (
+    UPDATE document SET
+        state = %(state)s, finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL,
+        error = %(error)s, settled = %(settled)s
+    WHERE seq = %(seq)s
+    RETURNING customer, line, seq, look_at
+), gone AS (
+    DELETE FROM waiting USING moved
+    WHERE waiting.customer = moved.customer AND waiting.line = moved.line AND waiting.seq = moved.seq
+), stopped AS (
+    DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq
+)
+INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM moved;
 
 -- name: cancel_document
-UPDATE document SET
-    state = 'cancelled', finished_at = %(now)s, due_at = NULL, lease_until = NULL, look_at = NULL, worker = NULL
-WHERE seq = %(seq)s;
+WITH moved AS (
+    UPDATE document SET
+        state = 'cancelled', finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL
+    WHERE seq = %(seq)s
+    RETURNING customer, line, seq, look_at
+), gone AS (
+    DELETE FROM waiting USING moved
+    WHERE waiting.customer = moved.customer AND waiting.line = moved.line AND waiting.seq = moved.seq
+), stopped AS (
+    DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq
+)
+INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM moved;
 
 -- name: begin_again
-UPDATE document SET
-    seq = nextval('document_seq'), level = %(level)s, line = %(level)s, count = %(count)s, state = 'waiting',
-    ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
-    error = NULL, settled = NULL
-WHERE seq = %(seq)s
+WITH before AS (
+    SELECT seq, finished_at FROM document WHERE seq = %(seq)s
+), gone AS (
+    DELETE FROM ended USING before WHERE ended.finished_at = before.finished_at AND ended.seq = before.seq
+), moved AS (
+    UPDATE document SET
+        seq = nextval('document_seq'), level = %(level)s, line = %(level)s, count = %(count)s, state = 'waiting',
+        ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
+        error = NULL, settled = NULL
+    WHERE seq = %(seq)s
+    RETURNING customer, line, seq, ready_at, cost
+)
+INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved
 RETURNING seq;
 
 -- name: expedite_document
-UPDATE document SET
-    line = 0, due_at = NULL, state = 'waiting', ready_at = CASE state WHEN 'delayed' THEN %(now)s ELSE ready_at END
-WHERE seq = %(seq)s
+WITH before AS (
+    SELECT customer, line, seq FROM document WHERE seq = %(seq)s
+), gone AS (
+    DELETE FROM waiting USING before
+    WHERE waiting.customer = before.customer AND waiting.line = before.line AND waiting.seq = before.seq
+), moved AS (
+    UPDATE document SET
+        line = 0, due_at = NULL, state = 'waiting',
+        ready_at = CASE state WHEN 'delayed' THEN %(now)s ELSE ready_at END
+    WHERE seq = %(seq)s
+    RETURNING customer, line, seq, ready_at, cost
+)
+INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved
 RETURNING ready_at;
 
 -- name: heartbeat
-UPDATE document SET lease_until = %(until)s, look_at = least(look_at, %(until)s)
-FROM (
+WITH found AS (
     SELECT document.seq, document.look_at AS before
     FROM document JOIN unnest(%(ids)s::uuid[], %(fences)s::bigint[]) AS held (id, fence)
         ON document.id = held.id AND document.fence = held.fence
-    WHERE state || '' = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
-) AS found
-WHERE document.seq = found.seq
-RETURNING id, document.fence, customer, found.before > %(until)s;
+    WHERE state = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
+), held AS (
+    UPDATE document SET lease_until = %(until)s, look_at = least(look_at, %(until)s) FROM found
+    WHERE document.seq = found.seq
+    RETURNING id, fence, customer, document.seq, found.before, look_at
+), sooner AS (
+    UPDATE running SET look_at = held.look_at FROM held
+    WHERE running.look_at = held.before AND running.seq = held.seq AND held.before > held.look_at
+)
+SELECT id, fence, customer, before > look_at FROM held;
 
 -- name: blobs_of
 SELECT blob FROM document WHERE customer = %(customer)s AND blob IS NOT NULL
@@ -497,17 +595,25 @@ SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE d
 DELETE FROM file USING document WHERE file.document = document.seq AND document.customer = %(customer)s;
 
 -- name: purge_documents
-WITH gone AS (DELETE FROM document WHERE customer = %(customer)s RETURNING state, line)
+WITH gone AS (
+    DELETE FROM document WHERE customer = %(customer)s RETURNING state, line, seq, look_at, finished_at
+), waited AS (
+    DELETE FROM waiting WHERE customer = %(customer)s
+), ran AS (
+    DELETE FROM running USING gone WHERE running.look_at = gone.look_at AND running.seq = gone.seq
+), stood AS (
+    DELETE FROM ended USING gone WHERE ended.finished_at = gone.finished_at AND ended.seq = gone.seq
+)
 SELECT state, line, count(*) FROM gone GROUP BY state, line;
 
 -- name: purge_keys
 WITH gone AS (DELETE FROM key WHERE customer = %(customer)s RETURNING 1) SELECT count(*) FROM gone;
 
 -- name: ended_before
-SELECT seq, blob FROM document
-WHERE finished_at IS NOT NULL AND finished_at < %(before)s
+SELECT document.seq, blob FROM ended JOIN document ON document.seq = ended.seq
+WHERE ended.finished_at < %(before)s
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+ORDER BY ended.finished_at, ended.seq LIMIT %(limit)s FOR UPDATE OF document SKIP LOCKED;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document
@@ -515,7 +621,15 @@ WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(be
 ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- name: forget_documents
-DELETE FROM document WHERE seq = ANY (%(seqs)s::bigint[]);
+WITH gone AS (DELETE FROM document WHERE seq = ANY (%(seqs)s::bigint[]) RETURNING seq, finished_at)
+DELETE FROM ended USING gone WHERE ended.finished_at = gone.finished_at AND ended.seq = gone.seq;
+
+-- name: file_documents
+DELETE FROM waiting; DELETE FROM running; DELETE FROM ended;
+INSERT INTO waiting (customer, line, seq, ready_at, cost)
+SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'waiting';
+INSERT INTO running (look_at, seq, customer) SELECT look_at, seq, customer FROM document WHERE state = 'running';
+INSERT INTO ended (finished_at, seq) SELECT finished_at, seq FROM document WHERE finished_at IS NOT NULL;
 
 -- name: forget_files
 DELETE FROM file WHERE document = ANY (%(seqs)s::bigint[]) RETURNING document, blob;
@@ -538,6 +652,7 @@ SELECT seq, result FROM document WHERE id = %(id)s::uuid;
 SELECT * FROM whole
 WHERE (%(below)s::bigint IS NULL OR seq < %(below)s::bigint)
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (NOT %(running)s::boolean OR seq IN (SELECT seq FROM running))
   AND (%(owner)s::bigint IS NULL OR owner = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
@@ -547,6 +662,7 @@ ORDER BY seq DESC LIMIT %(limit)s;
 -- name: counts
 SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document
 WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (NOT %(running)s::boolean OR seq IN (SELECT seq FROM running))
   AND (%(owner)s::bigint IS NULL OR customer = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
@@ -560,31 +676,31 @@ WHERE (%(name)s::text IS NULL OR name = %(name)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND (%(paused)s::boolean IS NULL OR paused = %(paused)s::boolean)
   AND (%(waiting)s::boolean IS NULL OR %(waiting)s::boolean = EXISTS (
-      SELECT 1 FROM document WHERE document.customer = customer.id AND state = 'waiting'
+      SELECT 1 FROM waiting WHERE waiting.customer = customer.id
   ))
 ORDER BY name LIMIT %(limit)s;
 
 -- name: waiting_by_line
-SELECT customer, line, count(*) FROM document
-WHERE customer = ANY (%(ids)s::bigint[]) AND state = 'waiting' GROUP BY customer, line ORDER BY customer, line;
+SELECT customer, line, count(*) FROM waiting
+WHERE customer = ANY (%(ids)s::bigint[]) GROUP BY customer, line ORDER BY customer, line;
 
 -- name: open_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost
 FROM line WHERE filed ORDER BY level, turn, stamp;
 
 -- name: ahead
-SELECT count(*) FROM document AS other
+SELECT count(*) FROM waiting AS other
 JOIN document AS mine ON other.customer = mine.customer AND other.line = mine.line AND other.seq < mine.seq
-WHERE mine.id = %(id)s::uuid AND mine.state = 'waiting' AND other.state = 'waiting';
+WHERE mine.id = %(id)s::uuid AND mine.state = 'waiting';
 
 -- name: pace
 SELECT
-    (SELECT count(*) FROM document WHERE state = 'running' AND started_at >= %(since)s)
-    + (SELECT count(*) FROM document
-       WHERE finished_at IS NOT NULL AND finished_at >= %(since)s AND started_at >= %(since)s),
-    (SELECT count(*) FROM document
-     WHERE finished_at IS NOT NULL AND finished_at >= %(since)s AND state IN ('done', 'failed')),
-    (SELECT count(*) FROM document WHERE state = 'running');
+    (SELECT count(*) FROM running JOIN document ON document.seq = running.seq WHERE started_at >= %(since)s)
+    + (SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
+       WHERE ended.finished_at >= %(since)s AND started_at >= %(since)s),
+    (SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
+     WHERE ended.finished_at >= %(since)s AND state IN ('done', 'failed')),
+    (SELECT count(*) FROM running);
 
 -- name: events
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
@@ -597,8 +713,7 @@ SELECT customer, line, count(*), min(seq) FROM document WHERE state = 'waiting' 
 SELECT customer, level, waiting FROM line;
 
 -- name: capped_counts
-SELECT limits.customer, limits.running,
-    (SELECT count(*) FROM document WHERE state = 'running' AND document.customer = limits.customer)
+SELECT limits.customer, limits.running, (SELECT count(*) FROM running WHERE running.customer = limits.customer)
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped;
 
 -- name: last_seq

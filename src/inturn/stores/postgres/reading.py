@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from inturn.errors import NotFoundError
-from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
+from inturn.model import Customer, Document, DocumentState, Line, ResultFile, Worker, report_of
 from inturn.policy.turns import Head
 from inturn.store import (
     Counts,
@@ -77,6 +77,7 @@ class Reading:
             owner = -1 if found is None else found[0]
         return {
             "states": None if where.states is None else sorted(where.states),
+            "running": where.states == frozenset({DocumentState.RUNNING}),
             "owner": owner,
             "level": where.level,
             "batch": where.batch,

@@ -1,8 +1,10 @@
 """Submits that ride in a transaction of the user's own."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from psycopg import Connection as UsersConnection
+from psycopg import Cursor
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
@@ -12,7 +14,7 @@ from inturn.store import Submission
 from inturn.stores.postgres.intake import Intake
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import adapt
-from inturn.stores.postgres.tables import QUERIES, Row, Tables
+from inturn.stores.postgres.tables import QUERIES, Row, Tables, sent
 
 
 class Riding(Tables):
@@ -25,11 +27,8 @@ class Riding(Tables):
         self._cursor = connection.cursor(binary=True, row_factory=tuple_row)
         adapt(self._cursor)
 
-    def one(self, query: str, /, **values: Any) -> Row | None:
-        return self._cursor.execute(QUERIES[query], values, binary=True).fetchone()
-
-    def run(self, query: str, /, **values: Any) -> int:
-        return self._cursor.execute(QUERIES[query], values or None).rowcount
+    def execute(self, query: str, values: Mapping[str, Any], *, binary: bool) -> Cursor[Row]:
+        return self._cursor.execute(QUERIES[query], sent(values), binary=binary)
 
 
 def submit_in(

@@ -10,8 +10,8 @@ from inturn.policy import Policy
 from inturn.store import FIRST_OPERATOR
 from inturn.stores._sql import Migration, migrations
 from inturn.stores.postgres.address import Address, parse
-from inturn.stores.postgres.book import START
 from inturn.stores.postgres.bounds import Bounds
+from inturn.stores.postgres.standing import START
 from inturn.stores.postgres.tables import QUERIES, Connection, Tables
 from inturn.stores.postgres.trouble import errors_of
 
@@ -24,15 +24,15 @@ def migrate(connection: Connection, address: Address) -> list[str]:
 
     A role that may not create anything can open a queue whose schema is up to date.
     """
-    if _version(connection, address) == len(MIGRATIONS) and _has_begun(connection, address):
+    if version_of(connection, address) == len(MIGRATIONS) and _has_begun(connection, address):
         return []
     with connection.transaction():
         tables = Tables(connection)
         tables.one("migrating", schema=address.schema)
-        version = _version(connection, address)
+        version = version_of(connection, address)
         if version == 0:
             connection.execute(_of("make_schema", address))
-        connection.execute(_of("in_schema", address))
+        in_schema(connection, address)
         for migration in MIGRATIONS[version:]:
             connection.execute(_script(migration).encode())
         _begin(tables)
@@ -66,7 +66,13 @@ def _of(query: str, address: Address) -> bytes:
     return QUERIES[query].replace(b"{schema}", address.schema.encode())
 
 
-def _version(connection: Connection, address: Address) -> int:
+def in_schema(connection: Connection, address: Address) -> Tables:
+    """Let this transaction find the schema's tables."""
+    connection.execute(_of("in_schema", address))
+    return Tables(connection)
+
+
+def version_of(connection: Connection, address: Address) -> int:
     """How many migrations were applied."""
     try:
         with connection.transaction():

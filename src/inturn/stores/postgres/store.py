@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from psycopg import Connection as UsersConnection
 
 from inturn.clock import Clock
-from inturn.errors import NotFoundError, VersionConflictError
+from inturn.errors import NotFoundError, StoreReadOnlyError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
     EXPEDITED,
@@ -46,11 +48,12 @@ from inturn.store import (
     Swept,
     Verdict,
 )
-from inturn.stores.postgres import backup, schema
+from inturn.stores.postgres import backup, keys, schema
 from inturn.stores.postgres.address import parse
 from inturn.stores.postgres.bell import Bell
 from inturn.stores.postgres.changes import LaterChanges
 from inturn.stores.postgres.claims import Claims
+from inturn.stores.postgres.closing import refuse_closed
 from inturn.stores.postgres.connection import Begin, Database
 from inturn.stores.postgres.intake import Intake
 from inturn.stores.postgres.known import Known
@@ -77,19 +80,21 @@ class PostgresStore(Store):
             with errors_of(self.address.shown), self._database.connected() as first:
                 first.patience = None
                 schema.migrate(first, self.address)
+                refuse_closed(first, self.address)
         except BaseException:
             self._database.close()
             raise
         self._bell = Bell(self._database)
         self._claims = Claims(self._database, self._known, clock)
+        self.keys = keys.PostgresKeys(self._write, partial(self._database.run, Begin.READ), self._upkeep)
 
     # -- documents come in ------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        return self._write(lambda tables: Intake(tables, self._known, self._now(now)).check(customer, n, key))
+        return self._take_in(customer, now, lambda intake: intake.check(customer, n, key))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
-        receipts = self._write(lambda tables: Intake(tables, self._known, self._now(now)).submit(submission))
+        receipts = self._take_in(submission.customer, now, lambda intake: intake.submit(submission))
         self._bell.ring()
         return receipts
 
@@ -120,7 +125,8 @@ class PostgresStore(Store):
         if request is None:
             verdicts: tuple[Verdict, ...] = self._move(now, lambda moves: moves.settle(outcomes))
             return Exchanged(verdicts, ())
-        if not outcomes and not self._glance(lambda reading: reading.may_be_claimed(self._now(now))):
+        may_be_idle = not outcomes and not self._claims.found
+        if may_be_idle and not self._glance(lambda reading: reading.may_be_claimed(self._now(now))):
             return Exchanged((), ())
         return self._claims.exchange(outcomes, request, now)
 
@@ -213,6 +219,7 @@ class PostgresStore(Store):
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
         def work(tables: Tables) -> Removed:
+            tables.run("purge_access_keys", customer=customer)
             return self._upkeep(tables, now).purge(customer, operator)
 
         return self._write(work, Begin.MOVES, patient=False)
@@ -313,8 +320,20 @@ class PostgresStore(Store):
         self._number_events()
         return self._read(lambda reading: reading.events(after, limit))
 
+    def last_event(self) -> int:
+        self._number_events()
+        return self._database.run(Begin.READ, keys.last_event)
+
+    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
+        self._number_events()
+        return self._database.run(Begin.READ, lambda tables: keys.by_hand(tables, limit, before))
+
+    def kept_bytes(self, customer: str) -> int:
+        return self._database.run(Begin.READ, lambda tables: keys.kept_bytes(tables, customer))
+
     def standings(self) -> Standings:
-        self._claims.fold()
+        with suppress(StoreReadOnlyError):  # who may only read sees the lines as the last claim left them
+            self._claims.fold()
         return self._read(lambda reading: reading.standings())
 
     def ahead(self, id: str) -> int:
@@ -327,7 +346,8 @@ class PostgresStore(Store):
         return self._read(lambda reading: reading.next_due())
 
     def wait(self, timeout: float) -> None:
-        self._bell.wait(timeout)
+        if self._bell.wait(timeout):
+            self._claims.found = True
 
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
@@ -378,12 +398,20 @@ class PostgresStore(Store):
     def _upkeep(self, tables: Tables, now: int | None) -> Upkeep:
         return Upkeep(tables, self._known, self._now(now))
 
-    def _write(self, work: Callable[[Tables], Answer], begin: Begin = Begin.WRITE, *, patient: bool = True) -> Answer:
+    def _write(
+        self, work: Callable[[Tables], Answer], begin: Begin = Begin.WRITE, *, patient: bool = True, **given: Any
+    ) -> Answer:
         def surely(tables: Tables) -> Answer:
             self._database.surely(tables)
             return work(tables)
 
-        return self._database.run(begin, surely, patient=patient)
+        return self._database.run(begin, surely, patient=patient, given=given or None)
+
+    def _take_in(self, customer: str, now: int | None, work: Callable[[Intake], Answer]) -> Answer:
+        """The customer is locked and read with the first words to the server."""
+        return self._write(
+            lambda tables: work(Intake(tables, self._known, self._now(now))), Begin.INTAKE, name=customer
+        )
 
     def _move(self, now: int | None, work: Callable[[Moves], Answer]) -> Answer:
         """Moves that the next claim will hear of; those who wait for one are woken."""

@@ -1,6 +1,6 @@
 """The named queries on a connection."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -12,30 +12,66 @@ QUERIES: Final[Mapping[str, bytes]] = {
 }
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
+NEWS: Final = ("kind", "customers", "documents", "operator", "why", "detail")
+"""The columns of an event that has no number yet."""
+_BARE: Final = frozenset({int, float, bool})
 
 
 class Tables:
-    """One transaction's queries by name."""
+    """One transaction's queries by name. A list among the values is sent as an array."""
 
-    __slots__ = ("connection",)
+    __slots__ = ("begun", "connection")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, begun: Sequence[Row | None] = ()) -> None:
         self.connection = connection
+        self.begun = begun
+        """What the statements that began the transaction found: a row of each that asked for one."""
+
+    def execute(self, query: str, values: Mapping[str, Any], *, binary: bool) -> psycopg.Cursor[Row]:
+        """Run a query of this name; what has no values and no binary rows may be several statements."""
+        return self.connection.execute(QUERIES[query], sent(values), binary=binary)
 
     def all(self, query: str, /, **values: Any) -> list[Row]:
         """Every row of a query."""
-        return self.connection.execute(QUERIES[query], values, binary=True).fetchall()
+        return self.execute(query, values, binary=True).fetchall()
 
     def one(self, query: str, /, **values: Any) -> Row | None:
         """The first row of a query, or None."""
-        return self.connection.execute(QUERIES[query], values, binary=True).fetchone()
+        return self.execute(query, values, binary=True).fetchone()
 
     def run(self, query: str, /, **values: Any) -> int:
         """Run a statement; how many rows it changed."""
-        return self.connection.execute(QUERIES[query], values or None).rowcount
+        return self.execute(query, values, binary=False).rowcount
 
-    def many(self, query: str, names: Sequence[str], rows: Iterable[Sequence[Any]], **values: Any) -> None:
+    def many(self, query: str, names: Sequence[str], rows: Sequence[Sequence[Any]], **values: Any) -> None:
         """Run a statement on several rows at once, which it takes as one array for each column."""
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        if columns:
-            self.run(query, **dict(zip(names, columns, strict=True)), **values)
+        if rows:
+            self.run(query, **columns(names, rows), **values)
+
+
+def columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+    """One list for each column."""
+    if not rows:
+        return {name: [] for name in names}
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def array(values: Sequence[Any]) -> str:
+    """An array as PostgreSQL reads it. Psycopg's own writer takes five times as long."""
+    if _BARE.issuperset(map(type, values)):
+        return f"{{{','.join(map(str, values))}}}"
+    return f"{{{','.join([_element(value) for value in values])}}}"
+
+
+def _element(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return str(value)
+
+
+def sent(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Values as they are sent; None, where there are none."""
+    return {name: array(value) if isinstance(value, list) else value for name, value in values.items()} or None

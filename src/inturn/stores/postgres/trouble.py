@@ -13,12 +13,15 @@ from inturn.errors import (
     StoreCorruptError,
     StoreError,
     StoreFullError,
+    StoreMovedError,
     StoreReadOnlyError,
     StoreVersionError,
 )
 
 CONTENTION: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was first: the same work, begun anew, may succeed."""
+MOVED: Final = "INTMV"
+"""What the triggers of a closed queue raise: see `closing`."""
 READ_ONLY: Final = (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)
 
 
@@ -36,6 +39,8 @@ def error_of(shown: str, wrong: BaseException) -> StoreError:
     for kinds, error, advice in _MEANING:
         if isinstance(wrong, kinds):
             return error(f"{shown}: {advice}")
+    if isinstance(wrong, psycopg.Error) and wrong.sqlstate == MOVED:
+        return StoreMovedError(wrong.diag.message_primary or shown)
     if isinstance(wrong, psycopg.OperationalError):
         return StoreError(
             f"{shown} cannot be reached or broke off ({_said(wrong)}); connections are made anew by themselves:"

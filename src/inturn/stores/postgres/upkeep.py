@@ -40,7 +40,7 @@ class Upkeep:
     ) -> None:
         """One event that names no document, and what lines have to know of it."""
         moves = Moves(self._tables, later or LaterChanges(), self._known, self.now())
-        moves.note(kind, customer, (), operator, detail)
+        moves.note(kind, customer, operator, detail)
         moves.write()
 
     def change_customer(self, name: str, changes: Mapping[str, Any], operator: Operator) -> CustomerSettings:

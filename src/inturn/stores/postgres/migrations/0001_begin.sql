@@ -16,24 +16,29 @@
 --   policy       every version of the policy
 --   customer     the counter, and the settings as operators last set them. Every call that takes in documents locks
 --                its row: seqs and line changes of one customer are numbered in the order in which they happened
---   document     one row a document. A heartbeat changes `lease_until` alone, which is in no index, so that the new row
---                stays on its page (HOT). `look_at` is indexed and never after `lease_until`: when to look whether the
---                lease was lost. A result comes last in its row
+--   document     one row a document: the truth, and what everybody locks. Starts, heartbeats and ends change no column
+--                that is in an index, so that the new row stays on its page (HOT). A result comes last in its row
+--   waiting      the documents that wait, in the order of their lines
+--   running      the documents that run, by `look_at`, which is never after `lease_until`: when to look whether the lease
+--                was lost
+--   ended        the documents that have ended, by when. These three are written with their document's state, always in
+--                the same transaction, and can be made anew from `document` (`file_documents`)
 --   file         the files of results, by their document's seq: only done documents have any, and their seq stays
 --   line         where each line stands; `place` and `tie` sort it for the order that turns.ordered names (turn and
---                stamp, or the head's seq). Written by claims alone
+--                stamp, or the head's seq). Written by claims alone: a new row in the place of the old one, as in `turns`;
+--                `version` is that of the claim
 --   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
 --                them. Written by claims alone
 --   line_change  what submits, outcomes and operators did to lines since the last claim, which folds it in, in the order
 --                of `number`. `xid` finds what turns.folded did not see yet, however many dead rows lie around it
---   news         events that have no number yet. Who reads events gives out the numbers first, under the lock of
+--   news         events that have no number yet: a row tells what happened to these documents of these customers, and
+--                becomes one event for each customer. Who reads events gives out the numbers first, under the lock of
 --                `numbering`: transactions commit in another order than they begin
 --   event        what happened
 --   key          idempotency keys with the first answer
 --   worker       the last report of each worker
 --
--- Times are microseconds. Partial indexes hold only the documents that are in the state they serve, so that a claim
--- costs the same whatever the number of documents that wait or have ended. Tables that change all the time are vacuumed
+-- Times are microseconds. A claim costs the same whatever the number of documents that wait or have ended. Tables that change all the time are vacuumed
 -- after a number of changes, not after a share of their rows.
 
 CREATE TABLE migration (
@@ -121,7 +126,7 @@ CREATE TABLE document (
     metadata text,
     result text
 ) WITH (
-    fillfactor = 80,
+    fillfactor = 60,
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
     autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000,
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000
@@ -129,14 +134,35 @@ CREATE TABLE document (
 
 CREATE UNIQUE INDEX document_id ON document (id);
 CREATE INDEX document_customer ON document (customer, seq);
-CREATE INDEX document_waiting ON document (customer, line, seq) WHERE state = 'waiting';
-CREATE INDEX document_due ON document (due_at, seq) WHERE state = 'delayed';
-CREATE INDEX document_look ON document (look_at) WHERE state = 'running';
-CREATE INDEX document_start_by ON document (start_by, seq)
-    WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed');
-CREATE INDEX document_ended ON document (finished_at, seq) WHERE finished_at IS NOT NULL;
+CREATE INDEX document_due ON document (due_at, seq) WHERE due_at IS NOT NULL;
+CREATE INDEX document_start_by ON document (start_by, seq) WHERE start_by IS NOT NULL;
 CREATE INDEX document_batch ON document (batch, seq) WHERE batch IS NOT NULL;
 CREATE INDEX document_blob ON document (blob) WHERE blob IS NOT NULL;
+
+CREATE TABLE waiting (
+    customer bigint NOT NULL,
+    line int NOT NULL,
+    seq bigint NOT NULL,
+    ready_at bigint NOT NULL,
+    cost double precision NOT NULL,
+    PRIMARY KEY (customer, line, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000);
+
+CREATE TABLE running (
+    look_at bigint NOT NULL,
+    seq bigint NOT NULL,
+    customer bigint NOT NULL,
+    PRIMARY KEY (look_at, seq)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+
+CREATE TABLE ended (
+    finished_at bigint NOT NULL,
+    seq bigint NOT NULL,
+    PRIMARY KEY (finished_at, seq)
+) WITH (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 20000,
+    autovacuum_vacuum_insert_scale_factor = 0, autovacuum_vacuum_insert_threshold = 100000
+);
 
 CREATE TABLE file (
     document bigint NOT NULL,
@@ -163,7 +189,8 @@ CREATE TABLE line (
     filed boolean NOT NULL,
     place bigint NOT NULL,
     tie bigint NOT NULL,
-    PRIMARY KEY (customer, level)
+    version bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (customer, level, version)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 
 CREATE INDEX line_place ON line (level, place, tie) WHERE filed;
@@ -217,7 +244,7 @@ CREATE TABLE news (
     id bigint GENERATED ALWAYS AS IDENTITY,
     at bigint NOT NULL,
     kind text NOT NULL,
-    customer text,
+    customers text[] NOT NULL,
     documents uuid[] NOT NULL,
     operator text,
     why text,

@@ -1,0 +1,72 @@
+"""Inturn on PostgreSQL, from the side of whoever submits and of whoever claims. The fair order is on."""
+
+import time
+from collections.abc import Callable
+
+import inturn
+from inturn import NewDocument, Queue
+
+NAME = "Inturn"
+CUSTOMERS = 50
+CHOICES = (50, 100, 200)
+"""Documents of one exchange, which finishes what the last one claimed."""
+
+
+def settings(choice: int) -> str:
+    return f"psycopg, exchanges of {choice}, {CUSTOMERS} customers, fair order; claims alone commit asynchronously"
+
+
+def setup(url: str) -> None:
+    inturn.open(url).close()
+
+
+class Submitter:
+    """One process that takes documents in."""
+
+    def __init__(self, url: str) -> None:
+        self.queue: Queue = inturn.open(url)
+        self._calls = 0
+
+    def singles(self, payloads: list[str]) -> None:
+        for each in payloads:
+            self.bulk([each])
+
+    def bulk(self, payloads: list[str]) -> None:
+        self._calls += 1
+        documents = [NewDocument("document.pdf", metadata={"payload": each}) for each in payloads]
+        self.queue.submit(f"customer {self._calls % CUSTOMERS}", documents)
+
+    def close(self) -> None:
+        self.queue.close()
+
+
+def drain(url: str, choice: int, go: Callable[[], object]) -> int:
+    """Claim and finish until nothing is left; how many."""
+    done, outcomes = 0, []
+    with inturn.open(url) as queue:
+        go()
+        while True:
+            claimed = queue.exchange(outcomes, "bench", choice).claimed
+            outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
+            done += len(claimed)
+            if not claimed:
+                return done
+
+
+def serve(url: str, started: Callable[[str, float], object], go: Callable[[], object]) -> None:
+    """Claim whatever comes, one by one, and tell when; until a payload says that it is over."""
+    with inturn.open(url) as queue:
+        queue.claim("bench")
+        queue.store.wait(0.0)
+        go()
+        while True:
+            claimed = queue.claim("bench", 10)
+            now = time.monotonic()
+            if not claimed:
+                queue.store.wait(1.0)
+            for each in claimed:
+                payload = each.document.given.metadata["payload"]
+                started(payload, now)
+                queue.finish(each)
+                if payload == "over":
+                    return

@@ -1,0 +1,97 @@
+"""PgQueuer on asyncpg, which its documentation calls about twice as fast as psycopg, and uvloop, which its CLI uses."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import asyncpg
+import uvloop
+from pgqueuer.db import AsyncpgDriver
+from pgqueuer.models import Job
+from pgqueuer.qm import QueueManager
+from pgqueuer.queries import Queries
+from pgqueuer.types import QueueExecutionMode
+
+NAME = "PgQueuer"
+CHOICES = ((5, 10), (1, 50), (1, 100), (1, 200))
+"""Consumers in a process (its own benchmark has 5) and its batch size (10 by default)."""
+
+
+def settings(choice: tuple[int, int]) -> str:
+    return f"asyncpg, uvloop, durable, {choice[0]} consumer(s) a process, batch_size={choice[1]}, no result kept"
+
+
+def setup(url: str) -> None:
+    async def install() -> None:
+        connection = await asyncpg.connect(url)
+        await Queries(AsyncpgDriver(connection)).install()
+        await connection.close()
+
+    uvloop.run(install())
+
+
+class Submitter:
+    """One process that enqueues."""
+
+    def __init__(self, url: str) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._connection: Any = self._loop.run_until_complete(asyncpg.connect(url))
+        self._queries = Queries(AsyncpgDriver(self._connection))
+
+    def singles(self, payloads: list[str]) -> None:
+        async def enqueue() -> None:
+            for each in payloads:
+                await self._queries.enqueue("noop", each.encode())
+
+        self._loop.run_until_complete(enqueue())
+
+    def bulk(self, payloads: list[str]) -> None:
+        given: list[bytes | None] = [each.encode() for each in payloads]
+        n = len(given)
+        self._loop.run_until_complete(self._queries.enqueue(["noop"] * n, given, [0] * n))
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+
+def drain(url: str, choice: tuple[int, int], go: Callable[[], object]) -> int:
+    """Run its own queue manager until nothing is left; how many."""
+    consumers, batch = choice
+    done = 0
+
+    async def noop(_: Job) -> None:
+        nonlocal done
+        done += 1
+
+    async def work() -> None:
+        managers = []
+        for _ in range(consumers):
+            manager = QueueManager(Queries(AsyncpgDriver(await asyncpg.connect(url))))
+            manager.entrypoint("noop")(noop)
+            managers.append(manager)
+        go()
+        drained = QueueExecutionMode.drain
+        await asyncio.gather(*[each.run(timedelta(seconds=1), batch_size=batch, mode=drained) for each in managers])
+
+    uvloop.run(work())
+    return done
+
+
+def serve(url: str, started: Callable[[str, float], object], go: Callable[[], object]) -> None:
+    async def work() -> None:
+        manager = QueueManager(Queries(AsyncpgDriver(await asyncpg.connect(url))))
+
+        @manager.entrypoint("noop")
+        async def noop(job: Job) -> None:
+            payload = (job.payload or b"").decode()
+            started(payload, time.monotonic())
+            if payload == "over":
+                manager.shutdown.set()
+
+        asyncio.get_running_loop().call_later(1.0, go)
+        await manager.run()
+
+    uvloop.run(work())

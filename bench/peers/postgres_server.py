@@ -1,0 +1,80 @@
+"""A PostgreSQL of the benchmark's own: a folder on the repository's disk, a free port, stopped by its id."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from bench.services import ROOT, free_port, wait_until
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "shared_buffers": "512MB",
+    "max_wal_size": "4GB",
+    "max_connections": "100",
+    "autovacuum": "on",
+    "shared_preload_libraries": "pg_stat_statements",
+}
+"""Everything else is as PostgreSQL comes."""
+
+
+def _binaries() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parent.name))
+    beside = shutil.which("initdb")
+    if not found and beside is None:
+        sys.exit("bench postgres: needs PostgreSQL (Debian: apt-get install postgresql)")
+    return found[-1] if found else Path(str(beside)).parent
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Its address. It runs as `postgres` where we are root, since it refuses to be root's."""
+    binaries = _binaries()
+    who: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    usual = Path("/tmp")  # noqa: S108 - a short path for a socket, in a folder of our own
+    place = usual if usual.stat().st_dev == ROOT.stat().st_dev else ROOT
+    folder = Path(tempfile.mkdtemp(prefix="inturn-bench-", dir=place))
+    if who:
+        shutil.chown(folder, "postgres", "postgres")
+    make = [str(binaries / "initdb"), "-D", "data", "-A", "trust", "-U", "bench", "-E", "UTF8", "--locale=C.UTF-8"]
+    subprocess.run(make, cwd=folder, check=True, capture_output=True, **who)  # noqa: S603 - our own
+    port = free_port()
+    options = [f"--{name}={value}" for name, value in {**SETTINGS, "port": str(port)}.items()]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 - our own
+            [str(binaries / "postgres"), "-D", "data", "-k", str(folder), *options],
+            cwd=folder, stdout=log, stderr=log, start_new_session=True, **who,
+        )  # fmt: skip
+    url = f"postgresql://bench@127.0.0.1:{port}/postgres"
+    try:
+        if not wait_until(lambda: process.poll() is not None or _answers(url), 30) or process.poll() is not None:
+            sys.exit(f"PostgreSQL does not start: {(folder / 'log').read_text(errors='replace')[-500:]}")
+        yield url
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _answers(url: str) -> bool:
+    with suppress(psycopg.Error), psycopg.connect(url, connect_timeout=2):
+        return True
+    return False
+
+
+def database(url: str, name: str) -> str:
+    """The address of a new database on the server."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return url.rpartition("/")[0] + f"/{name}"

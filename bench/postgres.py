@@ -1,0 +1,299 @@
+"""PostgreSQL: against PgQueuer and Procrastinate on the same server, and against ourselves at other sizes.
+
+All sides are equally durable: fsync on, synchronous_commit=on, logged tables. Each side has a database of its own and
+runs at the best of the settings that its documentation names, found by a trial that is printed. Theirs run their own
+workers with a handler that does nothing and keep no result; ours claims and finishes with a result, in the fair order.
+"""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from types import ModuleType
+from typing import Any
+
+import psycopg
+
+import inturn
+from bench.measure import median, seconds, spread, verdict
+from bench.peers import postgres_inturn, postgres_pgqueuer, postgres_procrastinate
+from bench.peers.postgres_server import SETTINGS, database, server
+from inturn import Queue
+from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres.tables import QUERIES
+
+SIDES: tuple[ModuleType, ...] = (postgres_inturn, postgres_pgqueuer, postgres_procrastinate)
+OURS, PGQUEUER, PROCRASTINATE = (side.NAME for side in SIDES)
+PAYLOAD = "x" * 200
+BATCH = 500
+ROUNDS = 5
+LOAD = {OURS: 6_000, PGQUEUER: 6_000, PROCRASTINATE: 500}
+"""Documents of one drain."""
+PATIENCE = 60
+"""Seconds after which a process is taken for stuck."""
+Rates = dict[str, list[float]]
+
+
+class Database:
+    """One side's."""
+
+    def __init__(self, side: ModuleType, url: str, use: str) -> None:
+        self.side, self.name = side, side.NAME
+        self.url = database(url, f"{self.name.lower()}_{use}")
+        side.setup(self.url)
+        self.submitter = side.Submitter(self.url)
+        self.choice: Any = side.CHOICES[0]
+
+    def fill(self, n: int) -> None:
+        for _ in range(0, n, BATCH):
+            self.submitter.bulk([PAYLOAD] * min(BATCH, n))
+        self.analyze()
+
+    def analyze(self) -> None:
+        """As both peers' documentation asks after a bulk load."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(b"ANALYZE")
+
+    def close(self) -> None:
+        self.submitter.close()
+
+
+# -- submits --------------------------------------------------------------------------------------------------------
+
+
+def submits(databases: Sequence[Database]) -> int:
+    """One at a time, each call a durable commit; and by 500."""
+    singles: Rates = {each.name: [] for each in databases}
+    bulks: Rates = {each.name: [] for each in databases}
+    for _ in range(ROUNDS):
+        for each in databases:
+            singles[each.name].append(300 / seconds(lambda: each.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
+        for each in databases:
+            n = 10 if each.name != PROCRASTINATE else 4
+            took = seconds(lambda: [each.submitter.bulk([PAYLOAD] * BATCH) for _ in range(n)])  # noqa: B023
+            bulks[each.name].append(n * BATCH / took)
+    _show("single submits/s", singles)
+    _show(f"submits/s by {BATCH}", bulks)
+    return verdict("single submits against PgQueuer's", _ratio(singles, PGQUEUER), 0.8, at_most=False) + verdict(
+        f"submits by {BATCH} against PgQueuer's", _ratio(bulks, PGQUEUER), 1.5, at_most=False
+    )
+
+
+# -- claims ---------------------------------------------------------------------------------------------------------
+
+
+def _drain(side: str, url: str, choice: Any, barrier: Any, answers: Any) -> None:
+    module = next(each for each in SIDES if side == each.NAME)
+    begun = 0.0
+
+    def go() -> None:
+        nonlocal begun
+        barrier.wait()
+        begun = time.monotonic()
+
+    done = module.drain(url, choice, go)
+    answers.put((begun, time.monotonic(), done))
+
+
+def _drained(each: Database, processes: int) -> float:
+    """Documents/s of so many processes that empty a filled queue together."""
+    each.fill(LOAD[each.name] * processes)
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(processes), context.Queue()
+    given = (each.name, each.url, each.choice, barrier, answers)
+    started = [context.Process(target=_drain, args=given) for _ in range(processes)]
+    for process in started:
+        process.start()
+    told = [answers.get(timeout=PATIENCE) for _ in started]
+    for process in started:
+        process.join()
+    begun, ended = min(begun for begun, _, _ in told), max(ended for _, ended, _ in told)
+    return sum(done for _, _, done in told) / (ended - begun)
+
+
+def _choose(each: Database) -> None:
+    """The best of its settings, by one trial of each; the first run warms up and does not count."""
+    _drained(each, 1)
+    found = {}
+    for choice in each.side.CHOICES:
+        each.choice = choice
+        found[choice] = _drained(each, 1)
+    each.choice = max(found, key=lambda choice: found[choice])
+    tried = ", ".join(f"{choice}: {rate:,.0f}" for choice, rate in found.items())
+    print(f"{each.name}: {each.side.settings(each.choice)} (tried {tried})", flush=True)
+
+
+def claims(databases: Sequence[Database]) -> int:
+    """Claim and finish."""
+    for each in databases:
+        _choose(each)
+    missed = 0
+    for processes in (1, 2):
+        rates: Rates = {each.name: [] for each in databases}
+        for _ in range(ROUNDS):
+            for each in databases:
+                rates[each.name].append(_drained(each, processes))
+        _show(f"claim and finish/s, {processes} process(es)", rates)
+        what = f"claim and finish, {processes} process(es), against"
+        missed += verdict(f"{what} PgQueuer", _ratio(rates, PGQUEUER), 0.8, at_most=False)
+        missed += verdict(f"{what} Procrastinate", _ratio(rates, PROCRASTINATE), 8, at_most=False)
+    return missed
+
+
+# -- latency --------------------------------------------------------------------------------------------------------
+
+
+def _serve(side: str, url: str, ready: Any, answers: Any) -> None:
+    module = next(each for each in SIDES if side == each.NAME)
+    module.serve(url, lambda payload, at: answers.put((payload, at)), ready.set)
+
+
+@contextmanager
+def _serving(each: Database) -> Iterator[Any]:
+    context = multiprocessing.get_context("spawn")
+    ready, answers = context.Event(), context.Queue()
+    process = context.Process(target=_serve, args=(each.name, each.url, ready, answers))
+    process.start()
+    if not ready.wait(PATIENCE):
+        raise RuntimeError(f"{each.name} does not begin")
+    try:
+        yield answers
+    finally:
+        each.submitter.singles(["over"])
+        process.join(30)
+
+
+def latency(databases: Sequence[Database]) -> int:
+    """From before a submit in one process to the start of its handler in another, in turns."""
+    found: Rates = {each.name: [] for each in databases}
+    with ExitStack() as stack:
+        answers = {each.name: stack.enter_context(_serving(each)) for each in databases}
+        for number in range(200):
+            for each in databases:
+                time.sleep(0.013 + number % 7 / 1000)
+                sent = time.monotonic()
+                each.submitter.singles([str(number)])
+                _, at = answers[each.name].get(timeout=PATIENCE)
+                found[each.name].append((at - sent) * 1e3)
+    for name, times in found.items():
+        print(f"submit to handler start, ms: {name} p50 {median(times):.2f}, p99 {sorted(times)[-3]:.1f}")
+    return sum(
+        verdict(f"latency p50 against {peer}'s", _ratio(found, peer), 1, at_most=True)
+        for peer in (PGQUEUER, PROCRASTINATE)
+    )
+
+
+# -- what a claim touches -------------------------------------------------------------------------------------------
+
+
+def _buffers(url: str) -> int:
+    """Pages that all backends' statements have touched in this database so far, by pg_stat_statements."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        row = connection.execute(
+            b"SELECT sum(shared_blks_hit + shared_blks_read) FROM pg_stat_statements s"
+            b" JOIN pg_database d ON d.oid = s.dbid AND d.datname = current_database()"
+            b" WHERE query NOT LIKE '%pg_stat_statements%'"
+        ).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+FILL = """
+INSERT INTO customer (name) SELECT 'customer ' || n FROM generate_series(1, {customers}) AS n;
+INSERT INTO document (
+    seq, id, customer, level, line, count, submitted_at, ready_at, cost, max_attempts, name, uri, delay, attempt, state
+)
+SELECT
+    nextval('document_seq'), gen_random_uuid(), customer.id, 1 + customer.id % 9, 1 + customer.id % 9, 0, {now}, {now},
+    1, 3, 'document.pdf', 's3://bucket/document.pdf', 0, 0, 'waiting'
+FROM generate_series(1, {share}), customer;
+INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
+SELECT customer, 'joined', line, count(*), min(seq), {now}, 1 FROM document GROUP BY customer, line;
+"""
+"""What submits of {share} documents of each customer would leave, each customer's in one level: quicker than they."""
+
+
+def _filled(url: str, waiting: int, customers: int) -> Queue:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(b"CREATE EXTENSION pg_stat_statements")
+    queue = inturn.open(url)
+    store = queue.store
+    assert isinstance(store, PostgresStore)  # noqa: S101 - opened above
+    with psycopg.connect(url) as connection:
+        connection.execute(b"SET search_path = inturn")
+        script = FILL.format(customers=customers, share=waiting // customers, now=time.time_ns() // 1000)
+        connection.execute(script.encode())
+        connection.execute(QUERIES["file_documents"])
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(b"VACUUM ANALYZE")
+    queue.claim("bench", 1)
+    return queue
+
+
+def _touched(queue: Queue, url: str, exchanges: int, outcomes: list[Any], limit: int = 10) -> tuple[float, list[Any]]:
+    """Pages an exchange of so many documents touches, on average."""
+    before = _buffers(url)
+    for _ in range(exchanges):
+        claimed = queue.exchange(outcomes, "bench", limit).claimed
+        outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
+    return (_buffers(url) - before) / exchanges, outcomes
+
+
+def buffers(url: str) -> int:
+    """1,000 waiting documents of 10 customers against 1,000,000 of 100,000; and with an old snapshot held open."""
+    found = {}
+    for name, waiting, customers in (("small", 1_000, 10), ("large", 1_000_000, 100_000)):
+        place = database(url, name)
+        with _filled(place, waiting, customers) as queue:
+            _, outcomes = _touched(queue, place, 10, [])
+            found[name], _ = _touched(queue, place, 50, outcomes)
+    print(f"pages of an exchange of 10: {found['small']:,.0f} with 1,000 waiting of 10 customers,"
+          f" {found['large']:,.0f} with 1,000,000 of 100,000")  # fmt: skip
+    return verdict("pages, 1M waiting of 100k customers", found["large"] / found["small"], 2, at_most=True) + _held(url)
+
+
+def _held(url: str) -> int:
+    """The same before and during 200,000 claims past a reader that never ends."""
+    place = database(url, "held")
+    with _filled(place, 260_000, 50) as queue, psycopg.connect(place) as reader:
+        _, outcomes = _touched(queue, place, 100, [])
+        first, outcomes = _touched(queue, place, 100, outcomes)
+        reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        reader.execute(b"SELECT 1 FROM pg_class")
+        worst = 0.0
+        for share in range(1, 5):
+            _, outcomes = _touched(queue, place, 500, outcomes, 100)
+            later, outcomes = _touched(queue, place, 100, outcomes)
+            print(f"pages of an exchange of 10 after {share * 50_000:,} claims past a held snapshot: {later:,.0f}"
+                  f" (before it {first:,.0f})", flush=True)  # fmt: skip
+            worst = max(worst, later)
+        reader.rollback()
+    return verdict("pages past a held snapshot, 200k claims", worst / first, 3, at_most=True)
+
+
+# -- all ------------------------------------------------------------------------------------------------------------
+
+
+def _ratio(rates: Rates, peer: str) -> float:
+    return median(rates[OURS]) / median(rates[peer])
+
+
+def _show(what: str, rates: Rates) -> None:
+    for name, values in rates.items():
+        print(f"{what}: {name} {spread(values)}", flush=True)
+
+
+def main(names: Sequence[str] = ()) -> int:
+    missed = 0
+    with server() as url, ExitStack() as stack:
+        with psycopg.connect(url) as connection:
+            version = connection.info.server_version
+        shown = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
+        print(f"PostgreSQL {version // 10_000}.{version % 10_000}, {os.cpu_count()} cores: {shown}")
+        for name, work in (("submits", submits), ("claims", claims), ("latency", latency)):
+            if not names or name in names:
+                databases = [stack.enter_context(closing(Database(side, url, name))) for side in SIDES]
+                missed += work(databases)
+        if not names or "buffers" in names:
+            missed += buffers(url)
+    return missed
