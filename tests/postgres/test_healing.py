@@ -110,6 +110,8 @@ def test_a_pool_whose_connections_were_all_cut_heals(server: PostgresServer) -> 
         proxy.cut()
         assert heals(store) < HEALS_IN
         proxy.cut()
+        store.submit(submission())  # dead before anything was begun on it: another is taken
+        proxy.cut()
         time.sleep(connection.CHECK_AFTER)
         store.submit(submission())  # looked at before it is used: nobody notices
         store.close()

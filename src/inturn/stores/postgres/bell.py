@@ -16,7 +16,7 @@ from inturn.stores.postgres.connection import Database, PatientConnection
 from inturn.stores.postgres.tables import QUERIES
 
 log: Final = logging.getLogger("inturn.postgres")
-EVERY: Final = 0.01
+EVERY: Final = 0.1
 POLL: Final = 0.5
 """Seconds after which a waiter looks for itself, whether it was told or not."""
 DEAF_POLL: Final = 0.1
