@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("simulator", "sqlite", "workers", "extract")
+NAMES = ("simulator", "sqlite", "postgres", "workers", "extract", "http", "celery")
 
 
 def main() -> None:

@@ -53,16 +53,23 @@ install() {
   fi
 }
 
-# The tests start a PostgreSQL server of their own. Without one they are skipped at home and fail with CI=true.
-install_postgres() {
-  if [ -n "${INTURN_TEST_POSTGRES-}" ] || command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
-    return
-  fi
+# The tests start servers of their own. Where a program is missing they are skipped at home and fail with CI=true.
+missing_servers() {
+  [ -n "${INTURN_TEST_POSTGRES-}" ] || command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
+    echo postgresql
+  command -v redis-server >/dev/null || echo redis-server
+  compgen -G '/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server' >/dev/null || echo rabbitmq-server
+}
+
+install_servers() {
+  local missing
+  missing=$(missing_servers | tr '\n' ' ')
+  [ -n "$missing" ] || return 0
   if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
-    say "no PostgreSQL here: its tests are skipped. On Debian, as root: apt-get install postgresql"
+    say "not here: ${missing% }; tests that need them are skipped. On Debian, as root: apt-get install ${missing% }"
     return
   fi
-  say "installing Debian's postgresql, for the tests of that store; no server of the system is made or started"
+  say "installing Debian's ${missing% }, for the tests; no server of the system is made or started"
   local policy=/usr/sbin/policy-rc.d mine=false
   if [ ! -e "$policy" ]; then
     printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -73,8 +80,9 @@ install_postgres() {
   [ -e /etc/postgresql-common/createcluster.conf ] ||
     printf 'create_main_cluster = false\n' >/etc/postgresql-common/createcluster.conf
   apt-get -q -o DPkg::Lock::Timeout=300 update >/dev/null
+  # shellcheck disable=SC2086 # one word a package
   DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
-    install -y --no-install-recommends postgresql >/dev/null || say "PostgreSQL could not be installed: its tests are skipped"
+    install -y --no-install-recommends $missing >/dev/null || say "could not be installed: ${missing% }; their tests are skipped"
   if $mine; then rm -f "$policy"; fi
 }
 
@@ -91,7 +99,7 @@ case ${1-} in
     install --require-hashes -r requirements/test.txt
     say "installing Inturn itself from src/, editable: for the tests and the command $venv/bin/inturn"
     install --no-deps --no-build-isolation --editable .
-    install_postgres
+    install_servers
     rm -f "$venv"/.run-* "$venv"/.test-*
     touch "$(stamp test)" # test.txt holds all of run.txt
     ;;

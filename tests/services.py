@@ -1,7 +1,8 @@
 """Servers of the tests' own: each in a folder of its own, on a free port, stopped by its id.
 
-PostgreSQL is Debian's (`apt-get install postgresql`), or the one that INTURN_TEST_POSTGRES names: an address without a
-schema, whose role may create some. Where there is none, tests are skipped at home and fail with CI=true.
+PostgreSQL, Redis and RabbitMQ are Debian's (`apt-get install postgresql redis-server rabbitmq-server`).
+INTURN_TEST_POSTGRES may name another PostgreSQL: an address without a schema, whose role may create some. Where there
+is none, tests are skipped at home and fail with CI=true.
 """
 
 import atexit
@@ -17,7 +18,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,138 @@ class PostgresServer:
         subprocess.run(command, cwd=self.folder, check=True, capture_output=True, timeout=PATIENCE, **self._as)  # noqa: S603
 
 
+DATABASES = 4096
+RABBITMQ = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
+needs_redis = pytest.mark.skipif(
+    shutil.which("redis-server") is None and not CI, reason="no Redis here: apt-get install redis-server"
+)
+needs_rabbitmq = pytest.mark.skipif(not RABBITMQ and not CI, reason="no RabbitMQ here: apt-get install rabbitmq-server")
+
+
+class Server:
+    """A server that listens on a free port, with its data and its log in one folder."""
+
+    scheme: str
+    hello: bytes
+    answer: bytes
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"inturn-{self.scheme}-", dir="/tmp"))
+        self.pids: list[int] = []
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def start(self, port: int | None = None) -> None:
+        """Tried again when somebody else took the port in between."""
+        for _ in range(5):
+            self.port = port or free_port()
+            self._start()
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until and all(map(_lives, self.pids)):
+                if self._answers():
+                    return
+                time.sleep(0.05)
+            self.stop()
+        raise AssertionError((self.folder / "log").read_text(errors="replace"))
+
+    def stop(self) -> None:
+        stop_groups(self.pids)
+        self.pids.clear()
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        raise NotImplementedError
+
+    def _run(self, *command: str, **environment: str) -> None:
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - our own
+                command,
+                cwd=self.folder,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        process.returncode = 0  # it may outlive this process: whoever leaves last stops it
+        self.pids.append(process.pid)
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as talk:
+                talk.settimeout(5)
+                talk.sendall(self.hello)
+                return talk.recv(16).startswith(self.answer)
+        except OSError:
+            return False
+
+
+class RedisServer(Server):
+    """Keeps nothing on disk unless told so: a crash of the server is tested with what the test gives."""
+
+    scheme = "redis"
+    hello = b"PING\r\n"
+    answer = b"+PONG"
+
+    def __init__(self, *options: str) -> None:
+        super().__init__()
+        self._options = options
+
+    def _start(self) -> None:
+        program = shutil.which("redis-server")
+        assert program is not None, "no Redis here: apt-get install redis-server"
+        where = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder))
+        self._run(program, *where, "--save", "", "--databases", str(DATABASES), *self._options)
+
+
+class RabbitServer(Server):
+    """RabbitMQ with a node, a cookie and a name service of its own: nothing is shared with one of the system."""
+
+    scheme = "amqp"
+    hello = b"AMQP\x00\x00\x09\x01"
+    answer = b"\x01\x00\x00"
+
+    def _start(self) -> None:
+        assert RABBITMQ, "no RabbitMQ here: apt-get install rabbitmq-server"
+        names, peers = free_port(), free_port()
+        local = {"ERL_EPMD_PORT": str(names), "ERL_EPMD_ADDRESS": "127.0.0.1", "HOME": str(self.folder)}
+        for name in ("conf.env", "rabbitmq.conf"):
+            (self.folder / name).write_text("")
+        (self.folder / "plugins").write_text("[].\n")
+        self._run("epmd", "-port", str(names), "-address", "127.0.0.1", **local)
+        self._run(
+            str(RABBITMQ[-1]),
+            **local,
+            RABBITMQ_NODENAME=f"inturn{self.port}@localhost",
+            RABBITMQ_NODE_PORT=str(self.port),
+            RABBITMQ_NODE_IP_ADDRESS="127.0.0.1",
+            RABBITMQ_DIST_PORT=str(peers),
+            RABBITMQ_MNESIA_BASE=str(self.folder / "data"),
+            RABBITMQ_LOG_BASE=str(self.folder / "logs"),
+            RABBITMQ_ENABLED_PLUGINS_FILE=str(self.folder / "plugins"),
+            RABBITMQ_CONF_ENV_FILE=str(self.folder / "conf.env"),
+            RABBITMQ_CONFIG_FILE=str(self.folder / "rabbitmq"),
+            RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=(
+                "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none"
+            ),  # loopback alone, and no spinning: there are few cores for many
+        )
+
+
+def stop_groups(pids: Sequence[int], how: int = signal.SIGKILL) -> None:
+    """End processes at once, each with whatever it started in its session; their data is thrown away."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, how)
+    for pid in pids:
+        wait_until(lambda: not _lives(pid))  # noqa: B023 - called at once
+
+
 def _lives(pid: int) -> bool:
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
@@ -151,16 +284,40 @@ def free_port() -> int:
 
 @functools.cache
 def postgres() -> str:
-    """The address of this run's server: the first who asks starts it, the last who leaves stops it."""
-    if GIVEN is not None:
-        return GIVEN
+    """The address of this run's PostgreSQL."""
+    return GIVEN if GIVEN is not None else _of_this_run("pg", _start_postgres)
+
+
+@functools.cache
+def redis() -> str:
+    """The address of this run's Redis: each user gets a database of its own from `fresh_redis`."""
+    return _of_this_run("redis", lambda: _start(RedisServer()))
+
+
+@functools.cache
+def rabbitmq() -> str:
+    """The address of this run's RabbitMQ: its users are told apart by their queues."""
+    return _of_this_run("rabbitmq", lambda: _start(RabbitServer()))
+
+
+def _start_postgres() -> dict[str, Any]:
+    server = PostgresServer()
+    server.start()
+    return {"url": server.url, "pids": [server.pid], "folder": str(server.folder), "how": signal.SIGQUIT}
+
+
+def _start(server: Server) -> dict[str, Any]:
+    server.start()
+    return {"url": server.url, "pids": server.pids, "folder": str(server.folder), "how": signal.SIGKILL}
+
+
+def _of_this_run(name: str, start: Callable[[], dict[str, Any]]) -> str:
+    """The first who asks starts it, the last who leaves stops it."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
-    note = Path(tempfile.gettempdir()) / f"inturn-tests-{run}.json"
+    note = Path(tempfile.gettempdir()) / f"inturn-tests-{name}-{run}.json"
     with _shared(note) as state:
         if not state:
-            server = PostgresServer()
-            server.start()
-            state.update(url=server.url, pid=server.pid, folder=str(server.folder), users=0)
+            state.update(start(), users=0)
         state["users"] += 1
         url: str = state["url"]
     atexit.register(_leave, note)
@@ -171,9 +328,7 @@ def _leave(note: Path) -> None:
     with _shared(note) as state:
         state["users"] -= 1
         if state["users"] == 0:
-            with suppress(ProcessLookupError):
-                os.kill(state["pid"], signal.SIGQUIT)
-                wait_until(lambda: not _lives(state["pid"]))
+            stop_groups(state["pids"], state["how"])
             shutil.rmtree(state["folder"], ignore_errors=True)
             note.unlink()
 
@@ -196,6 +351,16 @@ _names = itertools.count()
 def new_schema() -> str:
     """The address of a queue that is not there yet."""
     return f"{postgres()}?schema=t_{uuid.uuid4().hex[:12]}_{next(_names)}"
+
+
+def fresh_redis() -> str:
+    """The address of a database in Redis that nobody else uses."""
+    server = redis()
+    with socket.create_connection(("127.0.0.1", int(server.rpartition(":")[2])), PATIENCE) as talk:
+        talk.sendall(b"INCR databases\r\n")
+        number = int(talk.recv(64)[1:])
+    assert number < DATABASES
+    return f"{server}/{number}"
 
 
 def drop_schema(url: str) -> None:

@@ -34,6 +34,8 @@ from inturn.stores import open_store
 
 if TYPE_CHECKING:
     from inturn.blobs import open_blobs
+    from inturn.client import Client
+    from inturn.counters import Counters, open_counters
     from inturn.processing.options import WorkerOptions
     from inturn.processing.perform import runs_in
     from inturn.processing.worker import Worker
@@ -41,9 +43,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LATER = {
+    "Client": "inturn.client",
+    "Counters": "inturn.counters",
     "Worker": "inturn.processing.worker",
     "WorkerOptions": "inturn.processing.options",
     "open_blobs": "inturn.blobs",
+    "open_counters": "inturn.counters",
     "runs_in": "inturn.processing.perform",
 }
 """Found when they are asked for: whoever only submits needs none of what a worker needs."""
@@ -51,8 +56,10 @@ _LATER = {
 __all__ = [
     "Check",
     "Claimed",
+    "Client",
     "Clock",
     "CostPolicy",
+    "Counters",
     "Customer",
     "CustomerFilter",
     "CustomerSettings",
@@ -87,6 +94,7 @@ __all__ = [
     "WorkerOptions",
     "open",
     "open_blobs",
+    "open_counters",
     "open_store",
     "runs_in",
     "seconds",

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from inturn.clock import Clock, ManualClock
+from inturn.counters import Counters, StoreCounters
 from inturn.model import Claimed, Document, DocumentState, NewDocument, Receipt, seconds
 from inturn.policy import Policy
 from inturn.queue import Queue
@@ -103,3 +104,13 @@ class StoreSuite:
         store = self.make_store(clock, tmp_path)
         yield Rig(store, clock)
         store.close()
+
+    @pytest.fixture
+    def clock(self, rig: Rig) -> ManualClock:
+        """The clock of the store under test."""
+        return rig.clock
+
+    @pytest.fixture
+    def counters(self, rig: Rig) -> Counters:
+        """The counters of the store under test."""
+        return Counters(lambda: StoreCounters(rig.store))

@@ -1,24 +1,17 @@
-"""S1 to S6: checks and submits."""
+"""S1 to S6: submits, and how they share counters with checks."""
 
 import pytest
 
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
 from inturn.model import DocumentState, NewDocument, seconds
-from inturn.policy import CostPolicy, Counter, Policy, PriorityPolicy
+from inturn.policy import CostPolicy, Policy, PriorityPolicy
 from inturn.store import EventKind, Submission
+from inturn.testing.contract.checking import BURST
 from inturn.testing.contract.rig import START, Rig, StoreSuite
-
-BURST = [1] * 3 + [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7] + [8] * 6 + [9] * 4
 
 
 class Submitting(StoreSuite):
     """How documents come in."""
-
-    def test_s1_a_check_is_the_policys(self, rig: Rig) -> None:
-        """Counts and levels of a burst."""
-        checks = rig.store.check("acme", 25)
-        assert [check.level for check in checks] == BURST
-        assert [check.count for check in checks] == list(range(0, -25, -1))
 
     def test_s1_checks_and_submits_share_one_counter(self, rig: Rig) -> None:
         """Whichever way a document is looked at, it counts."""
@@ -50,34 +43,12 @@ class Submitting(StoreSuite):
         assert rig.submit("Acme")[0].count == 0
         assert rig.submit("beta")[0].count == 0
 
-    def test_s1_any_sequence_of_checks_equals_the_policy(self, rig: Rig) -> None:
-        """Bursts and pauses of many lengths."""
-        policy, counter = PriorityPolicy(), None
-        for step in range(60):
-            rig.advance((step * 397) % 1800)
-            n = 1 + step % 4
-            checks = rig.store.check("acme", n)
-            counter, levels = policy.check_many(counter, rig.clock.now(), n)
-            assert [check.level for check in checks] == [level for level, many in levels for _ in range(many)]
-            customer = rig.store.customer("acme")
-            assert Counter(customer.count or 0, customer.updated_at or 0) == counter
-
     def test_s2_a_check_makes_no_document_and_no_line(self, rig: Rig) -> None:
         """Nothing to claim, nothing to list."""
         rig.store.check("acme", 5)
         assert rig.claim() == ()
         assert rig.all_documents() == ()
         assert rig.store.customer("acme").lines == ()
-
-    def test_s3_a_check_with_a_key_counts_once(self, rig: Rig) -> None:
-        """Repeated, it answers the same; with another n it is refused."""
-        first = rig.store.check("acme", 2, key="k")
-        rig.advance(10)
-        assert rig.store.check("acme", 2, key="k") == first
-        assert rig.store.check("beta", 2, key="k") == first
-        with pytest.raises(KeyConflictError):
-            rig.store.check("acme", 3, key="k")
-        assert rig.store.check("acme", 1)[0].count == -2
 
     def test_s4_a_submit_keeps_documents_counter_and_lines_together(self, rig: Rig) -> None:
         """What the receipt says is what there is."""

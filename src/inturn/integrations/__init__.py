@@ -1,0 +1,1 @@
+"""The priority system inside queues that people already run: a file for each library."""

@@ -1,0 +1,26 @@
+"""The example project does what its page says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fleets import ENVIRONMENT, running, said
+from services import fresh_redis, needs_redis, wait_until
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "celery"
+
+
+@needs_redis
+def test_the_small_customer_overtakes_the_bulk_one(tmp_path: Path) -> None:
+    path = os.pathsep.join([str(EXAMPLE), ENVIRONMENT["PYTHONPATH"]])
+    given = {"BROKER": fresh_redis(), "COUNTERS": fresh_redis(), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    log = tmp_path / "log"
+    command = ["celery", "-A", "fleet", "worker", "--loglevel=WARNING", "--concurrency=2"]
+    with running(command, log, **given):
+        subprocess.run(  # noqa: S603 - our own
+            [sys.executable, str(EXAMPLE / "publish.py")], env={**ENVIRONMENT, **given}, check=True, timeout=60
+        )
+        wait_until(lambda: said(log)("invoice-2.pdf"))
+    assert not said(log)("page-150.pdf")
+    assert not said(log)("set worker_prefetch_multiplier")
