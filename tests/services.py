@@ -320,11 +320,13 @@ def _of_this_run(name: str, start: Callable[[], dict[str, Any]]) -> str:
             state.update(start(), users=0)
         state["users"] += 1
         url: str = state["url"]
-    atexit.register(_leave, note)
+    atexit.register(_leave, note, os.getpid())
     return url
 
 
-def _leave(note: Path) -> None:
+def _leave(note: Path, user: int) -> None:
+    if os.getpid() != user:  # a fork of it, which never came
+        return
     with _shared(note) as state:
         state["users"] -= 1
         if state["users"] == 0:

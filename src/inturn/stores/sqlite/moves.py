@@ -41,7 +41,7 @@ class Moves:
         self.now = now
         self._told: dict[EventKind, dict[int, list[bytes]]] = {}
         self._events: list[tuple[Any, ...]] = []
-        self._delayed = False
+        self._has_new_deadlines = False
 
     # -- events -------------------------------------------------------------------------------------------------
 
@@ -107,6 +107,7 @@ class Moves:
             return Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE
         if outcome.kind is OutcomeKind.HANDED_BACK:
             self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
+            self._has_new_deadlines |= facts.start_by is not None
             self.tell(EventKind.HANDED_BACK, facts.owner, id_)
         else:
             self._settle_failure(outcome, facts, id_)
@@ -119,7 +120,7 @@ class Moves:
         else:
             due_at = self.now + outcome.retry_in
             self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
-            self._delayed = True
+            self._has_new_deadlines = True
             self._stopped(facts.owner)
             self.tell(EventKind.DELAYED, facts.owner, id_)
 
@@ -175,7 +176,7 @@ class Moves:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         now = self.now
         _, _, _, _, _, _, _, _, start_by, lease, due, rate = book.queue
-        if self._delayed:  # by this transaction: perhaps until now
+        if self._has_new_deadlines:  # of this transaction: perhaps of now
             start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
         swept = Swept(
             self._expire() if start_by is not None and start_by <= now else 0,

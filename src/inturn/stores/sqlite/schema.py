@@ -54,6 +54,8 @@ def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:
 
 def version_of(path: Path, connection: apsw.Connection) -> int:
     """How many migrations were applied; a file that is newer, or not ours, is refused."""
+    # Looked at first: another process may make the file meanwhile, and then its marks come with the tables.
+    empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     version = int(connection.pragma("user_version"))
     application = int(connection.pragma("application_id"))
     if version > len(MIGRATIONS) and application == APPLICATION:
@@ -61,7 +63,6 @@ def version_of(path: Path, connection: apsw.Connection) -> int:
             f"{path} was made by a newer version of Inturn (schema {version}; this one knows {len(MIGRATIONS)});"
             f" use that version, or restore a backup made before the upgrade",
         )
-    empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     if application != APPLICATION and not empty:
         raise StoreCorruptError(f"{path} is an SQLite database, but none of Inturn's; give another path")
     return version if application == APPLICATION else 0

@@ -194,6 +194,17 @@ class Claiming(StoreSuite):
         rig.advance(10)
         assert [claimed.document.id for claimed in rig.claim(5)] == [started]
 
+    def test_s9_one_that_is_handed_back_too_late_expires_and_is_not_claimed_again(self, rig: Rig) -> None:
+        """Nor by the call that hands it back."""
+        id_ = rig.one("acme", start_by=START + seconds(10))
+        claimed = rig.claim_one()
+        rig.advance(15)
+        back = Outcome(id_, claimed.fence, HANDED_BACK)
+        verdicts, again = rig.store.exchange([back], ClaimRequest("worker", 1, LEASE))
+        assert verdicts == (Verdict.RECORDED,)
+        assert again == ()
+        assert rig.state(id_) is DocumentState.EXPIRED
+
     def test_s9_due_documents_go_back_by_their_seq(self, rig: Rig) -> None:
         """Though they come back in another order."""
         ids = [receipt.id for receipt in rig.submit("acme", 3)]
