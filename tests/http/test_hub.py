@@ -12,6 +12,7 @@ from inturn.errors import InvalidInputError
 from inturn.http import live
 from inturn.http.errors import TooManyError
 from inturn.http.live import Hub, last_heard
+from inturn.http.watcher import Watcher
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -189,6 +190,58 @@ def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_wel
         assert len(station.hub) == 1
 
     played(script)
+
+
+def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is always something to tell, so it never comes to rest."""
+    monkeypatch.setattr(live, "REST", 0.05)
+
+    async def script(station: Station) -> None:
+        async def chatter() -> None:
+            for _ in range(1_000):
+                station.happen("acme")
+                station.tell()
+                await asyncio.sleep(0.001)
+
+        talking = asyncio.ensure_future(chatter())
+        heard_all = [data async for data in station.hub.stream(None, None, no)]
+        assert heard_all[0] == live.FIRST
+        assert not talking.done()
+        talking.cancel()
+
+    played(script)
+
+
+@pytest.mark.parametrize("customer", [None, "acme"])
+def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events are pruned by age: who comes back later than that has to look anew."""
+    for most in (10_000, 3):
+        monkeypatch.setattr(live, "MOST_MISSED", most)
+
+        async def script(station: Station) -> None:
+            for _ in range(6):
+                station.happen("acme")
+            station.queue.store.prune(2_000 * SECOND, limit=1_000)
+            assert station.queue.store.events(0, limit=10) == ()
+            stream = station.listen(customer, 2 if customer is None else 1_001 * SECOND)
+            await heard(stream)
+            ((_, kind, _),) = await heard(stream)
+            assert kind == "reset"
+
+        played(script)
+
+
+def test_a_listener_that_fails_stops_neither_the_watcher_nor_the_others() -> None:
+    station, told = Station(), list[int]()
+    watcher = Watcher(station.queue.store, most=1)
+
+    def fail(_: object) -> None:
+        raise ZeroDivisionError
+
+    watcher.listeners += [fail, lambda events: told.extend(each.number for each in events)]
+    station.happen("acme")
+    assert not watcher._look()
+    assert told == [1]
 
 
 def test_everybody_leaves_when_the_server_stops() -> None:

@@ -1,6 +1,7 @@
 """What workers leave on the disk: nothing, however they end."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -106,6 +107,21 @@ def test_bytes_and_entries_are_counted_as_far_as_needed(tmp_path: Path) -> None:
     assert not holds_more(tmp_path, 200_000, 100)
     assert holds_more(tmp_path, 200_000, 3)
     assert not holds_more(tmp_path / "missing", 0, 0)
+
+
+def test_what_lies_too_deep_for_a_path_cannot_hide(tmp_path: Path) -> None:
+    top, at = tmp_path / "top", os.open(tmp_path, os.O_RDONLY)
+    top.mkdir()
+    folder = os.open("top", os.O_RDONLY, dir_fd=at)
+    os.close(at)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=folder)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = deeper
+    os.close(folder)
+    assert holds_more(top, 1 << 30, 1_000)
+    shutil.rmtree(top)
 
 
 @pytest.mark.parametrize(("files", "size"), [(3, 2 << 20), (10_001, 0)])

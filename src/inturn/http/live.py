@@ -123,14 +123,16 @@ class Hub:
         missed, seen = await to_thread.run_sync(self._missed, listener.customer, after)
         if missed:
             yield b"".join(missed)
+        look_at = asyncio.get_running_loop().time() + REST
         while not self._is_over:
-            try:
-                await asyncio.wait_for(listener.rung.wait(), REST)
-            except TimeoutError:
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(look_at):
+                    await listener.rung.wait()
+            if asyncio.get_running_loop().time() >= look_at:  # however much there is to tell
+                look_at = asyncio.get_running_loop().time() + REST
                 if not await is_welcome():
                     return
                 yield STILL_HERE
-                continue
             listener.rung.clear()
             if listener.is_behind:
                 listener.is_behind = False
@@ -161,16 +163,19 @@ class Hub:
         if after is None:
             return [], last
         first = after if customer is None else self._before(after, last)
-        if last - first > MOST_MISSED or first > last:
-            return [reset(last if customer is None else self._store.events(last - 1, limit=1)[0].at)], last
+        events = self._store.events(first, limit=PAGE)
+        if last - first > MOST_MISSED or first > last or (first < last and _is_cut(events, first)):
+            newest = self._store.events(last - 1, limit=1)
+            return [reset(last if customer is None else newest[0].at if newest else after)], last
         found: list[bytes] = []
-        while events := self._store.events(first, limit=PAGE):
+        while events:
             first = events[-1].number
             for event in events:
                 if customer is None:
                     found.append(frame(event))
                 elif event.customer == customer and event.kind in OF_DOCUMENTS:
                     found.append(own_frame(event))
+            events = self._store.events(first, limit=PAGE) if first < last else ()  # the rest comes from the watcher
         return found, max(first, last)
 
     def _before(self, at: int, last: int) -> int:
@@ -184,6 +189,11 @@ class Hub:
             else:
                 high = middle
         return low
+
+
+def _is_cut(events: Sequence[Event], after: int) -> bool:
+    """Whether events behind this one were forgotten by now: their numbers follow each other."""
+    return not events or events[0].number != after + 1
 
 
 def frame(event: Event) -> bytes:

@@ -106,7 +106,10 @@ class Watcher:
             return False
         self.last = events[-1].number
         for listener in self.listeners:
-            listener(events)
+            try:
+                listener(events)
+            except Exception as wrong:  # noqa: BLE001 - the others, and everybody who waits, still want to hear
+                log.error("a listener failed: %s", type(wrong).__name__)  # noqa: TRY400 - its words may be a document's
         ended = {id_ for event in events if event.kind in ENDS for id_ in event.documents}
         everybody = any(event.kind is EventKind.PURGED for event in events)
         if self._loop is not None and (ended or everybody):

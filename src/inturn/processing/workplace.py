@@ -63,16 +63,24 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def holds_more(folder: Path, most: int, entries: int) -> bool:
-    """Whether there are more than so many bytes or entries below a folder; looks no further than it has to."""
+    """Whether there are more than so many bytes or entries below a folder; looks no further than it has to.
+
+    What cannot be looked at counts as too much: folders too deep for a path, or locked, hide something.
+    """
     held, seen, folders = 0, 0, [folder]
     while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as found:
-            for entry in found:
-                seen += 1
-                with suppress(OSError):
-                    held += entry.stat(follow_symlinks=False).st_blocks * 512
-                if held > most or seen > entries:
-                    return True
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(Path(entry.path))
+        try:
+            with os.scandir(folders.pop()) as found:
+                for entry in found:
+                    seen += 1
+                    with suppress(FileNotFoundError):
+                        held += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if held > most or seen > entries:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(Path(entry.path))
+        except FileNotFoundError:
+            continue  # gone meanwhile
+        except OSError:
+            return True
     return False
