@@ -98,13 +98,7 @@ class Queue:
         With a psycopg `connection` of your own the documents exist if and only if your transaction commits; only a
         PostgreSQL store can do that.
         """
-        customer = clean_text("a customer's name", customer)
-        given = tuple(documents)
-        clean_count("the number of documents", len(given))
-        ids = self._ids.make(len(given), self._clock.now() if now is None else now)
-        submission = Submission(customer, ids, given)
-        if key is not None:
-            submission = submission._replace(key=clean_key(key), fingerprint=fingerprint(given))
+        submission = self.submission(customer, documents, key, now)
         if connection is None:
             return self.store.submit(submission, now=now)
         ride = getattr(self.store, "submit_in", None)
@@ -112,6 +106,17 @@ class Queue:
             raise InvalidInputError("only a PostgreSQL store submits inside your own transaction; leave connection out")
         receipts: tuple[Receipt, ...] = ride(connection, submission, now=now)
         return receipts
+
+    def submission(
+        self, customer: str, documents: Iterable[NewDocument], key: str | None = None, now: int | None = None
+    ) -> Submission:
+        """One call's documents, looked through and given their ids."""
+        customer = clean_text("a customer's name", customer)
+        given = tuple(documents)
+        clean_count("the number of documents", len(given))
+        ids = self._ids.make(len(given), self._clock.now() if now is None else now)
+        submission = Submission(customer, ids, given)
+        return submission if key is None else submission._replace(key=clean_key(key), fingerprint=fingerprint(given))
 
     # -- workers ----------------------------------------------------------------------------------------------------
 

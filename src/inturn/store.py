@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from inturn.access import AccessKey
-from inturn.errors import StaleFenceError
+from inturn.errors import InturnError, StaleFenceError
 from inturn.model import (
     NO_METADATA,
     SECOND,
@@ -61,6 +61,10 @@ class Submission(NamedTuple):
     documents: Sequence[NewDocument]
     key: str | None = None
     fingerprint: str = ""
+
+
+Submitted = tuple[Receipt, ...] | InturnError
+"""The receipts of a submission, or why it was refused."""
 
 
 class ClaimRequest(NamedTuple):
@@ -313,6 +317,19 @@ class Store(Protocol):
             with KeyConflict. A call refused for any reason leaves no trace.
         """
         ...
+
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[Submitted, ...]:
+        """Several callers' submits: what each is answered, or the error that it would have been refused with.
+
+        S44. The same as submitting them one by one in this order; a store may keep them by one commit.
+        """
+        return tuple([self._submitted(each, now) for each in submissions])
+
+    def _submitted(self, submission: Submission, now: int | None) -> Submitted:
+        try:
+            return self.submit(submission, now=now)
+        except InturnError as refused:
+            return refused
 
     # -- workers ----------------------------------------------------------------------------------------------------
 

@@ -65,7 +65,7 @@ def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
 
     with monkeypatch.context() as patch:
         if failing == "commit":
-            patch.setattr(rig.queue.store, "submit", full)
+            patch.setattr(rig.queue.store, "submit_all", full)
         elif failing == "rename":
             patch.setattr(Path, "rename", broken)
         else:
@@ -80,14 +80,14 @@ def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
 
 
 def test_a_commit_whose_answer_was_lost_keeps_its_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, submit = rig.as_(rig.key("acme")), rig.queue.store.submit
+    client, submit = rig.as_(rig.key("acme")), rig.queue.store.submit_all
 
     def lost(*args: Any, **more: Any) -> Any:
         submit(*args, **more)
         raise StoreError("the connection broke after the commit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(rig.queue.store, "submit", lost)
+        patch.setattr(rig.queue.store, "submit_all", lost)
         assert client.post("/v1/documents", files=[("file", ("a", b"x"))]).status_code == 503
     (document,) = rig.queue.documents().items
     assert rig.kept_blobs() == {document.given.blob}

@@ -15,7 +15,8 @@ from fastapi import Request
 from fastapi.security import HTTPAuthorizationCredentials
 
 from inturn.http import previews
-from inturn.http.events import _welcome
+from inturn.http.auth import Caller, is_welcome
+from inturn.http.sessions import COOKIE
 from inturn.http.settings import Limits
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
@@ -102,13 +103,15 @@ def test_a_customer_hears_its_own_documents_and_nothing_of_others(
 
 def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Rig) -> None:
     text = rig.key("acme")
-    asked = Request({"type": "http", "app": rig.app, "headers": []})
-    is_welcome = _welcome(asked, HTTPAuthorizationCredentials(scheme="Bearer", credentials=text))
-    assert asyncio.run(is_welcome())
     kept = next(each for each in rig.queue.store.keys.all() if each.customer == "acme")
+    by_key = HTTPAuthorizationCredentials(scheme="Bearer", credentials=text), Caller("acme", kept.scope)
+    by_cookie = None, Caller("acme", kept.scope, by_cookie=True)
+    cookie = f"{COOKIE}={rig.service.sessions.begin(kept)}".encode()
+    asked = Request({"type": "http", "app": rig.app, "headers": [(b"cookie", cookie)]})
+    assert [asyncio.run(is_welcome(asked, *each)) for each in (by_key, by_cookie)] == [True, True]
     rig.queue.store.keys.end(kept.id, kept.made_at, ANNA)
-    assert not asyncio.run(is_welcome())
-    assert asyncio.run(_welcome(asked, None)())
+    assert [asyncio.run(is_welcome(asked, *each)) for each in (by_key, by_cookie)] == [False, False]
+    assert asyncio.run(is_welcome(asked, None, Caller("local", kept.scope)))
 
 
 def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., Process]) -> None:

@@ -1,7 +1,7 @@
 """Several processes and threads on one file: no turn is lost or doubled, nobody waits in vain, commits are shared."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -153,8 +153,8 @@ class Spy:
         transact, arrivals = writer._transact, self._arrivals
 
         class Pending(list[Job[Any]]):
-            def append(self, job: Job[Any]) -> None:
-                super().append(job)
+            def extend(self, jobs: Iterable[Job[Any]]) -> None:
+                super().extend(jobs)
                 arrivals.release()
 
         def counted(jobs: list[Job[Any]]) -> None:
@@ -195,6 +195,23 @@ def test_threads_share_a_commit(store: SqliteStore, path: Path, monkeypatch: pyt
     assert spy.transactions == [THREADS]
     assert sorted(receipt.count for (receipt,) in told) == list(range(1 - THREADS, 1))
     assert {store.document(receipt.id).state for (receipt,) in told} == {"waiting"}
+    sound(store, path)
+
+
+def test_several_submissions_are_one_commit(store: SqliteStore, path: Path, sound: Start) -> None:
+    began: list[str] = []
+
+    def trace(_: apsw.Cursor, statement: str, __: Any) -> bool:
+        began.extend([statement] * statement.startswith("BEGIN"))
+        return True
+
+    store._tables.connection.exec_trace = trace
+    answers = store.submit_all([submission(f"customer {number % 3}") for number in range(9)])
+    store._tables.connection.exec_trace = None
+    assert [receipt.count for receipts in answers if isinstance(receipts, tuple) for receipt in receipts] == [
+        0, 0, 0, -1, -1, -1, -2, -2, -2
+    ]  # fmt: skip
+    assert began == ["BEGIN IMMEDIATE"]
     sound(store, path)
 
 

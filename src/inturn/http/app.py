@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from fastapi import FastAPI
@@ -9,7 +10,22 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import Route
 
 from inturn import __version__
-from inturn.http import audit, checks, customers, documents, errors, events, operations, policy, schemas
+from inturn.http import (
+    audit,
+    checks,
+    customers,
+    documents,
+    errors,
+    events,
+    operations,
+    overview,
+    pages,
+    policy,
+    schemas,
+    signing,
+)
+from inturn.http.arrivals import take_in
+from inturn.http.gathering import Gathering
 from inturn.http.guard import Guard
 from inturn.http.service import Service
 
@@ -17,7 +33,7 @@ ABOUT: Final = (
     "A durable document queue in which no customer waits behind another customer's pile. "
     "Times and durations are whole microseconds. Errors are RFC 9457 problems; compare their `code`."
 )
-ROUTERS: Final = (documents, checks, customers, policy, events, audit, operations)
+ROUTERS: Final = (documents, checks, customers, policy, events, overview, audit, operations, signing, pages)
 NAMED: Final = (schemas.Problem, schemas.Submission, schemas.GivenDocument)
 """Schemas that only descriptions written by hand refer to."""
 
@@ -41,6 +57,7 @@ def create_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
+    app.state.gathering = Gathering(partial(take_in, service.queue), "inturn-intake")
     app.router.routes.insert(0, Route("/v1/documents", documents.Submit(), methods=["POST"]))
     for module in ROUTERS:
         app.include_router(module.router)

@@ -32,8 +32,7 @@ def customers(
     where = CustomerFilter(None if text is None else clean_text("text", text), waiting, paused)
     cursor = None if after is None else clean_text("after", after)
     page = seen.service.queue.customers(where, limit=limit, after=cursor)
-    counter = seen.service.insights.counter
-    shown = [customer_view(each, counter(each), {}, None) for each in page.items]
+    shown = [customer_view(each, seen.service.insights, {}, None) for each in page.items]
     return schemas.CustomerPage(customers=shown, next=page.next)
 
 
@@ -74,4 +73,4 @@ def _view(seen: Scoped, found: Customer) -> schemas.Customer:
     share = None
     if seen.caller.sees_all:
         share = schemas.Share(received=service.shares.of(found.name, now), due=share_due(found, standings))
-    return customer_view(found, service.insights.counter(found), oldest, share)
+    return customer_view(found, service.insights, oldest, share)

@@ -91,7 +91,7 @@ async def submit(request: Request) -> JSONResponse:
     seen = Scoped(service_of(request), await caller(request, await BEARER(request)))
     given = request.headers.get("idempotency-key")
     key = None if given is None else clean_text("Idempotency-Key", given)
-    taken = await Intake(seen, key).take(request)
+    taken = await Intake(seen, key, request.app.state.gathering).take(request)
     receipts = [receipt._asdict() for receipt in taken.receipts]
     return JSONResponse({"customer": taken.customer, "receipts": receipts}, 202)
 

@@ -1,14 +1,12 @@
 """`/v1/events`: what happens, as it happens."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Final
 
-from anyio import to_thread
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from inturn.http.auth import Anyone, Bearer
-from inturn.http.errors import Answers, UnauthorizedError
+from inturn.http.auth import Anyone, Bearer, is_welcome
+from inturn.http.errors import Answers
 from inturn.http.live import last_heard
 from inturn.http.service import service_of
 
@@ -46,20 +44,6 @@ async def events(
     hub = service_of(request).hub
     hub.check_room()
     heard = last_heard(last_event_id if last_event_id is not None else after)
-    return StreamingResponse(hub.stream(found.customer, heard, _welcome(request, given)), media_type=STREAM)
-
-
-def _welcome(request: Request, given: Bearer) -> Callable[[], Awaitable[bool]]:
-    """Whether the caller's key still opens anything: it may be revoked while somebody listens."""
-    keyring = service_of(request).keyring
-
-    async def is_welcome() -> bool:
-        if given is None:
-            return True
-        try:
-            await to_thread.run_sync(keyring.find, given.credentials)
-        except UnauthorizedError:
-            return False
-        return True
-
-    return is_welcome
+    return StreamingResponse(
+        hub.stream(found.customer, heard, lambda: is_welcome(request, given, found)), media_type=STREAM
+    )

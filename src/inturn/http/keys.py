@@ -29,17 +29,25 @@ class Keyring:
 
     def known(self, text: str) -> AccessKey | None:
         """The live key that this text is, if that can be told without asking the store."""
-        now = self._clock.now()
-        at, key = self._known.get(id_in(text) or "", (now - KEPT, None))
-        if key is None or not 0 <= now - at < KEPT:
-            return None
-        return self._opened(key, text, now)
+        key = self.remembered(id_in(text) or "")
+        return None if key is None else self._opened(key, text)
 
     def find(self, text: str) -> AccessKey:
         """The live key that this text is."""
-        now, id_ = self._clock.now(), id_in(text)
+        id_ = id_in(text)
         if id_ is None:
             raise UnauthorizedError(WRONG)
+        return self._opened(self.looked_up(id_), text)
+
+    def remembered(self, id_: str) -> AccessKey | None:
+        """A key that was looked up just now, live or not."""
+        now = self._clock.now()
+        at, key = self._known.get(id_, (now - KEPT, None))
+        return key if 0 <= now - at < KEPT else None
+
+    def looked_up(self, id_: str) -> AccessKey:
+        """A key as the store has it, live or not."""
+        now = self._clock.now()
         try:
             key = self._keys.find(id_)
         except NotFoundError:
@@ -48,7 +56,15 @@ class Keyring:
         self._known.move_to_end(id_)
         if len(self._known) > MOST:
             self._known.popitem(last=False)
-        return self._opened(key, text, now)
+        return key
+
+    def used(self, key: AccessKey) -> AccessKey:
+        """The key, if it opens anything now; that it was used is noted."""
+        now = self._clock.now()
+        if not key.is_live(now):
+            raise UnauthorizedError(WRONG)
+        self._used[key.id] = now
+        return key
 
     def note_uses(self, *, at_once: bool = False) -> None:
         """Keep when keys were last used, once a minute: that is a write."""
@@ -62,8 +78,7 @@ class Keyring:
         now = self._clock.now()
         return any(each.is_live(now) for each in self._keys.all())
 
-    def _opened(self, key: AccessKey, text: str, now: int) -> AccessKey:
-        if not opens(key, text) or not key.is_live(now):
+    def _opened(self, key: AccessKey, text: str) -> AccessKey:
+        if not opens(key, text):
             raise UnauthorizedError(WRONG)
-        self._used[key.id] = now
-        return key
+        return self.used(key)

@@ -3,8 +3,8 @@ look at one server, or take the maximum; do not add them up.
 """
 
 import time
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -29,11 +29,20 @@ SAMPLED: Final = 50
 """Starts a second whose waits are looked up; of more, evenly spread ones."""
 
 
+class Wait(NamedTuple):
+    """How long a document waited that started at a time."""
+
+    at: int
+    level: int
+    length: int
+
+
 class Tally:
     """Counts events."""
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
+        self.on_wait: list[Callable[[Wait], None]] = []
         self._store = store
         self._second = 0
         self._looked_up = 0
@@ -100,7 +109,10 @@ class Tally:
             except NotFoundError:
                 continue
             if document.attempt <= 1:  # its ready_at is that of the start that was told
-                self._waits.labels(str(document.line_level)).observe(max(0, event.at - document.ready_at) / SECOND)
+                wait = Wait(event.at, document.line_level, max(0, event.at - document.ready_at))
+                self._waits.labels(str(wait.level)).observe(wait.length / SECOND)
+                for call in self.on_wait:
+                    call(wait)
 
 
 class QueueNow(Collector):

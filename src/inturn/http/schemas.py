@@ -238,6 +238,7 @@ class Customer(BaseModel):
     customer: str
     display_name: str | None
     counter: Counter | None
+    level: int = Field(description="Of the next document, if it came now.")
     waiting: int
     running: int
     lines: list[Line]
@@ -378,3 +379,145 @@ class Health(BaseModel):
     """Whether it is well."""
 
     status: Literal["ok"]
+
+
+class Paused(BaseModel):
+    """Who paused the whole queue, and why."""
+
+    operator: str
+    why: str
+
+
+class Waits(BaseModel):
+    """Of a sample of documents that started lately: half of them waited no longer than `p50`, and so on."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
+class Overdue(BaseModel):
+    """The overdue slot: every so many starts go to levels in which a document has waited for so long."""
+
+    after: int
+    every: int
+    levels: list[int] = Field(description="Levels it serves now.")
+    uses: int = Field(description="Starts it has given since the queue began.")
+
+
+class Group(BaseModel):
+    """Customers with open lines of some levels, their documents there, and the waits of the last ten minutes."""
+
+    customers: int
+    waiting: int
+    waits: Waits | None
+
+
+class Busiest(BaseModel):
+    """A customer with much waiting, and the level that its next document would get."""
+
+    customer: str
+    display_name: str | None
+    level: int
+    waiting: int
+    running: int
+    paused: bool
+    lines: dict[int, int] = Field(description="Waiting documents by level.")
+    share: Share
+
+
+class Taker(BaseModel):
+    """A customer, its part of all starts in the last ten minutes, and the part due if it waits now."""
+
+    customer: str
+    received: float
+    due: float | None
+
+
+class InHand(BaseModel):
+    """A document in a worker's hands."""
+
+    id: Id
+    name: str
+    customer: str
+    level: int
+    started_at: Time | None
+    done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
+
+
+class AtWork(BaseModel):
+    """A worker and what it does."""
+
+    name: str
+    host: str
+    slots: int
+    busy: int
+    processor: str
+    started_at: Time
+    seen_at: Time
+    stopping: bool
+    documents: list[InHand]
+
+
+class Course(BaseModel):
+    """The last ten minutes, a column for each figure; points are five seconds apart or more."""
+
+    at: list[Time]
+    waiting: list[int]
+    running: list[int]
+    per_second: list[float]
+    customers: list[int]
+    failed: list[int]
+    overdue_uses: list[int]
+    p50: list[int | None]
+    p95: list[int | None]
+    p99: list[int | None]
+
+
+class Overview(BaseModel):
+    """The queue at a glance."""
+
+    at: Time
+    paused: Paused | None
+    states: dict[str, int]
+    waiting: dict[int, int] = Field(description="By level; 0 holds what operators expedited.")
+    oldest_wait: int | None
+    customers: int = Field(description="With an open line.")
+    per_second: float = Field(description="Documents finished.")
+    waits: Waits | None = Field(description="Of the last minute.")
+    overdue: Overdue
+    quiet: Group = Field(description="Before the last level.")
+    busy: Group = Field(description="In the last level.")
+    last_level: int
+    busiest: list[Busiest]
+    takers: list[Taker] = Field(description="Those with the most starts.")
+    workers: list[AtWork]
+    course: Course
+
+
+class SignIn(Strict):
+    """A key, to be exchanged for a cookie."""
+
+    key: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Who(BaseModel):
+    """Whom the page speaks to."""
+
+    name: str
+    scope: Literal["customer", "operator", "read-only"]
+    customer: str | None
+    acts: bool = Field(description="Whether it may change anything.")
+    sees_all: bool
+    csrf: str | None = Field(description="To be sent as X-CSRF-Token with whatever changes anything.")
+
+
+class Session(BaseModel):
+    """What the page needs to know first."""
+
+    who: Who | None
+    needs_keys: bool
+    version: str
+    build: str
+    languages: list[str]
+    queue: str | None

@@ -12,7 +12,7 @@ from inturn.http.service import Service, service_of
 from inturn.ids import clean_id
 from inturn.insights import Why
 from inturn.model import Customer, Document, NewDocument, Receipt, clean_text
-from inturn.store import Counts, DocumentFilter, Operator, Page
+from inturn.store import Counts, DocumentFilter, Operator, Page, Submission
 
 NO_DOCUMENT: Final = "there is no such document"
 NO_CUSTOMER: Final = "there is no such customer"
@@ -103,13 +103,13 @@ class Scoped:
             raise NotFoundError(NO_BATCH)
         return found
 
-    def submit(self, customer: str, documents: Sequence[NewDocument], key: str | None) -> tuple[Receipt, ...]:
-        """Take documents in; delay, start_by and cost are operators' to decide."""
+    def submission(self, customer: str, documents: Sequence[NewDocument], key: str | None) -> Submission:
+        """Documents to take in; delay, start_by and cost are operators' to decide."""
         if not self.caller.operates:
             for each in documents:
                 if each.delay or each.start_by is not None or each.cost != 1:
                     raise InvalidInputError("delay, start_by and cost are for operators; leave them out")
-        return self.service.queue.submit(customer, documents, key=key)
+        return self.service.queue.submission(customer, documents, key)
 
     def cancel(self, id_: str) -> Document:
         """Cancel one document."""

@@ -6,15 +6,17 @@ from typing import Final, Self
 
 from fastapi import Request
 
-from inturn.blobs import Blobs
+from inturn.blobs import Blobs, FolderBlobs
 from inturn.clock import Clock, SystemClock
-from inturn.errors import InturnError
+from inturn.errors import InturnError, InvalidInputError
+from inturn.http.course import Course
 from inturn.http.estimates import Estimates
 from inturn.http.keys import Keyring
 from inturn.http.limits import FailedLogins, Quotas, Rates
 from inturn.http.live import Hub
 from inturn.http.metrics import Tally
 from inturn.http.previews import Previews
+from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
 from inturn.http.shares import Shares
 from inturn.http.watcher import Watcher
@@ -39,6 +41,7 @@ class Service:
         self.insights = Insights(queue.store, clock)
         self.clock = clock
         self.keyring = Keyring(queue.store.keys, clock)
+        self.sessions = Sessions(self.keyring, clock)
         self.rates = Rates(self.settings.limits, clock)
         self.failed_logins = FailedLogins(self.settings.limits, clock)
         self.quotas = Quotas(self.settings.limits, queue.store, clock)
@@ -47,11 +50,24 @@ class Service:
         self.shares = Shares()
         self.tally = Tally(queue.store)
         self.estimates.on_compared.append(self.tally.estimate_error)
+        self.course = Course(self.insights, clock)
+        self.tally.on_wait.append(self.course.hear)
         self.watcher = Watcher(queue.store, most=self.settings.limits.polls)
         self.hub = Hub(queue.store, most=self.settings.limits.listeners)
         self.watcher.listeners += [self.estimates.hear, self.shares.hear, self.tally.hear, self.hub.hear]
-        self.watcher.chores.append(self.keyring.note_uses)
+        self.watcher.chores += [self.keyring.note_uses, self.course.look]
         self.previews = Previews(self.settings.store)
+
+    @property
+    def keeps_near(self) -> bool:
+        """Whether files are kept on this machine, where a small one takes about as long as a commit."""
+        return isinstance(self.blobs, FolderBlobs)
+
+    def kept_files(self) -> Blobs:
+        """Where files are kept."""
+        if self.blobs is None:
+            raise InvalidInputError("this server keeps no files: it was started without --blobs; send a uri instead")
+        return self.blobs
 
     def prices_pages(self) -> bool:
         """Whether pages cost anything, as of a second ago."""

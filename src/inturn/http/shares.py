@@ -30,11 +30,20 @@ class Shares:
 
     def of(self, customer: str, now: int) -> float | None:
         """A customer's part of all starts; None if there were none."""
-        since = now // MINUTE - OVER
         with self._lock:
-            recent = [counted for minute, counted in self._minutes if minute > since]
+            recent = self._recent(now)
             total = sum(counted.total() for counted in recent)
             return sum(counted[customer] for counted in recent) / total if total else None
+
+    def most(self, now: int, n: int) -> list[tuple[str, float]]:
+        """The customers with the most starts, and their parts of all."""
+        with self._lock:
+            counted = sum(self._recent(now), Counter[str]())
+        return [(customer, starts / counted.total()) for customer, starts in counted.most_common(n)]
+
+    def _recent(self, now: int) -> list[Counter[str]]:
+        since = now // MINUTE - OVER
+        return [counted for minute, counted in self._minutes if minute > since]
 
     def _minute(self, minute: int) -> Counter[str]:
         if not self._minutes or self._minutes[-1][0] < minute:

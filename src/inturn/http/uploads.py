@@ -86,6 +86,7 @@ class Form:
         self.fields: dict[str, bytes] = {}
         self.files: list[Upload] = []
         self.held = 0
+        self.size = 0
         self._limits = limits
         self._over = False
         self._header: list[bytes] = [b"", b""]
@@ -160,6 +161,7 @@ class Form:
         if self._file is not None:
             self._file.add(piece)
             self.held += len(piece)
+            self.size += len(piece)
         elif self._field is not None:
             self.fields[self._field] += piece
             if len(self.fields[self._field]) > MAX_FIELD:

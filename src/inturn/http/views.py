@@ -3,7 +3,7 @@
 from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
-from inturn.insights import CounterNow, Why
+from inturn.insights import CounterNow, Insights, Why
 from inturn.model import Customer, Document
 from inturn.prose import told, told_to_customer
 from inturn.store import Event, PolicyVersion, Standings
@@ -87,7 +87,7 @@ def rounded(place: int) -> int:
 
 
 def customer_view(
-    customer: Customer, counter: CounterNow | None, oldest: dict[int, int], share: schemas.Share | None
+    customer: Customer, insights: Insights, oldest: dict[int, int], share: schemas.Share | None
 ) -> schemas.Customer:
     """A customer; `oldest` is the longest wait of each open line."""
     settings = customer.settings
@@ -98,7 +98,8 @@ def customer_view(
     return schemas.Customer.model_construct(
         customer=customer.name,
         display_name=settings.display_name,
-        counter=counter_view(counter),
+        counter=counter_view(insights.counter(customer)),
+        level=insights.level(customer),
         waiting=customer.waiting,
         running=customer.running,
         lines=lines,

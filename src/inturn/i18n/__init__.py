@@ -1,7 +1,8 @@
 """Texts for people, in five languages. English is the source; codes, JSON and logs are never translated.
 
-A language is one flat TOML file. A text that depends on a number has one form for each plural category that CLDR knows
-for the language (`documents.one`, `documents.few`, …) and is chosen by the value `n`.
+A language is one flat TOML file, and for the web page one in `page/` for each of its sections. A text that depends on a
+number has one form for each plural category that CLDR knows for the language (`documents.one`, `documents.few`, …) and
+is chosen by the value `n`.
 """
 
 import math
@@ -13,7 +14,7 @@ from importlib import resources
 from typing import Final, Literal
 
 from babel import Locale
-from babel.dates import format_datetime, format_timedelta
+from babel.dates import format_datetime, format_skeleton, format_time, format_timedelta
 from babel.numbers import format_decimal
 
 from inturn.errors import InvalidInputError
@@ -36,6 +37,19 @@ def entries(language: str) -> Mapping[str, Entry]:
     """All texts of a language: plain ones, and those with plural forms."""
     kept = resources.files(__name__).joinpath(f"{language}.toml").read_text(encoding="utf-8")
     return tomllib.loads(kept)
+
+
+@cache
+def page_entries(language: str) -> Mapping[str, Entry]:
+    """All texts of the web page: `page/<section>.<language>.toml`, each key behind the name of its section."""
+    folder, ending = resources.files(__name__).joinpath("page"), f".{language}.toml"
+    found: dict[str, Entry] = {}
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        if each.name.endswith(ending):
+            section = each.name.removesuffix(ending)
+            kept = tomllib.loads(each.read_text(encoding="utf-8"))
+            found |= {f"{section}.{key}": entry for key, entry in kept.items()}
+    return found
 
 
 def choose(wanted: str | None, environ: Mapping[str, str]) -> str:
@@ -72,6 +86,13 @@ class Texts:
         """A time given in microseconds, in the machine's own zone."""
         local = (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)).astimezone()
         return _plain_spaces(format_datetime(local, "medium", tzinfo=local.tzinfo, locale=self._locale))
+
+    def short_time(self, at: int, *, with_day: bool, with_seconds: bool) -> str:
+        """A time as short as it can be, for an axis."""
+        local = (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)).astimezone()
+        clock = format_time(local, "medium" if with_seconds else "short", tzinfo=local.tzinfo, locale=self._locale)
+        day = f"{format_skeleton('MMMd', local, tzinfo=local.tzinfo, locale=self._locale)}, " if with_day else ""
+        return _plain_spaces(f"{day}{clock}")
 
     def duration(self, length: int) -> str:
         """A length of time given in microseconds, in its two largest units."""

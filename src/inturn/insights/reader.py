@@ -29,7 +29,7 @@ from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import Fit, Timed, fitted
 from inturn.policy.places import Before, OpenLine, classic_before, fair_before
 from inturn.policy.priority import Counter
-from inturn.store import CustomerFilter, DocumentFilter, Standings, Store
+from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, Standings, Store
 
 SUMMARY_KEPT: Final = SECOND
 """How old the summary of all lines may be."""
@@ -90,8 +90,8 @@ class Insights:
             policy=self._store.policy(),
         )
 
-    def live(self, now: int | None = None) -> LiveView:
-        """The queue as it goes on."""
+    def live(self, now: int | None = None, *, most: int = BUSIEST) -> LiveView:
+        """The queue as it goes on, with `most` of its busiest customers."""
         now = self._clock.now() if now is None else now
         counts = self._store.counts(DocumentFilter())
         waits: dict[int, int] = {}
@@ -103,7 +103,7 @@ class Insights:
             waiting=counts.waiting,
             oldest_waits=waits,
             per_second=self._per_second(now),
-            busiest=self._busiest(now),
+            busiest=self._busiest(now, most),
             at_work=self._at_work(),
             paused=self._store.paused(),
         )
@@ -114,6 +114,15 @@ class Insights:
             return None
         interval = self._store.policy().policy.priority.reset_interval
         return CounterNow(customer.count, customer.updated_at, customer.updated_at + interval)
+
+    def level(self, customer: Customer, now: int | None = None) -> int:
+        """The level that a customer's next document would get."""
+        now = self._clock.now() if now is None else now
+        return self._store.policy().policy.priority.check(_kept_counter(customer), now).level
+
+    def policy(self) -> PolicyVersion:
+        """The policy in force."""
+        return self._store.policy()
 
     def standings(self, now: int) -> Standings:
         """All open lines, as a summary that may be a second old."""
@@ -158,7 +167,7 @@ class Insights:
             return recent * SECOND / MOMENT
         return self._store.pace(now - LATELY).finished * SECOND / LATELY
 
-    def _busiest(self, now: int) -> tuple[Busiest, ...]:
+    def _busiest(self, now: int, most: int) -> tuple[Busiest, ...]:
         """Of a page of customers with documents waiting and, if there are more of them, of the longest open lines."""
         page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE)
         found = {each.name: each for each in page.items}
@@ -166,17 +175,15 @@ class Insights:
             waiting: CountOf[str] = CountOf()
             for line in self._standings(now).lines:
                 waiting[line.customer] += line.waiting
-            for name, _ in waiting.most_common(BUSIEST):
+            for name, _ in waiting.most_common(most):
                 found.setdefault(name, self._store.customer(name))
         priority = self._store.policy().policy.priority
-        busiest = nlargest(BUSIEST, found.values(), key=lambda each: each.waiting)
-        busiest += self._lately_checked(now, found)[: BUSIEST - len(busiest)]
+        busiest = nlargest(most, found.values(), key=lambda each: each.waiting)
+        busiest += self._lately_checked(now, found)[: most - len(busiest)] if len(found) < most else []
         return tuple(Busiest(each, priority.check(_kept_counter(each), now).level) for each in busiest)
 
     def _lately_checked(self, now: int, known: Collection[str]) -> list[Customer]:
         """Of a page of the others, those whose counter runs, the lowest first: their documents wait in other queues."""
-        if len(known) >= BUSIEST:
-            return []
         page = self._store.customers(CustomerFilter(), limit=CHECKED).items
         counters = {
             each.name: counter for each in page if (counter := self.counter(each)) and counter.resets_after >= now

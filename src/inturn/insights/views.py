@@ -145,3 +145,31 @@ class BatchNow:
     """Those with the most documents first."""
     first_submitted: int
     last_ended: int | None
+
+
+class Group(NamedTuple):
+    """Customers with open lines of some levels, and the documents in these lines."""
+
+    customers: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The queue at one moment, for a screen that shows all of it."""
+
+    live: LiveView
+    policy: PolicyVersion
+    customers: int
+    """Customers with an open line."""
+    due: Mapping[str, float]
+    """By customer with an open line: the part of all starts that its weight gives it."""
+    overdue: tuple[int, ...]
+    """Levels with a head that has waited so long that the overdue slot serves them."""
+    overdue_uses: int
+    """Starts that the overdue slot has given since the queue began."""
+    last_level: int
+    quiet: Group
+    """Lines before the last level: of customers that have not sent much without a break."""
+    busy: Group
+    """Lines of the last level."""

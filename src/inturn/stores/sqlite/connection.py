@@ -9,7 +9,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 import apsw
 
 from inturn.errors import (
+    InturnError,
     StoreBusyError,
     StoreCorruptError,
     StoreError,
@@ -172,14 +173,28 @@ class Writer:
     def run(self, work: Callable[[], Answer]) -> Answer:
         """Do the work in a transaction; when this returns, it is committed."""
         job = Job(work)
-        with self._pending_lock:
-            self._pending.append(job)
-        with self._turn:
-            if not job.done:
-                self._commit_pending()
+        self._commit([job])
         if job.error is not None:
             raise job.error
         return job.answer  # type: ignore[return-value]  # done without an error: it has its answer
+
+    def run_all(self, works: Sequence[Callable[[], Answer]]) -> list[Answer | InturnError]:
+        """Do several works in one commit, each as if alone: its answer, or why it was refused."""
+        jobs = [Job(work) for work in works]
+        self._commit(jobs)
+        answers: list[Answer | InturnError] = []
+        for job in jobs:
+            if job.error is not None and not isinstance(job.error, InturnError):
+                raise job.error
+            answers.append(job.answer if job.error is None else job.error)  # type: ignore[arg-type]  # as above
+        return answers
+
+    def _commit(self, jobs: Sequence[Job[Any]]) -> None:
+        with self._pending_lock:
+            self._pending.extend(jobs)
+        with self._turn:
+            if not jobs[-1].done:
+                self._commit_pending()
 
     def close(self) -> None:
         """Close the connection."""

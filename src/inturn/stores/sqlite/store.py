@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +50,7 @@ from inturn.store import (
     Standings,
     Store,
     Submission,
+    Submitted,
     Swept,
     Verdict,
 )
@@ -96,7 +98,14 @@ class SqliteStore(Store):
         return self._write(lambda: self._intake.check(customer, n, key, self._now(now)))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
-        return self._write(lambda: self._intake.submit(submission, self._now(now)))
+        return self._write(partial(self._submit, submission, now))
+
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[Submitted, ...]:
+        self._same_process()
+        return tuple(self._writer.run_all([partial(self._submit, each, now) for each in submissions]))
+
+    def _submit(self, submission: Submission, now: int | None) -> tuple[Receipt, ...]:
+        return self._intake.submit(submission, self._now(now))
 
     # -- workers ----------------------------------------------------------------------------------------------------
 

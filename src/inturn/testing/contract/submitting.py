@@ -1,9 +1,12 @@
-"""S1 to S6: submits, and how they share counters with checks."""
+"""S1 to S6, S44: submits, and how they share counters with checks."""
+
+import uuid
+from typing import Any, cast
 
 import pytest
 
 from inturn.errors import InvalidInputError, KeyConflictError, NotFoundError
-from inturn.model import DocumentState, NewDocument, seconds
+from inturn.model import DocumentState, NewDocument, Receipt, seconds
 from inturn.policy import CostPolicy, Policy, PriorityPolicy
 from inturn.store import EventKind, Submission
 from inturn.testing.contract.checking import BURST
@@ -64,6 +67,25 @@ class Submitting(StoreSuite):
         assert (first.attempt, first.fence, first.error, first.expedited) == (0, None, None, False)
         assert rig.waiting("acme") == {1: 3, 2: 2, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2, 8: 6, 9: 4}
         assert rig.store.customer("acme").count == -24
+
+    def test_s44_several_submissions_are_as_one_by_one(self, rig: Rig) -> None:
+        """Of one customer and of others, with one that is refused between them."""
+        rig.submit("acme", 2, key="used")
+        ids = iter([f"{number:032x}" for number in range(1, 9)])
+        given = [NewDocument("a")]
+
+        def call(customer: str, n: int = 1, **more: Any) -> Submission:
+            return Submission(customer, [str(uuid.UUID(next(ids))) for _ in range(n)], given * n, **more)
+
+        calls = [call("acme"), call("beta", 2), call("acme", key="used", fingerprint="other"), call("acme", 3)]
+        first, second, refused, last = rig.store.submit_all(calls)
+        assert [receipt.count for receipt in cast("tuple[Receipt, ...]", first)] == [-2]
+        assert [receipt.count for receipt in cast("tuple[Receipt, ...]", second)] == [0, -1]
+        assert isinstance(refused, KeyConflictError)
+        assert [receipt.count for receipt in cast("tuple[Receipt, ...]", last)] == [-3, -4, -5]
+        kept = [calls[0].ids[0], *calls[1].ids, *calls[3].ids]
+        assert [each.id for each in reversed(rig.all_documents())][2:] == kept
+        assert len(rig.claim(20)) == 8
 
     def test_s4_everything_given_is_kept(self, rig: Rig) -> None:
         """Each field comes back as it was."""

@@ -1,0 +1,102 @@
+// Elements from values. Text is always text: nothing here or elsewhere parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** el("a", {class: "x", href: "/", on: {click}}, "text", node, null, [more]) */
+export function el(tag, props = {}, ...children) {
+  return filled(document.createElement(tag), props, children);
+}
+
+/** The same for SVG. */
+export function svg(tag, props = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), props, children);
+}
+
+function filled(node, props, children) {
+  for (const [name, value] of Object.entries(props)) setProp(node, name, value);
+  add(node, children);
+  return node;
+}
+
+export function setProp(node, name, value) {
+  if (name === "on") for (const [kind, call] of Object.entries(value)) node.addEventListener(kind, call);
+  else if (name === "data") Object.assign(node.dataset, value);
+  else if (name === "vars") for (const [key, each] of Object.entries(value)) node.style.setProperty(`--${key}`, each);
+  else if (name === "value" && "value" in node) node.value = value;
+  else if (value === null || value === undefined || value === false) node.removeAttribute(name);
+  else {
+    const text = value === true ? "" : String(value);
+    if (node.getAttribute(name) !== text) node.setAttribute(name, text);
+  }
+}
+
+export function add(node, children) {
+  for (const child of [children].flat(Infinity)) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+  return node;
+}
+
+export function fill(node, ...children) {
+  node.replaceChildren();
+  return add(node, children);
+}
+
+/** Write a text only if it is another one: selections and screen readers stay undisturbed. */
+export function setText(node, text) {
+  const wanted = String(text);
+  if (node.textContent !== wanted) node.textContent = wanted;
+}
+
+/**
+ * Make a parent's children follow a list. Nodes are kept by key and updated in place, and only those are moved that
+ * must be, so focus, selection and scroll survive.
+ */
+export function keyed(parent, items, keyOf, make, update) {
+  const kept = parent.keyedNodes ?? (parent.keyedNodes = new Map());
+  const wanted = new Set(items.map(keyOf));
+  for (const [key, node] of kept) {
+    if (!wanted.has(key)) {
+      node.remove();
+      kept.delete(key);
+    }
+  }
+  let at = parent.firstChild;
+  for (const item of items) {
+    const key = keyOf(item);
+    let node = kept.get(key);
+    if (node === undefined) {
+      node = make(item);
+      kept.set(key, node);
+    } else {
+      update(node, item);
+    }
+    if (node === at) at = at.nextSibling;
+    else if (node.contains(document.activeElement) && at !== null) {
+      // Moving a focused node would take its focus away: what stands between goes behind it instead.
+      while (at !== node) {
+        const next = at.nextSibling;
+        parent.append(at);
+        at = next;
+      }
+      at = node.nextSibling;
+    } else parent.insertBefore(node, at);
+  }
+}
+
+let ids = 0;
+
+/** A new id, for labels and descriptions. */
+export function newId(what = "id") {
+  ids += 1;
+  return `${what}-${ids}`;
+}
+
+/** Call once, after a pause in calls. */
+export function debounced(call, ms = 250) {
+  let timer = 0;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => call(...given), ms);
+  };
+}

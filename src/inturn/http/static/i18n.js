@@ -1,0 +1,51 @@
+// Texts by key, in the reader's language. The texts themselves stand in src/inturn/i18n/page/<section>.<language>.toml.
+
+import { number } from "./format.js";
+import { remember, remembered } from "./store.js";
+
+export const NAMES = { en: "English", de: "Deutsch", es: "Español", pl: "Polski", pt: "Português" };
+let language = "en";
+let entries = {};
+let plurals = new Intl.PluralRules("en");
+
+export function currentLanguage() {
+  return language;
+}
+
+/** As chosen before, or the first of the browser's that we have. */
+export function preferredLanguage(known) {
+  const chosen = remembered("language");
+  if (known.includes(chosen)) return chosen;
+  const wanted = navigator.languages.map((each) => each.split("-")[0].toLowerCase());
+  return wanted.find((each) => known.includes(each)) ?? "en";
+}
+
+export function chooseLanguage(chosen) {
+  remember("language", chosen);
+}
+
+/** Load a language; the texts come with the build, so the browser keeps them. */
+export async function loadTexts(wanted) {
+  const answer = await fetch(new URL(`texts/${wanted}.json`, import.meta.url));
+  if (!answer.ok) throw new Error(`texts: ${answer.status}`);
+  entries = await answer.json();
+  language = wanted;
+  plurals = new Intl.PluralRules(wanted);
+  document.documentElement.lang = wanted;
+}
+
+/** t("overview.waiting"), t("overview.found", {n: 3}): {n} chooses the plural form; numbers are written out. */
+export function t(key, values = {}) {
+  let entry = entries[key];
+  if (entry === undefined) throw new Error(`no text ${key}`);
+  if (typeof entry !== "string") entry = entry[plurals.select(values.n)] ?? entry.other;
+  return entry.replace(/\{(\w+)\}/g, (_, name) => {
+    const value = values[name];
+    return typeof value === "number" ? number(value) : String(value);
+  });
+}
+
+/** Whether there is a text of this key, for codes that come from the server. */
+export function hasText(key) {
+  return key in entries;
+}

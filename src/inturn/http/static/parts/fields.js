@@ -1,0 +1,81 @@
+// Labelled fields. Each gives {node, input, setError}; the label, the hint and the error belong to the input.
+
+import { debounced, el, newId, setText } from "../dom.js";
+import { t } from "../i18n.js";
+import { icon } from "./icons.js";
+
+function field(input, { label, hint = null, hidden = false }) {
+  const id = newId("field");
+  const about = newId("about");
+  input.id = id;
+  const error = el("p", { class: "field-error", id: newId("error") });
+  input.setAttribute("aria-describedby", `${about} ${error.id}`);
+  const node = el(
+    "div",
+    { class: "field" },
+    el("label", { for: id, class: hidden ? "hidden" : null }, label),
+    input,
+    el("p", { class: "field-hint", id: about }, hint ?? ""),
+    error,
+  );
+  return {
+    node,
+    input,
+    setError(text) {
+      setText(error, text ?? "");
+      if (text) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    },
+  };
+}
+
+export function text({ label, hint, hidden, ...props }) {
+  return field(el("input", { type: "text", class: "input", ...props }), { label, hint, hidden });
+}
+
+export function numeric({ label, hint, hidden, ...props }) {
+  return field(el("input", { type: "number", class: "input", ...props }), { label, hint, hidden });
+}
+
+export function area({ label, hint, hidden, ...props }) {
+  return field(el("textarea", { class: "input", ...props }), { label, hint, hidden });
+}
+
+/** options: [[value, text], …] */
+export function select({ label, hint, hidden, options, value, ...props }) {
+  const input = el(
+    "select",
+    { class: "input", ...props },
+    options.map(([each, shown]) => el("option", { value: each, selected: each === value }, shown)),
+  );
+  return field(input, { label, hint, hidden });
+}
+
+export function checkbox({ label, ...props }) {
+  const input = el("input", { type: "checkbox", ...props });
+  return { node: el("label", { class: "check" }, input, el("span", {}, label)), input };
+}
+
+/** A search field that calls after a pause in typing, and at once on Enter. */
+export function search({ label, value = "", onSearch }) {
+  const later = debounced(() => onSearch(input.value.trim()));
+  const input = el("input", {
+    type: "search",
+    class: "input",
+    placeholder: label,
+    "aria-label": label,
+    value,
+    on: {
+      input: later,
+      keydown: (event) => {
+        if (event.key === "Enter") onSearch(input.value.trim());
+      },
+    },
+  });
+  return { node: el("div", { class: "search" }, icon("search"), input), input };
+}
+
+/** Shown beside what only looks like a button to those who may not act. */
+export function readOnlyNote() {
+  return el("p", { class: "muted" }, t("shell.read_only"));
+}

@@ -1,0 +1,140 @@
+// A table whose rows stay the same elements while their values change: focus, selection and scroll survive updates.
+
+import { add, el, fill, keyed, setProp, setText } from "../dom.js";
+import { t } from "../i18n.js";
+import { icon } from "./icons.js";
+
+/**
+ * columns: [{key, label, value(row), cell?(row), update?(node, row), sortable?, align?: "end", className?}]
+ *   `value` is a text, a number or null, and tells whether the cell must change. Without `cell` it is shown as it is;
+ *   `cell` makes a node, which `update` changes in place, or which is made anew.
+ * keyOf(row) is a row's identity. caption is for screen readers. sort: {key, isDown}; onSort(sort) decides what happens.
+ * hrefOf(row) makes the first cell a link, and the whole row clickable. selectable shows boxes: see `selection`.
+ * empty is a node shown without rows. Gives {node, update(rows), setSort(sort), selection}.
+ */
+export function table({ columns, keyOf, caption, sort = null, onSort = () => {}, hrefOf = null, selectable = false, onSelect = () => {}, empty = null }) {
+  const body = el("tbody");
+  const head = el("tr");
+  const selection = new Set();
+  let order = sort;
+  let shown = [];
+  const all = el("input", { type: "checkbox", "aria-label": t("shell.select_all"), on: { change: () => selectAll(all.checked) } });
+  const node = el(
+    "div",
+    { class: "table-box", role: "region", "aria-label": caption, tabindex: "0" },
+    el("table", { class: "table" }, el("caption", { class: "hidden" }, caption), el("thead", {}, head), body),
+    empty && el("div", { class: "table-empty" }, empty),
+  );
+
+  function drawHead() {
+    fill(head, selectable && el("th", { class: "cell-select" }, all), columns.map(heading));
+  }
+
+  function heading(column) {
+    const props = { scope: "col", class: classOf(column) };
+    if (!column.sortable) return el("th", props, column.label);
+    const isSorted = order?.key === column.key;
+    const button = el(
+      "button",
+      {
+        type: "button",
+        class: "sort",
+        on: { click: () => onSort({ key: column.key, isDown: isSorted ? !order.isDown : column.align === "end" }) },
+      },
+      column.label,
+      isSorted ? icon(order.isDown ? "down" : "up") : null,
+    );
+    return el("th", { ...props, "aria-sort": isSorted ? (order.isDown ? "descending" : "ascending") : "none" }, button);
+  }
+
+  function makeRow(row) {
+    const cells = columns.map((column, place) => {
+      const cell = el(place === 0 ? "th" : "td", { scope: place === 0 ? "row" : null, class: classOf(column) });
+      return cell;
+    });
+    const line = el("tr", { class: hrefOf ? "is-link" : null, on: hrefOf ? { click: openRow } : {} });
+    if (selectable) {
+      const box = el("input", { type: "checkbox", on: { change: () => select(keyOf(line.row), box.checked) } });
+      line.box = box;
+      add(line, el("td", { class: "cell-select" }, box));
+    }
+    add(line, cells);
+    line.shown = cells;
+    line.values = [];
+    updateRow(line, row);
+    return line;
+  }
+
+  function updateRow(line, row) {
+    line.row = row;
+    columns.forEach((column, place) => {
+      const value = column.value(row);
+      if (line.values[place] === value && line.values.length > place) return;
+      const isFirst = line.values.length <= place;
+      line.values[place] = value;
+      show(line.shown[place], column, row, value, { isFirst, isName: place === 0 });
+    });
+    if (line.box) {
+      line.box.checked = selection.has(keyOf(row));
+      setProp(line.box, "aria-label", t("shell.select_row", { name: String(columns[0].value(row)) }));
+    }
+  }
+
+  function show(cell, column, row, value, { isFirst, isName }) {
+    if (!isFirst && column.update) {
+      column.update(isName && hrefOf ? cell.firstChild.firstChild : cell.firstChild, row);
+      return;
+    }
+    const made = column.cell ? column.cell(row) : String(value ?? "–");
+    if (isName && hrefOf) fill(cell, el("a", { href: hrefOf(row) }, made));
+    else if (made instanceof Node) fill(cell, made);
+    else setText(cell, made);
+  }
+
+  function openRow(event) {
+    if (event.target.closest("a, button, input, label") || String(getSelection())) return;
+    event.currentTarget.querySelector("a[href]").click();
+  }
+
+  function select(key, isOn) {
+    if (isOn) selection.add(key);
+    else selection.delete(key);
+    marked();
+  }
+
+  function selectAll(isOn) {
+    for (const row of shown) {
+      if (isOn) selection.add(keyOf(row));
+      else selection.delete(keyOf(row));
+    }
+    for (const line of body.children) line.box.checked = isOn;
+    marked();
+  }
+
+  function marked() {
+    const n = shown.filter((row) => selection.has(keyOf(row))).length;
+    all.checked = n > 0 && n === shown.length;
+    all.indeterminate = n > 0 && n < shown.length;
+    onSelect(selection);
+  }
+
+  drawHead();
+  return {
+    node,
+    selection,
+    setSort(wanted) {
+      order = wanted;
+      drawHead();
+    },
+    update(rows) {
+      shown = rows;
+      keyed(body, rows, keyOf, makeRow, updateRow);
+      node.classList.toggle("is-empty", rows.length === 0);
+      if (selectable) marked();
+    },
+  };
+}
+
+function classOf(column) {
+  return [column.align === "end" ? "cell-end" : null, column.className].filter(Boolean).join(" ") || null;
+}

@@ -1,0 +1,65 @@
+// Which page is where. A page's module is pages/<page>.js, its style pages/<page>.css, its texts <page>.<language>.toml.
+
+export const ROUTES = [
+  { path: "/", page: "overview", for: "all" },
+  { path: "/customers", page: "customers", for: "all" },
+  { path: "/customers/:name", page: "customer" },
+  { path: "/documents", page: "documents" },
+  { path: "/documents/:id", page: "document" },
+  { path: "/upload", page: "upload", for: "acting" },
+  { path: "/policy", page: "policy", for: "all" },
+  { path: "/simulator", page: "simulator", for: "all" },
+  { path: "/priority", page: "priority" },
+  { path: "/audit", page: "audit", for: "all" },
+  { path: "/keys", page: "keys", for: "all" },
+  { path: "/settings", page: "settings" },
+  { path: "/signin", page: "signin" },
+];
+
+/** Side navigation: pages that take no name, in groups. */
+export const NAVIGATION = [
+  ["overview", "customers", "documents", "upload"],
+  ["policy", "simulator", "priority"],
+  ["audit", "keys", "settings"],
+];
+
+/** `all`: who sees everything; `acting`: who may change something; nothing: everybody. */
+export function isFor(route, who) {
+  if (route.for === "all") return who !== null && who.sees_all;
+  if (route.for === "acting") return who !== null && who.acts;
+  return true;
+}
+
+export function routeOf(page) {
+  return ROUTES.find((route) => route.page === page);
+}
+
+/** The route of a path and the names in it, or null. */
+export function matched(path) {
+  const given = path.split("/");
+  for (const route of ROUTES) {
+    const parts = route.path.split("/");
+    if (parts.length !== given.length) continue;
+    const params = {};
+    const fits = parts.every((part, place) => {
+      if (!part.startsWith(":")) return part === given[place];
+      if (given[place] === "") return false;
+      try {
+        params[part.slice(1)] = decodeURIComponent(given[place]);
+      } catch {
+        return false;
+      }
+      return true;
+    });
+    if (fits) return { route, params };
+  }
+  return null;
+}
+
+/** A page's address: to("customer", {name}), to("documents", {}, {state: "failed"}). */
+export function to(page, params = {}, query = {}) {
+  const path = routeOf(page).path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name]));
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) found.append(name, each);
+  return found.size > 0 ? `${path}?${found}` : path;
+}

@@ -1,0 +1,150 @@
+// The frame around every page: navigation, title, live mark, language and theme.
+
+import { el, fill, setProp, setText } from "./dom.js";
+import { NAMES, chooseLanguage, currentLanguage, t } from "./i18n.js";
+import { watchStatus } from "./live.js";
+import { NAVIGATION, isFor, routeOf } from "./routes.js";
+import { current, signOut, who } from "./session.js";
+import { remember, remembered } from "./store.js";
+import { icon } from "./parts/icons.js";
+import { toast } from "./parts/toast.js";
+
+const OF = { customer: "customers", document: "documents" };
+/** Pages that stand below another one in the navigation. */
+const THEMES = ["system", "light", "dark"];
+
+/** `restart` draws everything anew. Gives {nodes, main, opened, redraw}. */
+export function buildShell({ restart }) {
+  const side = el("aside", { class: "side", id: "side" });
+  const title = el("h1", { class: "title", tabindex: "-1" });
+  const mark = el("p", { class: "live", role: "status" });
+  const actions = el("div", { class: "title-actions" });
+  const main = el("div", { class: "outlet" });
+  const skip = el("a", { class: "skip", href: "#main" });
+  const menu = el("button", { class: "button-icon menu", type: "button", "aria-controls": "side", on: { click: () => openMenu(true) } }, icon("menu"));
+  const top = el("header", { class: "top" }, menu, brand());
+  const shade = el("div", { class: "shade", on: { click: () => openMenu(false) } });
+  const content = el("main", { id: "main", class: "main" }, el("header", { class: "title-row" }, title, mark, actions), main);
+  let page = null;
+
+  skip.addEventListener("click", (event) => {
+    event.preventDefault();
+    title.focus();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && document.documentElement.classList.contains("menu-open")) openMenu(false);
+  });
+  matchMedia("(max-width: 859px)").addEventListener("change", () => openMenu(false, { quietly: true }));
+
+  function openMenu(isOpen, { quietly = false } = {}) {
+    document.documentElement.classList.toggle("menu-open", isOpen);
+    const isNarrow = matchMedia("(max-width: 859px)").matches;
+    side.inert = isNarrow && !isOpen;
+    content.inert = isNarrow && isOpen;
+    setProp(menu, "aria-expanded", String(isOpen));
+    if (quietly || !isNarrow) return;
+    if (isOpen) side.querySelector("a, button")?.focus();
+    else menu.focus();
+  }
+
+  function redraw() {
+    setText(skip, t("shell.skip"));
+    setProp(menu, "aria-label", t("shell.menu"));
+    fill(side, el("div", { class: "side-head" }, brand(), closeButton()), navigation(), foot());
+    openMenu(false, { quietly: true });
+  }
+
+  function closeButton() {
+    return el("button", { class: "button-icon side-close", type: "button", "aria-label": t("shell.close"), on: { click: () => openMenu(false) } }, icon("close"));
+  }
+
+  function navigation() {
+    const groups = who() === null ? [] : NAVIGATION.map((group) => group.filter((each) => isFor(routeOf(each), who()))).filter((group) => group.length > 0);
+    const own = who()?.customer ? [link("customer", `/customers/${encodeURIComponent(who().customer)}`, "customers")] : [];
+    const lists = groups.map((group, place) => el("ul", {}, place === 0 ? own : null, group.map((each) => link(each, routeOf(each).path, each))));
+    return el("nav", { class: "nav", "aria-label": t("shell.navigation") }, lists);
+  }
+
+  function link(name, href, drawing) {
+    const isHere = page === name || (OF[page] === name && name !== page);
+    return el("li", {}, el("a", { href, "aria-current": isHere ? "page" : null, data: { page: name } }, icon(drawing), el("span", {}, t(`${name}.title`))));
+  }
+
+  function foot() {
+    const person = who();
+    const out = el("button", { class: "button-icon", type: "button", "aria-label": t("shell.sign_out"), title: t("shell.sign_out"), on: { click: leave } }, icon("signout"));
+    const row =
+      person === null || !current().needs_keys
+        ? null
+        : el("div", { class: "side-who" }, el("div", {}, el("p", { class: "who-name" }, person.name), el("p", { class: "muted" }, t(`shell.scope_${person.scope.replace("-", "_")}`))), out);
+    const queue = current().queue && el("p", { class: "muted side-queue", title: current().queue }, current().queue);
+    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, languages(), themes()), queue, el("p", { class: "muted" }, `Inturn ${current().version}`));
+  }
+
+  async function leave() {
+    try {
+      await signOut();
+      await restart();
+    } catch (wrong) {
+      toast(wrong.message, { kind: "error" });
+    }
+  }
+
+  function languages() {
+    const options = current().languages.map((each) => el("option", { value: each, lang: each, selected: each === currentLanguage() }, NAMES[each]));
+    const chosen = el("select", { class: "input", id: "language", "aria-label": t("shell.language") }, options);
+    chosen.addEventListener("change", async () => {
+      chooseLanguage(chosen.value);
+      await restart();
+      document.getElementById("language")?.focus();
+    });
+    return chosen;
+  }
+
+  function themes() {
+    const now = remembered("theme") ?? "system";
+    const options = THEMES.map((each) => el("option", { value: each, selected: each === now }, t(`shell.theme_${each}`)));
+    const chosen = el("select", { class: "input", id: "theme", "aria-label": t("shell.theme") }, options);
+    chosen.addEventListener("change", () => {
+      remember("theme", chosen.value === "system" ? null : chosen.value);
+      if (chosen.value === "system") delete document.documentElement.dataset.theme;
+      else document.documentElement.dataset.theme = chosen.value;
+    });
+    return chosen;
+  }
+
+  function setTitle(text) {
+    setText(title, text);
+    document.title = `${text} · Inturn`;
+  }
+
+  /** The router has opened a page: name it, mark it, and go on reading there. */
+  function opened(name, text, view, { isFirst = false, isAgain = false } = {}) {
+    page = name;
+    setTitle(text);
+    fill(actions);
+    mark.hidden = name === "signin" || name === null;
+    document.documentElement.classList.toggle("is-bare", name === "signin");
+    for (const each of side.querySelectorAll("a[data-page]")) {
+      const isHere = each.dataset.page === name || each.dataset.page === OF[name];
+      setProp(each, "aria-current", isHere ? "page" : null);
+    }
+    if (view !== null) {
+      view.setTitle = setTitle;
+      view.setActions = (...nodes) => fill(actions, nodes);
+    }
+    if (document.documentElement.classList.contains("menu-open")) openMenu(false, { quietly: true });
+    if (!isFirst && !isAgain) title.focus({ preventScroll: true });
+  }
+
+  redraw();
+  watchStatus((status) => {
+    mark.className = `live live-${status}`;
+    setText(mark, t(`shell.live_${status}`));
+  });
+  return { nodes: [skip, top, side, shade, content], main, opened, redraw: () => { redraw(); setText(mark, t(`shell.live_${mark.className.split("live-")[1]}`)); } };
+}
+
+function brand() {
+  return el("a", { class: "brand", href: "/" }, el("img", { src: new URL("icon.svg", import.meta.url).href, alt: "", width: 26, height: 26 }), el("span", {}, "Inturn"));
+}

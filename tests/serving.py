@@ -1,0 +1,103 @@
+"""`inturn serve` in a process of its own, and keys for it."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+import inturn as package
+from inturn.access import AccessKey, KeyScope, make_key
+from inturn.store import Operator, Store
+
+ANNA = Operator("anna", "because the test says so")
+
+
+def make(store: Store, name: str, customer: str | None = None, scope: KeyScope | None = None) -> str:
+    """A new key's text."""
+    chosen = scope or (KeyScope.OPERATOR if customer is None else KeyScope.CUSTOMER)
+    text, key = make_key(AccessKey("", "", chosen, name, customer, time.time_ns() // 1_000))
+    store.keys.add(key, ANNA)
+    return text
+
+
+class Process:
+    """`inturn serve` as a person runs it."""
+
+    def __init__(self, folder: Path, *flags: str, **environment: str) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+        self._port: queue.Queue[int | None] = queue.Queue()
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("INTURN_")}
+        path = str(Path(package.__file__).parents[1])
+        command = [sys.executable, "-m", "inturn.cli", "serve", "--port", "0", "--json", *flags]
+        self.process = subprocess.Popen(  # noqa: S603 - our own
+            command, cwd=folder, env=ours | {"PYTHONPATH": path} | environment, stderr=subprocess.PIPE, text=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        port = self._port.get(timeout=60)
+        if port is None:
+            self.process.wait(60)
+            raise AssertionError(f"the server did not start: {self.log}")
+        self.url = f"http://127.0.0.1:{port}"
+        self._wait_until_up()
+
+    @property
+    def log(self) -> str:
+        """All that it logged."""
+        return "".join(self.lines)
+
+    def client(self, key: str | None = None, **more: Any) -> httpx2.Client:
+        """A client of its own."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, **more)
+
+    def stop(self) -> int:
+        """As an operator stops it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self._end()
+        return code
+
+    def kill(self) -> None:
+        """As nobody should; workers beside it would go on."""
+        self.process.kill()
+        self.process.wait(60)
+        self._end()
+
+    def pss(self) -> int:
+        """Bytes of memory that are its own."""
+        rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
+        return 1024 * next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+
+    def _end(self) -> None:
+        self._reader.join(60)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+
+    def _read(self) -> None:
+        for line in self.process.stderr or ():
+            self.lines.append(line)
+            if '"listening on' in line:
+                self._port.put(json.loads(line)["port"])
+        self._port.put(None)
+
+    def _wait_until_up(self) -> None:
+        with self.client() as client:
+            for _ in range(200):
+                try:
+                    client.get("/healthz")
+                except httpx2.TransportError:
+                    time.sleep(0.05)
+                else:
+                    return
+        raise AssertionError("the server does not answer")
