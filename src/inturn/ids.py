@@ -6,6 +6,7 @@ from typing import Final, Protocol
 from inturn.errors import InvalidInputError
 
 _HEX: Final = frozenset("0123456789abcdef")
+_LOW: Final = tuple(f"{0x80 | number:02x}" for number in range(64))
 
 
 class Ids(Protocol):
@@ -28,9 +29,11 @@ class RandomIds:
         before = f"{stamp[:8]}-{stamp[8:]}-7"
         noise = os.urandom(7 * n + 3).hex()
         first = int(noise[-6:], 16) % (2**18 - n)
+        last = first + n
+        heads = {high: f"{before}{high:03x}-" for high in range(first >> 6, (last - 1 >> 6) + 1)}
         return [
-            f"{before}{number >> 6:03x}-{0x80 | number & 63:02x}{noise[at : at + 2]}-{noise[at + 2 : at + 14]}"
-            for number, at in zip(range(first, first + n), range(0, 14 * n, 14), strict=True)
+            f"{heads[number >> 6]}{_LOW[number & 63]}{noise[at : at + 2]}-{noise[at + 2 : at + 14]}"
+            for number, at in zip(range(first, last), range(0, 14 * n, 14), strict=True)
         ]
 
 

@@ -51,6 +51,7 @@ MAX_AT_ONCE: Final = 10_000
 MAX_RESULT: Final = 256 * 1024
 MAX_ERROR: Final = 8_192
 DEFAULT_LEASE: Final = 60 * SECOND
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _GIVEN: Final = tuple(each.name for each in fields(NewDocument))
 
 
@@ -378,7 +379,7 @@ def clean_error(error: str) -> str:
 def json_text(result: Any) -> str:
     """A result as JSON."""
     try:
-        text = json.dumps(result, ensure_ascii=False, allow_nan=False)
+        text = _JSON.encode(result)
         text.encode()
     except (TypeError, ValueError, RecursionError) as wrong:
         raise InvalidInputError(f"a result must be JSON: {wrong}") from wrong

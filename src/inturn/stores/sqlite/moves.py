@@ -1,7 +1,9 @@
 """What one write transaction does to documents: each move changes the row, tells the lines, and is told as an event."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from inturn.model import DocumentState, Receipt
@@ -80,23 +82,32 @@ class Moves:
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
         """Record outcomes, each once."""
-        verdicts = tuple([self._settle(outcome) for outcome in outcomes])
+        verdicts: list[Verdict] = []
+        for are_done, each in groupby(outcomes, key=_is_done):
+            run = list(each)
+            verdicts += self._finish(run) if are_done else map(self._settle, run)
         if self._told:
             self.write_told(OUTCOME_EVENTS)
-        return verdicts
+        return tuple(verdicts)
+
+    def _finish(self, outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
+        """Successes, all at once; the ones that come to nothing are looked at."""
+        values = [(packed(outcome.id), outcome.fence, self.now, outcome.result) for outcome in outcomes]
+        done = deque(self._tables.each("finish_document", values))
+        for outcome, (id_, fence, _, _) in zip(outcomes, values, strict=True):
+            if not done or done[0][:2] != (id_, fence):
+                yield self._settle(outcome)
+                continue
+            _, _, owner, capped, seq = done.popleft()
+            if capped:
+                self._changes.stopped(owner)
+            if outcome.files:
+                self._tables.many("add_file", [(seq, *file) for file in outcome.files])
+            self.tell(EventKind.FINISHED, owner, id_)
+            yield Verdict.RECORDED
 
     def _settle(self, outcome: Outcome) -> Verdict:
         id_ = packed(outcome.id)
-        if outcome.kind is OutcomeKind.DONE:
-            done = self._tables.one("finish_document", id=id_, fence=outcome.fence, now=self.now, result=outcome.result)
-            if done is not None:
-                owner, capped, seq = done
-                if capped:
-                    self._changes.stopped(owner)
-                if outcome.files:
-                    self._tables.many("add_file", [(seq, *file) for file in outcome.files])
-                self.tell(EventKind.FINISHED, owner, id_)
-                return Verdict.RECORDED
         found = self._tables.one("row", id=id_)
         if found is None:
             return Verdict.STALE
@@ -225,3 +236,7 @@ class Moves:
         return sum(
             book.rate_allows(owner, self.now) for (owner,) in self._tables.all("due_rates", now=self.now, limit=AT_ONCE)
         )
+
+
+def _is_done(outcome: Outcome) -> bool:
+    return outcome.kind is OutcomeKind.DONE

@@ -166,11 +166,10 @@ WHERE state = 'waiting' AND customer = :customer AND line = :level AND seq > :af
 
 -- name: start_document
 UPDATE document SET
-    state = 'running', attempt = attempt + 1, started_at = :now, due_at = :until, fence = :fence,
-    worker = :worker, settled = NULL
-WHERE seq = :seq
+    state = 'running', attempt = attempt + 1, started_at = ?3, due_at = ?4, fence = ?5, worker = ?6, settled = NULL
+WHERE seq = ?1
 RETURNING
-    id, :customer, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
+    id, ?2, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
     max_attempts, pages, customer;
 
@@ -179,10 +178,9 @@ SELECT * FROM whole WHERE id = :id;
 
 -- name: finish_document
 UPDATE document SET
-    state = 'done', finished_at = :now, due_at = NULL, worker = NULL, error = NULL, settled = 'done',
-    result = :result
-WHERE id = :id AND fence = :fence AND state = 'running'
-RETURNING customer, (SELECT capped FROM customer WHERE customer.id = document.customer), seq;
+    state = 'done', finished_at = ?3, due_at = NULL, worker = NULL, error = NULL, settled = 'done', result = ?4
+WHERE id = ?1 AND fence = ?2 AND state = 'running'
+RETURNING id, fence, customer, (SELECT capped FROM customer WHERE customer.id = document.customer), seq;
 
 -- name: add_file
 INSERT INTO file (document, name, blob, size, sha256, media_type) VALUES (?, ?, ?, ?, ?, ?);
@@ -335,7 +333,16 @@ WHERE (:after IS NULL OR name > :after)
 ORDER BY name LIMIT :limit;
 
 -- name: waiting_by_line
-SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY line ORDER BY line;
+SELECT customer, line, count(*) FROM document INDEXED BY document_waiting
+WHERE customer IN (SELECT value FROM json_each(:customers)) AND state = 'waiting' GROUP BY 1, 2 ORDER BY 1, 2;
+
+-- name: running_by_customer
+SELECT customer, count(*) FROM document INDEXED BY document_due
+WHERE state = 'running' AND due_at IS NOT NULL GROUP BY 1;
+
+-- name: rate_closed
+SELECT customer, settings FROM limits
+WHERE rate_closed_until IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers));
 
 -- name: open_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,

@@ -91,7 +91,7 @@ class Reading:
         if found is None:
             raise NotFoundError(f"there is no customer {name!r}")
         owner, count, updated_at, settings = found
-        return self._customer((owner, name, count, updated_at, settings))
+        return self._customers([(owner, name, count, updated_at, settings)])[0]
 
     def customers(self, where: CustomerFilter, limit: int, after: str | None) -> Page[Customer]:
         rows = self._tables.all(
@@ -102,19 +102,25 @@ class Reading:
             waiting=where.waiting,
             limit=limit + 1,
         )
-        shown = tuple(self._customer(row) for row in rows[:limit])
+        shown = tuple(self._customers(rows[:limit]))
         return Page(shown, shown[-1].name if len(rows) > limit else None)
 
-    def _customer(self, row: Row) -> Customer:
-        owner, name, count, updated_at, text = row
-        settings = read_settings(text)
-        running = (self._tables.one("running_of", customer=owner) or (0,))[0]
-        limits = self._tables.one("limits", customer=owner)
-        rated = limits is not None and limits[3] is not None and read_settings(limits[0]).rate == settings.rate
-        is_open = not settings.paused and not rated and (settings.cap is None or running < settings.cap)
-        waiting = self._tables.all("waiting_by_line", customer=owner)
-        lines = tuple(Line(level, n, is_open) for level, n in waiting)
-        return Customer(name, count, updated_at, settings, running, lines)
+    def _customers(self, rows: Sequence[Row]) -> list[Customer]:
+        """With what belongs to them, asked for all at once: lists of all customers are read page by page."""
+        owners = json.dumps([row[0] for row in rows])
+        running = dict(self._tables.all("running_by_customer"))
+        closed = {owner: read_settings(text).rate for owner, text in self._tables.all("rate_closed", customers=owners)}
+        waiting: dict[int, list[tuple[int, int]]] = {}
+        for owner, level, n in self._tables.all("waiting_by_line", customers=owners):
+            waiting.setdefault(owner, []).append((level, n))
+        found = []
+        for owner, name, count, updated_at, text in rows:
+            settings, runs = read_settings(text), running.get(owner, 0)
+            is_rated = owner in closed and closed[owner] == settings.rate
+            is_open = not settings.paused and not is_rated and (settings.cap is None or runs < settings.cap)
+            lines = tuple(Line(level, n, is_open) for level, n in waiting.get(owner, ()))
+            found.append(Customer(name, count, updated_at, settings, runs, lines))
+        return found
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
         return tuple(event_of(row) for row in self._tables.all("events", after=after, limit=limit))

@@ -145,26 +145,22 @@ class SqliteStore(Store):
 
     def _claim(self, book: Book, request: ClaimRequest, moves: Moves, now: int) -> tuple[Claimed, ...]:
         book.reach(request.limit)
-        claimed: list[Claimed] = []
+        taken: list[tuple[int, str, int, int, int, str]] = []
         until = now + request.lease
-        while len(claimed) < request.limit and (taken := book.take(now)) is not None:
-            line, head = taken
+        while len(taken) < request.limit and (found := book.take(now)) is not None:
+            line, head = found
             book.fence += 1
-            row = self._tables.one(
-                "start_document",
-                seq=head.seq,
-                now=now,
-                until=until,
-                fence=book.fence,
-                worker=request.worker,
-                customer=self._tables.name(line.owner),
-            )
-            if row is None:
-                raise AssertionError(f"document {head.seq} stands in a line and has no row")
-            claimed.append(Claimed(document_of(row), book.fence))
-            moves.tell(EventKind.STARTED, line.owner, row[0])
+            taken.append((head.seq, self._tables.name(line.owner), now, until, book.fence, request.worker))
+        rows = self._tables.each("start_document", taken)
+        if len(rows) != len(taken):
+            raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} have a row")
+        claimed = tuple(
+            [Claimed(document_of(row), fence) for row, (_, _, _, _, fence, _) in zip(rows, taken, strict=True)]
+        )
+        for row in rows:
+            moves.tell(EventKind.STARTED, row[-1], row[0])
         moves.write_told((EventKind.STARTED,))
-        return tuple(claimed)
+        return claimed
 
     def heartbeat(
         self,

@@ -47,6 +47,10 @@ class Tables:
         """Run a statement for each row of values."""
         self.connection.executemany(QUERIES[query], rows)
 
+    def each(self, query: str, rows: Iterable[Sequence[Any]]) -> list[Row]:
+        """Run a statement for each row of values; all that it returns, in their order."""
+        return self.connection.executemany(QUERIES[query], rows).fetchall()
+
     def forget(self) -> None:
         """What was read in a transaction that came to nothing."""
         self._names.clear()

@@ -39,6 +39,22 @@ class Claiming(StoreSuite):
         with pytest.raises(StaleFenceError, match=id_):
             rig.queue.finish(other)
 
+    def test_s7_outcomes_of_one_list_count_in_its_order(self, rig: Rig) -> None:
+        """A stale one, the right one, a repeat and another document's, told together."""
+        rig.submit("acme", 2)
+        first, second = rig.claim(2)
+        told = [
+            Outcome(first.document.id, first.fence + 7, DONE, result="1"),
+            Outcome(first.document.id, first.fence, DONE, result="2"),
+            Outcome(first.document.id, first.fence, DONE, result="3"),
+            Outcome(second.document.id, second.fence, FAILED, error="no"),
+            Outcome(second.document.id, second.fence, DONE, result="4"),
+        ]
+        expected = (Verdict.STALE, Verdict.RECORDED, Verdict.REPEATED, Verdict.RECORDED, Verdict.STALE)
+        assert rig.store.exchange(told, None).verdicts == expected
+        assert rig.store.result(first.document.id) == "2"
+        assert rig.state(second.document.id) is DocumentState.FAILED
+
     def test_s7_another_outcome_under_a_used_fence_is_stale(self, rig: Rig) -> None:
         """Done and failed at once cannot be."""
         rig.one("acme")

@@ -18,7 +18,8 @@
 --   access_key   who may use the servers of the queue: see 0002_access.sql
 --
 -- Times are microseconds, ids of documents the 16 bytes of their UUID. Partial indexes hold only the documents that are in the state they serve, so that a claim
--- costs the same whatever the number of documents that wait or have ended.
+-- costs the same whatever the number of documents that wait or have ended. Every index of documents ends with their
+-- seq without saying so: it is the table's rowid.
 
 CREATE TABLE queue (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -87,13 +88,13 @@ CREATE TABLE document (
 ) STRICT;
 
 CREATE UNIQUE INDEX document_id ON document (id);
-CREATE INDEX document_customer ON document (customer, seq);
-CREATE INDEX document_waiting ON document (customer, line, seq, ready_at, cost) WHERE state = 'waiting';
-CREATE INDEX document_due ON document (state, due_at, seq) WHERE due_at IS NOT NULL;
-CREATE INDEX document_start_by ON document (start_by, seq)
+CREATE INDEX document_customer ON document (customer);
+CREATE INDEX document_waiting ON document (customer, line) WHERE state = 'waiting';
+CREATE INDEX document_due ON document (state, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX document_start_by ON document (start_by)
     WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed');
-CREATE INDEX document_ended ON document (finished_at, seq) WHERE finished_at IS NOT NULL;
-CREATE INDEX document_batch ON document (batch, seq) WHERE batch IS NOT NULL;
+CREATE INDEX document_ended ON document (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX document_batch ON document (batch) WHERE batch IS NOT NULL;
 CREATE INDEX document_blob ON document (blob) WHERE blob IS NOT NULL;
 
 CREATE TABLE file (

@@ -1,0 +1,78 @@
+"""What comes in while something is being done is done together afterwards."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from inturn.http.gathering import MOST, Gathering
+
+
+def test_what_comes_in_meanwhile_is_done_together() -> None:
+    lists: list[list[int]] = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work(calls: Sequence[int]) -> list[int | Exception]:
+        lists.append(list(calls))
+        begun.set()
+        assert go_on.wait(60)
+        return [call * 2 for call in calls]
+
+    async def run() -> list[int]:
+        gathering = Gathering(work, "test")
+        first = asyncio.create_task(gathering.take(0))
+        await asyncio.to_thread(begun.wait, 60)
+        rest = [asyncio.create_task(gathering.take(number)) for number in range(1, MOST + 3)]
+        await asyncio.sleep(0)
+        go_on.set()
+        return await asyncio.gather(first, *rest)
+
+    assert asyncio.run(run()) == [number * 2 for number in range(MOST + 3)]
+    assert lists == [[0], list(range(1, MOST + 1)), [MOST + 1, MOST + 2]]
+
+
+def test_each_is_answered_or_told_its_own_error() -> None:
+    def work(calls: Sequence[int]) -> list[int | Exception]:
+        return [ValueError(call) if call == 2 else call for call in calls]
+
+    async def run() -> list[int | BaseException]:
+        gathering = Gathering(work, "test")
+        return await asyncio.gather(*(gathering.take(call) for call in (1, 2, 3)), return_exceptions=True)
+
+    one, two, three = asyncio.run(run())
+    assert (one, three) == (1, 3)
+    assert isinstance(two, ValueError)
+
+
+def test_a_mistake_is_told_to_all_and_the_next_go_on() -> None:
+    def work(calls: Sequence[int]) -> list[int | Exception]:
+        return [10 // call for call in calls]
+
+    async def run() -> int:
+        gathering = Gathering(work, "test")
+        with pytest.raises(ZeroDivisionError):
+            await gathering.take(0)
+        return await gathering.take(5)
+
+    assert asyncio.run(run()) == 2
+
+
+def test_who_went_away_keeps_nobody_from_being_answered() -> None:
+    go_on = threading.Event()
+
+    def work(calls: Sequence[int]) -> list[int | Exception]:
+        assert go_on.wait(60)
+        return list(calls)
+
+    async def run() -> int:
+        gathering = Gathering(work, "test")
+        gone = asyncio.create_task(gathering.take(1))
+        await asyncio.sleep(0)
+        gone.cancel()
+        stays = asyncio.create_task(gathering.take(2))
+        await asyncio.sleep(0)
+        go_on.set()
+        return await stays
+
+    assert asyncio.run(run()) == 2
