@@ -11,11 +11,13 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import psycopg
 import pytest
 from services import PostgresServer, drop_schema, new_schema
 
 import inturn
 from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres.wire import PatientConnection
 
 PATIENCE = 60
 """Seconds after which a child is taken for stuck; nothing is measured by it."""
@@ -110,6 +112,33 @@ def store(url: str) -> Iterator[PostgresStore]:
     opened = PostgresStore(url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def admin(store: PostgresStore) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A look behind the store's back."""
+    options = f"-c search_path={store.address.schema}"
+    with psycopg.connect(store.address.conninfo, autocommit=True, options=options) as connection:
+        yield connection
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What stores send to the server, a trip each."""
+    told: list[str] = []
+
+    def counting(name: str) -> Callable[..., Any]:
+        original = getattr(PatientConnection, name)
+
+        def counted(self: PatientConnection, *args: Any, **options: Any) -> Any:
+            told.append(name)
+            return original(self, *args, **options)
+
+        return counted
+
+    for name in ("ask", "ask_all", "execute"):
+        monkeypatch.setattr(PatientConnection, name, counting(name))
+    return told
 
 
 @pytest.fixture

@@ -43,9 +43,10 @@ def parse(url: str) -> Address:
     pool = ours.get("pool", str(DEFAULT_POOL))
     if not (pool.isascii() and pool.isdigit() and 1 <= int(pool) <= 1_000):
         raise InvalidInputError(f"pool must be a whole number from 1 to 1000, not {pool!r}")
-    theirs = [(name, value) for name, value in given if name not in ours]
+    theirs = [(name, value) for name, value in given if name not in ours and name != "client_encoding"]
     known = {name for name, _ in theirs}
     theirs += [(name, value) for name, value in _PATIENT.items() if name not in known]
+    theirs.append(("client_encoding", "utf8"))  # what we send ourselves is UTF-8, whatever the database keeps
     conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(theirs), ""))
     host = parts.netloc.rpartition("@")[2] or dict(given).get("host", "localhost")
     return Address(conninfo, schema, int(pool), f"postgresql://{host}{parts.path}?schema={schema}")

@@ -1,7 +1,7 @@
 """Tells waiting processes that there may be something to claim. A hint, no more: whoever waits looks for itself too.
 
-NOTIFY makes commits queue up behind each other, so it is sent after the commit, on a connection of its own, at once and
-then at most every `EVERY` seconds by a process.
+NOTIFY makes commits queue up behind each other, so it is sent after the commit, at once and then at most every `EVERY`
+seconds by a process: on a connection of its own, or along with a submit, in the same trip behind its commit.
 """
 
 import logging
@@ -12,8 +12,9 @@ from typing import Final
 
 import psycopg
 
-from inturn.stores.postgres.connection import Database, PatientConnection
+from inturn.stores.postgres.connection import PATIENCE, Database
 from inturn.stores.postgres.tables import QUERIES
+from inturn.stores.postgres.wire import Asked, PatientConnection, asked
 
 log: Final = logging.getLogger("inturn.postgres")
 EVERY: Final = 0.1
@@ -39,6 +40,24 @@ class Bell:
 
     # -- rings --------------------------------------------------------------------------------------------------
 
+    def first_stroke(self) -> Asked | None:
+        """For who rings itself, right behind its commit: the statement, if it is time; it counts as rung then."""
+        with self._sending:
+            if self._closed or self._timer is not None or self._wait() > 0:
+                return None
+            self._rung_at = time.monotonic()
+            return asked("ring", {"channel": self._channel})
+
+    def did_not_ring(self, stroke: Asked | None) -> None:
+        """There was no commit behind which to ring."""
+        if stroke is not None:
+            with self._sending:
+                self._rung_at = 0.0
+
+    def _wait(self) -> float:
+        """Seconds until it may ring again."""
+        return self._rung_at + EVERY - time.monotonic()
+
     def ring(self) -> None:
         """Wake everybody, now or in a moment."""
         if self._database.pooled:
@@ -46,7 +65,7 @@ class Bell:
         with self._sending:
             if self._closed or self._timer is not None:
                 return
-            wait = self._rung_at + EVERY - time.monotonic()
+            wait = self._wait()
             if wait <= 0:
                 self._send()
                 return
@@ -116,7 +135,9 @@ class Bell:
             self._listener = None
 
     def _connect(self) -> PatientConnection:
-        return PatientConnection.connect(self._database.address.conninfo, autocommit=True)
+        connection = PatientConnection.connect(self._database.address.conninfo, autocommit=True)
+        connection.patience = PATIENCE
+        return connection
 
 
 def _close(connection: PatientConnection | None) -> None:

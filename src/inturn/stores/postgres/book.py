@@ -59,10 +59,11 @@ class Book:
         self.is_remembered = False
         self.begin(tables, queue)
 
-    def begin(self, tables: Tables, queue: QueueRow) -> None:
-        """A claim begins, on this connection."""
+    def begin(self, tables: Tables, queue: QueueRow, changes: list[Row] | None = None) -> None:
+        """A claim begins, on this connection; the line changes may have been taken out already."""
         self.tables = tables
         self.queue = queue
+        self._changes = changes
         self._folded = False
         self.fence = queue.fence if queue.alive else queue.reserved
 
@@ -125,11 +126,12 @@ class Book:
 
     def fold(self, *, everything: bool = False) -> None:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
+        rows, is_taken_out = self._changes or [], self._changes is not None
         if everything or self.queue.is_foreign:
-            rows = self.tables.all("fold_all")
-        elif self.queue.has_changes:
+            rows = [*rows, *self.tables.all("fold_all")]
+        elif self.queue.has_changes and not is_taken_out:
             rows = self.tables.all("fold")
-        else:
+        elif not rows:
             return
         self._folded = True
         self._know({row[1] for row in rows})
@@ -180,10 +182,10 @@ class Book:
             self._touch_all(line.owner, customer)
         return line, head
 
-    def save(self, work: Work) -> tuple[list[Row], bool]:
-        """Write back what changed, and what the claim did besides.
+    def save(self, work: Work, *, is_last: bool = False) -> list[Row]:
+        """Write back what changed, and what the claim did besides; the documents started.
 
-        The documents started, and whether the commit has to wait for the disk.
+        `is_last`: nothing more is asked in this transaction, so that it may be committed with this.
         """
         rows, old = [], []
         for line in self._touched:
@@ -200,11 +202,11 @@ class Book:
                 line.kept, line.version = row, self.queue.version + 1
         if self._limited:
             self._save_limits()
-        answer = self._save_queue(work, {**columns(COLUMNS, rows), **columns(OLD, old)})
+        started = self._save_queue(work, {**columns(COLUMNS, rows), **columns(OLD, old)}, is_last=is_last)
         self._touched.clear()
         self._limited.clear()
         self.is_remembered = True
-        return answer
+        return started
 
     @property
     def is_small(self) -> bool:
@@ -230,18 +232,19 @@ class Book:
                 self.tables.run("save_limits", customer=owner, **dict(zip(names, row, strict=True)))
                 self._limits[owner] = row
 
-    def _save_queue(self, work: Work, lines: dict[str, list[Any]]) -> tuple[list[Row], bool]:
+    def _save_queue(self, work: Work, lines: dict[str, list[Any]], *, is_last: bool) -> list[Row]:
         """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
         standing, bounds, queue = text_of(self.turns), self.bounds.text(), self.queue
         reserved, reserves = queue.reserved, not queue.alive or self.fence > queue.reserved
         if reserves:
             reserved = self.fence + FENCES
             self.tables.run("live")
+            self.tables.run("commit_surely")
         order = str(self.turns.policy.order)
         changed = self._folded or reserves or queue.ordered != order or self._touched or self._limited or work.news
         if not changed and (self.fence, standing, bounds) == (queue.fence, queue.standing, queue.bounds):
-            return [], False
-        started = self.tables.all(
+            return []
+        started = (self.tables.last if is_last else self.tables.all)(
             "save_claim",
             **work.values(),
             **lines,
@@ -255,7 +258,7 @@ class Book:
         )
         self.queue = queue._replace(version=queue.version + 1, reserved=reserved, ordered=order, alive=True)
         self._folded = False
-        return started, reserves
+        return started
 
     # -- read ---------------------------------------------------------------------------------------------------
 

@@ -68,7 +68,8 @@ class Claims:
             book.save(Work(0))
             found = audit.discrepancies(tables, self._known)
             if found and repair:
-                queue = self._queue(tables)
+                (found_now,) = tables.all("queue")
+                queue = QueueRow._make(found_now)
                 again = Book(tables, queue, self._policy(tables, queue))
                 audit.repair(tables, again)
                 again.save(Work(0))
@@ -87,7 +88,7 @@ class Claims:
         def claim(tables: Tables) -> tuple[Answer, Book]:
             book, moves = self._begun(tables, now)
             answer = work(book, moves)
-            self._save(book, Work(moves.now, moves.events))
+            book.save(Work(moves.now, moves.events))
             return answer, book
 
         with self._turn:
@@ -104,12 +105,9 @@ class Claims:
             book, moves = self._begun(tables, now)
             verdicts = moves.settle(outcomes)
             if AT_ONCE in moves.move_on(book):
-                return verdicts, book, None, self._save(book, Work(moves.now, moves.events))
+                return verdicts, book, None, book.save(Work(moves.now, moves.events), is_last=True)
             work = self._take(book, request, moves)
-            rows = self._save(book, work)
-            if len(rows) != len(work.taken):
-                raise AssertionError(f"of {len(work.taken)} documents that stand in lines, {len(rows)} wait")
-            return verdicts, book, work, rows
+            return verdicts, book, work, book.save(work, is_last=True)
 
         with self._turn:
             verdicts, book, work, rows = self._database.run(Begin.CLAIM, claim, flush=bool(outcomes))
@@ -121,22 +119,20 @@ class Claims:
         book.fold()
         return book, Moves(tables, book, self._known, self._at(book.queue, now))
 
-    def _save(self, book: Book, work: Work) -> list[Row]:
-        rows, surely = book.save(work)
-        if surely:
-            book.tables.run("commit_surely")
-        return rows
-
     def _keep(self, book: Book) -> None:
         self.book = book if book.is_small else None
 
     def _opened(self, tables: Tables) -> Book:
-        """This process's book, if nobody else has claimed since; otherwise a new one. Kept again after the commit."""
-        queue = self._queue(tables)
+        """This process's book, if nobody else has claimed since; otherwise a new one. Kept again after the commit.
+
+        The transaction may have begun with a look at the queue, and with taking the line changes out of their table.
+        """
+        (found,), changes = tables.begun or (tables.all("queue"), None)
+        queue = QueueRow._make(found)
         book, self.book = self.book, None
         if book is None or not book.is_current(queue):
-            return Book(tables, queue, self._policy(tables, queue))
-        book.begin(tables, queue)
+            book = Book(tables, queue, self._policy(tables, queue))
+        book.begin(tables, queue, changes)
         return book
 
     def _take(self, book: Book, request: ClaimRequest, moves: Moves) -> Work:
@@ -157,18 +153,12 @@ class Claims:
 
     def _sweep(self, book: Book, moves: Moves) -> Swept:
         swept = moves.move_on(book)
-        self._save(book, Work(moves.now, moves.events))
+        book.save(Work(moves.now, moves.events))
         moves.events = []
         for level in book.turns.levels:
             moves.tables.run("forget_spent", level=level.number, turn=level.v.turn)
         moves.tables.run("forget_silent_workers", before=moves.now - WORKER_KEPT)
         return swept
-
-    def _queue(self, tables: Tables) -> QueueRow:
-        found = tables.one("queue")
-        if found is None:
-            raise AssertionError("the queue has no row")
-        return QueueRow._make(found)
 
     def _policy(self, tables: Tables, queue: QueueRow) -> TurnPolicy:
         return self._known.policy(tables, queue.policy).policy.turns

@@ -8,13 +8,12 @@ import logging
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
 import psycopg
-from psycopg.abc import PQGen
 from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
@@ -23,6 +22,7 @@ from inturn.stores.postgres.address import Address
 from inturn.stores.postgres.rows import adapt
 from inturn.stores.postgres.tables import QUERIES, Connection, Row, Tables
 from inturn.stores.postgres.trouble import CONTENTION, errors_of
+from inturn.stores.postgres.wire import Asked, PatientConnection, WiredTables, asked
 
 log: Final = logging.getLogger("inturn.postgres")
 PATIENCE: Final = 25.0
@@ -31,10 +31,9 @@ CHECK_AFTER: Final = 1.0
 """Seconds after which a connection that lay idle is checked before it is used."""
 POOL_TIMEOUT: Final = 20.0
 TRIES: Final = 30
-END: Final = "end"
-END_SURELY: Final = "end surely"
+END: Final = "commit"
+END_SURELY: Final = "flush"
 Answer = TypeVar("Answer")
-Returned = TypeVar("Returned")
 Beginning = tuple["Begin", Mapping[str, Any] | None]
 
 
@@ -44,36 +43,10 @@ class Begin(StrEnum):
     WRITE = "begin_write"
     MOVES = "begin_moves"
     INTAKE = "begin_intake"
+    AT_ONCE = "begin_at_once"
     CLAIM = "begin_claim"
     READ = "begin_read"
     GLANCE = "begin_glance"
-
-
-class PatientConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that gives up when the other side says nothing for too long."""
-
-    patience: float | None = PATIENCE
-    used_at: float = 0.0
-
-    def wait(self, gen: PQGen[Returned], *args: Any, **options: Any) -> Returned:
-        """Psycopg's own, with patience."""
-        if self.patience is not None:
-            gen = _patient(gen, time.monotonic() + self.patience)
-        return super().wait(gen, *args, **options)
-
-
-def _patient(gen: PQGen[Returned], until: float) -> Generator[Any, Any, Returned]:
-    """Hand everything through; a turn in which nothing was ready is when the clock is looked at."""
-    try:
-        wanted = next(gen)
-        while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > until:
-                raise psycopg.OperationalError("the server said nothing for too long")
-            wanted = gen.send(ready)
-    except StopIteration as over:
-        returned: Returned = over.value
-        return returned
 
 
 class Database:
@@ -92,11 +65,14 @@ class Database:
                 address.shown,
             )
         self._always_sure = durable[0] == "off"
-        self._scripts = scripts(address.schema, local=self.pooled, sure=self._always_sure)
+        self._says_surely = self._always_sure and self.pooled
+        """Whether each transaction has to be told to wait for the disk; where sessions are ours, they know."""
+        self._scripts = scripts(address.schema, local=self.pooled, sure=self._says_surely)
+        self._apart = {name: _statements(script) for name, script in self._scripts.items()}
         self._pool: ConnectionPool[PatientConnection] = ConnectionPool(
             address.conninfo,
             connection_class=PatientConnection,
-            kwargs={"autocommit": True, "prepare_threshold": None if self.pooled else 2},
+            kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=1,
             max_size=address.pool,
             configure=self._configure,
@@ -111,6 +87,7 @@ class Database:
     def connected(self, **options: Any) -> Iterator[PatientConnection]:
         """A connection of its own, outside the pool."""
         connection = PatientConnection.connect(self.address.conninfo, autocommit=True, **options)
+        connection.patience = PATIENCE
         try:
             adapt(connection)
             yield connection
@@ -120,7 +97,7 @@ class Database:
     def run(
         self,
         begin: Begin,
-        work: Callable[[Tables], Answer],
+        work: Callable[[WiredTables], Answer],
         *,
         patient: bool = True,
         flush: bool = False,
@@ -142,12 +119,14 @@ class Database:
                     time.sleep(random.uniform(0, 0.002 * (TRIES - left + 1)))  # noqa: S311 - no secret
         raise AssertionError
 
-    def _once(self, begin: Beginning, work: Callable[[Tables], Answer], end: str, *, patient: bool) -> Answer:
+    def _once(self, begin: Beginning, work: Callable[[WiredTables], Answer], end: str, *, patient: bool) -> Answer:
         connection, begun = self._begun(*begin)
+        ends = self._apart[end] if self._scripts[begin[0]] else ()
+        tables = WiredTables(connection, begun, ends)
         try:
             connection.patience = PATIENCE if patient else None
-            answer = work(Tables(connection, begun))
-            if begin[0] is not Begin.GLANCE or self.pooled:
+            answer = work(tables)
+            if tables.ends:
                 connection.execute(self._scripts[end], prepare=False)
         except BaseException:
             _roll_back(connection)
@@ -157,14 +136,13 @@ class Database:
             self._pool.putconn(connection)
         return answer
 
-    def _begun(self, begin: Begin, given: Mapping[str, Any] | None) -> tuple[PatientConnection, list[Row | None]]:
+    def _begun(self, begin: Begin, given: Mapping[str, Any] | None) -> tuple[PatientConnection, Sequence[Any]]:
         """A connection on which the transaction has begun. One that turns out to be dead is replaced, once or twice."""
-        script = self._scripts[begin]
         for left in (2, 1, 0):
             connection = self._pool.getconn()
             try:
                 connection.patience = PATIENCE
-                begun = _run_script(connection, script, given)
+                begun = self._begin(connection, begin, given)
             except psycopg.OperationalError:
                 is_dead = connection.closed
                 _roll_back(connection)
@@ -179,9 +157,18 @@ class Database:
                 return connection, begun
         raise AssertionError
 
+    def _begin(self, connection: PatientConnection, begin: Begin, given: Mapping[str, Any] | None) -> Sequence[Any]:
+        """What the first words to the server found. A claim's are many: they go in one trip."""
+        script = self._scripts[begin]
+        if begin is Begin.CLAIM and not self.pooled:
+            first: list[Asked] = [(each, [], []) for each in self._apart[begin]]
+            queue, folded = connection.ask_all([*first, asked("queue", {}), asked("fold", {})])[-2:]
+            return queue[0], folded[0]
+        return _run_script(connection, script, given) if script else _look_at(connection)
+
     def surely(self, tables: Tables) -> None:
         """This transaction's commit returns when it is on the disk, though the server's default may be another."""
-        if self._always_sure:
+        if self._says_surely:
             tables.run("commit_surely")
 
     def close(self) -> None:
@@ -190,9 +177,11 @@ class Database:
 
     def _configure(self, connection: PatientConnection) -> None:
         adapt(connection)
-        connection.prepared_max = 300
+        connection.keeps_statements = not self.pooled
         if not self.pooled:
             connection.execute(self._scripts["settings"], prepare=False)
+            if self._always_sure:
+                connection.execute(b"SET synchronous_commit = on")
 
     def _same_process(self) -> None:
         if os.getpid() != self._process:
@@ -211,23 +200,27 @@ def is_pooled(connection: Connection) -> bool:
 def scripts(schema: str, *, local: bool, sure: bool) -> dict[str, bytes]:
     """The statements that begin and end transactions. The schema's name is made of letters that need no quoting.
 
-    A glance is one statement: it needs no transaction, unless settings have to be sent along.
+    What is one statement needs no transaction, unless settings have to be sent along.
     """
     settings = QUERIES["settings"].replace(b"{schema}", schema.encode()).replace(b"{local}", b"LOCAL" if local else b"")
     each = (settings + b";") if local else b""
+    surely = (QUERIES["commit_surely"] + b";") if sure else b""
     made: dict[str, bytes] = {begin: QUERIES[begin].replace(b"{settings}", each) for begin in Begin}
     for name in ("lock_customer", "intake"):
         made[Begin.INTAKE] = made[Begin.INTAKE].replace(b"{%s}" % name.encode(), QUERIES[name])
     if not local:
-        made[Begin.GLANCE] = b""
-    surely = (QUERIES["commit_surely"] + b";") if sure else b""
-    return {"settings": settings, **made, END: b"COMMIT", END_SURELY: QUERIES["flush"].replace(b"{sure}", surely)}
+        made[Begin.GLANCE] = made[Begin.AT_ONCE] = b""
+    flush = QUERIES[END_SURELY].replace(b"{sure}", surely)
+    return {"settings": settings, **made, END: QUERIES[END], END_SURELY: flush}
+
+
+def _statements(script: bytes) -> tuple[bytes, ...]:
+    """One by one; no text in them has a semicolon."""
+    return tuple(each.strip() for each in script.split(b";") if each.strip())
 
 
 def _run_script(connection: PatientConnection, script: bytes, given: Mapping[str, Any] | None) -> list[Row | None]:
     """Several statements in one round trip; the first row of each that returns rows."""
-    if not script:
-        return []
     cursor = psycopg.ClientCursor(connection)
     cursor.execute(script, given, prepare=False)
     found = []
@@ -236,6 +229,13 @@ def _run_script(connection: PatientConnection, script: bytes, given: Mapping[str
             found.append(cursor.fetchone())
         if not cursor.nextset():
             return found
+
+
+def _look_at(connection: PatientConnection) -> list[Row | None]:
+    """Where nothing begins before the work: a farewell that has come already is better heard now."""
+    if connection.is_spoken_to():
+        connection.execute(b"")
+    return []
 
 
 def _check(connection: PatientConnection) -> None:

@@ -15,7 +15,9 @@ class Known:
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
-        self._policy: PolicyVersion | None = None
+        self._customers: set[str] = set()
+        self.newest: PolicyVersion | None = None
+        """The version of the policy that was in force when somebody last looked."""
 
     def names(self, tables: Tables, owners: Iterable[int]) -> Mapping[int, str]:
         """Customers' names by their ids."""
@@ -28,12 +30,22 @@ class Known:
             names.update(tables.all("customer_names", ids=unknown))
         return names
 
+    def is_customer(self, name: str) -> bool:
+        """Whether this process has seen a customer of this name."""
+        return name in self._customers
+
+    def see_customer(self, name: str) -> None:
+        """There is a customer of this name."""
+        if len(self._customers) >= MAX_NAMES:
+            self._customers = set()
+        self._customers.add(name)
+
     def policy(self, tables: Tables, number: int) -> PolicyVersion:
         """A version of the policy that is in force."""
-        known = self._policy
+        known = self.newest
         if known is None or known.number != number:
             found = tables.one("policy", number=number)
             if found is None:
                 raise AssertionError(f"policy {number} is in force and has no row")
-            known = self._policy = policy_of(found)
+            known = self.newest = policy_of(found)
         return known

@@ -2,8 +2,12 @@
 -- the same as in SQLite have the same name.
 -- Writers plan with sequential scans, bitmaps and sorts off and with one plan for all values (`settings`): the plan is
 -- the same with statistics or without, and a LIMIT need not be a constant for lines to be read in the order of an index.
+-- A claim is committed with the statement that writes it down, so that one says itself that every document taken was waiting:
+-- otherwise `ordered` would be null, which its column refuses.
 -- Where equal customers and lines would do, rows are compared: no index but the one meant sorts them so.
--- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions.
+-- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions, {lowered} for the
+-- query of that name: a customer's counter after one check (`PriorityPolicy.check`), its row locked, the clock read after
+-- that. OFFSET 0 lets the clock be read once.
 
 -- name: settings
 SET {local} search_path = {schema}, pg_temp;
@@ -22,6 +26,9 @@ BEGIN; {settings} LOCK TABLE capping IN ROW SHARE MODE;
 
 -- name: begin_intake
 BEGIN; {settings} {lock_customer}; {intake};
+
+-- name: begin_at_once
+BEGIN; {settings}
 
 -- name: begin_claim
 BEGIN ISOLATION LEVEL REPEATABLE READ; {settings}
@@ -44,6 +51,9 @@ LOCK TABLE capping IN EXCLUSIVE MODE;
 
 -- name: commit_surely
 SET LOCAL synchronous_commit = on;
+
+-- name: commit
+COMMIT;
 
 -- name: flush
 COMMIT; BEGIN; {sure} SELECT pg_logical_emit_message(true, 'inturn', ''); COMMIT;
@@ -131,7 +141,8 @@ WITH taken AS (
 ), after AS (
     INSERT INTO turns (version, ordered, standing, bounds, fence, reserved, folded)
     SELECT
-        %(version)s + 1, %(ordered)s, %(standing)s, %(bounds)s, %(last_fence)s, %(reserved)s,
+        %(version)s + 1, CASE (SELECT count(*) FROM started) WHEN cardinality(%(seq)s::bigint[]) THEN %(ordered)s END,
+        %(standing)s, %(bounds)s, %(last_fence)s, %(reserved)s,
         CASE WHEN %(folds)s THEN pg_current_snapshot() ELSE folded END
     FROM before
 )
@@ -192,6 +203,9 @@ SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s FOR N
 -- name: lock_customers
 SELECT id, name, count, updated_at FROM customer WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
+-- name: lock_free_customers
+SELECT name FROM customer WHERE name = ANY (%(names)s::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
 -- name: add_customer
 INSERT INTO customer (name, lower_name) VALUES (%(name)s, %(lower)s) ON CONFLICT DO NOTHING;
 
@@ -219,22 +233,73 @@ INSERT INTO key (customer, key, fingerprint, at, answer)
 VALUES (%(customer)s, %(key)s, %(fingerprint)s, %(at)s, %(answer)s)
 ON CONFLICT (customer, key) DO UPDATE SET fingerprint = excluded.fingerprint, at = excluded.at, answer = excluded.answer;
 
+-- name: lowered
+SELECT
+    id, now, CASE WHEN now - updated_at <= %(interval)s THEN count - 1 ELSE 0 END AS first,
+    CASE WHEN updated_at - now BETWEEN 1 AND %(interval)s THEN updated_at ELSE now END AS updated_at
+FROM (
+    SELECT
+        locked.id, count, updated_at,
+        coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now
+    FROM (SELECT id, count, updated_at FROM customer WHERE name = %(customer)s FOR NO KEY UPDATE) AS locked, queue
+    WHERE policy = coalesce(%(policy)s::bigint, policy)
+    OFFSET 0
+) AS instant;
+
+-- name: take_in_one
+WITH lowered AS MATERIALIZED (
+    {lowered}
+), counted AS (
+    UPDATE customer SET count = first, updated_at = lowered.updated_at FROM lowered WHERE customer.id = lowered.id
+), kept AS (
+    INSERT INTO document (
+        seq, id, customer, level, line, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts, name,
+        uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state
+    )
+    SELECT
+        nextval('document_seq'), %(id)s::uuid, id, level, level, first, now, now, %(metadata)s, %(lower_name)s, %(cost)s,
+        %(max_attempts)s::int, %(name)s, %(uri)s, %(blob)s, %(sha256)s, %(size)s, %(media_type)s, %(batch)s, %(pages)s,
+        0, 0, 'waiting'
+    FROM (
+        SELECT
+            *, 1 + cardinality(%(thresholds)s::bigint[]) - width_bucket(first, %(thresholds)s::bigint[]) AS level
+        FROM lowered
+    ) AS checked
+    RETURNING customer, line, seq, ready_at, cost
+), queued AS (
+    INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM kept
+), joined AS (
+    INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
+    SELECT customer, 'joined', line, 1, seq, ready_at, cost FROM kept
+), told AS (
+    INSERT INTO news (at, kind, customers, documents)
+    SELECT now, 'submitted', ARRAY[%(customer)s::text], ARRAY[%(id)s::uuid] FROM lowered
+)
+SELECT first, now FROM lowered;
+
 -- name: take_in
-WITH counted AS (
-    UPDATE customer SET count = %(count)s, updated_at = %(updated_at)s WHERE id = %(customer)s
+WITH lowered AS MATERIALIZED (
+    {lowered}
+), counted AS (
+    UPDATE customer SET count = first - (%(n)s - 1), updated_at = lowered.updated_at
+    FROM lowered WHERE customer.id = lowered.id
 ), given AS MATERIALIZED (
     SELECT
-        nextval('document_seq') AS seq, id, level, count, metadata, lower_name, coalesce(cost, %(same_cost)s) AS cost,
+        nextval('document_seq') AS seq, each.id, lowered.id AS customer, first - (place - 1) AS count,
+        1 + cardinality(%(thresholds)s::bigint[]) - width_bucket(first - (place - 1), %(thresholds)s::bigint[]) AS level,
+        now, nullif(metadata::text, 'null') AS metadata, lower_name, coalesce(cost, %(same_cost)s) AS cost,
         coalesce(max_attempts, %(same_max_attempts)s::int) AS max_attempts, start_by, name, uri, blob, sha256, size,
         media_type, batch, pages, coalesce(delay, %(same_delay)s) AS delay
-    FROM unnest(
-        %(id)s::uuid[], %(level)s::int[], %(counts)s::bigint[], %(metadata)s::text[], %(lower_name)s::text[],
-        %(cost)s::double precision[], %(max_attempts)s::int[], %(start_by)s::bigint[], %(name)s::text[],
-        %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[], %(size)s::bigint[], %(media_type)s::text[],
-        %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[]
-    ) AS each (
-        id, level, count, metadata, lower_name, cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type,
-        batch, pages, delay
+    FROM lowered, ROWS FROM (
+        unnest(
+            %(id)s::uuid[], %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[],
+            %(start_by)s::bigint[], %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[],
+            %(size)s::bigint[], %(media_type)s::text[], %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[]
+        ),
+        json_array_elements(%(metadata)s::json)
+    ) WITH ORDINALITY AS each (
+        id, lower_name, cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay,
+        metadata, place
     )
 ), kept AS (
     INSERT INTO document (
@@ -242,28 +307,28 @@ WITH counted AS (
         start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
     )
     SELECT
-        seq, id, %(customer)s, level, level, count, %(now)s, %(now)s, metadata, lower_name, cost, max_attempts,
-        start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
-        CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN %(now)s + delay END
+        seq, id, customer, level, level, count, now, now, metadata, lower_name, cost, max_attempts, start_by, name, uri,
+        blob, sha256, size, media_type, batch, pages, delay, 0, CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END,
+        CASE WHEN delay > 0 THEN now + delay END
     FROM given
 ), queued AS (
     INSERT INTO waiting (customer, line, seq, ready_at, cost)
-    SELECT %(customer)s, level, seq, %(now)s, cost FROM given WHERE delay = 0
+    SELECT customer, level, seq, now, cost FROM given WHERE delay = 0
 ), joined AS (
     INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
-    SELECT %(customer)s, 'joined', level, count(*), min(seq), %(now)s, (array_agg(cost ORDER BY seq))[1]
-    FROM given WHERE delay = 0 GROUP BY level ORDER BY level
-), due AS (
-    INSERT INTO line_change (customer, kind, ready_at)
-    SELECT %(customer)s, 'due', min(delay) + %(now)s FROM given WHERE delay > 0 HAVING count(*) > 0
-), late AS (
-    INSERT INTO line_change (customer, kind, ready_at)
-    SELECT %(customer)s, 'start_by', min(start_by) FROM given WHERE start_by IS NOT NULL HAVING count(*) > 0
+    SELECT customer, 'joined', level, n, seq, now, cost
+    FROM (SELECT min(seq) AS seq, count(*) AS n FROM given WHERE delay = 0 GROUP BY level) AS first JOIN given USING (seq)
+    UNION ALL
+    SELECT id, 'due', NULL, NULL, NULL, soonest + now, NULL
+    FROM (SELECT min(delay) AS soonest FROM given WHERE delay > 0) AS delayed, lowered WHERE soonest IS NOT NULL
+    UNION ALL
+    SELECT id, 'start_by', NULL, NULL, NULL, soonest, NULL
+    FROM (SELECT min(start_by) AS soonest FROM given) AS late, lowered WHERE soonest IS NOT NULL
+), told AS (
+    INSERT INTO news (at, kind, customers, documents)
+    SELECT now, 'submitted', ARRAY[%(customer)s::text], %(id)s::uuid[] FROM lowered
 )
-INSERT INTO news (at, kind, customers, documents)
-VALUES (
-    %(now)s, 'submitted', array_fill(%(customer_name)s::text, ARRAY[cardinality(%(id)s::uuid[])]), %(id)s::uuid[]
-);
+SELECT first, now FROM lowered;
 
 -- name: add_changes
 INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost, settings)
@@ -297,10 +362,10 @@ WITH gone AS (
     RETURNING news.*
 ), told AS (
     SELECT
-        id, min(place) AS first, at, kind, each.customer,
+        id, min(place) AS first, at, kind, coalesce(each.customer, customers[1]) AS customer,
         array_agg(document ORDER BY place) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
     FROM gone CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS each (customer, document, place)
-    GROUP BY id, at, kind, each.customer, operator, why, detail
+    GROUP BY id, at, kind, coalesce(each.customer, customers[1]), operator, why, detail
 ), put AS (
     INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
     SELECT

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from psycopg import Connection as UsersConnection
 
 from inturn.clock import Clock
-from inturn.errors import NotFoundError, StoreReadOnlyError, VersionConflictError
+from inturn.errors import InvalidInputError, NotFoundError, StoreReadOnlyError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
     EXPEDITED,
@@ -45,6 +45,7 @@ from inturn.store import (
     Standings,
     Store,
     Submission,
+    Submitted,
     Swept,
     Verdict,
 )
@@ -94,9 +95,40 @@ class PostgresStore(Store):
         return self._take_in(customer, now, lambda intake: intake.check(customer, n, key))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
-        receipts = self._take_in(submission.customer, now, lambda intake: intake.submit(submission))
-        self._bell.ring()
+        receipts = None if submission.key is not None else self._submit_at_once(submission, now)
+        if receipts is None:
+            receipts = self._take_in(submission.customer, now, lambda intake: intake.submit(submission))
+            self._bell.ring()
         return receipts
+
+    def _submit_at_once(self, submission: Submission, now: int | None) -> tuple[Receipt, ...] | None:
+        """In one round trip, commit and ring included; None, and nothing was done, where that does not do."""
+        if self._database.pooled:
+            return None
+        stroke = self._bell.first_stroke()
+        receipts = self._database.run(
+            Begin.AT_ONCE, lambda tables: self._intake(tables, now).submit_at_once(submission, tables, stroke)
+        )
+        if stroke is None and receipts is not None:
+            self._bell.ring()
+        elif receipts is None:
+            self._bell.did_not_ring(stroke)
+        return receipts
+
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[Submitted, ...]:
+        """By one commit, where no call has a key and every customer is free; otherwise one by one."""
+        taken: Sequence[Submitted | None] = [None] * len(submissions)
+        if len(submissions) > 1 and not self._database.pooled and all(each.key is None for each in submissions):
+            with suppress(InvalidInputError):
+                taken = self._database.run(
+                    Begin.WRITE, lambda tables: self._intake(tables, now).submit_together(submissions, tables)
+                )
+                if any(taken):
+                    self._bell.ring()
+        return tuple(
+            self._submitted(each, now) if receipts is None else receipts
+            for each, receipts in zip(submissions, taken, strict=True)
+        )
 
     def submit_in(
         self,
@@ -183,7 +215,7 @@ class PostgresStore(Store):
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
         def work(tables: Tables) -> tuple[Receipt, ...]:
             counters = lock_customers_of(tables, [id_of(each) for each in ids])
-            intake = Intake(tables, self._known, self._now(now))
+            intake = self._intake(tables, now)
             number, at = intake.instant()
             later, receipts = LaterChanges(), []
             moves = Moves(tables, later, self._known, at)
@@ -409,9 +441,10 @@ class PostgresStore(Store):
 
     def _take_in(self, customer: str, now: int | None, work: Callable[[Intake], Answer]) -> Answer:
         """The customer is locked and read with the first words to the server."""
-        return self._write(
-            lambda tables: work(Intake(tables, self._known, self._now(now))), Begin.INTAKE, name=customer
-        )
+        return self._write(lambda tables: work(self._intake(tables, now)), Begin.INTAKE, name=customer)
+
+    def _intake(self, tables: Tables, now: int | None) -> Intake:
+        return Intake(tables, self._known, self._now(now))
 
     def _move(self, now: int | None, work: Callable[[Moves], Answer]) -> Answer:
         """Moves that the next claim will hear of; those who wait for one are woken."""

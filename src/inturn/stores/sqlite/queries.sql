@@ -324,7 +324,7 @@ GROUP BY 1, 2;
 
 -- name: customers
 SELECT id, name, count, updated_at, settings FROM customer
-WHERE (:after IS NULL OR name > :after)
+WHERE name > coalesce(:after, '')
   AND (:text IS NULL OR instr(lowered(name), :text) > 0)
   AND (:paused IS NULL OR paused = :paused)
   AND (:waiting IS NULL OR :waiting = EXISTS (

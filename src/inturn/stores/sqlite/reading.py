@@ -108,7 +108,7 @@ class Reading:
     def _customers(self, rows: Sequence[Row]) -> list[Customer]:
         """With what belongs to them, asked for all at once: lists of all customers are read page by page."""
         owners = json.dumps([row[0] for row in rows])
-        running = dict(self._tables.all("running_by_customer"))
+        running: dict[int, int] = dict(self._tables.all("running_by_customer"))
         closed = {owner: read_settings(text).rate for owner, text in self._tables.all("rate_closed", customers=owners)}
         waiting: dict[int, list[tuple[int, int]]] = {}
         for owner, level, n in self._tables.all("waiting_by_line", customers=owners):

@@ -1,0 +1,60 @@
+"""A claim is committed with the statement that writes it down, in as few trips as can be."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from services import needs_postgres
+
+from inturn.errors import StoreError
+from inturn.ids import RandomIds
+from inturn.model import NewDocument
+from inturn.store import ClaimRequest, DocumentFilter, Outcome, OutcomeKind, Submission
+from inturn.stores.postgres import PostgresStore
+
+pytestmark = needs_postgres
+REQUEST = ClaimRequest("worker", 1, 60_000_000)
+
+
+def submission(n: int = 1) -> Submission:
+    return Submission("acme", RandomIds().make(n, 0), [NewDocument("a document")] * n)
+
+
+def test_a_claim_of_what_came_meanwhile_takes_three_trips(store: PostgresStore, trips: list[str]) -> None:
+    """It begins, looks and folds; reads the line; writes everything and commits."""
+    for _ in range(3):
+        store.submit(submission())
+        trips.clear()
+        (claimed,) = store.claim(REQUEST)
+        taken = len(trips)
+        store.exchange([Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result="1")], None)
+    assert taken <= 3
+
+
+def test_a_plan_is_made_when_there_is_something_to_plan_for_and_not_kept_for_good(store: PostgresStore) -> None:
+    """One that was made while the tables were empty would read all of them for every claim."""
+    with store._database.connected() as connection:
+        connection.keeps_statements = True
+        plans = []
+        for _ in range(20):
+            connection.ask((b"SELECT 1", [], []))
+            plans.append(connection.execute("SELECT name, prepare_time FROM pg_prepared_statements", prepare=False))
+        first, second, third, *between, last = [each.fetchall() for each in plans]
+    assert first == second == []
+    assert all(each == third for each in between)
+    assert len(third) == len(last) == 1
+    assert third != last
+
+
+def test_a_claim_that_would_start_what_does_not_wait_is_not_committed(
+    store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]]
+) -> None:
+    call = submission(2)
+    store.submit(call)
+    admin.execute("UPDATE document SET state = 'cancelled' WHERE id = %s", (call.ids[0],))
+    with pytest.raises(StoreError, match="nothing was written"):
+        store.claim(ClaimRequest("worker", 2, 60_000_000))
+    assert store.counts(DocumentFilter()).states == {"cancelled": 1, "waiting": 1}
+    assert admin.execute("SELECT count(*) FROM waiting").fetchone() == (2,)
+    admin.execute("UPDATE document SET state = 'waiting'")
+    assert [each.document.id for each in store.claim(ClaimRequest("worker", 2, 60_000_000))] == list(call.ids)

@@ -1,0 +1,182 @@
+"""A submit is one statement that checks by itself: it gives what the policy gives, in one trip, and rings behind it."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from services import needs_postgres
+
+from inturn.errors import InvalidInputError
+from inturn.ids import RandomIds
+from inturn.model import NO_METADATA, NewDocument
+from inturn.policy import Counter, Policy, PriorityPolicy
+from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
+from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres.tables import array
+
+pytestmark = needs_postgres
+ANNA = Operator("anna", "because the test says so")
+FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+POLICIES = (PriorityPolicy(), PriorityPolicy(1_000, (-1,)), PriorityPolicy(60_000_000, (-3, -4, -9)))
+NOW = 1_700_000_000_000_000
+
+
+def submission(n: int = 1, customer: str = "acme", **more: Any) -> Submission:
+    return Submission(customer, RandomIds().make(n, NOW), [NewDocument("a document", **more)] * n)
+
+
+@FEW
+@given(
+    priority=st.sampled_from(POLICIES),
+    counter=st.none() | st.tuples(st.integers(-40, 0), st.sampled_from((0, 1, -1, 2, -2)), st.integers(-2, 2)),
+    n=st.integers(1, 30),
+    delay=st.sampled_from((0, 5_000_000)),
+)
+@example(priority=POLICIES[0], counter=(-5, 1, 0), n=1, delay=0)
+@example(priority=POLICIES[0], counter=(-5, 1, 1), n=1, delay=0)
+@example(priority=POLICIES[0], counter=(-5, -1, 0), n=1, delay=0)
+@example(priority=POLICIES[0], counter=(-5, -1, -1), n=1, delay=0)
+@example(priority=POLICIES[0], counter=(-2, 0, 0), n=1, delay=0)
+def test_what_the_statement_gives_is_what_the_policy_gives(
+    store: PostgresStore,
+    admin: psycopg.Connection[tuple[Any, ...]],
+    priority: PriorityPolicy,
+    counter: tuple[int, int, int] | None,
+    n: int,
+    delay: int,
+) -> None:
+    """The counter was updated so many intervals ago, and some microseconds more or less."""
+    if store.policy().policy.priority != priority:
+        store.set_policy(Policy(priority=priority), ANNA)
+    before = None
+    if counter is not None:
+        count, intervals, more = counter
+        before = Counter(count, NOW - intervals * priority.reset_interval - more)
+    store.submit(submission())
+    admin.execute("UPDATE customer SET count = %s, updated_at = %s", before or (None, None))
+    call = submission(n, delay=delay)
+    receipts = store.submit(call, now=NOW)
+    checked = priority.check_many(before, NOW, n)
+    assert [(level, count) for _, level, count in receipts] == list(checked.each())
+    kept = admin.execute("SELECT level, line, count FROM document WHERE id = ANY (%s) ORDER BY seq", (call.ids,))
+    assert kept.fetchall() == [(level, level, count) for level, count in checked.each()]
+    assert admin.execute("SELECT count, updated_at FROM customer").fetchone() == checked.counter
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_submit_is_one_trip(store: PostgresStore, trips: list[str], n: int) -> None:
+    store.policy()
+    store.submit(submission(n))
+    trips.clear()
+    store.submit(submission(n))
+    store.submit(submission(n, "somebody new"))
+    assert len(trips) == 2
+
+
+def test_several_calls_share_a_commit(store: PostgresStore, trips: list[str]) -> None:
+    calls = [submission(n, customer) for n, customer in ((1, "acme"), (2, "beta"), (3, "acme"), (1, "beta"))]
+    first = store.submit_all(calls)  # customers that nobody has met yet: one by one
+    again = [each._replace(ids=RandomIds().make(len(each.ids), NOW)) for each in calls]
+    store.policy()
+    trips.clear()
+    second = store.submit_all(again)
+    assert len([each for each in trips if each != "execute"]) == 2  # the locks, then all the rest with the commit
+    assert [[count for _, _, count in receipts] for receipts in (*first, *second)] == [
+        [0], [0, -1], [-1, -2, -3], [-2], [-4], [-3, -4], [-5, -6, -7], [-5],
+    ]  # fmt: skip
+    in_order = [each.id for each in store.documents(DocumentFilter(), limit=100).items]
+    assert in_order == [id_ for call in (*calls, *again) for id_ in call.ids][::-1]
+    assert store.recount(repair=False) == ()
+
+
+def test_of_several_calls_only_the_wrong_one_is_refused(store: PostgresStore) -> None:
+    used = submission()
+    store.submit(used)
+    store.submit(submission(1, "beta"))
+    before, wrong, after = store.submit_all([submission(1, "beta"), used, submission()])
+    assert isinstance(wrong, InvalidInputError)
+    assert [before, after] == [((before[0].id, 1, -1),), ((after[0].id, 1, -1),)]
+    assert store.counts(DocumentFilter()).states == {"waiting": 4}
+
+
+def test_metadata_comes_back_as_it_was_given(store: PostgresStore) -> None:
+    odd = {"text": 'a "quoted" \\ text, {braces}, \u0000 and \x1f, ąę', "none": None, "list": [1, 2.5, {"a": "null"}]}
+    given = [{}, {"null": "null"}, odd]
+    documents = [NewDocument("a document", metadata=each or NO_METADATA) for each in given]
+    receipts = [
+        *store.submit(Submission("acme", RandomIds().make(3, 0), documents)),
+        *[store.submit(Submission("acme", RandomIds().make(1, 0), [each]))[0] for each in documents],
+    ]
+    assert [dict(store.document(each.id).given.metadata) for each in receipts] == given * 2
+
+
+@given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))))
+@FEW
+def test_an_array_is_read_as_it_was_meant(admin: psycopg.Connection[tuple[Any, ...]], values: list[str | None]) -> None:
+    assert admin.execute("SELECT %s::text[]", (array(values),)).fetchone() == (values,)
+
+
+def test_who_hears_the_bell_finds_the_document(
+    store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]]
+) -> None:
+    """The first stroke goes along with the submit, but behind its commit."""
+    store.submit(submission(1, "before"))
+    admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
+    store._bell._rung_at = 0.0
+    receipts = store.submit(submission())
+    assert [each.channel for each in admin.notifies(timeout=20, stop_after=1)] == [f"inturn_{store.address.schema}"]
+    assert admin.execute("SELECT state FROM document WHERE id = %s", (receipts[0].id,)).fetchone() == ("waiting",)
+
+
+def test_a_bell_that_cannot_ring_costs_nobody_a_document(store: PostgresStore) -> None:
+    store.submit(submission())
+    store._bell._rung_at, store._bell._channel = 0.0, "x" * 100  # no channel has such a long name
+    receipts = store.submit(submission())
+    assert store._bell._rung_at > 0
+    assert store.document(receipts[0].id).count == -1
+
+
+def test_the_bell_rings_no_more_than_it_may(
+    store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inturn.stores.postgres.bell.EVERY", 3_600.0)
+    store.submit(submission())
+    admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
+    store._bell._rung_at = -3_600.0
+    for number in range(5):
+        store.submit(submission(1 + number % 2, f"customer {number % 3}"))
+    store._bell._timer.cancel()  # type: ignore[union-attr]
+    admin.execute("SELECT pg_notify(%s, 'end')", (f"inturn_{store.address.schema}",))
+    heard = [each.payload for each in admin.notifies(timeout=20, stop_after=2)]
+    assert heard == ["", "end"]
+
+
+def test_one_call_is_one_event_of_its_customer(store: PostgresStore) -> None:
+    call = submission(40)
+    store.submit(call)
+    events = [each for each in store.events(0, limit=10) if each.kind is EventKind.SUBMITTED]
+    assert [(each.customer, each.documents) for each in events] == [("acme", tuple(call.ids))]
+
+
+def test_an_id_that_was_given_before_is_refused_and_nothing_is_counted(store: PostgresStore) -> None:
+    call = submission(2)
+    store.submit(call)
+    with pytest.raises(InvalidInputError, match="given once"):
+        store.submit(call)
+    with pytest.raises(InvalidInputError, match="given once"):
+        store.submit(call._replace(customer="somebody new"))
+    assert store.customer("acme").count == -1
+    assert store.counts(DocumentFilter()).states == {"waiting": 2}
+    assert len(store.claim(ClaimRequest("worker", 10, 60_000_000))) == 2
+    assert store.recount(repair=False) == ()
+
+
+def test_a_policy_that_another_process_set_holds_for_the_next_submit(store: PostgresStore, url: str) -> None:
+    store.submit(submission())
+    other = PostgresStore(url)
+    other.set_policy(Policy(priority=PriorityPolicy(thresholds=(-1,))), ANNA)
+    other.close()
+    levels = [store.submit(submission())[0].level for _ in range(3)]
+    assert levels == [1, 2, 2]
