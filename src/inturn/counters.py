@@ -26,6 +26,10 @@ class Keeper(Protocol):
         """S1 and S3 of `inturn.store`."""
         ...
 
+    def begin(self, customer: str) -> Callable[[], Check]:
+        """A check of one document by the keeper's own clock, made no later than its answer is called for."""
+        ...
+
     def counter(self, customer: str) -> Counter | None:
         """As it was left by the last check; None when there is none."""
         ...
@@ -62,6 +66,17 @@ class Counters:
         if now is not None:
             clean_time("now", now)
         return self._kept().check(customer, n, key=clean_key(key), now=now)
+
+    def begin(self, customer: str) -> Callable[[], Check]:
+        """Begin the check of one document, and go on: the answer comes from calling what this returns, once.
+
+        On Redis the question is under way meanwhile, elsewhere it is asked with the call. One that is never called for
+        may have been counted.
+        """
+        customer = clean_text("a customer's name", customer)
+        answer, process = self._kept().begin(customer), os.getpid()
+        # A fork between leaves the answer to the parent. What the child goes on with is a document of its own.
+        return lambda: answer() if os.getpid() == process else self.check(customer)[0]
 
     def counter(self, customer: str) -> Counter | None:
         """A customer's counter as the last check left it; None before the first."""
@@ -114,6 +129,10 @@ class StoreCounters:
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         """As the store does."""
         return self._store.check(customer, n, key=key, now=now)
+
+    def begin(self, customer: str) -> Callable[[], Check]:
+        """A store is asked when the answer is wanted."""
+        return lambda: self._store.check(customer, 1)[0]
 
     def counter(self, customer: str) -> Counter | None:
         """What the store knows of the customer."""

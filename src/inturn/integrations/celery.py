@@ -6,12 +6,15 @@
 One published task is one document and one check. What follows from it is the same document, with the same level and no
 check: a retry, a replacement, the next task of a chain, a callback, the body of a chord (of the part that ended last).
 Each member of a group is a document of its own.
+
+The check is sent before Celery makes the message and heard when the message is ready to go, so that Celery's own work
+and the trip to the counters pass at the same time.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 try:
@@ -51,6 +54,9 @@ PRIORITIES: Final[Mapping[str, Callable[[int], int]]] = {
 """The priority of a level, for the transports that have priorities."""
 FANNING_OUT: Final = {"group": "tasks", "chord": "header"}
 """Signatures of many tasks at once, and where these stand."""
+OLD: Final = 1
+BEGUN: Final = "inturn_begun"
+"""The option that a document goes by on its way through Celery."""
 ANOTHER_QUEUE: Final = (
     "RabbitMQ does not change the arguments of a queue that exists. Give the fleet a queue of another name"
     " (task_default_queue), let the workers read both (-Q old,new) until the old one is empty, then delete it"
@@ -70,7 +76,8 @@ def install(app: Celery, counters: Counters, *, customer: CustomerRule, raise_er
         raise InvalidInputError("Inturn is installed in this app already")
     if symbol_by_name(app.amqp_cls) is not AMQP:
         raise InvalidInputError(f"this app publishes by a class of its own ({app.amqp_cls}); Inturn needs Celery's")
-    _installed[app] = Publisher(app, counters, customer, raise_errors=raise_errors)
+    publisher = _installed[app] = Publisher(app, counters, customer, raise_errors=raise_errors)
+    app.send_task = partial(publisher.send_task, app.send_task)
     app.amqp_cls = FairAMQP
     app.__dict__.pop("amqp", None)
     if app.configured:
@@ -90,6 +97,13 @@ class FairAMQP(AMQP):  # type: ignore[misc]  # Celery has no types
         return send if publisher is None else partial(publisher.publish, send)
 
 
+class Document(NamedTuple):
+    """Somebody's, its check on the way or made before."""
+
+    customer: str
+    level: Callable[[], int]
+
+
 class Publisher:
     """Gives each task that goes out its level."""
 
@@ -98,9 +112,18 @@ class Publisher:
         self._customers = Customers(customer, self._function_of)
         self._levels = Levels(counters, raise_errors=raise_errors, log=log)
 
+    def send_task(
+        self, send_task: Callable[..., Any], name: str, args: Any = None, kwargs: Any = None, *more: Any, **options: Any
+    ) -> Any:
+        """Begin the check, and let Celery work meanwhile; what it would refuse is not checked."""
+        if self._carries_headers and isinstance(args or (), list | tuple) and isinstance(kwargs or {}, Mapping):
+            publish = Publish(name, args or (), kwargs or {}, options.get("headers") or {})
+            options[BEGUN] = self._begun(publish, options)
+        return send_task(name, args, kwargs, *more, **options)
+
     def publish(self, send: Callable[..., Any], producer: Any, name: str, message: Any, **options: Any) -> Any:
-        """Check, mark, send."""
-        if not isinstance(message.body, Mapping):  # it is one in Celery's old protocol, which carries no headers
+        """Hear, mark, send."""
+        if self._carries_headers:
             message, options = self._marked(name, message, options)
         try:
             return send(producer, name, message, **options)
@@ -111,18 +134,33 @@ class Publisher:
 
     def _marked(self, name: str, message: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         args, kwargs, follows = message.body
-        headers = dict(options.get("headers") or {})
-        if LEVEL not in headers and _continues(message.headers):
-            headers.update(self._of_current_task())
-        customer = self._customers.of(Publish(name, args, kwargs, headers))
-        if customer is None:
+        headers = options.get("headers") or {}
+        document = options.pop(BEGUN, None) or self._begun(Publish(name, args, kwargs, headers), message.headers)
+        if document is None:
             return message, options
-        level = headers[LEVEL] if LEVEL in headers else self._levels.of(customer)
-        mark = {LEVEL: level, CUSTOMER: customer}
-        options = {**options, "headers": {**headers, **mark}}
+        level = document.level()
+        mark = {LEVEL: level, CUSTOMER: document.customer}
+        options["headers"] = {**headers, **mark}
         if self._priority is not None:
             options["priority"] = self._priority(level)
-        return message._replace(body=(args, kwargs, _marked_follows(follows, mark))), options
+        if any(follows.values()):
+            message = message._replace(body=(args, kwargs, _marked_follows(follows, mark)))
+        return message, options
+
+    def _begun(self, publish: Publish, told: Mapping[str, Any]) -> Document | None:
+        """Whose document it is, and its check on the way unless it had one."""
+        if LEVEL not in publish.headers and _continues(told):
+            publish = publish._replace(headers={**publish.headers, **self._of_current_task()})
+        customer = self._customers.of(publish)
+        if customer is None:
+            return None
+        had = publish.headers.get(LEVEL)
+        return Document(customer, self._levels.begin(customer) if had is None else lambda: had)
+
+    @cached_property
+    def _carries_headers(self) -> bool:
+        """Celery's old protocol does not."""
+        return bool(self._app.conf.task_protocol != OLD)
 
     @cached_property
     def _priority(self) -> Callable[[int], int] | None:

@@ -5,10 +5,12 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from inturn.counters import Counters
 from inturn.errors import InturnError, InvalidInputError, StoreError
+from inturn.model import Check
 
 LEVEL: Final = "inturn_level"
 """The header that says a document was checked, and what it got."""
@@ -95,10 +97,22 @@ class Levels:
 
     def of(self, customer: str) -> int:
         """The level of the customer's next document."""
+        return self.begin(customer)()
+
+    def begin(self, customer: str) -> Callable[[], int]:
+        """Ask for the level of the customer's next document; calling what this returns, once, gives it."""
         if time.monotonic() < self._asked_again:
-            return self._known.get(customer, MIDDLE)
+            level = self._known.get(customer, MIDDLE)
+        else:
+            try:
+                return partial(self._heard, customer, self._counters.begin(customer))
+            except InturnError as wrong:
+                level = self._unknown(customer, wrong)
+        return lambda: level
+
+    def _heard(self, customer: str, answer: Callable[[], Check]) -> int:
         try:
-            level = self._counters.check(customer)[0].level
+            level = answer().level
         except InturnError as wrong:
             return self._unknown(customer, wrong)
         self._known[customer] = level

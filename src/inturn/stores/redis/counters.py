@@ -3,10 +3,10 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
 from importlib import resources
+from types import TracebackType
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -40,7 +40,7 @@ _ESCAPES: Final = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 
 def tag(customer: str) -> str:
     """What all keys of a customer begin with: its name is what a cluster finds their slot by."""
-    return f"inturn:{{{customer.translate(_ESCAPES)}}}"
+    return f"inturn:{{{customer if customer.isalnum() else customer.translate(_ESCAPES)}}}"
 
 
 class RedisCounters:
@@ -48,19 +48,20 @@ class RedisCounters:
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self._url = url
+        self._errors = Errors(url)
         self._clock = clock
         self._policy: PriorityPolicy | None = None
         self._read_again = 0.0
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        counter = f"{tag(customer)}:counter"
-        with self._errors():
+        with self._errors:
             policy = self._current_policy()
             given = (n, self._time(now), policy.reset_interval, COUNTER_KEPT)
+            counter = f"{tag(customer)}:counter"
             if key is None:
-                return _checks(policy, self._run(1, counter, *given), n)
+                return _checks(policy, self._begun(1, counter, *given)(), n)
             text = " ".join(map(str, policy.thresholds))
-            answer = self._run(2, counter, f"{tag(customer)}:key:{key}", *given, KEY_KEPT, text)
+            answer = self._begun(2, counter, f"{tag(customer)}:key:{key}", *given, KEY_KEPT, text)()
         if answer == "conflict":
             raise KeyConflictError(
                 f"key {key!r} of {customer!r} was used before for something else; use a new key for new content",
@@ -68,8 +69,21 @@ class RedisCounters:
         first, *thresholds = map(int, answer.split())
         return _checks(PriorityPolicy(thresholds=tuple(thresholds)), first, n)
 
+    def begin(self, customer: str) -> Callable[[], Check]:
+        with self._errors:
+            policy = self._current_policy()
+            given = (1, self._time(None), policy.reset_interval, COUNTER_KEPT)
+            answer = self._begun(1, f"{tag(customer)}:counter", *given)
+
+        def heard() -> Check:
+            with self._errors:
+                count = answer()
+            return Check(policy.level(count), count)
+
+        return heard
+
     def counter(self, customer: str) -> Counter | None:
-        with self._errors():
+        with self._errors:
             kept: str | None = self._wire.ask("GET", f"{tag(customer)}:counter")
         if kept is None:
             return None
@@ -77,7 +91,7 @@ class RedisCounters:
         return Counter(int(count), int(updated_at))
 
     def policy(self) -> PriorityPolicy:
-        with self._errors():
+        with self._errors:
             self._read_again = 0.0
             return self._current_policy()
 
@@ -88,7 +102,7 @@ class RedisCounters:
             "operator": operator.name,
             "why": operator.why,
         }
-        with self._errors():
+        with self._errors:
             self._wire.ask("SET", POLICY_KEY, json.dumps(kept))
         self._read_again = 0.0
 
@@ -100,11 +114,17 @@ class RedisCounters:
     def _wire(self) -> Wire | ClusterWire:
         return wire_to(self._url)
 
-    def _run(self, *given: str | int) -> Any:
-        try:
-            return self._wire.ask("EVALSHA", _SHA, *given)
-        except redis.exceptions.NoScriptError:
-            return self._wire.ask("EVAL", _SCRIPT, *given)
+    def _begun(self, *given: str | int) -> Callable[[], Any]:
+        """The script is on its way; its answer comes from calling this."""
+        answer = self._wire.begin("EVALSHA", _SHA, *given)
+
+        def heard() -> Any:
+            try:
+                return answer()
+            except redis.exceptions.NoScriptError:
+                return self._wire.ask("EVAL", _SCRIPT, *given)
+
+        return heard
 
     def _current_policy(self) -> PriorityPolicy:
         if self._policy is None or time.monotonic() >= self._read_again:
@@ -121,13 +141,19 @@ class RedisCounters:
             raise InvalidInputError(f"Redis counts microseconds from 0 to 2^53, in the year 2255: not {now}")
         return "" if now is None else now
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Every error of Redis or of the way to it becomes one of ours."""
-        try:
-            yield
-        except (redis.RedisError, OSError) as wrong:
-            raise _error_of(_shown(self._url), wrong) from wrong
+
+class Errors:
+    """Around every call: each error of Redis or of the way to it becomes one of ours."""
+
+    def __init__(self, url: str) -> None:
+        self._shown = _shown(url)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(wrong, redis.RedisError | OSError):
+            raise _error_of(self._shown, wrong) from wrong
 
 
 def _checks(policy: PriorityPolicy, first: int, n: int) -> tuple[Check, ...]:

@@ -1,10 +1,11 @@
-"""The way to Redis: a connection for each thread, spoken to directly: a check should cost little more than its trip.
+"""The way to Redis, spoken to directly: a check should cost little more than its trip, and the trip no waiting.
 
 redis-py's client takes three times as long for one call as its connection does.
 """
 
-import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -20,28 +21,32 @@ PATIENCE: Final = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
 
 
 class Wire:
-    """One server. A command is sent once: a check whose answer was lost may have been counted."""
+    """One server. A command is sent once: a check whose answer was lost may have been counted.
+
+    Each question has a connection of its own from the moment it is sent until its answer has been read, whichever
+    thread or greenlet asks, so no answer can be taken for that of another question.
+    """
 
     def __init__(self, url: str) -> None:
         pool = redis.ConnectionPool.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **PATIENCE)
         self._make = pool.connection_class
         self._options = pool.connection_kwargs
-        self._mine = threading.local()
+        self._free: list[tuple[Any, float]] = []
         self._all: WeakSet[Any] = WeakSet()
 
     def ask(self, *command: str | int) -> Any:
         """Send a command and hear the answer."""
+        return self.begin(*command)()
+
+    def begin(self, *command: str | int) -> Callable[[], Any]:
+        """Send a command; its answer comes, once, from calling what this returns."""
         connection = self._connection()
         try:
             connection.send_packed_command([_packed(command)])
-            answer = connection.read_response()
-        except redis.ResponseError:
-            raise  # an answer too: the connection is as good as before
         except BaseException:
-            connection.disconnect()  # whatever still comes in belongs to nobody
+            connection.disconnect()
             raise
-        self._mine.used = time.monotonic()
-        return answer
+        return Question(connection, self._free).hear
 
     def close(self) -> None:
         """Hang up."""
@@ -49,14 +54,43 @@ class Wire:
             connection.disconnect()
 
     def _connection(self) -> Any:
-        connection = getattr(self._mine, "connection", None)
-        if connection is None:
-            connection = self._mine.connection = self._make(**self._options)
+        try:
+            connection, used = self._free.pop()
+        except IndexError:
+            connection = self._make(**self._options)
             self._all.add(connection)
-        elif time.monotonic() - self._mine.used > RESTED and _is_spoiled(connection):
-            connection.disconnect()
-        self._mine.used = time.monotonic()
+        else:
+            if time.monotonic() - used > RESTED and _is_spoiled(connection):
+                connection.disconnect()
         return connection
+
+
+class Question:
+    """Sent, and not heard yet. One whose answer nobody wants takes its connection along."""
+
+    __slots__ = ("_connection", "_free")
+
+    def __init__(self, connection: Any, free: list[tuple[Any, float]]) -> None:
+        self._connection = connection
+        self._free = free
+
+    def hear(self) -> Any:
+        """Wait for the answer."""
+        connection, self._connection = self._connection, None
+        try:
+            answer = connection.read_response()
+        except redis.ResponseError:
+            self._free.append((connection, time.monotonic()))  # an answer too: the connection is as good as before
+            raise
+        except BaseException:
+            connection.disconnect()  # whatever still comes in belongs to nobody
+            raise
+        self._free.append((connection, time.monotonic()))
+        return answer
+
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self._connection.disconnect()
 
 
 def _packed(command: tuple[str | int, ...]) -> bytes:
@@ -87,6 +121,10 @@ class ClusterWire:
     def ask(self, *command: str | int) -> Any:
         """Send a command to the node that has its key."""
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
+
+    def begin(self, *command: str | int) -> Callable[[], Any]:
+        """Nothing is sent before the answer is wanted."""
+        return partial(self.ask, *command)
 
     def close(self) -> None:
         """Hang up."""
