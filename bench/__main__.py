@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-NAMES = ("simulator", "sqlite", "postgres", "workers", "extract", "http", "celery")
+NAMES = ("simulator", "replay", "sqlite", "postgres", "workers", "extract", "http", "celery", "page")
 
 
 def main() -> None:

@@ -14,9 +14,10 @@ from inturn.errors import InvalidInputError
 from inturn.model import SECOND, NewDocument
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
+from inturn.simulate.compare import compare
 from inturn.simulate.engine import LEASE, OPERATOR, Play, Run, run
 from inturn.simulate.history import History, read_history
-from inturn.simulate.replay import compare, replay
+from inturn.simulate.replay import Plan, replay
 from inturn.simulate.scenario import Scenario, load
 from inturn.store import Store
 from inturn.stores import open_store
@@ -72,7 +73,7 @@ def past(tmp_path: Path) -> History:
 
 
 def test_a_replay_under_the_same_policy_is_what_happened(past: History) -> None:
-    played = replay(past, Policy())
+    played = replay(past, Plan(Policy()))
     assert [start - each.at for start, each in zip(played.started, past.arrivals, strict=True)] == past.waits
     assert list(played.levels) == list(past.levels)
     assert past.workers == 3
@@ -80,13 +81,13 @@ def test_a_replay_under_the_same_policy_is_what_happened(past: History) -> None:
 
 
 def test_more_workers_wait_less(past: History) -> None:
-    assert sum(replay(past, Policy(), workers=6).started) < sum(replay(past, Policy()).started)
+    assert sum(replay(past, Plan(Policy(), workers=6)).started) < sum(replay(past, Plan(Policy())).started)
 
 
 def test_a_comparison_tells_who_gains_and_who_pays(past: History) -> None:
     told: list[tuple[int, int]] = []
     one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC))
-    found = compare(past, Policy(), one_level, lambda done, total: told.append((done, total)))
+    found = compare(past, Plan(Policy()), Plan(one_level), lambda done, total: told.append((done, total)))
     small = next(each for each in found.groups if each.group == "1-20")
     large = next(each for each in found.groups if each.group == "201+")
     assert small.measured == small.current
@@ -103,7 +104,7 @@ def test_a_comparison_tells_who_gains_and_who_pays(past: History) -> None:
 
 
 def test_nobody_gains_or_pays_where_nothing_changes(past: History) -> None:
-    found = compare(past, CLASSIC, CLASSIC)
+    found = compare(past, Plan(CLASSIC), Plan(CLASSIC))
     assert found.less == found.more == ()
 
 
@@ -122,7 +123,7 @@ def test_weights_caps_and_rates_of_customers_count() -> None:
             queue.finish(claimed, now=clock.now() + SECOND)
     past = read_history(queue.store, 0, most=100)
     assert set(past.settings) == {"capped", "slow"}
-    played = replay(past, Policy(), workers=6)
+    played = replay(past, Plan(Policy(), workers=6))
     waits: dict[str, list[int]] = {}
     for number, each in enumerate(past.arrivals):
         waits.setdefault(each.customer, []).append((played.started[number] - each.at) // SECOND)
@@ -144,7 +145,7 @@ def test_retries_unfinished_and_never_started_documents() -> None:
     past = read_history(queue.store, 0, most=100)
     assert sorted((each.failures, each.service // SECOND) for each in past.arrivals) == [(0, 4), (0, 4), (1, 4)]
     assert past.waits.count(None) == 1
-    assert replay(past, Policy(), workers=1).finished[-1] > 0
+    assert replay(past, Plan(Policy(), workers=1)).finished[-1] > 0
 
 
 def test_only_the_newest_are_read_and_that_is_told() -> None:

@@ -23,6 +23,7 @@ from inturn.cli import (
     move,
     operate,
     policy,
+    report,
     result,
     serve,
     settings,
@@ -85,7 +86,8 @@ add(app, doctor.doctor, settings=["blobs"])
 add(app, work.upkeep, settings=["blobs", "keep"])
 add(machine, settings.show)
 app.add_typer(machine, name="config")
-app.command()(simulate.simulate)
+add(app, simulate.simulate)
+add(app, report.report)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback

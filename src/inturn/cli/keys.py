@@ -6,11 +6,12 @@ from typing import Annotated, Final
 
 import typer
 
-from inturn.access import AccessKey, KeyScope, make_key
+from inturn import rotation
+from inturn.access import AccessKey, KeyScope
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
 from inturn.config import DAY, Range
-from inturn.errors import IllegalMoveError, InvalidInputError
+from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.model import SECOND
 
@@ -39,7 +40,8 @@ def create(
     scope = KeyScope.OPERATOR if operator else KeyScope.READ_ONLY if read_only else KeyScope.CUSTOMER
     now = _now()
     until = None if expires is None else now + round(DAYS.read("--expires", expires) * DAY * SECOND)
-    _make(session, AccessKey("", "", scope, name, customer, now, until))
+    wanted = AccessKey("", "", scope, name, customer, now, until)
+    _tell(session, *rotation.issue(session.queue.store.keys, wanted, session.operator))
 
 
 def list_(session: Session) -> None:
@@ -79,22 +81,11 @@ def rotate(
     ] = "24",
 ) -> None:
     """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
-    keys, now = session.queue.store.keys, _now()
-    old, until = keys.find(id), now + round(HOURS.read("--overlap", overlap) * HOUR * SECOND)
-    if not old.is_live(now):
-        raise IllegalMoveError(f"key {id} opens nothing any more; make a new one with `inturn keys create`")
-    successor = next((each for each in keys.all() if each.replaces == id and each.is_live(now)), None)
-    if successor is not None:
-        raise IllegalMoveError(f"key {id} was replaced by {successor.id} already; rotate that one")
-    _make(session, old._replace(made_at=now, expires_at=None, used_at=None, replaces=id))
-    keys.end(id, until, session.operator)
-    if old.replaces is not None and any(each.id == old.replaces for each in keys.all()):
-        keys.end(old.replaces, now, session.operator)
+    still = round(HOURS.read("--overlap", overlap) * HOUR * SECOND)
+    _tell(session, *rotation.replace(session.queue.store.keys, id, still, session.operator, _now()))
 
 
-def _make(session: Session, wanted: AccessKey) -> None:
-    text, key = make_key(wanted)
-    session.queue.store.keys.add(key, session.operator)
+def _tell(session: Session, text: str, key: AccessKey) -> None:
     if session.as_json:
         session.emit({**_record(key), "key": text})
         return

@@ -80,7 +80,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
     """Change the policy; levels hold for new checks, the order for what already waits."""
     given = {
         "reset_interval": None if reset_interval is None else seconds(reset_interval),
-        "thresholds": None if thresholds is None else _thresholds(thresholds),
+        "thresholds": None if thresholds is None else thresholds_of(thresholds),
         "order": order,
         "overdue_after": None if overdue_after is None else seconds(overdue_after),
         "overdue_every": overdue_every,
@@ -92,7 +92,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
     if not changes:
         raise InvalidInputError("nothing to change: give at least one setting, such as --reset-interval 1500")
     before = session.queue.policy()
-    policy = _changed(before.policy, changes)
+    policy = changed(before.policy, changes)
     # Without --expect a change in between is refused all the same: the difference shown would be another one.
     expected = before.number if expect is None else expect
     after = before
@@ -101,7 +101,8 @@ def set_(  # noqa: PLR0913 - one option for each setting
     _tell(session, (before.policy.plain(), after.policy.plain()), after.number)
 
 
-def _changed(policy: Policy, changes: dict[str, Any]) -> Policy:
+def changed(policy: Policy, changes: dict[str, Any]) -> Policy:
+    """The policy with some of its settings changed, by name."""
     parts = {each.name: getattr(policy, each.name) for each in fields(policy)}
     for name, part in parts.items():
         own = {each.name for each in fields(part)} & changes.keys()
@@ -136,7 +137,8 @@ def _shown(name: str, value: Any, texts: Texts) -> str:
     return texts.number(value) if isinstance(value, (int, float)) else str(value)
 
 
-def _thresholds(text: str) -> tuple[int, ...]:
+def thresholds_of(text: str) -> tuple[int, ...]:
+    """Thresholds as they are typed."""
     try:
         return tuple(int(each) for each in text.split(","))
     except ValueError:

@@ -4,6 +4,7 @@ The order stands nowhere here. `fifo` is the classic order with one level for ev
 """
 
 import gc
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from inturn.clock import ManualClock
 from inturn.model import SECOND, Claimed, NewDocument, Receipt
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
 from inturn.queue import MAX_AT_ONCE, Queue
-from inturn.simulate.scenario import Arrival, Scenario, arrivals_of
+from inturn.simulate.scenario import MAX_DOCUMENTS, Arrival, Scenario, arrivals_of
 from inturn.store import Exchanged, Operator, Outcome, OutcomeKind, Store
 from inturn.stores import open_store
 
@@ -41,7 +42,7 @@ class Play(StrEnum):
         priority = policy.priority
         if self is Play.FIFO:
             priority = PriorityPolicy(priority.reset_interval, ONE_LEVEL)
-        return Policy(priority, replace(policy.turns, order=order))
+        return Policy(priority, replace(policy.turns, order=order), policy.costs)
 
 
 class Service(Protocol):
@@ -77,6 +78,14 @@ class Run:
     finished: Sequence[int]
 
 
+class Change(NamedTuple):
+    """What somebody does to the queue at a time: so many workers more or less, or anything else."""
+
+    at: int
+    workers: int = 0
+    act: Callable[[int], object] | None = None
+
+
 class Numbers:
     """Ids that are the numbers of the documents, so that a claim tells which arrival it is."""
 
@@ -95,9 +104,10 @@ def run(
     play: Play = Play.FAIR,
     *,
     progress: Callable[[int, int], None] | None = None,
+    most: int = MAX_DOCUMENTS,
 ) -> Run:
     """Play a scenario to its end; `progress` is told how many documents of how many are finished."""
-    arrivals = arrivals_of(scenario)
+    arrivals = arrivals_of(scenario, most)
     clock = ManualClock()
     store = open_store("memory://", clock)
     queue = Queue(store, clock=clock, ids=Numbers())
@@ -133,12 +143,19 @@ class Playing:
         self._arrivals, self._given, self._idle = arrivals, given, workers
         self._queue, self._store, self._progress = queue, store, progress
         self._working: list[tuple[int, int, Claimed]] = []
-        self._levels = [0] * len(arrivals)
-        self._started = [-1] * len(arrivals)
-        self._finished = [-1] * len(arrivals)
-        self._failures_left = [each.failures for each in arrivals]
-        self.has_delays = any(self._failures_left)
+        self._levels = array("b", bytes(len(arrivals)))
+        self._started = array("q", [-1]) * len(arrivals)
+        self._finished = array("q", [-1]) * len(arrivals)
+        self._failures_left = {number: each.failures for number, each in enumerate(arrivals) if each.failures}
+        self.has_delays = bool(self._failures_left)
         """Something may become due while nothing ends and nobody comes: a retry, or a rate limit."""
+        self.changes: Sequence[Change] = ()
+        """In the order of their times; those of an instant come before whatever else happens then."""
+        self.on_arrival: Callable[[int, int], None] | None = None
+        """Told the number of each document that has come, and when, before it can start."""
+        self.handover = self.wake = 0
+        """Microseconds that a worker needs from one document to the next, and to notice one when it is idle."""
+        self._changed = 0
         self._arrived = self._done = self._unpruned = 0
 
     def to_the_end(self) -> Played:
@@ -151,6 +168,8 @@ class Playing:
             due = self._next_due(next_end, next_arrival)
             if due is not None:
                 self._start(due)
+            elif self._changed < len(self.changes) and self._is_next(next_end, next_arrival):
+                self._change()
             elif next_end is not None and (next_arrival is None or next_end <= next_arrival):
                 self._end_one()
             elif next_arrival is not None:
@@ -161,11 +180,27 @@ class Playing:
 
     def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
         """When a retry is due before anything else happens and a worker is idle for it."""
-        if not self.has_delays or not self._idle or self._store is None:
+        if not self.has_delays or self._idle <= 0 or self._store is None:
             return None
         due = self._store.next_due()
-        others = [each for each in (next_end, next_arrival) if each is not None]
+        next_change = self.changes[self._changed].at if self._changed < len(self.changes) else None
+        others = [each for each in (next_end, next_arrival, next_change) if each is not None]
         return due if due is not None and all(due < each for each in others) else None
+
+    def _is_next(self, next_end: int | None, next_arrival: int | None) -> bool:
+        """Whether the next change comes before anything else."""
+        at = self.changes[self._changed].at
+        return (next_end is None or at <= next_end) and (next_arrival is None or at <= next_arrival)
+
+    def _change(self) -> None:
+        """Workers who are told to go finish what they are at."""
+        at, workers, act = self.changes[self._changed]
+        self._changed += 1
+        self._idle += workers
+        if act is not None:
+            act(at)
+        if self._idle > 0:
+            self._start(at)
 
     def _arrive(self, at: int) -> int:
         """Submit what one customer brings at one instant; the number of the next arrival."""
@@ -179,29 +214,34 @@ class Playing:
         receipts = self._queue.submit(first.customer, (self._given[first.group],) * (end - at), now=first.at)
         for number, receipt in enumerate(receipts, start=at):
             self._levels[number] = receipt.level
+            if self.on_arrival is not None:
+                self.on_arrival(number, first.at)
         self._arrived = end
-        if self._idle:
-            self._start(first.at)
+        if self._idle > 0:
+            self._start(first.at, wake=self.wake)
         return end
 
-    def _start(self, now: int, outcomes: Sequence[Outcome] = ()) -> None:
+    def _start(self, now: int, outcomes: Sequence[Outcome] = (), wake: int = 0) -> None:
         """Tell what ended, and put idle workers to work."""
+        if self._idle <= 0 and self._store is not None:
+            self._store.exchange(outcomes, None, now=now)
+            return
         claimed = self._queue.exchange(outcomes, "simulated", self._idle, lease=LEASE, now=now).claimed
         self._idle -= len(claimed)
         for each in claimed:
             number = int(each.document.id)
             if self._started[number] < 0:
-                self._started[number] = now
-            heappush(self._working, (now + self._arrivals[number].service, number, each))
+                self._started[number] = now + wake
+            heappush(self._working, (now + wake + self._arrivals[number].service + self.handover, number, each))
 
     def _end_one(self) -> None:
         now, number, claimed = heappop(self._working)
         self._idle += 1
-        if self._failures_left[number]:
-            self._failures_left[number] -= 1
+        if left := self._failures_left.get(number, 0):
+            self._failures_left[number] = left - 1
             self._start(now, (_failure(claimed),))
             return
-        self._finished[number] = now
+        self._finished[number] = now - self.handover
         self._done += 1
         self._unpruned += 1
         self._start(now, (_success(claimed),))

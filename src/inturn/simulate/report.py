@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from heapq import heapreplace
 from itertools import pairwise
@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from inturn.model import SECOND
 from inturn.simulate.engine import Run
 from inturn.simulate.gps import Work, finish_times
+from inturn.simulate.scenario import Arrival
 
 WINDOW: Final = 300 * SECOND
 """Shares are compared over stretches of five minutes."""
@@ -59,18 +60,34 @@ class Report:
         return {name: _rounded(value) for name, value in asdict(self).items()}
 
 
+class Subject(NamedTuple):
+    """What figures are read off: documents, what became of them, and who brought them."""
+
+    arrivals: Sequence[Arrival]
+    started: Sequence[int]
+    finished: Sequence[int]
+    workers: int
+    groups: Sequence[str]
+    group_of: Callable[[Arrival], int]
+    """A place in `groups`."""
+    weight_of: Callable[[Arrival], float]
+
+
 def report(run: Run) -> Report:
     """Read the figures off a run."""
-    customers = list(_customers(run))
-    behind = _behind_ideal(run)
-    groups = []
-    for number, group in enumerate(run.scenario.groups):
-        members = [each for each in customers if each.group == number]
-        documents = [index for each in members for index in each.documents]
-        if documents:
-            groups.append(_group_report(run, group.name, members, [behind[index] for index in documents]))
-    span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
     scenario = run.scenario
+    groups = scenario.groups
+    subject = Subject(
+        run.arrivals,
+        run.started,
+        run.finished,
+        scenario.workers,
+        [each.name for each in groups],
+        lambda arrival: arrival.group,
+        lambda arrival: groups[arrival.group].weight,
+    )
+    figures, jain = figures_of(subject)
+    span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
     return Report(
         scenario.name,
         scenario.title,
@@ -79,9 +96,22 @@ def report(run: Run) -> Report:
         scenario.workers,
         len(run.arrivals),
         span / SECOND,
-        _jain(run, customers),
-        tuple(groups),
+        jain,
+        figures,
     )
+
+
+def figures_of(subject: Subject) -> tuple[tuple[GroupReport, ...], float | None]:
+    """The figures of each group that has documents, and Jain's index of all customers together."""
+    customers = list(_customers(subject))
+    behind = _behind_ideal(subject)
+    groups = []
+    for number, group in enumerate(subject.groups):
+        members = [each for each in customers if each.group == number]
+        documents = [index for each in members for index in each.documents]
+        if documents:
+            groups.append(_group_report(subject, group, members, [behind[index] for index in documents]))
+    return tuple(groups), _jain(subject, customers)
 
 
 class CustomerRun(NamedTuple):
@@ -95,16 +125,17 @@ class CustomerRun(NamedTuple):
     """The stretches in which it had documents waiting."""
 
 
-def _customers(run: Run) -> Iterator[CustomerRun]:
+def _customers(run: Subject) -> Iterator[CustomerRun]:
     documents: dict[str, list[int]] = defaultdict(list)
     for number, arrival in enumerate(run.arrivals):
         documents[arrival.customer].append(number)
     for name, numbers in documents.items():
-        group = run.arrivals[numbers[0]].group
-        yield CustomerRun(name, group, run.scenario.groups[group].weight, numbers, list(_backlog(run, numbers)))
+        first = run.arrivals[numbers[0]]
+        backlog = list(_backlog(run, numbers))
+        yield CustomerRun(name, run.group_of(first), run.weight_of(first), numbers, backlog)
 
 
-def _backlog(run: Run, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _backlog(run: Subject, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     comings = [run.arrivals[number].at for number in numbers]
     starts = sorted(run.started[number] for number in numbers)
     began, index = comings[0], 0
@@ -116,7 +147,7 @@ def _backlog(run: Run, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
                 began = comings[index]
 
 
-def _group_report(run: Run, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
+def _group_report(run: Subject, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
     documents = [number for each in members for number in each.documents]
     waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
     return GroupReport(
@@ -140,9 +171,9 @@ def percentile(ordered: Sequence[float], part: float) -> float:
     return ordered[max(0, ceil(part * len(ordered)) - 1)]
 
 
-def _slowdown(run: Run, numbers: Sequence[int]) -> float:
+def _slowdown(run: Subject, numbers: Sequence[int]) -> float:
     """A customer's time in the system against what first come first served would give it alone on all workers."""
-    free = [0] * run.scenario.workers
+    free = [0] * run.workers
     alone = together = 0
     for number in numbers:
         arrival = run.arrivals[number]
@@ -153,7 +184,7 @@ def _slowdown(run: Run, numbers: Sequence[int]) -> float:
     return together / alone
 
 
-def _longest_gap(run: Run, customer: CustomerRun) -> int:
+def _longest_gap(run: Subject, customer: CustomerRun) -> int:
     starts = sorted(run.started[number] for number in customer.documents)
     longest = 0
     for began, ended in customer.backlog:
@@ -163,15 +194,11 @@ def _longest_gap(run: Run, customer: CustomerRun) -> int:
     return longest
 
 
-def _behind_ideal(run: Run) -> list[float]:
+def _behind_ideal(run: Subject) -> list[float]:
     """For each document the seconds by which the customer's n-th finish came after its n-th finish under the ideal."""
-    groups, workers = run.scenario.groups, run.scenario.workers
     ideal = finish_times(
-        (
-            Work(each.at / SECOND, each.customer, each.service / SECOND, groups[each.group].weight)
-            for each in run.arrivals
-        ),
-        workers,
+        (Work(each.at / SECOND, each.customer, each.service / SECOND, run.weight_of(each)) for each in run.arrivals),
+        run.workers,
     )
     mine: dict[str, list[int]] = defaultdict(list)
     for number, arrival in enumerate(run.arrivals):
@@ -187,7 +214,7 @@ def _behind_ideal(run: Run) -> list[float]:
     return behind
 
 
-def _jain(run: Run, customers: Sequence[CustomerRun]) -> float | None:
+def _jain(run: Subject, customers: Sequence[CustomerRun]) -> float | None:
     """Mean over windows of (sum x)^2 / (n sum x^2); x is the weighted service of a customer backlogged throughout."""
     shares: dict[int, list[float]] = defaultdict(list)
     for customer in customers:
@@ -206,7 +233,7 @@ def _jain(run: Run, customers: Sequence[CustomerRun]) -> float | None:
     return sum(indices) / len(indices) if indices else None
 
 
-def _served(run: Run, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
+def _served(run: Subject, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
     served: dict[int, float] = defaultdict(float)
     for number in customer.documents:
         start, end = run.started[number], run.started[number] + run.arrivals[number].service

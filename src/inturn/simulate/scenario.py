@@ -110,8 +110,8 @@ class Arrival:
     failures: int
 
 
-def arrivals_of(scenario: Scenario) -> list[Arrival]:
-    """All documents in the order they come, the same for every order of the same seed."""
+def arrivals_of(scenario: Scenario, most: int = MAX_DOCUMENTS) -> list[Arrival]:
+    """All documents in the order they come, the same for every order of the same seed; refused if there are more."""
     found: list[Arrival] = []
     for number, group in enumerate(scenario.groups):
         random = Random(f"{scenario.seed}/{group.name}")
@@ -122,8 +122,8 @@ def arrivals_of(scenario: Scenario) -> list[Arrival]:
                 failures += 1
             name = group.name if group.customers == 1 and customer == 0 else f"{group.name}-{customer:04}"
             found.append(Arrival(seconds(at), name, number, group.service.draw(random), failures))
-            if len(found) > MAX_DOCUMENTS:
-                raise InvalidInputError(f"scenario {scenario.name} has more than {MAX_DOCUMENTS} documents")
+            if len(found) > most:
+                raise InvalidInputError(f"scenario {scenario.name} has more than {most} documents")
     found.sort(key=lambda each: (each.at, each.group, each.customer))
     return found
 

@@ -1,0 +1,145 @@
+"""Replay: how near it comes to what happened, and what a million documents cost.
+
+Near: a run of the demo and recorded days of two hours on SQLite and PostgreSQL (`tests/recorded_day.py`: clumsy
+workers, one of them away for a while, retries, a change of the policy; nothing of the simulator). Cost: a million
+documents from a file and from a SQLite store, as `inturn simulate --replay` by itself, its memory read from outside.
+"""
+
+import csv
+import random
+import subprocess
+import sys
+import time
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from bench.measure import verdict
+from bench.peers.postgres_server import database, server
+from bench.services import ROOT, folder, start
+from inturn import NewDocument, Queue
+from inturn.model import SECOND
+from inturn.simulate.compare import compare
+from inturn.simulate.history import read_history
+from inturn.simulate.replay import AS_IT_WAS
+from inturn.stores import open_store
+
+sys.path.append(str(ROOT / "tests"))  # the recorded day is the tests' own
+import recorded_day
+
+MILLION = 1_000_000
+SEEDS = (1, 2, 3, 4, 5, 6)
+WEEK = 7 * 86_400
+BATCH = 500
+
+
+def near(name: str, url: str) -> int:
+    """How far the mean wait of each group is off, 1 if one is more than a tenth off."""
+    store = open_store(url)
+    history = read_history(store, 0)
+    missed = 0
+    for group in compare(history, AS_IT_WAS, None).groups:
+        if group.measured is None:
+            continue
+        off = group.current.mean / group.measured.mean - 1
+        print(
+            f"{name}: {group.group} a day, {group.documents:,} documents: mean {group.measured.mean:.3f} s measured,"
+            f" {group.current.mean:.3f} s played ({off:+.1%});"
+            f" p95 {group.measured.p95:.2f} s and {group.current.p95:.2f} s"
+        )
+        missed += abs(off) > 0.1
+    store.close()
+    return verdict(f"{name}: groups more than 10 % off", missed, 0, at_most=True)
+
+
+def demo() -> int:
+    with folder() as path:
+        command = [sys.executable, "-m", "inturn.demo", "--documents", "400", "--folder", str(path / "demo")]
+        start(command, path).wait()
+        return near("demo", str(path / "demo" / "inturn.db"))
+
+
+def days() -> int:
+    failed = 0
+    for seed in SEEDS:
+        with folder() as path:
+            store = open_store(str(path / "queue.db"))
+            recorded_day.record(store, seed=seed)
+            store.close()
+            failed += near(f"two hours on SQLite, seed {seed}", str(path / "queue.db"))
+    with server() as url:
+        own = database(url, "replay")
+        store = open_store(own)
+        recorded_day.record(store, seed=SEEDS[0])
+        store.close()
+        return failed + near(f"two hours on PostgreSQL, seed {SEEDS[0]}", own)
+
+
+def write_week(path: Path) -> None:
+    """A million documents of two thousand customers in bursts, eight and a half seconds each: 16 can just do them."""
+    drawn = random.Random(1)
+    sizes = list(accumulate(drawn.paretovariate(1.1) for _ in range(2_000)))
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("customer", "arrived", "service", "pages"))
+        left = MILLION
+        while left:
+            customer = drawn.choices(range(2_000), cum_weights=sizes)[0]
+            at, burst = drawn.random() * WEEK, min(left, 1 + int(drawn.expovariate(1 / 20)))
+            for _ in range(burst):
+                service = f"{drawn.expovariate(1 / 8.5):.3f}"
+                writer.writerow((f"customer {customer}", f"{at:.3f}", service, drawn.randrange(1, 40)))
+            left -= burst
+
+
+def fill(url: str) -> None:
+    """As many in a store: submitted, claimed and finished in batches, each at its time."""
+    drawn = random.Random(2)
+    store = open_store(url)
+    queue = Queue(store)
+    now = 1_700_000_000 * SECOND
+    for _ in range(MILLION // BATCH):
+        now += 300 * SECOND
+        queue.submit(f"customer {drawn.randrange(2_000)}", [NewDocument("a document")] * BATCH, now=now)
+        claimed = queue.claim("worker", BATCH, lease=86_400 * SECOND, now=now + SECOND)
+        store.exchange([queue.done(each) for each in claimed], None, now=now + 200 * SECOND)
+    store.close()
+
+
+def played(what: str, *options: str) -> int:
+    """Wall time and the most memory of one command."""
+    command = [sys.executable, "-m", "inturn.cli", "simulate", "--replay", "--order", "classic", *options]
+    began, most = time.monotonic(), 0
+    with folder() as path:
+        process = start(command, path)
+        while process.poll() is None:
+            most = max(most, _most_memory(process))
+            time.sleep(0.2)
+        said = (path / "said.txt").read_text(encoding="utf-8", errors="replace")
+        if process.returncode:
+            raise RuntimeError(said[-500:])
+    took = time.monotonic() - began
+    slow = verdict(f"{what}: seconds to read and play {MILLION:,} documents twice", took, 600, at_most=True)
+    return slow + verdict(f"{what}: MB at most", most / 1e6, 2_000, at_most=True)
+
+
+def _most_memory(process: "subprocess.Popen[bytes]") -> int:
+    """The most that it had in memory so far, in bytes; 0 when it is gone."""
+    try:
+        lines: list[Any] = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
+def million() -> int:
+    with folder() as path:
+        write_week(path / "week.csv")
+        failed = played("file", "--csv", str(path / "week.csv"), "--slots", "16")
+        failed += played("file, most of it waiting", "--csv", str(path / "week.csv"), "--slots", "4")
+        fill(str(path / "queue.db"))
+        return failed + played("SQLite", "--store", str(path / "queue.db"))
+
+
+def main() -> int:
+    return demo() + days() + million()

@@ -1,0 +1,48 @@
+"""How far a long computation is: a bar in a terminal, a line every few seconds elsewhere; on standard error."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from inturn.i18n import Texts
+
+EVERY: Final = 5.0
+"""Seconds between two lines; what takes less says nothing."""
+
+Told = Callable[[int, int], None]
+
+
+@contextmanager
+def telling(texts: Texts) -> Iterator[Callable[[str], Told]]:
+    """For each step, by its name, what is to be told how much of how much is done; 0 of all: nobody knows yet."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda label: _lines(label, texts)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as shown:
+
+        def step(label: str) -> Told:
+            task = shown.add_task(label, total=None)
+            return lambda done, total: shown.update(task, completed=done, total=total or None)
+
+        yield step
+
+
+def _lines(label: str, texts: Texts) -> Told:
+    told_at = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told_at
+        if time.monotonic() - told_at < EVERY:
+            return
+        told_at = time.monotonic()
+        of = f" / {texts.number(total)}" if total else ""
+        typer.echo(f"{label}: {texts.number(done)}{of}", err=True)
+
+    return tell

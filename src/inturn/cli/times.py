@@ -1,0 +1,32 @@
+"""Times and lengths of time as people type them: 7d, 90m, 2026-03-02, 2026-03-02T08:00."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from inturn.errors import InvalidInputError
+from inturn.model import SECOND
+
+UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
+
+
+def length(option: str, text: str) -> int:
+    """Microseconds of a length of time; seconds unless it says otherwise."""
+    found = _LENGTH.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInputError(f"{option} takes a time such as 90s, 15m, 24h or 7d, not {text!r}")
+    return round(float(found[1]) * UNITS[found[2] or "s"] * SECOND)
+
+
+def moment(option: str, text: str, now: int) -> int:
+    """Microseconds of a moment: a date, a time of this machine's zone unless it names one, or so long ago."""
+    if _LENGTH.fullmatch(text.strip()):
+        return max(0, now - length(option, text))
+    try:
+        at = datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except ValueError:
+        raise InvalidInputError(
+            f"{option} takes a date or time such as 2026-03-02 or 2026-03-02T08:00, or how long ago, such as 7d;"
+            f" not {text!r}"
+        ) from None
+    return max(0, (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1))

@@ -1,0 +1,227 @@
+"""How many workers does a goal take, and would another policy do with fewer? It recommends and changes nothing."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any, Final
+
+from inturn.model import SECOND
+from inturn.policy import Order, Policy
+from inturn.simulate.compare import rounded
+from inturn.simulate.goals import Goal
+from inturn.simulate.history import History, Progress
+from inturn.simulate.replay import Plan, counted, replay
+from inturn.simulate.scenario import MAX_WORKERS
+
+SAMPLE: Final = 20_000
+"""Documents of one run: a sweep takes some forty of them."""
+LEAD: Final = 10
+"""One part in so many of a sample is played first and not counted, so that it does not begin with an empty queue."""
+AROUND: Final = (0.5, 0.75, 1.25, 1.5, 2.0)
+"""Workers to look at besides, as parts of the smallest number that meets the goal: the curve."""
+USUAL_RUNS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of a sweep: what was tried, and the goal's figure for those meant and for all others, in seconds."""
+
+    workers: int
+    setting: str | None
+    """The one setting that was changed; None is the policy in force."""
+    value: Any
+    """What it was set to, as in `Policy.plain`."""
+    meant: float
+    others: float | None
+    is_met: bool
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a sweep found."""
+
+    goal: Goal
+    documents: int
+    sampled: int
+    """Documents that were played and counted: the busiest stretch, if there were too many."""
+    since: int
+    until: int
+    workers: int
+    """Documents that ran at a time, or were said to."""
+    now: Trial
+    """With as many workers, under the policy in force."""
+    smallest: Trial | None
+    """The smallest number of workers that meets the goal under the policy in force; None if none does."""
+    best: Trial | None
+    """The best that was found, by workers, then by what it is for those meant; None if nothing meets the goal."""
+    trials: tuple[Trial, ...]
+
+    @property
+    def is_sample(self) -> bool:
+        """Not everything was played."""
+        return self.sampled < self.documents
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON knows it."""
+        found: dict[str, Any] = rounded(
+            {
+                "goal": self.goal.text,
+                "documents": self.documents,
+                "sampled": self.sampled,
+                "since": self.since,
+                "until": self.until,
+                "workers": self.workers,
+                **{name: _plain(getattr(self, name)) for name in ("now", "smallest", "best")},
+                "trials": [_plain(each) for each in self.trials],
+            }
+        )
+        return found
+
+
+def _plain(trial: Trial | None) -> dict[str, Any] | None:
+    if trial is None:
+        return None
+    kept = {name: getattr(trial, name) for name in ("workers", "setting", "value", "meant", "others", "is_met")}
+    return {**kept, "policy": trial.policy.plain()}
+
+
+def advise(history: History, base: Plan, goal: Goal, progress: Progress | None = None) -> Advice:
+    """Sweep workers, reset interval, thresholds and overdue slot, from a plan that says the policy on."""
+    policy, workers = base.policy or Policy(), base.workers or history.workers
+    sweep = _Sweep(history, replace(base, policy=policy), goal, progress)
+    now = sweep.tried(workers, policy)
+    smallest = sweep.fewest(policy, now)
+    if smallest is not None:
+        for part in AROUND:
+            sweep.tried(max(1, round(smallest.workers * part)), policy)
+    best = sweep.better(policy, smallest or now)
+    counts = sweep.history.counted().arrivals
+    sweep.finish()
+    return Advice(
+        goal,
+        len(history.arrivals) - history.lead,
+        len(counts),
+        counts[0].at,
+        counts[-1].at,
+        workers,
+        now,
+        smallest,
+        best,
+        tuple(sweep.trials.values()),
+    )
+
+
+class _Sweep:
+    """The runs made so far; none is made twice."""
+
+    def __init__(self, history: History, base: Plan, goal: Goal, progress: Progress | None) -> None:
+        self.history, self._base = busiest(history), base
+        self.trials: dict[tuple[int, Policy], Trial] = {}
+        self._per_day, self._goal, self._progress = history.per_day(), goal, progress
+
+    def tried(self, workers: int, policy: Policy, setting: str | None = None) -> Trial:
+        """One run."""
+        known = self.trials.get((workers, policy))
+        if known is not None:
+            return known
+        done = len(self.trials)
+        plan = replace(self._base, policy=policy, workers=workers)
+        played = counted(self.history, replay(self.history, plan, self._told(done)))
+        waits: dict[str, list[float]] = defaultdict(list)
+        for arrival, started in zip(self.history.counted().arrivals, played.started, strict=True):
+            waits[arrival.customer].append((started - arrival.at) / SECOND)
+        meant = self._goal.value(waits, self._per_day)
+        others = self._goal.others(waits, self._per_day)
+        value = None if setting is None else policy.plain()[setting]
+        trial = Trial(workers, setting, value, meant, others, meant <= self._goal.seconds, policy)
+        self.trials[workers, policy] = trial
+        return trial
+
+    def fewest(self, policy: Policy, now: Trial, setting: str | None = None) -> Trial | None:
+        """The smallest number of workers that meets the goal, looked for by halves."""
+        best, least = (now, 0) if now.is_met else (None, now.workers)
+        most = now.workers
+        while best is None and most < min(MAX_WORKERS, 16 * now.workers):
+            least, most = most, min(MAX_WORKERS, 2 * most)
+            trial = self.tried(most, policy, setting)
+            best = trial if trial.is_met else None
+        while best is not None and best.workers - least > 1:
+            trial = self.tried((best.workers + least) // 2, policy, setting)
+            best, least = (trial, least) if trial.is_met else (best, trial.workers)
+        return best
+
+    def better(self, policy: Policy, reference: Trial) -> Trial | None:
+        """The best of all settings changed one at a time: at the reference's workers, and with one worker less."""
+        for setting, changed in variants(policy):
+            trial = self.tried(reference.workers, changed, setting)
+            if trial.is_met and reference.workers > 1:
+                fewer = self.tried(reference.workers - 1, changed, setting)
+                if fewer.is_met:
+                    self.fewest(changed, fewer, setting)
+        met = [each for each in self.trials.values() if each.is_met]
+        return min(met, key=lambda each: (each.workers, each.setting is not None, each.meant), default=None)
+
+    def finish(self) -> None:
+        """All is done, however many runs it took."""
+        if self._progress is not None:
+            self._progress(1, 1)
+
+    def _told(self, done: int) -> Progress | None:
+        tell = self._progress
+        if tell is None:
+            return None
+        runs = max(USUAL_RUNS, done + 5)
+        return lambda now, total: tell(done * total + now, runs * total)
+
+
+def variants(policy: Policy) -> Iterator[tuple[str, Policy]]:
+    """The policy with one setting changed, and which."""
+    priority, turns = policy.priority, policy.turns
+    for part in (0.5, 2, 4):
+        interval = max(SECOND, round(priority.reset_interval * part))
+        yield "reset_interval", replace(policy, priority=replace(priority, reset_interval=interval))
+    for part in (0.5, 2):
+        thresholds = _stretched(priority.thresholds, part)
+        yield "thresholds", replace(policy, priority=replace(priority, thresholds=thresholds))
+    if turns.order is Order.CLASSIC:
+        yield "order", replace(policy, turns=replace(turns, order=Order.FAIR))
+        return
+    for part in (0.5, 2):
+        after = max(SECOND, round(turns.overdue_after * part))
+        yield "overdue_after", replace(policy, turns=replace(turns, overdue_after=after))
+    for every in (max(2, turns.overdue_every // 2), turns.overdue_every * 2):
+        yield "overdue_every", replace(policy, turns=replace(turns, overdue_every=every))
+
+
+def _stretched(thresholds: Sequence[int], part: float) -> tuple[int, ...]:
+    """Levels that are narrower or wider; each still one document wide at least."""
+    found: list[int] = []
+    for each in thresholds:
+        highest = found[-1] - 1 if found else -1
+        found.append(min(highest, round(each * part)))
+    return tuple(found)
+
+
+def busiest(history: History, most: int = SAMPLE) -> History:
+    """The stretch of so many documents in which the most work came in the least time, if there are more."""
+    arrivals = history.arrivals
+    lead, counts = most // LEAD, len(arrivals) - history.lead
+    if counts <= most:
+        return history
+    work = [0, *accumulate(each.service for each in arrivals)]
+    starts = range(history.lead, len(arrivals) - most + 1, max(1, most // LEAD))
+    begin = max(
+        starts, key=lambda at: (work[at + most] - work[at]) / max(1, arrivals[at + most - 1].at - arrivals[at].at)
+    )
+    first = max(0, begin - lead)
+    kept = slice(first, begin + most)
+    return replace(
+        history,
+        arrivals=arrivals[kept],
+        waits=history.waits[kept],
+        finished=history.finished[kept],
+        levels=history.levels[kept],
+        lead=begin - first,
+    )

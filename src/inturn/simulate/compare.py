@@ -1,0 +1,261 @@
+"""Who would have waited less, and who more: the same documents under two plans."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any, Final, NamedTuple
+
+from inturn.model import SECOND
+from inturn.simulate.engine import Played
+from inturn.simulate.history import GROUPS, History, Progress
+from inturn.simulate.replay import Plan, counted, replay, waits_of, weight_in
+from inturn.simulate.report import GroupReport, Subject, figures_of, percentile
+
+MOST_NAMED: Final = 10
+SMALLEST_CHANGE: Final = 0.5
+"""Seconds of mean wait: below that nobody notices."""
+MOMENTS: Final = 120
+
+
+class Waits(NamedTuple):
+    """Seconds from arrival to first start."""
+
+    mean: float
+    p50: float
+    p95: float
+    worst: float
+
+
+class Fairness(NamedTuple):
+    """The simulator's other figures, as in `GroupReport`."""
+
+    slowdown: float
+    jain: float | None
+    behind_ideal: float
+    longest_gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A group of customers: what really happened, and what each plan gives. None where nothing is known."""
+
+    group: str
+    customers: int
+    documents: int
+    measured: Waits | None
+    current: Waits
+    proposed: Waits
+    current_fairness: Fairness
+    proposed_fairness: Fairness
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerChange:
+    """One customer's waits in seconds, on average unless said otherwise."""
+
+    customer: str
+    group: str
+    documents: int
+    measured: float | None
+    current: float
+    proposed: float
+    current_p95: float
+    proposed_p95: float
+    current_worst: float
+    proposed_worst: float
+
+
+class Moment(NamedTuple):
+    """How many documents waited at a time."""
+
+    at: int
+    measured: int | None
+    current: int
+    proposed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same documents under two plans: the current one, and the one proposed."""
+
+    since: int
+    until: int
+    documents: int
+    customers: int
+    workers: int
+    workers_proposed: int
+    is_cut: bool
+    is_same: bool
+    """Nothing was proposed: history was played once, to see how near that comes to what happened."""
+    groups: tuple[GroupChange, ...]
+    levels_current: dict[int, int]
+    levels_proposed: dict[int, int]
+    less: tuple[CustomerChange, ...]
+    """Customers who would wait less, those who gain the most first."""
+    more: tuple[CustomerChange, ...]
+    waiting: tuple[Moment, ...]
+    everyone: tuple[CustomerChange, ...]
+    """All customers, those with the most documents first."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON knows it, without the list of everyone: that may be long."""
+        found = asdict(replace(self, everyone=()))
+        del found["everyone"]
+        plain: dict[str, Any] = rounded(found)
+        return plain
+
+
+def compare(history: History, current: Plan, proposed: Plan | None, progress: Progress | None = None) -> Comparison:
+    """What a change would have meant for these documents."""
+    total = len(history.arrivals)
+    runs = 1 if proposed is None else 2
+    tell = progress or _untold
+    before = counted(history, replay(history, current, progress=lambda done, _: tell(done, runs * total)))
+    after = before
+    if proposed is not None:
+        after = replay(history, proposed, progress=lambda done, _: tell(total + done, runs * total))
+        after = counted(history, after)
+    tell(runs * total, runs * total)
+    return _compared(history.counted(), (current, before), (proposed or current, after), is_same=proposed is None)
+
+
+def _compared(
+    history: History, first: tuple[Plan, Played], second: tuple[Plan, Played], *, is_same: bool
+) -> Comparison:
+    (current, before), (proposed, after) = first, second
+    changes = _by_customer(history, before, after)
+    fairness = _fairness(history, current, before)
+    return Comparison(
+        since=history.arrivals[0].at,
+        until=history.arrivals[-1].at,
+        documents=len(history.arrivals),
+        customers=len(changes),
+        workers=current.workers or history.workers,
+        workers_proposed=proposed.workers or history.workers,
+        is_cut=history.is_cut,
+        is_same=is_same,
+        groups=tuple(
+            _by_group(history, before, after, (fairness, fairness if is_same else _fairness(history, proposed, after)))
+        ),
+        levels_current=dict(sorted(Counter(before.levels).items())),
+        levels_proposed=dict(sorted(Counter(after.levels).items())),
+        less=_named([each for each in changes if each.current - each.proposed >= SMALLEST_CHANGE]),
+        more=_named([each for each in changes if each.proposed - each.current >= SMALLEST_CHANGE]),
+        waiting=_waiting(history, before, after),
+        everyone=tuple(sorted(changes, key=lambda each: (-each.documents, each.customer))),
+    )
+
+
+def _untold(done: int, total: int) -> None:
+    del done, total
+
+
+def _named(changes: Sequence[CustomerChange]) -> tuple[CustomerChange, ...]:
+    return tuple(sorted(changes, key=lambda each: (-abs(each.proposed - each.current), each.customer))[:MOST_NAMED])
+
+
+def _by_customer(history: History, before: Played, after: Played) -> list[CustomerChange]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, arrival in enumerate(history.arrivals):
+        numbers[arrival.customer].append(number)
+    groups = history.groups()
+    found = []
+    for name, own in numbers.items():
+        measured = measured_waits(history, own)
+        first, second = summed_up(waits_of(history, before, own)), summed_up(waits_of(history, after, own))
+        found.append(
+            CustomerChange(
+                name,
+                groups[name],
+                len(own),
+                fmean(measured) if measured else None,
+                *(first.mean, second.mean),
+                *(first.p95, second.p95),
+                *(first.worst, second.worst),
+            )
+        )
+    return found
+
+
+def _by_group(
+    history: History, before: Played, after: Played, fairness: tuple[dict[str, GroupReport], dict[str, GroupReport]]
+) -> list[GroupChange]:
+    groups, numbers = history.groups(), defaultdict(list)
+    for number, arrival in enumerate(history.arrivals):
+        numbers[groups[arrival.customer]].append(number)
+    found = []
+    for group in (each for each in GROUPS if each in numbers):
+        own = numbers[group]
+        measured = measured_waits(history, own)
+        found.append(
+            GroupChange(
+                group,
+                fairness[0][group].customers,
+                len(own),
+                summed_up(measured) if measured else None,
+                summed_up(waits_of(history, before, own)),
+                summed_up(waits_of(history, after, own)),
+                *(
+                    Fairness(each.slowdown, each.jain, each.behind_ideal, each.longest_gap)
+                    for each in (fairness[0][group], fairness[1][group])
+                ),
+            )
+        )
+    return found
+
+
+def _fairness(history: History, plan: Plan, played: Played) -> dict[str, GroupReport]:
+    groups = history.groups()
+    subject = Subject(
+        history.arrivals,
+        played.started,
+        played.finished,
+        plan.workers or history.workers,
+        GROUPS,
+        lambda arrival: GROUPS.index(groups[arrival.customer]),
+        lambda arrival: weight_in(history, plan, arrival.customer),
+    )
+    return {each.group: each for each in figures_of(subject)[0]}
+
+
+def _waiting(history: History, before: Played, after: Played) -> tuple[Moment, ...]:
+    """How many waited, at moments from the first arrival to the last start."""
+    came = [each.at for each in history.arrivals]
+    known = [number for number, wait in enumerate(history.waits) if wait is not None]
+    real = sorted(came[number] + (history.waits[number] or 0) for number in known)
+    first, second = sorted(before.started), sorted(after.started)
+    begin, end = came[0], max(first[-1], second[-1], real[-1] if real else 0)
+    known_came = [came[number] for number in known]
+    found = []
+    for step in range(MOMENTS + 1):
+        at = begin + (end - begin) * step // MOMENTS
+        measured = bisect_right(known_came, at) - bisect_right(real, at) if real else None
+        there = bisect_right(came, at)
+        found.append(Moment(at, measured, there - bisect_right(first, at), there - bisect_right(second, at)))
+    return tuple(found)
+
+
+def measured_waits(history: History, numbers: Sequence[int]) -> list[float]:
+    """Seconds that these documents really waited, as far as that is known."""
+    return [wait / SECOND for number in numbers if (wait := history.waits[number]) is not None]
+
+
+def summed_up(waits: Sequence[float]) -> Waits:
+    """The figures of these waits."""
+    ordered = sorted(waits)
+    return Waits(fmean(ordered), percentile(ordered, 0.5), percentile(ordered, 0.95), ordered[-1])
+
+
+def rounded(value: Any) -> Any:
+    """Figures to what they can tell; named tuples as objects."""
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: rounded(each) for name, each in value._asdict().items()}
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(each) for each in value]
+    return value

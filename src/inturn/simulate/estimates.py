@@ -1,0 +1,104 @@
+"""How good the expected starts were: what `inturn why` would have said of a document right after it came.
+
+A store keeps no estimates. But the queue's own lines at that moment can be had again by playing the past as it was; the
+pace is taken from when documents really ended, and the answer is compared with when the document really started.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Span, expected_start, open_lines
+from inturn.model import SECOND
+from inturn.policy import Order
+from inturn.policy.places import classic_before, fair_before
+from inturn.simulate.engine import Playing
+from inturn.simulate.history import History, Progress
+from inturn.simulate.replay import AS_IT_WAS, replay
+from inturn.store import Store
+
+ASKED: Final = 300
+LONG_ENOUGH: Final = SECOND
+"""Whoever waits less has started before it can ask."""
+LATELY: Final = 60 * SECOND
+
+
+class Starts(NamedTuple):
+    """Expected starts of a sample of the documents that had to wait, made again and compared with the real ones."""
+
+    asked: int
+    unknown: int
+    """Too few documents had ended to say anything."""
+    inside: int
+    early: int
+    """Started before the span."""
+    late: int
+    median_error: float | None
+    """Seconds outside the span; most of the time 0 if estimates are good."""
+    median_width: float | None
+    """Seconds from the span's beginning to its end: a wide one is easily right."""
+
+
+def starts_of(history: History, progress: Progress | None = None, asked: int = ASKED) -> Starts | None:
+    """Ask again for a sample; None if nobody had to wait."""
+    waited = [
+        number for number in range(history.lead, len(history.arrivals)) if (history.waits[number] or 0) >= LONG_ENOUGH
+    ]
+    if not waited:
+        return None
+    sample = frozenset(waited[at * len(waited) // asked] for at in range(asked)) if len(waited) > asked else waited
+    chosen = frozenset(sample)
+    ends = array("q", sorted(each for each in history.finished if each is not None))
+    spans: dict[int, Span | None] = {}
+
+    def setting(playing: Playing, store: Store) -> None:
+        def on_arrival(number: int, now: int) -> None:
+            if number in chosen:
+                spans[number] = _span(store, number, ends, now)
+
+        playing.on_arrival = on_arrival
+
+    replay(history, AS_IT_WAS, progress, setting)
+    return _compared(history, spans)
+
+
+def _span(store: Store, number: int, ends: Sequence[int], now: int) -> Span | None:
+    standings = store.standings()
+    document = store.document(str(number))
+    mine = next(
+        (at for at, each in enumerate(standings.lines) if each[:2] == (document.customer, document.line_level)), None
+    )
+    over, finished = next(
+        ((over, n) for over in (LATELY, PACE_OVER) if (n := _ended(ends, now - over, now)) >= ENOUGH_FINISHES), (0, 0)
+    )
+    if mine is None or not finished:
+        return None
+    lines, ahead = open_lines(standings), store.ahead(document.id)
+    if standings.policy.order is Order.FAIR:
+        before = fair_before(lines, mine, ahead)
+    else:
+        before = classic_before(lines, mine, ahead, document.seq)
+    return expected_start(before.place, finished, over, now)
+
+
+def _ended(ends: Sequence[int], begin: int, end: int) -> int:
+    return bisect_left(ends, end) - bisect_left(ends, begin)
+
+
+def _compared(history: History, spans: dict[int, Span | None]) -> Starts:
+    inside = early = late = 0
+    errors, widths = [], []
+    for number, span in spans.items():
+        if span is None:
+            continue
+        at = history.arrivals[number].at + (history.waits[number] or 0)
+        early += at < span.earliest
+        late += at > span.latest
+        inside += span.earliest <= at <= span.latest
+        errors.append(max(0, span.earliest - at, at - span.latest) / SECOND)
+        widths.append((span.latest - span.earliest) / SECOND)
+    unknown = len(spans) - len(errors)
+    known = (median(errors), median(widths)) if errors else (None, None)
+    return Starts(len(spans), unknown, inside, early, late, *known)

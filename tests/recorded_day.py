@@ -1,0 +1,121 @@
+"""A day as real workers would leave it in a store: clumsy hands, a worker that goes away, retries, a change of policy.
+
+Nothing of the simulator is used, so that a replay has something to predict: every call is made on the store with the
+time it would be made at.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from random import Random
+from typing import Any
+
+from inturn.model import SECOND, Claimed, NewDocument, seconds
+from inturn.policy import Policy, PriorityPolicy
+from inturn.queue import Queue
+from inturn.store import Operator, Store
+
+BEGAN = 1_700_000_000 * SECOND
+OPERATOR = Operator("olivia", "a recorded day")
+WORKERS = 6
+MEAN = 4.0
+"""Seconds of work, on average, of a lognormal document."""
+
+
+def arrivals(random: Random, length: float) -> Iterator[tuple[float, str, int]]:
+    """Second, customer and number of documents of each submission."""
+    for number in range(120):
+        at = 0.0
+        while (at := at + random.expovariate(3 / length)) < length:
+            yield at, f"quiet {number:03}", random.randint(1, 3)
+    for number in range(10):
+        at = 0.0
+        while (at := at + random.expovariate(14 / length)) < length:
+            yield at, f"busy {number}", random.randint(1, 10)
+    for number in range(3):
+        at = random.random() * length / 6
+        while at < length:
+            yield at, f"bulk {number}", max(1, round(length / 7_200 * random.randint(300, 600)))
+            at += length * random.uniform(0.2, 0.35)
+
+
+def record(store: Store, length: float = 7_200.0, seed: int = 1) -> None:
+    """Let `length` seconds of work happen in a store, and go on until all of it is done."""
+    _Day(store, length, seed).play()
+
+
+class _Day:
+    def __init__(self, store: Store, length: float, seed: int) -> None:
+        self._random, self._length = Random(seed), length
+        self._queue = Queue(store)
+        self._events: list[tuple[int, int, str, Any]] = []
+        self._number = 0
+        self._idle: set[int] = set(range(WORKERS))
+        self._away: set[int] = set()
+        self._called: set[int] = set()
+        for at, customer, n in arrivals(self._random, length):
+            self._at(BEGAN + seconds(at), "submit", (customer, n))
+        self._at(BEGAN + seconds(length * 0.3), "leave", 5)
+        self._at(BEGAN + seconds(length * 0.45), "return", 5)
+        self._at(BEGAN + seconds(length * 0.6), "policy", None)
+        heapify(self._events)
+        store.change_customer("busy 1", {"weight": 3.0}, OPERATOR, now=BEGAN)
+        store.change_customer("bulk 2", {"cap": 2}, OPERATOR, now=BEGAN)
+
+    def _at(self, at: int, what: str, whom: Any) -> None:
+        self._number += 1
+        heappush(self._events, (at, self._number, what, whom))
+
+    def _soon(self, now: int, longest: float) -> int:
+        return now + seconds(self._random.uniform(0.001, longest))
+
+    def play(self) -> None:
+        while self._events:
+            now, _, what, whom = heappop(self._events)
+            getattr(self, f"_{what}")(now, whom)
+            if not self._events and (due := self._queue.store.next_due()) is not None:
+                self._at(due + SECOND, "look", min(self._idle))
+
+    def _submit(self, now: int, whom: tuple[str, int]) -> None:
+        customer, n = whom
+        pages = self._random.randint(1, 30)
+        self._queue.submit(customer, [NewDocument("a document", pages=pages)] * n, now=now)
+        for worker in sorted(self._idle - self._away - self._called)[:n]:
+            self._called.add(worker)
+            self._at(self._soon(now, 0.1), "look", worker)
+
+    def _look(self, now: int, worker: int) -> None:
+        """An idle worker looks for work."""
+        self._called.discard(worker)
+        if worker in self._idle and worker not in self._away:
+            self._take(now, worker, self._queue.claim(f"worker {worker}", 1, now=now, lease=86_400 * SECOND))
+
+    def _take(self, now: int, worker: int, claimed: tuple[Claimed, ...]) -> None:
+        self._idle.discard(worker)
+        if not claimed:
+            self._idle.add(worker)
+            return
+        service = seconds(self._random.lognormvariate(0, 1) * MEAN / 1.6487)
+        self._at(now + max(1_000, service), "end", (worker, claimed[0]))
+
+    def _end(self, now: int, whom: tuple[int, Claimed]) -> None:
+        """The document is done, or fails one time in fifty; then the worker needs a moment to find the next one."""
+        worker, claimed = whom
+        if self._random.random() < 0.02 and claimed.document.attempt < 3:
+            self._queue.fail(claimed, "try again", retry_in=5 * SECOND, now=now)
+        else:
+            self._queue.finish(claimed, now=now)
+        self._idle.add(worker)
+        self._at(self._soon(now, 0.06), "look", worker)
+
+    def _leave(self, now: int, worker: int) -> None:
+        del now
+        self._away.add(worker)
+
+    def _return(self, now: int, worker: int) -> None:
+        self._away.discard(worker)
+        self._at(now, "look", worker)
+
+    def _policy(self, now: int, _: None) -> None:
+        changed = replace(Policy(), priority=PriorityPolicy(600 * SECOND))
+        self._queue.set_policy(changed, OPERATOR, now=now)

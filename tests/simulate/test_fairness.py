@@ -1,0 +1,262 @@
+"""What customers really got, what helps, and whether a change came true."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recorded_day
+
+from inturn.errors import InvalidInputError, NotFoundError
+from inturn.i18n import LANGUAGES, Texts
+from inturn.model import SECOND
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.simulate import judging
+from inturn.simulate.advice import Advice, advise, busiest, variants
+from inturn.simulate.compare import Comparison, Waits, compare
+from inturn.simulate.estimates import starts_of
+from inturn.simulate.fairness import FairnessReport, fairness_of
+from inturn.simulate.goals import parse_goal
+from inturn.simulate.history import History, read_history
+from inturn.simulate.jobs import TookTooLongError, perform
+from inturn.simulate.judging import Verdict, judge
+from inturn.simulate.pages import advice_page, comparison_page, fairness_page
+from inturn.simulate.replay import AS_IT_WAS, Plan
+from inturn.simulate.tables import read_table
+from inturn.store import Store
+from inturn.stores import open_store
+
+
+@pytest.fixture(scope="module")
+def day() -> Store:
+    store = open_store("memory://")
+    recorded_day.record(store, 1_200)
+    return store
+
+
+@pytest.fixture(scope="module")
+def past(day: Store) -> History:
+    return read_history(day, 0)
+
+
+def two(tmp_path: Path, rows: list[tuple[str, float, float, float]]) -> History:
+    """Customer, arrived, service and started of each document."""
+    path = tmp_path / "two.csv"
+    lines = [f"{name},{at},{service},{started}" for name, at, service, started in rows]
+    path.write_text("\n".join(["customer,arrived,service,started", *lines]))
+    return read_table(path)
+
+
+def test_who_is_served_out_of_turn_does_harm_and_it_is_as_much_as_others_suffer(tmp_path: Path) -> None:
+    # One worker; both bring a hundred documents at once, and all of the greedy one's are served first.
+    rows = [("greedy", 0.0, 1.0, float(n)) for n in range(100)]
+    rows += [("patient", 0.0, 1.0, 100.0 + n) for n in range(100)]
+    found = fairness_of(two(tmp_path, rows), 200 * SECOND)
+    greedy, patient = found.customers
+    assert (greedy.customer, patient.customer) == ("greedy", "patient")
+    assert greedy.harm_done == pytest.approx(50, abs=11)
+    assert greedy.harm_done == pytest.approx(patient.harm_suffered)
+    assert patient.harm_done == pytest.approx(0, abs=1e-6)
+    assert greedy.received is not None
+    assert greedy.due is not None
+    assert greedy.received > greedy.due
+    assert 80 < found.crowded <= 200
+
+
+def test_who_takes_turns_does_none(tmp_path: Path) -> None:
+    rows = [(name, 0.0, 1.0, 2.0 * n + place) for n in range(100) for place, name in enumerate(("one", "other"))]
+    found = fairness_of(two(tmp_path, rows), 200 * SECOND)
+    assert all(each.harm_done < 2 for each in found.customers)
+    assert [round(each.received or 0, 1) for each in found.customers] == [0.5, 0.5]
+
+
+def test_nobody_is_due_more_than_it_can_use(tmp_path: Path) -> None:
+    rows = [("small", 50.0, 1.0, 50.0), *(("large", 0.0, 1.0, n if n < 50 else n + 1.0) for n in range(100))]
+    found = {each.customer: each for each in fairness_of(two(tmp_path, rows), 101 * SECOND).customers}
+    assert found["small"].received == pytest.approx(found["small"].due)
+    assert found["large"].harm_done == pytest.approx(0, abs=1e-6)
+
+
+def test_where_there_is_enough_for_all_nothing_is_counted(tmp_path: Path) -> None:
+    found = fairness_of(two(tmp_path, [("acme", n * 10.0, 1.0, n * 10.0) for n in range(20)]), 200 * SECOND)
+    assert (found.crowded, found.customers[0].received, found.customers[0].harm_done) == (0, None, 0)
+
+
+def test_expected_starts_are_asked_for_again(past: History) -> None:
+    found = starts_of(past, asked=100)
+    assert found is not None
+    assert found.asked == 100
+    assert found.unknown + found.inside + found.early + found.late == found.asked
+    assert found.inside > 20
+    assert found.median_width is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds", "under", "over", "each"),
+    [
+        ("p95<=5m for customers under 50 documents a day", 300, 50, None, False),
+        ("p95 <= 30 s for every customer over 200 documents a day", 30, None, 200, True),
+        ("worst<=1h for everyone", 3_600, None, None, False),
+        ("mean≤1.5min", 90, None, None, False),
+    ],
+)
+def test_goals_are_read(text: str, seconds: float, under: float | None, over: float | None, *, each: bool) -> None:
+    goal = parse_goal(text)
+    assert (goal.seconds, goal.under, goal.over, goal.each) == (seconds, under, over, each)
+
+
+@pytest.mark.parametrize("text", ["fast", "p95<=soon", "p42<=5m", "p95<=5m for small ones", "p95>=5m"])
+def test_other_goals_are_refused_with_examples(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="such as 'p95<=5m for customers under 50"):
+        parse_goal(text)
+
+
+def test_a_goal_for_each_is_harder_than_for_all_together() -> None:
+    waits: Mapping[str, list[float]] = {"a": [0.0] * 99, "b": [100.0], "large": [500.0]}
+    per_day = {"a": 99.0, "b": 1.0, "large": 1_000.0}
+    assert parse_goal("p95<=5m for customers under 100 documents a day").value(waits, per_day) == 0
+    assert parse_goal("p95<=5m for every customer under 100 documents a day").value(waits, per_day) == 100
+    assert parse_goal("p95<=5m for customers under 100 documents a day").others(waits, per_day) == 500
+
+
+def test_advice_finds_the_smallest_number_of_workers(past: History) -> None:
+    goal = parse_goal("p95<=60s for customers under 200 documents a day")
+    told: list[tuple[int, int]] = []
+    found = advise(past, Plan(Policy()), goal, lambda done, total: told.append((done, total)))
+    assert not found.now.is_met
+    assert found.smallest is not None
+    assert found.best is not None
+    assert found.smallest.is_met
+    fewer = [each for each in found.trials if each.setting is None and each.workers == found.smallest.workers - 1]
+    assert [each.is_met for each in fewer] == [False]
+    assert found.best.workers <= found.smallest.workers
+    assert {each.setting for each in found.trials} > {None, "reset_interval", "thresholds", "overdue_after"}
+    assert told[-1] == (1, 1)
+    assert not found.is_sample
+    json.dumps(found.plain())
+
+
+def test_advice_on_much_history_plays_its_busiest_stretch(past: History) -> None:
+    sample = busiest(past, most=500)
+    assert len(sample.counted().arrivals) == 500
+    assert sample.lead == 50
+    arrivals = sample.counted().arrivals
+    rate = sum(each.service for each in arrivals) / (arrivals[-1].at - arrivals[0].at)
+    whole = sum(each.service for each in past.arrivals) / (past.arrivals[-1].at - past.arrivals[0].at)
+    assert rate > whole
+    assert busiest(past, most=10**6) is past
+
+
+def test_variants_change_one_setting_each() -> None:
+    for policy in (Policy(), Policy(turns=TurnPolicy(order=Order.CLASSIC))):
+        for setting, changed in variants(policy):
+            assert [key for key, value in changed.plain().items() if value != policy.plain()[key]] == [setting]
+
+
+def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Store) -> None:
+    now = recorded_day.BEGAN + 10_000 * SECOND
+    told: list[tuple[int, int]] = []
+    found = judge(day, now=now, most=50_000, progress=lambda *step: told.append(step))
+    assert (found.version, found.until) == (2, now)
+    assert found.documents_before > 500
+    assert found.documents_since > 500
+    assert {each.verdict for each in found.groups} <= set(Verdict)
+    assert any(each.verdict is Verdict.CAME_TRUE for each in found.groups)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    with pytest.raises(InvalidInputError, match="nothing to judge"):
+        judge(day, 1, now=now, most=10)
+    with pytest.raises(NotFoundError, match="no version 9"):
+        judge(day, 9, now=now, most=10)
+
+
+@pytest.mark.parametrize(
+    ("expected", "real", "verdict"),
+    [
+        ((10, 5), (20, 11), Verdict.CAME_TRUE),
+        ((10, 5), (20, 21), Verdict.DID_NOT),
+        ((10, 15), (20, 30), Verdict.CAME_TRUE),
+        ((10, 10.9), (20, 19), Verdict.CAME_TRUE),
+        ((0.1, 0.5), (0.1, 5), Verdict.DID_NOT),
+    ],
+)
+def test_a_prediction_came_true_if_waits_went_its_way(
+    expected: tuple[float, float], real: tuple[float, float], verdict: Verdict
+) -> None:
+    waits = [Waits(mean, mean, mean, mean) for mean in (*expected, *real)]
+    assert judging._verdict(*waits) is verdict
+    assert judging._verdict(None, *waits[1:]) is Verdict.UNKNOWN
+
+
+def asked_of(day: Store, **asked: Any) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
+    perform(asked, told.append, day)
+    return told
+
+
+def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
+    one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)).plain()
+    policy = asked_of(day, policy=one_level, since=0)[-1]["comparison"]
+    assert policy["more"]
+    assert len(policy["everyone"]) == policy["customers"]
+    plan = {"workers": 12, "settings": {"bulk 2": {"cap": None}}}
+    replayed = asked_of(day, kind="replay", since=0, plan=plan)[-1]["comparison"]
+    assert (replayed["workers"], replayed["workers_proposed"]) == (6, 12)
+    assert asked_of(day, kind="replay", since=0)[-1]["comparison"]["is_same"]
+    goal = "p95<=10m for everyone"
+    assert asked_of(day, kind="advise", since=0, goal=goal)[-1]["advice"]["best"]["is_met"]
+    assert asked_of(day, kind="judge", now=recorded_day.BEGAN + 10**10)[-1]["judgement"]["version"] == 2
+    orders = [each["order"] for each in asked_of(day, kind="scenario", scenario="two-bulk")[-1]["reports"]]
+    assert orders == ["fair", "classic", "fifo"]
+
+
+def test_jobs_are_bounded_and_end_when_nobody_listens(day: Store) -> None:
+    with pytest.raises(TookTooLongError, match="longer than -1 seconds"):
+        asked_of(day, kind="replay", since=0, longest=-1)
+    with pytest.raises(InvalidInputError, match="more than 100 documents"):
+        asked_of(day, kind="scenario", scenario="two-bulk", most=100)
+    with pytest.raises(InvalidInputError, match="an order is one of"):
+        asked_of(day, kind="scenario", scenario="two-bulk", orders=["best"])
+    with pytest.raises(InvalidInputError, match="a job is one of"):
+        asked_of(day, kind="guess")
+    told = []
+
+    def leave(what: dict[str, Any]) -> None:
+        told.append(what)
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        perform({"kind": "replay", "since": 0}, leave, day)
+    assert [list(each) for each in told] == [["done", "total"]]
+
+
+@pytest.fixture(scope="module")
+def found(past: History) -> tuple[Comparison, FairnessReport, Advice]:
+    fifo = Plan(Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)))
+    hostile = [replace(each, customer=each.customer.replace("busy", "<i>busy")) for each in past.arrivals]
+    past = replace(past, arrivals=hostile)
+    report = fairness_of(past, past.arrivals[-1].at + 10**9, starts_of(past, asked=50))
+    advice = advise(past, Plan(Policy()), parse_goal("p95<=10m for everyone"))
+    return compare(past, AS_IT_WAS, fifo), report, advice
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_pages_are_whole_and_load_nothing(found: tuple[Comparison, FairnessReport, Advice], language: str) -> None:
+    texts, (comparison, report, advice) = Texts(language), found
+    pages = [
+        comparison_page(comparison, ["order=fifo <b>"], texts),
+        fairness_page(report, texts),
+        advice_page(advice, texts),
+    ]
+    for each in pages:
+        assert each.html.startswith(f'<!doctype html>\n<html lang="{language}">')
+        assert each.html.count("<figure") == len(each.charts) > 0
+        assert "<b>" not in each.html
+        assert "<i>" not in each.html
+        outside = each.html.replace("http://www.w3.org/2000/svg", "")
+        assert not any(word in outside for word in ("http:", "https:", "src=", "@import", "url("))
+        for chart in each.charts:
+            assert chart.svg(alone=True).startswith("<svg xmlns=")
+            assert "<style>" in chart.svg(alone=True)
+    assert {chart.name for each in pages for chart in each.charts} >= {"groups", "changes", "waiting", "waits", "curve"}
