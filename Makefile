@@ -15,10 +15,10 @@ LOCKING := --generate-hashes --no-emit-index-url --no-header --no-annotate $(ARG
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test cover lint format bench mutants soak fairness lock clean
+.PHONY: help demo test cover lint format bench mutants soak fairness screenshots lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(RUN) ## Process real documents of six customers, one of them a flood, on SQLite with two workers
 	@PYTHONPATH=src $(VENV)/python -m inturn.demo --chart demo/waits.svg $(ARGS)
@@ -47,11 +47,14 @@ bench: $(TEST) $(BENCH) ## Measure against others, both sides in one run (ARGS=s
 mutants: $(TEST) ## Break each guarantee on purpose and see its test fail
 	@$(VENV)/python scripts/mutants.py $(ARGS)
 
-soak: $(TEST) ## Run the tests with many more Hypothesis examples (INTURN_SOAK=1)
+soak: $(TEST) ## Run the tests with many more examples, and the page in every size and colour (INTURN_SOAK=1)
 	@INTURN_SOAK=1 $(PYTEST) $(ARGS)
 
 fairness: $(TEST) ## Play every scenario and compare the orders
 	@$(VENV)/python scripts/fairness.py $(ARGS)
+
+screenshots: $(TEST) ## Make the pictures of the web page that README shows
+	@$(VENV)/python scripts/screenshots.py $(ARGS)
 
 lock: ## Lock requirements/*.in with uv or pip-tools, whichever is there (ARGS=--upgrade for new versions)
 	@if command -v uv >/dev/null; then \

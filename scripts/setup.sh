@@ -53,17 +53,19 @@ install() {
   fi
 }
 
-# The tests start servers of their own. Where a program is missing they are skipped at home and fail with CI=true.
-missing_servers() {
+# The tests start servers and a browser of their own. Where a program is missing they are skipped at home and fail with
+# CI=true.
+missing_programs() {
   [ -n "${INTURN_TEST_POSTGRES-}" ] || command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
     echo postgresql
   command -v redis-server >/dev/null || echo redis-server
   compgen -G '/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server' >/dev/null || echo rabbitmq-server
+  command -v chromium >/dev/null || printf '%s\n' chromium fonts-dejavu-core
 }
 
-install_servers() {
+install_programs() {
   local missing
-  missing=$(missing_servers | tr '\n' ' ')
+  missing=$(missing_programs | tr '\n' ' ')
   [ -n "$missing" ] || return 0
   if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
     say "not here: ${missing% }; tests that need them are skipped. On Debian, as root: apt-get install ${missing% }"
@@ -99,7 +101,7 @@ case ${1-} in
     install --require-hashes -r requirements/test.txt
     say "installing Inturn itself from src/, editable: for the tests and the command $venv/bin/inturn"
     install --no-deps --no-build-isolation --editable .
-    install_servers
+    install_programs
     rm -f "$venv"/.run-* "$venv"/.test-*
     touch "$(stamp test)" # test.txt holds all of run.txt
     ;;

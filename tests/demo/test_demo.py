@@ -41,6 +41,7 @@ def test_it_ends_by_itself_with_a_table_a_chart_and_a_replay(
     folder, kept = tmp_path / "demo", tmp_path / "run.json"
     assert main(["--documents", FEW, "--folder", str(folder), "--json", str(kept)]) == 0
     said = capsys.readouterr().out
+    assert said.startswith("the page: http://127.0.0.1:")
     assert f"{FEW} documents done" in said
     assert "every SHA-256 matches" in said
     assert all(name in said for name in CUSTOMERS)

@@ -21,6 +21,7 @@ BODIES: dict[str, Any] = {
     "/v1/documents": {"documents": [{"name": "a"}]},
     "/v1/documents/cancel": {"text": "a", "dry_run": True},
     "/v1/documents/retry": {"text": "a", "dry_run": True},
+    "/v1/documents/expedite": {"ids": [UNKNOWN]},
     "/v1/checks": {},
     "/v1/customers/{name}": {"paused": True},
     "/v1/policy": {"policy": {}},

@@ -14,7 +14,7 @@ import pytest
 from fastapi import Request
 from fastapi.security import HTTPAuthorizationCredentials
 
-from inturn.http import previews
+from inturn.http import jobs
 from inturn.http.auth import Caller, is_welcome
 from inturn.http.sessions import COOKIE
 from inturn.http.settings import Limits
@@ -199,7 +199,7 @@ def test_a_preview_has_bounds(rig: Rig) -> None:
     told = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert told.status_code == 422
     assert "in memory" in told.json()["detail"]
-    rig.service.previews._url, rig.service.previews._running = "queue.db", previews.AT_ONCE
+    rig.service.previews._url, rig.service.jobs._running = "queue.db", jobs.AT_ONCE
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
     acme = rig.as_(rig.key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

@@ -14,14 +14,17 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
-from serving import Process
+from serving import Process, make
 
 import inturn
+from inturn.access import KeyScope
 from inturn.model import NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
+from inturn.store import Operator
 
 FLAGS = (
     "--no-sandbox",
+    "--disable-dev-shm-usage",
     "--disable-gpu",
     "--disable-quic",
     "--disable-background-networking",
@@ -35,7 +38,7 @@ WIDTHS = {"phone": (390, 844), "tablet": (900, 1100), "wide": (1440, 900)}
 
 
 def fill(queue: Queue) -> None:
-    """300 customers, three of them floods, one with a hostile name; some documents done, failed and in work."""
+    """300 customers, three of them floods, one with a hostile name; some documents done, failed and in work; keys."""
     seeded = random.Random(7)
     for number in range(CUSTOMERS):
         amount = 200 if number < 3 else seeded.choice((1, 2, 3, 5, 8, 24))
@@ -50,6 +53,10 @@ def fill(queue: Queue) -> None:
     held = {each.document.id: Progress(1, 2) for each in claimed[50:]}
     now = time.time_ns() // 1_000
     queue.store.see_worker(WorkerReport("host-1", "host.example", 1, 10, 10, "extract", now, progress=held))
+    for name, customer, scope in (("anna", None, None), ("portal", HOSTILE, None), (HOSTILE, None, KeyScope.READ_ONLY)):
+        make(queue.store, name, customer, scope)
+    queue.pause(Operator(HOSTILE, HOSTILE))
+    queue.resume(Operator("anna", "there is room again"))
 
 
 @pytest.fixture(scope="session")
@@ -89,12 +96,22 @@ def serve(filled: Path, tmp_path: Path) -> Iterator[Callable[..., Process]]:
         each.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     """A server for tests that only look."""
     folder = tmp_path_factory.mktemp("shared")
     shutil.copy(filled, folder / "inturn.db")
     server = Process(folder)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def locked(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server that asks for keys; tests make their own, and end only those."""
+    folder = tmp_path_factory.mktemp("locked")
+    shutil.copy(filled, folder / "inturn.db")
+    server = Process(folder, "--auth", "keys", INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
     yield server
     server.stop()
 

@@ -8,7 +8,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = {"help", "demo", "test", "cover", "lint", "format", "bench", "mutants", "soak", "fairness", "lock", "clean"}
+TARGETS = {
+    "help",
+    "demo",
+    "test",
+    "cover",
+    "lint",
+    "format",
+    "bench",
+    "mutants",
+    "soak",
+    "fairness",
+    "screenshots",
+    "lock",
+    "clean",
+}
 
 NAME = r"[a-z0-9]+(?:-[a-z0-9]+)*"
 MARKER = r" ; [a-z_]+ [<>=!]+ '[^']+'(?: (?:and|or) [a-z_]+ [<>=!]+ '[^']+')*"

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from rich.console import Console
 
-from inturn.blobs import open_blobs
+from inturn.blobs import Blobs, open_blobs
 from inturn.errors import InturnError
 from inturn.queue import Queue
 from inturn.stores import open_store
@@ -27,7 +27,7 @@ from .proof import problems
 from .record import Story, all_documents, tell
 from .record import summary as rows_of
 from .screen import Screen, standings
-from .workers import DemoError, Workers
+from .workers import DemoError, PageServer, Workers
 
 WORKERS: Final = 2
 LOOK_EVERY: Final = 0.25
@@ -36,6 +36,8 @@ STUCK: Final = 180.0
 MOST: Final = 10_000
 SHOWN_PROBLEMS: Final = 10
 INTERRUPTED: Final = 130
+BY_HAND: Final = "local"
+"""Who paused the queue, if it was somebody at the page: that is no fault, and can be undone there."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,11 +45,14 @@ def main(argv: Sequence[str]) -> int:
     options = _parse(argv)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 1_000)
     try:
-        with _interruptible(), _folder(options.folder) as folder:
-            story = play(console, folder, options.documents)
+        with _interruptible(), _folder(options.folder) as folder, _stage(folder) as stage:
+            console.print(f"the page: {stage.page.url}", style="bold", soft_wrap=True)
+            story = play(console, stage, options.documents)
             _finish(console, story, options, folder)
+            if console.is_terminal and sys.stdin.isatty():
+                _stay(console, stage)
     except KeyboardInterrupt:
-        console.print("demo: stopped; the workers have ended", style="bold")
+        console.print("demo: stopped; the workers and the page have ended", style="bold")
         return INTERRUPTED
     except (InturnError, OSError) as wrong:
         Console(stderr=True, highlight=False).print(f"demo: {wrong}", markup=False, style="bold", soft_wrap=True)
@@ -55,40 +60,75 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def play(console: Console, folder: Path, number: int) -> Story:
+class Stage(NamedTuple):
+    """A queue, the files of its documents, and who works and shows: all up while the demo runs."""
+
+    queue: Queue
+    blobs: Blobs
+    workers: Workers
+    page: PageServer
+
+
+@contextmanager
+def _stage(folder: Path) -> Iterator[Stage]:
+    store, blobs = folder / "inturn.db", folder / "blobs"
+    with (
+        Queue(open_store(str(store))) as queue,
+        PageServer(folder, store, blobs) as page,
+        Workers(folder, store, blobs, WORKERS) as workers,
+    ):
+        yield Stage(queue, open_blobs(str(blobs)), workers, page)
+
+
+def play(console: Console, stage: Stage, number: int) -> Story:
     """Make documents, submit them as planned, have them processed, check everything; what happened."""
     coming = arrivals(number)
     totals = Counter(each.customer for each in coming)
     console.print(f"{number} documents of {len(totals)} customers, {WORKERS} workers, SQLite", style="bold")
-    store, blobs = folder / "inturn.db", open_blobs(str(folder / "blobs"))
-    with Queue(open_store(str(store))) as queue, Workers(folder, store, folder / "blobs", WORKERS) as workers:
-        with Screen(console) as screen:
-            ready = prepare(coming, blobs, lambda made: screen.making(made, number))
-            workers.wait_until(lambda: len(queue.store.workers()))
-            submitter = Submitter(queue, ready)
-            submitter.start()
-            try:
-                _watch(queue, workers, submitter, screen, {each: totals[each] for each in CUSTOMERS})
-            finally:
-                submitter.stop()
-        documents = all_documents(queue)
-        _insist(problems(queue, blobs, documents, submitter.by_id, number))
+    queue, blobs = stage.queue, stage.blobs
+    with Screen(console) as screen:
+        ready = prepare(coming, blobs, lambda made: screen.making(made, number))
+        stage.workers.wait_until(lambda: len(queue.store.workers()))
+        submitter = Submitter(queue, ready)
+        submitter.start()
+        try:
+            _watch(stage, submitter, screen, {each: totals[each] for each in CUSTOMERS})
+        finally:
+            submitter.stop()
+    documents = [each for each in all_documents(queue) if each.id in submitter.by_id]
+    _insist(problems(queue, blobs, documents, submitter.by_id, number))
     return tell(documents, WORKERS)
 
 
-def _watch(queue: Queue, workers: Workers, submitter: Submitter, screen: Screen, totals: dict[str, int]) -> None:
+def _stay(console: Console, stage: Stage) -> None:
+    """Leave page and workers up until somebody has seen enough."""
+    console.print()
+    console.print(f"The page stays at {stage.page.url}, and its workers go on; Ctrl-C ends them.", style="bold")
+    try:
+        while True:
+            stage.workers.check()
+            stage.page.check()
+            time.sleep(LOOK_EVERY)
+    except KeyboardInterrupt:
+        console.print("demo: ended")
+
+
+def _watch(stage: Stage, submitter: Submitter, screen: Screen, totals: dict[str, int]) -> None:
     """Show how it goes until every document has ended."""
+    queue = stage.queue
     screen.begin()
     done, at = -1, time.monotonic()
     while done < sum(totals.values()):
-        workers.check()
+        stage.workers.check()
+        stage.page.check()
         submitter.check()
-        if (paused := queue.store.paused()) is not None:
+        paused = queue.store.paused()
+        if paused is not None and paused.name != BY_HAND:
             raise DemoError(f"the queue was paused by {paused.name}: {paused.why}")
         now = standings(queue, totals, submitter.levels)
         screen.show(now)
         before, done = done, sum(each.done for each in now)
-        if done > before:
+        if done > before or paused is not None:
             at = time.monotonic()
         elif time.monotonic() > at + STUCK:
             raise DemoError(f"not one document has ended for {STUCK:g} s")

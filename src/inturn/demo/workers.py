@@ -1,10 +1,11 @@
-"""The demo's worker processes, as the demo sees them: started, watched, and gone at the end, whatever happens."""
+"""The demo's processes, workers and page: started, watched, and gone at the end, whatever happens."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ from inturn.errors import InturnError
 
 START_LIMIT: Final = 60.0
 PATIENCE: Final = 5.0
-"""Seconds that a worker may take to end before it is killed."""
+"""Seconds that one may take to end before it is killed."""
 
 
 class DemoError(InturnError):
@@ -23,39 +24,28 @@ class DemoError(InturnError):
     code = "demo"
 
 
-class Workers:
-    """So many processes that work on one store. Their output goes to files in the folder."""
+class Processes:
+    """Processes of ours, by name. Their output goes to files in the folder."""
 
-    def __init__(self, folder: Path, store: Path, blobs: Path, number: int) -> None:
-        self._logs = [folder / f"worker-{each}.log" for each in range(1, number + 1)]
-        self._commands = [
-            [sys.executable, "-m", "inturn.demo.work", str(store), str(blobs), log.stem] for log in self._logs
-        ]
+    def __init__(self, folder: Path, commands: Mapping[str, Sequence[str]], sockets: Sequence[int] = ()) -> None:
+        self._commands = {folder / f"{name}.log": list(command) for name, command in commands.items()}
+        self._sockets = tuple(sockets)
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
             undo.callback(self.stop)
-            for command, log in zip(self._commands, self._logs, strict=True):
-                self.processes.append(_start(command, log))
+            for log, command in self._commands.items():
+                self.processes.append(_start(command, log, self._sockets))
             undo.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.stop()
 
-    def wait_until(self, seen: Callable[[], int]) -> None:
-        """Until as many are seen at work as were started."""
-        until = time.monotonic() + START_LIMIT
-        while seen() < len(self.processes):
-            self.check()
-            if time.monotonic() > until:
-                raise DemoError(f"the workers have not started within {START_LIMIT:g} s")
-            time.sleep(0.02)
-
     def check(self) -> None:
         """All of them must be alive."""
-        for process, log in zip(self.processes, self._logs, strict=True):
+        for process, log in zip(self.processes, self._commands, strict=True):
             if process.poll() is not None:
                 last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
                 raise DemoError(f"{log.stem} ended with status {process.returncode}: {last[0]}")
@@ -74,7 +64,40 @@ class Workers:
                 process.stdin.close()
 
 
-def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+class Workers(Processes):
+    """So many workers on one store."""
+
+    def __init__(self, folder: Path, store: Path, blobs: Path, number: int) -> None:
+        names = [f"worker-{each}" for each in range(1, number + 1)]
+        command = [sys.executable, "-m", "inturn.demo.work", str(store), str(blobs)]
+        super().__init__(folder, {name: [*command, name] for name in names})
+
+    def wait_until(self, seen: Callable[[], int]) -> None:
+        """Until as many are seen at work as were started."""
+        until = time.monotonic() + START_LIMIT
+        while seen() < len(self.processes):
+            self.check()
+            if time.monotonic() > until:
+                raise DemoError(f"the workers have not started within {START_LIMIT:g} s")
+            time.sleep(0.02)
+
+
+class PageServer(Processes):
+    """The web page of a store, on a free port of this machine; its address is known before it is up."""
+
+    def __init__(self, folder: Path, store: Path, blobs: Path) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        number = self._listening.fileno()
+        command = [sys.executable, "-m", "inturn.demo.page", str(store), str(blobs), str(number)]
+        super().__init__(folder, {"page": command}, [number])
+
+    def __enter__(self) -> Self:
+        with self._listening:  # from now on it is the process's own
+            return super().__enter__()
+
+
+def _start(command: list[str], log: Path, sockets: tuple[int, ...]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with log.open("wb") as said:
         return subprocess.Popen(  # noqa: S603 - our own program
@@ -84,4 +107,5 @@ def _start(command: list[str], log: Path) -> subprocess.Popen[bytes]:
             stderr=said,
             env=environment,
             process_group=0,  # a Ctrl-C is ours to hear
+            pass_fds=sockets,
         )

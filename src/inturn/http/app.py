@@ -11,7 +11,9 @@ from starlette.routing import Route
 
 from inturn import __version__
 from inturn.http import (
+    access,
     audit,
+    bulk,
     checks,
     customers,
     documents,
@@ -23,6 +25,8 @@ from inturn.http import (
     policy,
     schemas,
     signing,
+    simulations,
+    whole,
 )
 from inturn.http.arrivals import take_in
 from inturn.http.gathering import Gathering
@@ -33,7 +37,22 @@ ABOUT: Final = (
     "A durable document queue in which no customer waits behind another customer's pile. "
     "Times and durations are whole microseconds. Errors are RFC 9457 problems; compare their `code`."
 )
-ROUTERS: Final = (documents, checks, customers, policy, events, overview, audit, operations, signing, pages)
+ROUTERS: Final = (
+    documents,
+    bulk,
+    checks,
+    customers,
+    policy,
+    simulations,
+    events,
+    overview,
+    audit,
+    access,
+    whole,
+    operations,
+    signing,
+    pages,
+)
 NAMED: Final = (schemas.Problem, schemas.Submission, schemas.GivenDocument)
 """Schemas that only descriptions written by hand refer to."""
 

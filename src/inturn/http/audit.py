@@ -1,6 +1,6 @@
 """`/v1/audit`, `/v1/workers` and `/v1/estimates`: what operators look at. For operators."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Query
 
@@ -10,23 +10,66 @@ from inturn.http.documents import Limit
 from inturn.http.errors import Answers
 from inturn.http.scoped import Seen
 from inturn.http.views import audit_view
+from inturn.model import MAX_NAME
+from inturn.store import Event, EventKind, Store
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
+AT_ONCE: Final = 1_000
+READS: Final = 10
+"""Of so many events at most for one page."""
 
 
 @router.get("/audit", responses=Answers.of(422))
 def audit(
     seen: Seen,
     _: OperatorsEyes,
+    kind: Annotated[list[EventKind] | None, Query(description="Of these kinds alone.")] = None,
+    operator: Annotated[str | None, Query(max_length=MAX_NAME, description="Part of who did it.")] = None,
+    customer: Annotated[str | None, Query(max_length=MAX_NAME, description="Part of a customer's name.")] = None,
     limit: Limit = 100,
     before: Annotated[int | None, Query(ge=0, le=2**62, description="The `next` of the page before.")] = None,
 ) -> schemas.Audit:
-    """Operators: what was done by hand, newest first, with who and why."""
-    found = seen.service.queue.store.audit(limit=limit + 1, before=before)
-    shown = found[:limit]
-    return schemas.Audit(
-        events=[audit_view(each) for each in shown], next=shown[-1].number if len(found) > limit else None
-    )
+    """Operators: what was done by hand, newest first, with who and why.
+
+    A filtered page may hold fewer than `limit`, even none, and still have a `next`: so far it has looked.
+    """
+    wanted = Wanted(frozenset(kind or ()), (operator or "").casefold(), (customer or "").casefold())
+    shown, following = look(seen.service.queue.store, wanted, limit, before)
+    return schemas.Audit(events=[audit_view(each) for each in shown], next=following)
+
+
+class Wanted(NamedTuple):
+    """Which events are looked for: every condition given must hold."""
+
+    kinds: frozenset[EventKind]
+    operator: str
+    customer: str
+
+    def fits(self, event: Event) -> bool:
+        """Whether this is one."""
+        who = "" if event.operator is None else event.operator.name
+        return (
+            (not self.kinds or event.kind in self.kinds)
+            and self.operator in who.casefold()
+            and self.customer in (event.customer or "").casefold()
+        )
+
+
+def look(store: Store, wanted: Wanted, limit: int, before: int | None) -> tuple[list[Event], int | None]:
+    """The newest events that fit, and where to go on; None at the end. It reads so many at most, whatever is asked."""
+    found: list[Event] = []
+    at_once = AT_ONCE if any(wanted) else limit + 1
+    for _ in range(READS):
+        page = store.audit(limit=at_once, before=before)
+        for event in page:
+            if len(found) == limit:
+                return found, before
+            before = event.number
+            if wanted.fits(event):
+                found.append(event)
+        if len(page) < at_once:
+            return found, None
+    return found, before
 
 
 @router.get("/workers", responses=Answers.of())

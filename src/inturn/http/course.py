@@ -82,10 +82,17 @@ class Course:
         """Of documents that started lately, those whose level is meant."""
         since = self._clock.now() - within
         with self._lock:
-            found = sorted(wait.length for wait in self._waits if wait.at >= since and is_of(wait.level))
-        if not found:
-            return None
-        return Percentiles(*(found[min(len(found) - 1, len(found) * part // 100)] for part in (50, 95, 99)))
+            return percentiles([wait.length for wait in self._waits if wait.at >= since and is_of(wait.level)])
+
+    def waits_by_customer(self) -> dict[str, Percentiles]:
+        """Of documents that started in the last ten minutes."""
+        since = self._clock.now() - OVER
+        lengths: dict[str, list[int]] = {}
+        with self._lock:
+            for wait in self._waits:
+                if wait.at >= since:
+                    lengths.setdefault(wait.customer, []).append(wait.length)
+        return {customer: found for customer, some in lengths.items() if (found := percentiles(some)) is not None}
 
     def look(self) -> None:
         """The watcher's chore: read again if it is time."""
@@ -108,6 +115,14 @@ class Course:
             if not self._points or not 0 <= now - self._points[-1].at < EVERY:
                 self._points.append(point(read, waits))
         return read
+
+
+def percentiles(lengths: list[int]) -> Percentiles | None:
+    """Of these; None of none."""
+    found = sorted(lengths)
+    if not found:
+        return None
+    return Percentiles(*(found[min(len(found) - 1, len(found) * part // 100)] for part in (50, 95, 99)))
 
 
 def point(read: Board, waits: Percentiles | None) -> Point:

@@ -1,7 +1,7 @@
 """`/v1/documents` and `/v1/batches`."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, Final
 from urllib.parse import quote
@@ -11,7 +11,8 @@ from fastapi import APIRouter, Header, Path, Query, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from inturn.errors import BlobNotFoundError, InvalidInputError, NotFoundError
+from inturn import insights
+from inturn.errors import BlobNotFoundError, NotFoundError
 from inturn.http import schemas
 from inturn.http.auth import BEARER, caller
 from inturn.http.errors import Answers
@@ -19,13 +20,14 @@ from inturn.http.intake import Intake
 from inturn.http.scoped import ByHand, Scoped, Seen, must_be
 from inturn.http.service import service_of
 from inturn.http.uploads import PIECE
-from inturn.http.views import document_view, language_of, why_view
+from inturn.http.views import document_view, language_of, life_view, why_view
 from inturn.i18n import Texts
-from inturn.model import CANCELLABLE, ENDED, MAX_NAME, RETRYABLE, Document, DocumentState, clean_text
+from inturn.model import ENDED, MAX_NAME, Document, DocumentState, clean_text
 from inturn.processing.desk import RESULT_FILE, read_result
 from inturn.store import DocumentFilter
 
 MAX_WAIT: Final = 60
+MAX_IDS: Final = 100
 router: Final = APIRouter(prefix="/v1", tags=["documents"])
 
 Id = Annotated[str, Path(description="The document's id.")]
@@ -116,23 +118,32 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
     limit: Limit = 100,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    id: Annotated[
+        list[str] | None, Query(max_length=MAX_IDS, description="These alone, whatever else is given.")
+    ] = None,
 ) -> schemas.DocumentPage:
     """List documents, newest first."""
+    if id:
+        shown = [document_view(each, seen.caller) for each in seen.these(id)]
+        return schemas.DocumentPage(documents=shown, next=None)
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
     page = seen.documents(where, limit, after)
     return schemas.DocumentPage(documents=[document_view(each, seen.caller) for each in page.items], next=page.next)
 
 
-@router.post("/documents/cancel", responses=Answers.of(413, 422))
-def cancel_all(given: schemas.Filter, by_hand: ByHand) -> schemas.Bulk:
-    """Cancel all that match and have not ended; with `dry_run`, only count them."""
-    return _bulk(given, by_hand, CANCELLABLE, by_hand.service.queue.cancel_all)
-
-
-@router.post("/documents/retry", responses=Answers.of(413, 422))
-def retry_all(given: schemas.Filter, by_hand: ByHand) -> schemas.Bulk:
-    """Try all again that match and ended without a result; those cancelled only if `state` says so."""
-    return _bulk(given, by_hand, RETRYABLE, by_hand.service.queue.retry_all, RETRYABLE - {DocumentState.CANCELLED})
+@router.get("/documents/counts", responses=Answers.of(422))
+def counts(
+    seen: Seen,
+    *,
+    customer: str | None = None,
+    level: Annotated[int | None, Query(ge=1, le=9)] = None,
+    batch: str | None = None,
+    text: Annotated[str | None, Query(description="Part of the name.")] = None,
+) -> schemas.Counts:
+    """How many documents match, by state."""
+    states = seen.counts(DocumentFilter(None, customer, level, batch, text)).states
+    told = {str(state): states.get(state, 0) for state in DocumentState}
+    return schemas.Counts(documents=sum(told.values()), states=told)
 
 
 @router.get("/documents/{id}", responses=Answers.of(422))
@@ -164,6 +175,13 @@ def why(id: Id, request: Request, seen: Seen) -> schemas.Why:
     """Say why a document is where it is and when it should start, as data and in the caller's language."""
     texts = Texts(language_of(request.headers.get("accept-language")))
     return why_view(seen.why(id), seen.caller, texts)
+
+
+@router.get("/documents/{id}/life", responses=Answers.of(422))
+def life(id: Id, seen: Seen) -> schemas.Life:
+    """What happened to a document so far, and how far its processor is with it."""
+    found = seen.document(id)
+    return life_view(found, insights.life(seen.service.queue.store, found), seen.progress(found), seen.caller)
 
 
 @router.get("/documents/{id}/result", responses=Answers.of(409, 422))
@@ -204,6 +222,13 @@ def batch(name: str, seen: Seen) -> schemas.Batch:
     return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=told)
 
 
+@router.get("/limits", responses=Answers.of())
+def limits(seen: Seen) -> schemas.Taken:
+    """How much one upload may bring."""
+    taken = seen.service.settings.limits
+    return schemas.Taken(file=taken.file, body=taken.body, files=taken.files)
+
+
 async def _awaited(seen: Scoped, id_: str, wait: float) -> Document:
     """The document: at once, or when it has ended, or when the time is over."""
     found = await to_thread.run_sync(seen.document, id_)
@@ -229,25 +254,6 @@ def _result(seen: Scoped, found: Document) -> schemas.Result:
         if each.name != RESULT_FILE
     ]
     return schemas.Result(id=found.id, result=read_result(queue, blobs, found.id), files=files)
-
-
-def _bulk(
-    given: schemas.Filter,
-    by_hand: Scoped,
-    allowed: frozenset[DocumentState],
-    act: Callable[..., int],
-    usual: frozenset[DocumentState] | None = None,
-) -> schemas.Bulk:
-    chosen = given.model_dump(exclude={"dry_run"}, exclude_none=True)
-    if not chosen:
-        raise InvalidInputError("say which documents: give at least one of state, customer, level, batch and text")
-    states = usual or allowed if given.state is None else frozenset(DocumentState(each) for each in given.state)
-    if not states <= allowed:
-        raise InvalidInputError(f"this is for documents that are {', '.join(sorted(allowed))}")
-    where = by_hand.narrowed(DocumentFilter(states, given.customer, given.level, given.batch, given.text))
-    if given.dry_run:
-        return schemas.Bulk(documents=sum(by_hand.counts(where).states.values()), done=False)
-    return schemas.Bulk(documents=act(where, by_hand.operator), done=True)
 
 
 def _attachment(seen: Scoped, blob: str, name: str, size: int | None) -> StreamingResponse:

@@ -30,11 +30,12 @@ SAMPLED: Final = 50
 
 
 class Wait(NamedTuple):
-    """How long a document waited that started at a time."""
+    """How long a customer's document waited that started at a time."""
 
     at: int
     level: int
     length: int
+    customer: str
 
 
 class Tally:
@@ -109,7 +110,8 @@ class Tally:
             except NotFoundError:
                 continue
             if document.attempt <= 1:  # its ready_at is that of the start that was told
-                wait = Wait(event.at, document.line_level, max(0, event.at - document.ready_at))
+                length = max(0, event.at - document.ready_at)
+                wait = Wait(event.at, document.line_level, length, document.customer)
                 self._waits.labels(str(wait.level)).observe(wait.length / SECOND)
                 for call in self.on_wait:
                     call(wait)

@@ -1,4 +1,4 @@
-"""`/v1/policy`: thresholds, order, overdue slot, costs. For operators."""
+"""`/v1/policy`: thresholds, order, overdue slot, costs. For operators; `/v1/priority` is for all."""
 
 from typing import Final
 
@@ -9,14 +9,21 @@ from inturn.errors import InvalidInputError
 from inturn.http import schemas
 from inturn.http.auth import OperatorsEyes
 from inturn.http.errors import Answers
+from inturn.http.jobs import MEDIA
 from inturn.http.scoped import ByHand, Seen
 from inturn.http.views import policy_view
 from inturn.model import SECOND
 from inturn.policy import Policy
 
 router: Final = APIRouter(prefix="/v1", tags=["policy"])
-LINES: Final = "application/x-ndjson"
 DAY: Final = 86_400 * SECOND
+
+
+@router.get("/priority", responses=Answers.of())
+def priority(seen: Seen) -> schemas.Priority:
+    """The reset interval and the thresholds in force. No secret: they explain everybody's receipts."""
+    found = seen.service.queue.policy().policy.priority
+    return schemas.Priority(reset_interval=found.reset_interval, thresholds=list(found.thresholds))
 
 
 @router.get("/policy", responses=Answers.of())
@@ -45,7 +52,7 @@ def set_policy(given: schemas.PolicyChange, by_hand: ByHand, _: OperatorsEyes) -
         **Answers.of(422),
         200: {
             "description": "A JSON object a line: how far it is, then the `comparison`, or an `error`.",
-            "content": {LINES: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}},
+            "content": {MEDIA: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}},
         },
     },
 )
@@ -57,7 +64,7 @@ async def preview(given: schemas.PolicyPreview, seen: Seen, _: OperatorsEyes) ->
     wanted, service = policy_of(given.policy), seen.service
     service.previews.check_room()
     since = max(0, service.clock.now() - DAY) if given.since is None else given.since
-    return StreamingResponse(service.previews.told(wanted, since), media_type=LINES)
+    return StreamingResponse(service.previews.told(wanted, since), media_type=MEDIA)
 
 
 def policy_of(given: schemas.Policy) -> Policy:

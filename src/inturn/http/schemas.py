@@ -143,6 +143,13 @@ class Ahead(BaseModel):
     own_line: int
 
 
+class Bounds(BaseModel):
+    """The thresholds around a level: counts `below` the one (null: level 1) and not below the other (null: last)."""
+
+    below: int | None
+    not_below: int | None
+
+
 class Why(BaseModel):
     """Why a document is where it is, and when it should start."""
 
@@ -151,6 +158,7 @@ class Why(BaseModel):
     state: State
     level: int
     count: int
+    bounds: Bounds | None = Field(description="Null when no policy gives this level for this count.")
     counter: Counter | None
     closed_by: list[str]
     place: int | None = Field(description="Documents that would start before it; for a customer's key, rounded up.")
@@ -161,9 +169,37 @@ class Why(BaseModel):
     sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
 
 
-class Filter(Strict):
-    """Which documents; every condition given must hold, and at least one must be given."""
+class Moment(BaseModel):
+    """Something that happened to a document."""
 
+    at: Time
+    kind: str = Field(examples=["started"])
+    operator: str | None = Field(description="Who did it by hand. Told to operators.")
+    why: str | None
+
+
+class Life(BaseModel):
+    """What happened to a document, oldest first, and how far its processor is with it now."""
+
+    id: Id
+    moments: list[Moment]
+    is_whole: bool = Field(description="False if some of it was deleted by now, or lies too deep among other events.")
+    done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
+
+
+Ids = Annotated[list[Id], Field(min_length=1, max_length=1_000)]
+
+
+class Chosen(Strict):
+    """Documents by their ids."""
+
+    ids: Ids
+
+
+class Filter(Strict):
+    """Which documents: `ids` alone, or conditions, of which every one given must hold and one must be given."""
+
+    ids: Ids | None = None
     state: Annotated[list[State], Field(min_length=1)] | None = None
     customer: Name | None = None
     level: Annotated[int, Field(ge=1, le=9)] | None = None
@@ -177,6 +213,21 @@ class Bulk(BaseModel):
 
     documents: int
     done: bool
+
+
+class Counts(BaseModel):
+    """How many documents match, by state."""
+
+    documents: int
+    states: dict[str, int]
+
+
+class Taken(BaseModel):
+    """How much one upload may bring, in bytes and files."""
+
+    file: int
+    body: int
+    files: int
 
 
 class Batch(BaseModel):
@@ -225,6 +276,14 @@ class Rate(Strict):
     per: Annotated[int, Field(ge=1_000, le=86_400_000_000, strict=True)]
 
 
+class Waits(BaseModel):
+    """Of a sample of documents that started lately: half of them waited no longer than `p50`, and so on."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
 class Share(BaseModel):
     """Part of all starts in the last ten minutes, and the part due by weight among those who wait now."""
 
@@ -247,14 +306,23 @@ class Customer(BaseModel):
     rate: Rate | None
     paused: bool
     keep: int | None
-    share: Share | None = Field(description="Told to operators, for one customer.")
+    share: Share | None = Field(description="Told to operators.")
+    waits: Waits | None = Field(description="Of the last ten minutes, as this server saw them; null if none started.")
+
+
+class CustomerNow(Customer):
+    """A customer at one moment, by the server's clock."""
+
+    at: Time
 
 
 class CustomerPage(BaseModel):
-    """One page, by name; give `next` as `after` for the following one."""
+    """One page; give `next` as `after` for the following one."""
 
+    at: Time
     customers: list[Customer]
     next: str | None
+    total: int | None = Field(description="How many fit in all; told with `sort`.")
 
 
 class CustomerChange(Strict):
@@ -324,6 +392,47 @@ class PolicyPreview(Strict):
     since: GivenTime | None = None
 
 
+class Priority(BaseModel):
+    """What gives documents their levels: level 1, and one more for each threshold that the count is less than."""
+
+    reset_interval: int = Field(examples=[1_500_000_000])
+    thresholds: list[int] = Field(examples=[[-2, -4, -6, -8, -10, -12, -14, -20]])
+
+
+class ScenarioGroup(BaseModel):
+    """Customers of a scenario that behave alike."""
+
+    group: str
+    customers: int
+
+
+class Scenario(BaseModel):
+    """What can be played."""
+
+    scenario: str = Field(examples=["two-bulk"])
+    title: str
+    workers: int
+    groups: list[ScenarioGroup]
+
+
+class Scenarios(BaseModel):
+    """All that come with Inturn, by name."""
+
+    scenarios: list[Scenario]
+
+
+class Simulation(Strict):
+    """A scenario to be played; what is left out or null is as the scenario says."""
+
+    scenario: Name = Field(examples=["two-bulk"])
+    orders: Annotated[list[Literal["fair", "classic", "fifo"]], Field(min_length=1, max_length=3)] = Field(
+        default=["fair", "classic", "fifo"], description="Each at most once."
+    )
+    workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = None
+    load: Annotated[float, Field(ge=0.1, le=10)] | None = Field(None, description="So many times its documents.")
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1, strict=True)] | None = Field(None, description="Another draw.")
+
+
 class Worker(BaseModel):
     """A worker as it was last heard of."""
 
@@ -386,14 +495,6 @@ class Paused(BaseModel):
 
     operator: str
     why: str
-
-
-class Waits(BaseModel):
-    """Of a sample of documents that started lately: half of them waited no longer than `p50`, and so on."""
-
-    p50: int
-    p95: int
-    p99: int
 
 
 class Overdue(BaseModel):
@@ -495,6 +596,72 @@ class Overview(BaseModel):
     course: Course
 
 
+class Queue(BaseModel):
+    """The queue as a whole."""
+
+    paused: Paused | None
+
+
+class Limits(BaseModel):
+    """How much a server takes; sizes are bytes. Above it: 413 for one request, 429 for too much."""
+
+    file: int
+    body: int
+    files: int = Field(description="Of one upload.")
+    per_second: float = Field(description="Requests of one key.")
+    burst: int
+    waiting: int = Field(description="Documents of one customer.")
+    stored: int = Field(description="Bytes of one customer's documents.")
+
+
+class Server(BaseModel):
+    """Who answers."""
+
+    version: str = Field(examples=["0.1.0"])
+    limits: Limits
+
+
+class KeyWanted(Strict):
+    """What a new key is for: a customer's own, everything, or reading (everything, or one customer's own)."""
+
+    name: Name = Field(description="What it is for; what is done with it is kept under this name.", examples=["portal"])
+    scope: Literal["customer", "operator", "read-only"]
+    customer: Name | None = Field(None, examples=["acme"])
+    expires_at: GivenTime | None = Field(None, description="Left out: it lives until it is revoked.")
+
+
+class Rotation(Strict):
+    """How long the old key still opens, a year at most."""
+
+    overlap: Annotated[int, Field(ge=0, le=365 * 86_400_000_000, strict=True)] = 86_400_000_000
+
+
+class Key(BaseModel):
+    """A key, without what opens."""
+
+    id: str = Field(examples=["0f3c5e7a9b1d"])
+    name: str
+    scope: Literal["customer", "operator", "read-only"]
+    customer: str | None
+    made_at: Time
+    used_at: Time | None = Field(description="Within a minute or so.")
+    expires_at: Time | None = Field(description="From then on it opens nothing: it ran out, or was revoked.")
+    replaces: str | None = Field(description="The key it was made to take the place of.")
+    live: bool
+
+
+class NewKey(Key):
+    """A new key with its text, which is told once."""
+
+    key: str = Field(examples=["inturn_…"])
+
+
+class Keys(BaseModel):
+    """All keys, the oldest first."""
+
+    keys: list[Key]
+
+
 class SignIn(Strict):
     """A key, to be exchanged for a cookie."""
 
@@ -505,6 +672,7 @@ class Who(BaseModel):
     """Whom the page speaks to."""
 
     name: str
+    key: str | None = Field(description="Its id; null where no key is needed.")
     scope: Literal["customer", "operator", "read-only"]
     customer: str | None
     acts: bool = Field(description="Whether it may change anything.")

@@ -1,6 +1,7 @@
 """THE layer through which a caller sees anything. What is not one's own does not exist: the same 404 for both."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Final
 
 from fastapi import Depends, Query, Request
@@ -11,7 +12,7 @@ from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.http.service import Service, service_of
 from inturn.ids import clean_id
 from inturn.insights import Why
-from inturn.model import Customer, Document, NewDocument, Receipt, clean_text
+from inturn.model import Customer, Document, DocumentState, NewDocument, Progress, Receipt, clean_text
 from inturn.store import Counts, DocumentFilter, Operator, Page, Submission
 
 NO_DOCUMENT: Final = "there is no such document"
@@ -44,6 +45,22 @@ class Scoped:
         if not self._is_own(found.customer):
             raise NotFoundError(NO_DOCUMENT)
         return found
+
+    def these(self, ids: Sequence[str]) -> list[Document]:
+        """Those that there are and that the caller may see, newest first."""
+        found: dict[str, Document] = {}
+        for each in ids:
+            with suppress(NotFoundError):
+                document = self.document(each)
+                found[document.id] = document
+        return sorted(found.values(), key=lambda document: document.seq, reverse=True)
+
+    def progress(self, document: Document) -> Progress | None:
+        """How far the worker says it is that has the document in its hands."""
+        if document.state is not DocumentState.RUNNING:
+            return None
+        reports = (each.report for each in self.service.queue.store.workers())
+        return next((each.progress.get(document.id) for each in reports if each.name == document.worker), None)
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
         """A page of documents; its cursors are ids, since a place in the whole queue would tell of others."""

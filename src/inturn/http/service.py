@@ -11,6 +11,7 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InturnError, InvalidInputError
 from inturn.http.course import Course
 from inturn.http.estimates import Estimates
+from inturn.http.jobs import Jobs
 from inturn.http.keys import Keyring
 from inturn.http.limits import FailedLogins, Quotas, Rates
 from inturn.http.live import Hub
@@ -20,7 +21,7 @@ from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
 from inturn.http.shares import Shares
 from inturn.http.watcher import Watcher
-from inturn.insights import Insights
+from inturn.insights import Insights, Roster
 from inturn.model import SECOND
 from inturn.queue import Queue
 
@@ -54,9 +55,12 @@ class Service:
         self.tally.on_wait.append(self.course.hear)
         self.watcher = Watcher(queue.store, most=self.settings.limits.polls)
         self.hub = Hub(queue.store, most=self.settings.limits.listeners)
-        self.watcher.listeners += [self.estimates.hear, self.shares.hear, self.tally.hear, self.hub.hear]
+        self.roster = Roster(queue.store, clock)
+        self.watcher.listeners += [self.estimates.hear, self.shares.hear, self.tally.hear, self.roster.hear]
+        self.watcher.listeners.append(self.hub.hear)  # the last: who hears of a change then asks for what has changed
         self.watcher.chores += [self.keyring.note_uses, self.course.look]
-        self.previews = Previews(self.settings.store)
+        self.jobs = Jobs()
+        self.previews = Previews(self.jobs, self.settings.store)
 
     @property
     def keeps_near(self) -> bool:

@@ -41,6 +41,13 @@ class Shares:
             counted = sum(self._recent(now), Counter[str]())
         return [(customer, starts / counted.total()) for customer, starts in counted.most_common(n)]
 
+    def all(self, now: int) -> dict[str, float]:
+        """The parts of all who had a start."""
+        with self._lock:
+            counted = sum(self._recent(now), Counter[str]())
+        everything = counted.total()
+        return {customer: starts / everything for customer, starts in counted.items()}
+
     def _recent(self, now: int) -> list[Counter[str]]:
         since = now // MINUTE - OVER
         return [counted for minute, counted in self._minutes if minute > since]

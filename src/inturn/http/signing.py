@@ -76,6 +76,7 @@ def _told(service: Service, found: Caller | None, token: str | None) -> schemas.
     if found is not None:
         who = schemas.Who(
             name=found.name,
+            key=found.key,
             scope=found.scope.value,
             customer=found.customer,
             acts=found.scope is not KeyScope.READ_ONLY,

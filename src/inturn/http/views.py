@@ -3,10 +3,10 @@
 from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
-from inturn.insights import CounterNow, Insights, Why
-from inturn.model import Customer, Document
+from inturn.insights import CounterNow, Life, Why
+from inturn.model import Document, Progress
 from inturn.prose import told, told_to_customer
-from inturn.store import Event, PolicyVersion, Standings
+from inturn.store import Event, PolicyVersion
 
 
 def document_view(document: Document, caller: Caller) -> schemas.Document:
@@ -58,6 +58,7 @@ def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
         state=str(document.state),
         level=document.level,
         count=document.count,
+        bounds=None if why.bounds is None else schemas.Bounds(**why.bounds._asdict()),
         counter=counter_view(why.counter),
         closed_by=[str(each) for each in why.closed_by],
         place=place,
@@ -67,6 +68,21 @@ def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
         no_start=None if why.no_start is None else str(why.no_start),
         sentence=sentence,
     )
+
+
+def life_view(document: Document, life: Life, progress: Progress | None, caller: Caller) -> schemas.Life:
+    """What happened to a document; who did something by hand, and why, is for operators."""
+    moments = [
+        schemas.Moment(
+            at=each.at,
+            kind=str(each.kind),
+            operator=each.operator.name if each.operator is not None and caller.sees_all else None,
+            why=each.operator.why if each.operator is not None and caller.sees_all else None,
+        )
+        for each in life.events
+    ]
+    done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
+    return schemas.Life(id=document.id, moments=moments, is_whole=life.is_whole, done=done)
 
 
 def counter_view(counter: CounterNow | None) -> schemas.Counter | None:
@@ -84,38 +100,6 @@ def rounded(place: int) -> int:
             if place <= step * size:
                 return step * size
         size *= 10
-
-
-def customer_view(
-    customer: Customer, insights: Insights, oldest: dict[int, int], share: schemas.Share | None
-) -> schemas.Customer:
-    """A customer; `oldest` is the longest wait of each open line."""
-    settings = customer.settings
-    lines = [
-        schemas.Line(level=each.level, waiting=each.waiting, is_open=each.is_open, oldest_wait=oldest.get(each.level))
-        for each in customer.lines
-    ]
-    return schemas.Customer.model_construct(
-        customer=customer.name,
-        display_name=settings.display_name,
-        counter=counter_view(insights.counter(customer)),
-        level=insights.level(customer),
-        waiting=customer.waiting,
-        running=customer.running,
-        lines=lines,
-        weight=settings.weight,
-        cap=settings.cap,
-        rate=None if settings.rate is None else schemas.Rate(**settings.rate._asdict()),
-        paused=settings.paused,
-        keep=settings.keep,
-        share=share,
-    )
-
-
-def share_due(customer: Customer, standings: Standings) -> float | None:
-    """A customer's weight among those with an open line; None if it has none."""
-    weights = {line.customer: line.weight for line in standings.lines}
-    return weights[customer.name] / sum(weights.values()) if customer.name in weights else None
 
 
 def policy_view(version: PolicyVersion) -> schemas.PolicyVersion:

@@ -1,7 +1,17 @@
 """The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
 
 from inturn.insights.board import SHOWN, board
-from inturn.insights.reader import ENOUGH_FINISHES, PACE_OVER, Insights, expected_start, open_lines
+from inturn.insights.life import Life, life
+from inturn.insights.reader import (
+    ENOUGH_FINISHES,
+    PACE_OVER,
+    Insights,
+    counter_now,
+    expected_start,
+    kept_counter,
+    open_lines,
+)
+from inturn.insights.roster import Entry, Roster, SortBy
 from inturn.insights.views import (
     AtWork,
     BatchNow,
@@ -30,15 +40,22 @@ __all__ = [
     "Busiest",
     "Closed",
     "CounterNow",
+    "Entry",
     "Group",
     "Insights",
+    "Life",
     "LiveView",
     "NoPlace",
     "NoStart",
     "Overview",
+    "Roster",
+    "SortBy",
     "Span",
     "Why",
     "board",
+    "counter_now",
     "expected_start",
+    "kept_counter",
+    "life",
     "open_lines",
 ]

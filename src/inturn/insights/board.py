@@ -19,12 +19,13 @@ def board(insights: Insights, now: int) -> Board:
     standings, version = insights.standings(now), insights.policy()
     lines = standings.lines
     weights = {line.customer: line.weight for line in lines}
+    everybody = sum(weights.values())
     last = len(version.policy.priority.thresholds) + 1
     return Board(
         live=live,
         policy=version,
         customers=len(weights),
-        due={name: weight / sum(weights.values()) for name, weight in weights.items()} if weights else {},
+        due={name: weight / everybody for name, weight in weights.items()},
         overdue=tuple(sorted({line.level for line in _overdue(standings, now)})),
         overdue_uses=sum(standings.overdue_uses),
         last_level=last,

@@ -1,6 +1,7 @@
 """Reads a store and works out what screens show."""
 
 import math
+import time
 from collections import Counter as CountOf
 from collections.abc import Collection, Iterator
 from heapq import nlargest
@@ -32,7 +33,9 @@ from inturn.policy.priority import Counter
 from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, Standings, Store
 
 SUMMARY_KEPT: Final = SECOND
-"""How old the summary of all lines may be."""
+"""How old the summary of all lines may be for places and expected starts."""
+SUMMARY_TIMES: Final = 10
+"""How many times as old as it takes to read it, for figures beside."""
 PACE_OVER: Final = 600 * SECOND
 LATELY: Final = 60 * SECOND
 MOMENT: Final = 10 * SECOND
@@ -51,6 +54,7 @@ class Insights:
         self._store = store
         self._clock = clock or SystemClock()
         self._summary: tuple[int, Standings] | None = None
+        self._took = 0
 
     def why(self, id: str, now: int | None = None) -> Why:
         """Everything that decides when a document starts."""
@@ -110,22 +114,22 @@ class Insights:
 
     def counter(self, customer: Customer) -> CounterNow | None:
         """A customer's counter, if it was ever checked, and when it starts anew."""
-        if customer.count is None or customer.updated_at is None:
-            return None
-        interval = self._store.policy().policy.priority.reset_interval
-        return CounterNow(customer.count, customer.updated_at, customer.updated_at + interval)
+        return counter_now(customer, self._store.policy().policy.priority)
 
     def level(self, customer: Customer, now: int | None = None) -> int:
         """The level that a customer's next document would get."""
         now = self._clock.now() if now is None else now
-        return self._store.policy().policy.priority.check(_kept_counter(customer), now).level
+        return self._store.policy().policy.priority.check(kept_counter(customer), now).level
 
     def policy(self) -> PolicyVersion:
         """The policy in force."""
         return self._store.policy()
 
     def standings(self, now: int) -> Standings:
-        """All open lines, as a summary that may be a second old."""
+        """All open lines, as a summary that may be a second old, or ten times as old as it takes to read it."""
+        kept = self._summary
+        if kept is not None and 0 <= now - kept[0] < SUMMARY_TIMES * self._took:
+            return kept[1]
         return self._standings(now)
 
     def batch(self, name: str) -> BatchNow:
@@ -180,7 +184,7 @@ class Insights:
         priority = self._store.policy().policy.priority
         busiest = nlargest(most, found.values(), key=lambda each: each.waiting)
         busiest += self._lately_checked(now, found)[: most - len(busiest)] if len(found) < most else []
-        return tuple(Busiest(each, priority.check(_kept_counter(each), now).level) for each in busiest)
+        return tuple(Busiest(each, priority.check(kept_counter(each), now).level) for each in busiest)
 
     def _lately_checked(self, now: int, known: Collection[str]) -> list[Customer]:
         """Of a page of the others, those whose counter runs, the lowest first: their documents wait in other queues."""
@@ -201,7 +205,9 @@ class Insights:
     def _standings(self, now: int, *, fresh: bool = False) -> Standings:
         kept = self._summary
         if kept is None or fresh or not 0 <= now - kept[0] < SUMMARY_KEPT:
+            began = time.monotonic()
             kept = self._summary = (now, self._store.standings())
+            self._took = round((time.monotonic() - began) * SECOND)
         return kept[1]
 
     def _bounds(self, document: Document) -> Bounds | None:
@@ -263,7 +269,15 @@ class Insights:
         return any(now - each.seen_at <= LATELY and not each.report.stopping for each in self._store.workers())
 
 
-def _kept_counter(customer: Customer) -> Counter | None:
+def counter_now(customer: Customer, priority: PriorityPolicy) -> CounterNow | None:
+    """A customer's counter by this policy."""
+    if customer.count is None or customer.updated_at is None:
+        return None
+    return CounterNow(customer.count, customer.updated_at, customer.updated_at + priority.reset_interval)
+
+
+def kept_counter(customer: Customer) -> Counter | None:
+    """A customer's counter as a policy takes it."""
     if customer.count is None or customer.updated_at is None:
         return None
     return Counter(customer.count, customer.updated_at)

@@ -5,6 +5,7 @@ import { NAMES, loadTexts, preferredLanguage, t } from "./i18n.js";
 import * as live from "./live.js";
 import * as router from "./router.js";
 import { buildShell } from "./shell.js";
+import { useRestart } from "./parts/choices.js";
 import { matched, to } from "./routes.js";
 import { toast } from "./parts/toast.js";
 import { el } from "./dom.js";
@@ -22,6 +23,7 @@ async function start() {
     return;
   }
   redirect();
+  useRestart(restart);
   shell = buildShell({ restart });
   document.body.replaceChildren(...shell.nodes);
   await router.begin(shell.main, shell.opened);

@@ -1,17 +1,16 @@
 // The frame around every page: navigation, title, live mark, language and theme.
 
 import { el, fill, setProp, setText } from "./dom.js";
-import { NAMES, chooseLanguage, currentLanguage, t } from "./i18n.js";
+import { t } from "./i18n.js";
 import { watchStatus } from "./live.js";
 import { NAVIGATION, isFor, routeOf } from "./routes.js";
 import { current, signOut, who } from "./session.js";
-import { remember, remembered } from "./store.js";
+import { languageChoice, themeChoice } from "./parts/choices.js";
 import { icon } from "./parts/icons.js";
 import { toast } from "./parts/toast.js";
 
 const OF = { customer: "customers", document: "documents" };
 /** Pages that stand below another one in the navigation. */
-const THEMES = ["system", "light", "dark"];
 
 /** `restart` draws everything anew. Gives {nodes, main, opened, redraw}. */
 export function buildShell({ restart }) {
@@ -78,7 +77,7 @@ export function buildShell({ restart }) {
         ? null
         : el("div", { class: "side-who" }, el("div", {}, el("p", { class: "who-name" }, person.name), el("p", { class: "muted" }, t(`shell.scope_${person.scope.replace("-", "_")}`))), out);
     const queue = current().queue && el("p", { class: "muted side-queue", title: current().queue }, current().queue);
-    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, languages(), themes()), queue, el("p", { class: "muted" }, `Inturn ${current().version}`));
+    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, choices()), queue, el("p", { class: "muted" }, `Inturn ${current().version}`));
   }
 
   async function leave() {
@@ -90,27 +89,15 @@ export function buildShell({ restart }) {
     }
   }
 
-  function languages() {
-    const options = current().languages.map((each) => el("option", { value: each, lang: each, selected: each === currentLanguage() }, NAMES[each]));
-    const chosen = el("select", { class: "input", id: "language", "aria-label": t("shell.language") }, options);
-    chosen.addEventListener("change", async () => {
-      chooseLanguage(chosen.value);
-      await restart();
-      document.getElementById("language")?.focus();
+  function choices() {
+    return [
+      ["language", languageChoice(), t("shell.language")],
+      ["theme", themeChoice(), t("shell.theme")],
+    ].map(([name, { options, value, pick }, label]) => {
+      const made = options.map(([each, text]) => el("option", { value: each, selected: each === value, lang: name === "language" ? each : null }, text));
+      const input = el("select", { class: "input", id: name, "aria-label": label, data: { choice: name }, on: { change: () => pick(input) } }, made);
+      return input;
     });
-    return chosen;
-  }
-
-  function themes() {
-    const now = remembered("theme") ?? "system";
-    const options = THEMES.map((each) => el("option", { value: each, selected: each === now }, t(`shell.theme_${each}`)));
-    const chosen = el("select", { class: "input", id: "theme", "aria-label": t("shell.theme") }, options);
-    chosen.addEventListener("change", () => {
-      remember("theme", chosen.value === "system" ? null : chosen.value);
-      if (chosen.value === "system") delete document.documentElement.dataset.theme;
-      else document.documentElement.dataset.theme = chosen.value;
-    });
-    return chosen;
   }
 
   function setTitle(text) {

@@ -4,16 +4,16 @@ import { get } from "../api.js";
 import { el, fill, keyed, setProp, setText } from "../dom.js";
 import { ago, duration, durationInWords, figure, number, percent } from "../format.js";
 import { t } from "../i18n.js";
+import { refresh } from "../refresh.js";
 import { to } from "../routes.js";
 import { card, panel } from "../parts/cards.js";
 import { levelBars, lineChart, pairBar } from "../parts/charts.js";
 import { search } from "../parts/fields.js";
 import { levelBadge, levelClass, updateBadge } from "../parts/level.js";
+import { stack, updateStack } from "../parts/stack.js";
 import { banner, empty } from "../parts/states.js";
 import { table } from "../parts/table.js";
 
-const AT_MOST_EVERY = 2_000;
-const AT_LEAST_EVERY = 10_000;
 const POINTS = 120;
 const HANDS = 4;
 const SILENT = 60_000_000;
@@ -48,28 +48,6 @@ export async function mount(view) {
   return {
     update: () => customers.search(),
   };
-}
-
-/** Look again soon after something happened, and now and then anyway; one look at a time. */
-function refresh(view, look) {
-  let isLooking = false;
-  let lookedAt = Date.now();
-  const again = async () => {
-    if (isLooking || document.hidden) return;
-    isLooking = true;
-    try {
-      await look();
-    } catch (wrong) {
-      if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong; // the live mark tells of the rest
-    } finally {
-      isLooking = false;
-      lookedAt = Date.now();
-    }
-  };
-  view.listen("*", again, AT_MOST_EVERY);
-  view.every(1_000, () => {
-    if (Date.now() - lookedAt >= AT_LEAST_EVERY) again();
-  });
 }
 
 /** The points heard so far: each look brings only those that are new. */
@@ -340,8 +318,8 @@ function columns() {
       label: t("overview.head_waiting"),
       sortable: true,
       value: (row) => `${row.waiting} ${row.most} ${JSON.stringify(row.lines)}`,
-      cell: (row) => stack(row),
-      update: (node, row) => updateStack(node, row),
+      cell: (row) => marked(stack(row), row),
+      update: (node, row) => marked(updateStack(node, row), row),
       className: "cell-bar",
     },
     { key: "running", label: t("overview.head_running"), sortable: true, align: "end", className: "wide-only", value: (row) => number(row.running) },
@@ -350,24 +328,7 @@ function columns() {
   ];
 }
 
-/** A bar of one colour for each level, and the sum. */
-function stack(row) {
-  const bar = el("span", { class: "stack", "aria-hidden": "true" });
-  const sum = el("span", { class: "stack-sum" });
-  const node = Object.assign(el("span", { class: "stack-box" }, bar, sum), { bar, sum });
-  updateStack(node, row);
+function marked(node, row) {
+  if (row.paused) setProp(node, "title", t("overview.customer_paused"));
   return node;
-}
-
-function updateStack(node, row) {
-  const lines = Object.entries(row.lines).filter(([, n]) => n > 0);
-  const update = (part, [, n]) => part.style.setProperty("--part", String(n / row.most));
-  const make = (line) => {
-    const part = el("span", { class: levelClass(Number(line[0])) });
-    update(part, line);
-    return part;
-  };
-  keyed(node.bar, lines, ([level]) => level, make, update);
-  setProp(node, "title", row.paused ? t("overview.customer_paused") : null);
-  setText(node.sum, number(row.waiting));
 }

@@ -3,11 +3,15 @@
 import { el, fill } from "../dom.js";
 import { t } from "../i18n.js";
 import { signIn } from "../session.js";
-import { text } from "../parts/fields.js";
+import { checkbox, text } from "../parts/fields.js";
 
 export async function mount(view) {
-  const key = text({ label: t("signin.key"), hint: t("signin.hint"), type: "password", autocomplete: "current-password", required: true, spellcheck: "false" });
+  const key = text({ label: t("signin.key"), hint: t("signin.hint"), type: "password", autocomplete: "current-password", required: true, maxlength: 200, spellcheck: "false", autocapitalize: "off" });
+  const shown = checkbox({ label: t("signin.show") });
   const button = el("button", { class: "button button-primary", type: "submit" }, t("signin.submit"));
+  shown.input.addEventListener("change", () => {
+    key.input.type = shown.input.checked ? "text" : "password";
+  });
   const submit = async (event) => {
     event.preventDefault();
     button.disabled = true;
@@ -21,6 +25,8 @@ export async function mount(view) {
       button.disabled = false;
     }
   };
-  fill(view.root, el("form", { class: "form panel", on: { submit } }, el("p", {}, t("signin.intro")), key.node, button));
+  const help = el("details", { class: "signin-help" }, el("summary", {}, t("signin.no_key")), el("p", { class: "muted" }, t("signin.no_key_hint")), el("code", { class: "mono" }, "inturn keys create --operator --name anna"));
+  const mark = el("p", { class: "signin-mark" }, el("img", { src: new URL("../icon.svg", import.meta.url).href, alt: "", width: 30, height: 30 }), el("span", {}, "Inturn"));
+  fill(view.root, el("form", { class: "form panel", on: { submit } }, mark, el("p", {}, t("signin.intro")), key.node, shown.node, button, el("p", { class: "muted" }, t("signin.kept")), help));
   return { shown: () => key.input.focus() };
 }

@@ -4,8 +4,11 @@ import { el, newId } from "../dom.js";
 import { t } from "../i18n.js";
 import { area, text as textField } from "./fields.js";
 
-/** A dialog with anything in it. Resolves with what `close(value)` was called with; null by Escape or Cancel. */
-export function ask(title, make) {
+/**
+ * A dialog with anything in it. Resolves with what `close(value)` was called with; null by Escape or Cancel. With `stays`
+ * neither Escape nor a click beside it closes it: for what cannot be seen again.
+ */
+export function ask(title, make, { stays = false } = {}) {
   return new Promise((resolve) => {
     const id = newId("dialog");
     let answer = null;
@@ -19,7 +22,10 @@ export function ask(title, make) {
       resolve(answer);
     });
     node.addEventListener("click", (event) => {
-      if (event.target === node) close(null); // beside it
+      if (event.target === node && !stays) close(null); // beside it
+    });
+    node.addEventListener("cancel", (event) => {
+      if (stays) event.preventDefault();
     });
     document.body.append(node);
     node.showModal();

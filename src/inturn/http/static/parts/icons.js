@@ -19,6 +19,7 @@ const PATHS = {
   up: "M12 19V5M6 11l6-6 6 6",
   down: "M12 5v14M6 13l6 6 6-6",
   next: "M9 5l7 7-7 7",
+  previous: "M15 5l-7 7 7 7",
   warning: "M12 4 2.5 20h19zM12 10v4M12 17h0",
   empty: "M4 13l3-8h10l3 8v6H4zM4 13h5l1 2.5h4l1-2.5h5",
   offline: "M3 3l18 18M5 12a10 10 0 0 1 4-2.4M8.5 15.5a5 5 0 0 1 7 0M12 19h0M19 12a10 10 0 0 0-6-2.9",

@@ -124,7 +124,9 @@ export function table({ columns, keyOf, caption, sort = null, onSort = () => {},
     selection,
     setSort(wanted) {
       order = wanted;
+      const focused = [...head.children].findIndex((each) => each.contains(document.activeElement));
       drawHead();
+      if (focused >= 0) head.children[focused].querySelector("button, input")?.focus();
     },
     update(rows) {
       shown = rows;

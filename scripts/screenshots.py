@@ -1,0 +1,269 @@
+"""Makes the pictures of the web page that README shows: docs/pictures/*.png.
+
+    python scripts/screenshots.py [NAME …]      only pictures whose name contains one of the words
+
+Ten minutes of a queue are played on a real store, in a few seconds and the same each time; a real server shows them to
+Debian's Chromium.
+"""
+
+import random
+import shutil
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from inturn.clock import ManualClock
+from inturn.http.app import create_app
+from inturn.http.metrics import Wait
+from inturn.http.run import Server, bind
+from inturn.http.service import Service
+from inturn.http.settings import ServerSettings
+from inturn.model import SECOND, Claimed, DocumentState, NewDocument, Progress, WorkerReport
+from inturn.queue import Queue
+from inturn.store import DocumentFilter
+from inturn.stores import open_store
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PICTURES: Final = ROOT / "docs" / "pictures"
+LARGEST: Final = 200_000
+FLAGS: Final = (
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+MINUTES: Final = 10
+STEP: Final = 5 * SECOND
+SLOTS: Final = 8
+A_STEP: Final = 42
+"""Documents that are done in a step."""
+BULK: Final = {"Nordlicht Archive": (4, 1_500), "Helix Insurance": (45, 900), "Porto Logistics": (114, 160)}
+"""Who sends much: at which step, and how much."""
+TRADES: Final = (
+    "Bakery",
+    "Clinic",
+    "Dental",
+    "Estudio",
+    "Farmácia",
+    "Gärtnerei",
+    "Hotel",
+    "Kanzlei",
+    "Notary",
+    "Optik",
+    "Vet",
+)
+PLACES: Final = (
+    *(
+        "Abel",
+        "Blum",
+        "Costa",
+        "Duarte",
+        "Ebner",
+        "Ferrer",
+        "Green",
+        "Haas",
+        "Ibarra",
+        "Jansen",
+        "Kowalska",
+        "Lindqvist",
+    ),
+    *(
+        "Miramar",
+        "Nowak",
+        "Oliveira",
+        "Petersen",
+        "Quint",
+        "Reuter",
+        "Sol",
+        "Torres",
+        "Urban",
+        "Vega",
+        "Weiß",
+        "Zielińska",
+    ),
+)
+A_VISIT: Final = 8
+"""Small customers who send something in a step."""
+
+
+class Picture(NamedTuple):
+    """One picture: where, in which language and colours, how large, and what is done before it is taken."""
+
+    name: str
+    page: str
+    path: str
+    language: str = "en"
+    theme: str = "light"
+    size: tuple[int, int] = (1440, 900)
+    scale: float = 1
+    before: Callable[[Page], None] = lambda _: None
+
+
+class Play:
+    """Ten minutes of a queue: a flood, two bulks, and some hundred customers who send a little now and then."""
+
+    def __init__(self, queue: Queue, clock: ManualClock, started: Callable[[Wait], None]) -> None:
+        self._queue = queue
+        self._clock = clock
+        self._started = started
+        self._seeded = random.Random(11)  # noqa: S311 - the same each time
+        self._hands: list[Claimed] = []
+        self._small = [f"{trade} {place}" for place in PLACES for trade in TRADES]
+
+    def step(self, number: int) -> None:
+        """Five seconds."""
+        for customer, (at, amount) in BULK.items():
+            if number == at:
+                self._submit(customer, amount)
+        for customer in self._seeded.sample(self._small, A_VISIT):
+            self._submit(customer, self._seeded.randint(1, 5))
+        for _ in range(A_STEP // SLOTS):
+            self._work()
+        self._report()
+
+    def end(self) -> None:
+        """The moment that the pictures show: some have just sent a pile."""
+        for customer, amount in zip(self._seeded.sample(self._small, 9), (3, 5, 7, 9, 12, 14, 17, 21, 26), strict=True):
+            self._submit(customer, amount)
+
+    def _submit(self, customer: str, amount: int) -> None:
+        kinds = ("invoice", "contract", "letter", "scan", "report")
+        names = [f"{self._seeded.choice(kinds)}-{self._seeded.randint(1_000, 9_999)}.pdf" for _ in range(amount)]
+        self._queue.submit(customer, [NewDocument(name, pages=2) for name in names], now=self._clock.now())
+
+    def _work(self) -> None:
+        now = self._clock.advance(STEP * SLOTS // A_STEP)
+        for each in self._hands:
+            if self._seeded.random() < 0.004:
+                self._queue.fail(each, "the file is broken", final=True, now=now)
+            else:
+                self._queue.finish(each, {"text": "Dear Sir or Madam"}, now=now)
+        self._hands = [
+            each
+            for worker in ("scan-1", "scan-2")
+            for each in self._queue.claim(worker, SLOTS // 2, lease=3_600 * SECOND, now=now)
+        ]
+        for each in self._hands:
+            document = each.document
+            self._started(Wait(now, document.level, now - document.ready_at, document.customer))
+
+    def _report(self) -> None:
+        now = self._clock.now()
+        for place, worker in enumerate(("scan-1", "scan-2")):
+            mine = self._hands[place * SLOTS // 2 : (place + 1) * SLOTS // 2]
+            told = {each.document.id: Progress(self._seeded.randint(1, 9), 10) for each in mine}
+            report = WorkerReport(worker, "office.example", 1, SLOTS // 2, len(mine), "extract", now, progress=told)
+            self._queue.store.see_worker(report, now=now)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, Queue]]:
+    """A server that has seen the ten minutes, and its queue."""
+    store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP
+    clock = ManualClock(time.time_ns() // 1_000 - steps * STEP)
+    with Queue(open_store(store)) as queue:
+        service = Service(queue, None, ServerSettings(store=store), clock=clock)
+        listening = bind("127.0.0.1", 0)
+        server = Server(create_app(service), service, grace=1)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        try:
+            service.tally.on_wait.clear()  # it would look at fifty starts of a real second: these come faster
+            play = Play(queue, clock, service.course.hear)
+            while not server.started:
+                time.sleep(0.01)
+            for number in range(steps):
+                play.step(number)
+                _catch_up(service)
+            play.end()
+            clock.advance(2 * SECOND)
+            _catch_up(service)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", queue
+        finally:
+            server.should_exit = True
+            thread.join()
+            listening.close()
+
+
+def _catch_up(service: Service) -> None:
+    """Until the server has heard of everything, and has looked at it."""
+    while service.watcher.last < service.queue.store.last_event():
+        time.sleep(0.005)
+    service.course.look()
+
+
+def preview(page: Page) -> None:
+    """Try first come, first served, and wait for who would have waited less and who more."""
+    page.get_by_label("Classic").check()
+    page.locator(".preview-tools button").first.click()
+    page.wait_for_selector(".preview-less", timeout=120_000)
+    page.locator(".preview-tools").evaluate("(node) => node.closest('section').scrollIntoView()")
+
+
+def pictures(document: str) -> list[Picture]:
+    """All of them."""
+    return [
+        Picture("overview", "overview", "/"),
+        Picture("overview-dark-de", "overview", "/", language="de", theme="dark"),
+        Picture("overview-phone", "overview", "/", size=(390, 844), scale=2),
+        Picture("why", "document", f"/documents/{document}", size=(1200, 640)),
+        Picture("policy-preview", "policy", "/policy", size=(1200, 820), before=preview),
+    ]
+
+
+def take(browser: Browser, url: str, picture: Picture) -> Path:
+    """One picture, small enough to be fetched with a README."""
+    across, down = picture.size
+    with browser.new_context(
+        viewport={"width": across, "height": down},
+        device_scale_factor=picture.scale,
+        is_mobile=picture.scale > 1,
+        locale=picture.language,
+        color_scheme="dark" if picture.theme == "dark" else "light",
+        reduced_motion="reduce",
+    ) as context:
+        page = context.new_page()
+        page.goto(url + picture.path)
+        page.wait_for_selector(f".page-{picture.page}")
+        picture.before(page)
+        page.mouse.move(0, 0)
+        page.wait_for_selector(".live-live")
+        path = PICTURES / f"{picture.name}.png"
+        page.screenshot(path=path)
+    if path.stat().st_size > LARGEST:
+        sys.exit(f"screenshots: {path.name} has {path.stat().st_size:,} bytes, and may have {LARGEST:,}")
+    return path
+
+
+def main() -> None:
+    """Make those that were asked for."""
+    chromium, words = shutil.which("chromium"), sys.argv[1:]
+    if chromium is None:
+        sys.exit("screenshots: needs chromium on the PATH (Debian: apt-get install chromium)")
+    PICTURES.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder,
+        served(Path(folder)) as (url, queue),
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
+        last = DocumentFilter(frozenset({DocumentState.WAITING}), "Porto Logistics", level=9)
+        for picture in pictures(queue.documents(last, limit=60).items[-1].id):
+            if not words or any(word in picture.name for word in words):
+                path = take(browser, url, picture)
+                print(f"{path.relative_to(ROOT)} {path.stat().st_size:,} bytes")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

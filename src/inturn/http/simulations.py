@@ -1,0 +1,59 @@
+"""`/v1/simulations`: the built-in scenarios, played in several orders. For operators; touches no queue."""
+
+from functools import cache
+from typing import Final
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from inturn.errors import InvalidInputError
+from inturn.http import schemas
+from inturn.http.auth import OperatorsEyes
+from inturn.http.errors import Answers
+from inturn.http.jobs import MEDIA, MOST
+from inturn.http.scoped import Seen
+from inturn.simulate import built_in
+from inturn.simulate.scenario import Scenario
+
+router: Final = APIRouter(prefix="/v1", tags=["simulations"])
+
+
+@router.get("/simulations", responses=Answers.of())
+def scenarios(_: OperatorsEyes) -> schemas.Scenarios:
+    """Operators: the scenarios that can be played."""
+    return schemas.Scenarios(scenarios=[_view(each) for each in _known().values()])
+
+
+@router.post(
+    "/simulations",
+    response_class=StreamingResponse,
+    responses={
+        **Answers.of(422),
+        200: {
+            "description": "A JSON object a line: how far it is, then the `reports`, or an `error`.",
+            "content": {MEDIA: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}},
+        },
+    },
+)
+async def simulate(given: schemas.Simulation, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
+    """Operators: play a scenario in one or more orders, and tell who waits how long in each.
+
+    At most 50,000 documents and a minute. Hang up to end it.
+    """
+    if given.scenario not in _known():
+        raise InvalidInputError(f"there is no scenario {given.scenario!r}; known are {', '.join(_known())}")
+    if len(set(given.orders)) < len(given.orders):
+        raise InvalidInputError("name each order once")
+    jobs = seen.service.jobs
+    jobs.check_room()
+    return StreamingResponse(jobs.told("inturn.http.playing", {**given.model_dump(), "most": MOST}), media_type=MEDIA)
+
+
+@cache
+def _known() -> dict[str, Scenario]:
+    return built_in()
+
+
+def _view(scenario: Scenario) -> schemas.Scenario:
+    groups = [schemas.ScenarioGroup(group=each.name, customers=each.customers) for each in scenario.groups]
+    return schemas.Scenario(scenario=scenario.name, title=scenario.title, workers=scenario.workers, groups=groups)

@@ -1,0 +1,75 @@
+// What came of a document. Text is only ever shown as text.
+
+import { el, fill, setProp, setText } from "../../dom.js";
+import { get } from "../../api.js";
+import { bytes } from "../../format.js";
+import { t } from "../../i18n.js";
+import { panel } from "../../parts/cards.js";
+import { icon } from "../../parts/icons.js";
+
+const PREVIEW = 1_500;
+const MOST_SHOWN = 500_000;
+
+export class Result {
+  #view;
+  #shown = null;
+
+  constructor(view, path) {
+    this.#view = view;
+    this.path = path;
+    this.body = el("div", { class: "result-body" });
+    this.link = el("a", { class: "button button-small", href: `${path}/result`, download: "result.json" }, icon("down"), t("document.result_download"));
+    this.node = panel(t("document.result"), { actions: this.link, className: "document-result" }, this.body);
+    this.node.hidden = true;
+  }
+
+  async follow(found) {
+    this.node.hidden = found.state !== "done";
+    if (found.state !== "done" || this.#shown === found.finished_at) return;
+    const { result, files } = await get(`${this.path}/result`, { signal: this.#view.signal });
+    this.#shown = found.finished_at;
+    const text = typeof result === "string" ? result : typeof result?.text === "string" ? result.text : null;
+    const rest = text === null ? result : typeof result === "string" ? null : without(result, "text");
+    const isMore = rest !== null && rest !== undefined && (typeof rest !== "object" || Object.keys(rest).length > 0);
+    fill(
+      this.body,
+      text !== null && (text === "" ? el("p", { class: "muted" }, t("document.result_no_text")) : shownText(text, t("document.result_text"))),
+      isMore && this.#more(rest, text !== null),
+      text === null && !isMore && el("p", { class: "muted" }, t("document.result_none")),
+      files.length > 0 && this.#files(files),
+    );
+  }
+
+  #more(rest, isFolded) {
+    const body = shownText(JSON.stringify(rest, null, 2), t("document.result_more"));
+    return isFolded ? el("details", {}, el("summary", {}, t("document.result_more")), body) : body;
+  }
+
+  #files(files) {
+    const one = (file) => {
+      const href = `${this.path}/files/${file.name.split("/").map(encodeURIComponent).join("/")}`;
+      const about = [bytes(file.size), file.media_type].filter(Boolean).join(" · ");
+      return el("li", {}, el("a", { href, download: file.name.split("/").at(-1) }, icon("down"), el("span", {}, file.name)), el("span", { class: "muted" }, about));
+    };
+    return el("div", { class: "result-files" }, el("h3", {}, t("document.files", { n: files.length })), el("ul", {}, files.map(one)));
+  }
+}
+
+/** A text that is cut when it is long; very long ones are for downloading. */
+function shownText(text, label) {
+  const pre = el("pre", { class: "document-text", tabindex: "0", role: "region", "aria-label": label }, text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text);
+  if (text.length <= PREVIEW) return pre;
+  const button = el("button", { class: "button button-small", type: "button", "aria-expanded": "false" }, t("document.show_all", { n: text.length }));
+  button.addEventListener("click", () => {
+    const isOpen = button.getAttribute("aria-expanded") === "true";
+    setProp(button, "aria-expanded", String(!isOpen));
+    setText(button, isOpen ? t("document.show_all", { n: text.length }) : t("document.show_less"));
+    setText(pre, isOpen ? `${text.slice(0, PREVIEW)}…` : text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text);
+  });
+  return el("div", { class: "document-cut" }, pre, button);
+}
+
+function without(value, name) {
+  const { [name]: _, ...rest } = value;
+  return rest;
+}

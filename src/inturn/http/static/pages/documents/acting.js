@@ -1,0 +1,141 @@
+// What is done to the selected documents, or to all that match: first counted, then asked for by number and by name.
+
+import { send } from "../../api.js";
+import { el, fill } from "../../dom.js";
+import { t } from "../../i18n.js";
+import { mayOperate } from "../../session.js";
+import { confirm } from "../../parts/dialog.js";
+import { levelName } from "../../parts/level.js";
+import { toast } from "../../parts/toast.js";
+import { asked } from "./filters.js";
+
+const CANCELLABLE = ["waiting", "running", "delayed"];
+const RETRYABLE = ["failed", "expired", "cancelled"];
+const AT_ONCE = 1_000; // documents of one request
+const TYPED_FROM = 100; // cancelling so many wants the number typed
+
+/** list: {view, selection, rows, hasMore, matching, unselect(), lookAgain()} */
+export class Acting {
+  #list;
+  #isAll = false;
+
+  constructor(list) {
+    this.#list = list;
+    this.node = el("div", { class: "documents-bar" });
+  }
+
+  clear() {
+    this.#isAll = false;
+    this.#list.unselect();
+  }
+
+  /** Others are selected, or more are shown. */
+  update() {
+    const { selection, rows, hasMore, matching } = this.#list;
+    const { size } = selection;
+    if (size === 0 || size < rows.length) this.#isAll = false;
+    const canBeAll = !this.#isAll && size === rows.length && hasMore;
+    const key = `${size} ${this.#isAll} ${canBeAll} ${matching}`;
+    if (key === this.node.dataset.key) return; // the buttons may have the focus
+    const hadFocus = this.node.contains(document.activeElement) ? document.activeElement.dataset.act : null;
+    this.node.dataset.key = key;
+    fill(this.node, size > 0 && this.#actions(size, canBeAll, matching));
+    if (hadFocus) this.node.querySelector(`[data-act="${hadFocus}"]`)?.focus();
+  }
+
+  #actions(size, canBeAll, matching) {
+    const button = (act, label, props = {}) => el("button", { class: "button button-small", type: "button", data: { act }, ...props, on: { click: () => this.#act(act) } }, label);
+    const all = () => {
+      this.#isAll = true;
+      this.update();
+    };
+    const what = this.#isAll ? t("documents.all_selected", { n: matching ?? size }) : t("documents.selected", { n: size });
+    return el(
+      "div",
+      { class: "documents-actions", role: "group", "aria-label": t("documents.actions") },
+      el("p", { role: "status" }, what),
+      canBeAll && el("button", { class: "button button-small", type: "button", data: { act: "all" }, on: { click: all } }, matching === null ? t("documents.select_matching") : t("documents.select_all", { n: matching })),
+      el(
+        "div",
+        { class: "documents-buttons" },
+        button("retry", t("documents.do_retry")),
+        mayOperate() && !this.#isAll && button("expedite", t("documents.do_expedite")),
+        button("cancel", t("documents.do_cancel")),
+        el("button", { class: "button button-small", type: "button", data: { act: "none" }, on: { click: () => this.clear() } }, t("documents.unselect")),
+      ),
+    );
+  }
+
+  async #act(act) {
+    const groups = this.#isAll ? [this.#filter(act)] : chunks([...this.#list.selection], AT_ONCE).map((ids) => ({ ids }));
+    try {
+      const n = await this.#countFor(act, groups);
+      if (n === 0) {
+        toast(t(`documents.none_to_${act}`));
+        return;
+      }
+      const answer = await confirm({
+        title: t(`documents.ask_${act}`, { n }),
+        text: this.#named(act, n),
+        action: t(`documents.go_${act}`),
+        danger: act === "cancel",
+        typed: act === "cancel" && n >= TYPED_FROM ? String(n) : null,
+      });
+      if (answer === null) return;
+      let done = 0;
+      for (const body of groups) done += (await send("POST", `/v1/documents/${act}`, { body, query: { why: answer.why } })).documents;
+      toast(t(`documents.did_${act}`, { n: done }));
+      this.clear();
+      await this.#list.lookAgain();
+    } catch (wrong) {
+      if (wrong.code === undefined) throw wrong;
+      toast(wrong.message, { kind: "error" });
+    }
+  }
+
+  /** What "all that match" means to the server: the filters, and the states in which this can be done. */
+  #filter(act) {
+    const { state, level, ...where } = asked(this.#list.view.query);
+    const given = Object.fromEntries(Object.entries(where).filter(([, value]) => value));
+    const can = act === "cancel" ? CANCELLABLE : RETRYABLE;
+    const usual = act === "retry" ? can.filter((each) => each !== "cancelled") : can;
+    const states = state.length > 0 ? state.filter((each) => can.includes(each)) : usual;
+    return { ...given, ...(level === null ? {} : { level: Number(level) }), state: states };
+  }
+
+  async #countFor(act, groups) {
+    if (act === "expedite") {
+      const waiting = this.#list.rows.filter((row) => this.#list.selection.has(row.id) && !row.expedited && ["waiting", "delayed"].includes(row.state));
+      return waiting.length;
+    }
+    let n = 0;
+    for (const each of groups) {
+      if (each.state?.length === 0) continue;
+      n += (await send("POST", `/v1/documents/${act}`, { body: { ...each, dry_run: true } })).documents;
+    }
+    return n;
+  }
+
+  /** Which documents a question is about, in words. */
+  #named(act, n) {
+    const about = t(`documents.about_${act}`);
+    if (!this.#isAll) {
+      const rest = this.#list.selection.size - n;
+      return rest > 0 ? `${about} ${t("documents.passed_over", { n: rest })}` : about;
+    }
+    const where = this.#filter(act);
+    const parts = [
+      [t("documents.head_state"), where.state.map((each) => t(`shell.state_${each}`)).join(", ")],
+      [t("documents.head_level"), where.level && levelName(where.level)],
+      [t("documents.head_customer"), where.customer],
+      [t("documents.batch"), where.batch],
+      [t("documents.name_has"), where.text],
+    ];
+    const named = parts.filter(([, value]) => value).map(([label, value]) => `${label}: ${value}`);
+    return `${about} ${t("documents.all_matching", { filters: named.join(" · ") })}`;
+  }
+}
+
+function chunks(items, size) {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, place) => items.slice(place * size, (place + 1) * size));
+}

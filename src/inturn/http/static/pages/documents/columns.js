@@ -1,0 +1,47 @@
+// A document as a row.
+
+import { el } from "../../dom.js";
+import { ago, duration, number } from "../../format.js";
+import { t } from "../../i18n.js";
+import { to } from "../../routes.js";
+import { seesAll } from "../../session.js";
+import { levelBadge, stateBadge, updateBadge } from "../../parts/level.js";
+
+export function columns() {
+  const customer = { key: "customer", label: t("documents.head_customer"), className: "documents-customer", value: (row) => row.customer, cell: (row) => el("a", { href: to("customer", { name: row.customer }) }, row.customer) };
+  return [
+    { key: "name", label: t("documents.name"), className: "documents-name", value: (row) => row.name, cell: nameOf },
+    ...(seesAll() ? [customer] : []),
+    { key: "state", label: t("documents.head_state"), value: (row) => `${row.state} ${row.isGone ?? false}`, cell: stateOf },
+    {
+      key: "level",
+      label: t("documents.head_level"),
+      value: (row) => (row.expedited ? 0 : row.level),
+      cell: (row) => levelBadge(row.expedited ? 0 : row.level),
+      update: (node, row) => updateBadge(node, row.expedited ? 0 : row.level),
+    },
+    { key: "submitted", label: t("documents.head_submitted"), className: "documents-time", value: (row) => ago(row.submitted_at) },
+    { key: "wait", label: t("documents.head_wait"), align: "end", className: "documents-more", value: waitOf },
+    { key: "took", label: t("documents.head_took"), align: "end", className: "documents-more", value: tookOf },
+    { key: "attempt", label: t("documents.head_attempts"), align: "end", className: "documents-more", value: (row) => (row.attempt === 0 ? null : number(row.attempt)) },
+  ];
+}
+
+function nameOf(row) {
+  return el("span", {}, el("span", { class: "documents-title" }, row.name), seesAll() && el("span", { class: "muted documents-of" }, row.customer));
+}
+
+function stateOf(row) {
+  return el("span", { class: row.isGone ? "is-gone" : null, title: row.isGone ? t("documents.gone") : null }, stateBadge(row.state));
+}
+
+/** From when it could start to its last start, or until now. */
+function waitOf(row) {
+  if (row.state === "waiting") return duration(Math.max(0, Date.now() * 1_000 - row.ready_at));
+  return row.started_at === null ? null : duration(Math.max(0, row.started_at - row.ready_at));
+}
+
+function tookOf(row) {
+  if (row.started_at === null || (row.finished_at === null && row.state !== "running")) return null;
+  return duration(Math.max(0, (row.finished_at ?? Date.now() * 1_000) - row.started_at));
+}

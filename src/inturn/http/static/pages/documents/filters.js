@@ -1,0 +1,114 @@
+// Everything above the list of documents: what the address asks for, and the fields that change it.
+
+import { el, setProp, setText } from "../../dom.js";
+import { number } from "../../format.js";
+import { t } from "../../i18n.js";
+import { seesAll } from "../../session.js";
+import { search, select, text } from "../../parts/fields.js";
+import { icon } from "../../parts/icons.js";
+import { levelName } from "../../parts/level.js";
+import { findCustomers, suggest } from "../../parts/suggest.js";
+
+export const STATES = ["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"];
+const LEVELS = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
+
+/** What the address asks for. */
+export function asked(query) {
+  const state = query.getAll("state").filter((each) => STATES.includes(each));
+  const level = LEVELS.includes(query.get("level")) ? query.get("level") : null;
+  return { state, level, customer: query.get("customer"), batch: query.get("batch"), text: query.get("q") };
+}
+
+/** Whether a row still is what the filters ask for; the list keeps it where it is until it is asked for anew. */
+export function matches(row, { state, level }) {
+  return (state.length === 0 || state.includes(row.state)) && (level === null || row.level === Number(level));
+}
+
+/** What they show is what the address says. */
+export class Filters {
+  #view;
+
+  constructor(view) {
+    this.#view = view;
+    const { customer, batch, text: q, level } = asked(view.query);
+    this.search = search({ label: t("documents.search"), value: q ?? "", onSearch: (found) => this.#set({ q: found }, true) });
+    this.customer = seesAll() ? suggest({ label: t("documents.head_customer"), value: customer ?? "", find: findCustomers, onChange: (found) => this.#set({ customer: found }) }) : null;
+    this.level = select({ label: t("documents.head_level"), options: [["", t("documents.any")], ...LEVELS.map((each) => [each, levelName(Number(each))])], value: level ?? "", on: { change: () => this.#set({ level: this.level.input.value }) } });
+    this.batch = text({ label: t("documents.batch"), type: "search", value: batch ?? "", on: { change: () => this.#set({ batch: this.batch.input.value.trim() }) } });
+    this.chips = new Map();
+    const chips = [null, ...STATES].map((state) => el("li", {}, this.#chip(state)));
+    const rest = [this.customer?.node, this.level.node, this.batch.node];
+    this.clear = el("button", { class: "button button-small", type: "button", on: { click: () => this.#set(this.nothing()) } }, icon("close"), t("documents.clear"));
+    this.node = el(
+      "div",
+      { class: "documents-filters", role: "search", "aria-label": t("documents.filters") },
+      el("div", { class: "documents-fields" }, el("div", { class: "field documents-search" }, el("span", { class: "documents-label", "aria-hidden": "true" }, t("documents.name")), this.search.node), this.#unfold(), rest),
+      el("div", { class: "documents-states" }, el("ul", { class: "chips", "aria-label": t("documents.head_state") }, chips), this.clear),
+    );
+    this.follow();
+  }
+
+  /** On a phone the other fields are behind a button. */
+  #unfold() {
+    const isOpen = this.#isNarrowed();
+    const button = el("button", { class: "button documents-unfold", type: "button", "aria-expanded": String(isOpen) }, t("documents.filters"));
+    button.addEventListener("click", () => setProp(button, "aria-expanded", String(button.getAttribute("aria-expanded") !== "true")));
+    return button;
+  }
+
+  #isNarrowed() {
+    const { customer, batch, level } = asked(this.#view.query);
+    return Boolean(customer || batch || level);
+  }
+
+  #chip(state) {
+    const n = el("span", { class: "chip-number" });
+    const on = { click: () => this.#toggle(state) };
+    const name = state === null ? t("documents.any") : t(`shell.state_${state}`);
+    const button = el("button", { class: `chip ${state === null ? "" : `state-${state}`}`, type: "button", on }, el("span", {}, name), n);
+    this.chips.set(state, { button, n });
+    return button;
+  }
+
+  #toggle(state) {
+    const { state: now } = asked(this.#view.query);
+    if (state === null) this.#set({ state: null });
+    else this.#set({ state: now.includes(state) ? now.filter((each) => each !== state) : [...now, state] });
+  }
+
+  #set(changes, replace = false) {
+    const { query } = this.#view;
+    const isSame = Object.entries(changes).every(([name, value]) => query.getAll(name).join("\n") === [value ?? ""].flat().join("\n"));
+    if (!isSame) this.#view.setQuery(changes, { replace });
+  }
+
+  nothing() {
+    return { state: null, level: null, customer: null, batch: null, q: null };
+  }
+
+  isAny() {
+    const { state, ...where } = asked(this.#view.query);
+    return state.length > 0 || Object.values(where).some(Boolean);
+  }
+
+  /** Show what the address says; what somebody is typing just now stays. */
+  follow() {
+    const { state, level, customer, batch, text: q } = asked(this.#view.query);
+    const put = (input, value) => {
+      if (input !== document.activeElement && input.value.trim() !== value) input.value = value;
+    };
+    put(this.search.input, q ?? "");
+    put(this.batch.input, batch ?? "");
+    this.customer?.setValue(customer ?? "");
+    this.level.input.value = level ?? "";
+    for (const [each, { button }] of this.chips) setProp(button, "aria-pressed", String(each === null ? state.length === 0 : state.includes(each)));
+    this.clear.hidden = !this.isAny();
+  }
+
+  count(counts) {
+    for (const [state, { n }] of this.chips) {
+      const all = counts === null ? null : state === null ? STATES.reduce((sum, each) => sum + (counts[each] ?? 0), 0) : (counts[state] ?? 0);
+      setText(n, all === null ? "" : number(all));
+    }
+  }
+}

@@ -1,0 +1,23 @@
+// Policies beside each other: only the settings in which they differ.
+
+import { el } from "../../dom.js";
+import { t } from "../../i18n.js";
+import { SETTINGS, written } from "./words.js";
+
+/** columns: [[heading, policy], …]; what differs from the first one is marked. */
+export function differenceTable(label, columns) {
+  const first = columns[0][1];
+  const texts = (setting) => columns.map(([, policy]) => JSON.stringify(policy[setting]));
+  const rows = SETTINGS.filter((setting) => new Set(texts(setting)).size > 1);
+  if (rows.length === 0) return el("p", { class: "muted difference-none" }, t("policy.no_difference"));
+  const head = el("tr", {}, el("th", { scope: "col" }, t("policy.setting")), columns.map(([heading]) => el("th", { scope: "col" }, heading)));
+  const body = rows.map((setting) => {
+    const cells = columns.map(([, policy]) => {
+      const isOther = JSON.stringify(policy[setting]) !== JSON.stringify(first[setting]);
+      return el("td", {}, isOther ? el("strong", {}, written(setting, policy)) : written(setting, policy));
+    });
+    return el("tr", {}, el("th", { scope: "row" }, t(`policy.setting_${setting}`)), cells);
+  });
+  const table = el("table", { class: "table difference" }, el("caption", { class: "hidden" }, label), el("thead", {}, head), el("tbody", {}, body));
+  return el("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": label }, table);
+}

@@ -1,0 +1,113 @@
+// Charts of what a scenario gave in each order. Times are seconds here, as the simulator tells them.
+
+import { el, fill, setProp, svg } from "../../dom.js";
+import { duration, percent } from "../../format.js";
+import { t } from "../../i18n.js";
+
+const SECOND = 1_000_000;
+const MEASURES = ["mean", "p95", "worst"];
+const SERIES = ["series-a", "series-b", "series-c"];
+const HEIGHT = 220;
+const MARGIN = { top: 10, right: 10, bottom: 24 };
+const CHARACTER = 6.6;
+
+/** For each group a bar for each order, as long as its wait; long and short waits of one group share a scale. */
+export function waitBars(reports, orders, nameOf) {
+  const groups = reports[0].groups.map((group, place) => {
+    const columns = MEASURES.map((measure) => {
+      const waits = reports.map((report) => report.groups[place][measure]);
+      const most = Math.max(...waits, 0.001);
+      const bars = waits.map((wait, which) => {
+        const bar = el("span", { class: "wait-bar", vars: { part: wait / most } });
+        return el("li", { class: orders[which].className }, el("span", { class: "hidden" }, `${orders[which].label}: `), el("span", { class: "wait-track", "aria-hidden": "true" }, bar), el("span", { class: "wait-number" }, duration(wait * SECOND)));
+      });
+      return el("div", {}, el("h4", {}, t(`simulator.figure_${measure}`)), el("ul", { class: "wait-bars" }, bars));
+    });
+    const about = t("simulator.group_of", { group: nameOf(group.group), n: group.customers });
+    return el("section", { class: "wait-group" }, el("h3", {}, about), el("div", { class: "wait-columns" }, columns));
+  });
+  return el("div", { class: "wait-groups" }, groups);
+}
+
+/** The part of all workers' time that each group had: a picture for each order, all of one scale. */
+export function courses(reports, orders, nameOf) {
+  const groups = Object.keys(reports[0].course.groups);
+  const legend = el("ul", { class: "legend" }, groups.map((each, place) => el("li", { class: SERIES[place % SERIES.length] }, nameOf(each))));
+  const pictures = reports.map((report, which) => {
+    const label = orders[which].label;
+    return el("figure", { class: "course" }, el("figcaption", {}, label), stacked(`${t("simulator.shares")}: ${label}`, report.course, groups));
+  });
+  return el("div", {}, legend, el("div", { class: "courses" }, pictures));
+}
+
+function stacked(label, course, groups) {
+  return sized(label, 150, (width, height) => {
+    const left = 8 + CHARACTER * percent(1).length;
+    const points = course.groups[groups[0]].length;
+    const x = (place) => left + (place / points) * (width - left - MARGIN.right);
+    const y = (part) => height - MARGIN.bottom - part * (height - MARGIN.top - MARGIN.bottom);
+    const below = new Array(points).fill(0);
+    const areas = groups.map((group, place) => {
+      const top = course.groups[group].map((part, at) => below[at] + part);
+      const area = `M${steps(top, x, y)}L${steps(below, x, y).split("L").reverse().join("L")}Z`;
+      top.forEach((part, at) => {
+        below[at] = part;
+      });
+      return svg("path", { class: `course-area ${SERIES[place % SERIES.length]}`, d: area });
+    });
+    const end = points * course.step;
+    return [rows([0, 0.5, 1], width, left, y, (part) => percent(part, 0)), areas, columns([0.5, 1], left, width, height, (part) => duration(part * end * SECOND))];
+  });
+}
+
+/** Corner points of a line of stairs. */
+function steps(values, x, y) {
+  return values.flatMap((value, at) => [`${round(x(at))} ${round(y(value))}`, `${round(x(at + 1))} ${round(y(value))}`]).join("L");
+}
+
+/** Customers from the one who waits the least to the one who waits the most. */
+export function spreadChart(reports, orders) {
+  const most = Math.max(0.1, ...reports.flatMap((report) => report.spread));
+  const label = `${t("simulator.spread")}. ${reports.map((report, which) => `${orders[which].label}: ${duration(report.spread[report.spread.length >> 1] * SECOND)}`).join(", ")}`;
+  return sized(label, HEIGHT, (width, height) => {
+    const written = (part) => duration(part * most * SECOND);
+    const left = 8 + CHARACTER * Math.max(...[0, 0.5, 1].map((part) => written(part).length));
+    const y = (part) => height - MARGIN.bottom - part * (height - MARGIN.top - MARGIN.bottom);
+    const lines = reports.map((report, which) => {
+      const x = (place) => left + (place / (report.spread.length - 1)) * (width - left - MARGIN.right);
+      const points = report.spread.map((wait, place) => `${round(x(place))} ${round(y(wait / most))}`);
+      return svg("path", { class: `chart-line ${orders[which].className}`, d: `M${points.join("L")}` });
+    });
+    return [rows([0, 0.5, 1], width, left, y, written), lines, columns([0, 0.5, 1], left, width, height, (part) => percent(part, 0))];
+  });
+}
+
+/** A picture that is drawn anew when its width changes. */
+function sized(label, height, make) {
+  const drawing = svg("svg", { class: "chart", height, role: "img", "aria-label": label });
+  const node = el("div", { class: "chart-box" }, drawing);
+  new ResizeObserver(() => {
+    const width = node.clientWidth;
+    if (width === 0) return;
+    setProp(drawing, "width", width);
+    setProp(drawing, "viewBox", `0 0 ${width} ${height}`);
+    fill(drawing, make(width, height));
+  }).observe(node);
+  return node;
+}
+
+function rows(parts, width, left, y, format) {
+  return parts.map((part) => [
+    svg("line", { class: "chart-grid", x1: left, x2: width - MARGIN.right, y1: y(part), y2: y(part) }),
+    svg("text", { class: "chart-mark", x: left - 6, y: y(part) + 4, "text-anchor": "end" }, format(part)),
+  ]);
+}
+
+function columns(parts, left, width, height, format) {
+  const anchor = { 0: "start", 1: "end" };
+  return parts.map((part) => svg("text", { class: "chart-mark", x: left + part * (width - left - MARGIN.right), y: height - 6, "text-anchor": anchor[part] ?? "middle" }, format(part)));
+}
+
+function round(value) {
+  return Math.round(value * 10) / 10;
+}

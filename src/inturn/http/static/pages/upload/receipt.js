@@ -1,0 +1,48 @@
+// What the receipts say: which counter gave which level, and what that means.
+
+import { el, keyed, setProp, setText } from "../../dom.js";
+import { number } from "../../format.js";
+import { t } from "../../i18n.js";
+import { to } from "../../routes.js";
+import { seesAll } from "../../session.js";
+import { panel } from "../../parts/cards.js";
+import { levelBadge } from "../../parts/level.js";
+import { counterWords, levelScale, levelWords } from "../../parts/reasons.js";
+import { sending } from "./sending.js";
+
+export class Receipt {
+  constructor() {
+    this.scale = levelScale();
+    this.intro = el("p", {});
+    this.levels = el("ul", { class: "receipt-levels" });
+    this.meaning = el("p", { class: "muted" }, t("upload.meaning"));
+    this.counter = el("p", { class: "muted" });
+    this.all = el("a", {}, t("upload.see_all"));
+    this.none = el("p", { class: "muted" }, t("upload.receipt_none"));
+    this.some = el("div", { class: "receipt" }, this.intro, this.scale.node, this.levels, this.meaning, this.counter, el("p", { class: "receipt-links" }, this.all, el("a", { href: to("priority") }, t("priority.title"))));
+    this.node = panel(t("upload.receipt"), { className: "upload-receipt" }, this.none, this.some);
+  }
+
+  update(arrived) {
+    this.none.hidden = arrived.length > 0;
+    this.some.hidden = arrived.length === 0;
+    if (arrived.length === 0) return;
+    const customer = arrived.at(-1).customer;
+    const own = arrived.filter((each) => each.customer === customer);
+    const levels = new Map();
+    for (const { receipt } of own) levels.set(receipt.level, [...(levels.get(receipt.level) ?? []), receipt.count]);
+    const sorted = [...levels].sort(([one], [other]) => one - other);
+    setText(this.intro, t("upload.arrived", { n: own.length, name: customer }));
+    this.scale.update(sorted.map(([level]) => level));
+    const words = ([level, counts]) => {
+      const bounds = sending.bounds.get(`${customer} ${level}`) ?? null;
+      if (counts.length === 1) return levelWords(level, counts[0], bounds);
+      return t("upload.several", { n: counts.length, level, first: number(Math.max(...counts)), last: number(Math.min(...counts)) });
+    };
+    const make = (each) => el("li", {}, levelBadge(each[0]), el("p", {}, words(each)));
+    keyed(this.levels, sorted, ([level]) => level, make, (node, each) => setText(node.lastChild, words(each)));
+    const counter = sending.counters.get(customer);
+    setText(this.counter, counter === undefined ? "" : counterWords(counter));
+    setProp(this.all, "href", to("documents", {}, seesAll() ? { customer } : {}));
+  }
+}

@@ -1,0 +1,165 @@
+// Files on their way, each a request of its own. They go on while one looks at other pages.
+
+import { get, upload } from "../../api.js";
+import { bytes } from "../../format.js";
+import { t } from "../../i18n.js";
+import { toast } from "../../parts/toast.js";
+
+const AT_ONCE = 3;
+const TRIES = 6;
+const REST = 2_000;
+export const CHOSEN = "chosen";
+export const QUEUED = "queued";
+export const SENDING = "sending";
+export const DONE = "done";
+export const FAILED = "failed";
+export const STOPPED = "stopped";
+
+/** The files of this visit: chosen, on their way, arrived. It outlives the page that shows it. */
+class Sending {
+  items = [];
+  bounds = new Map();
+  counters = new Map();
+  #person = null;
+  #limits = null;
+  #draw = null;
+  #number = 0;
+
+  use(person, limits) {
+    if (person !== this.#person) this.items = [];
+    this.#person = person;
+    this.#limits = limits;
+  }
+
+  watch(draw) {
+    this.#draw = draw;
+  }
+
+  add(files) {
+    for (const file of files) {
+      this.#number += 1;
+      const isTooLarge = file.size > this.#limits.file;
+      const error = isTooLarge ? t("upload.too_large", { size: bytes(file.size), most: bytes(this.#limits.file) }) : null;
+      this.items.push({ key: this.#number, file, state: isTooLarge ? FAILED : CHOSEN, part: 0, error, isFinal: isTooLarge, receipt: null });
+    }
+    this.#changed();
+  }
+
+  /** Send what was chosen, in the order it was chosen in. */
+  start(customer, batch) {
+    for (const item of this.items) if (item.state === CHOSEN) Object.assign(item, { state: QUEUED, customer, batch, idempotency: random() });
+    this.#next();
+  }
+
+  remove(item) {
+    item.abort?.abort();
+    this.items = this.items.filter((each) => each !== item);
+    this.#changed();
+  }
+
+  stop(item) {
+    item.state = STOPPED;
+    item.abort?.abort();
+    this.#next();
+  }
+
+  /** Under its old key: if it did arrive before, it does not come in twice. */
+  again(item) {
+    Object.assign(item, { state: item.customer === undefined ? CHOSEN : QUEUED, error: null, part: 0 });
+    this.#next();
+  }
+
+  forget() {
+    this.items = this.items.filter((each) => [QUEUED, SENDING].includes(each.state));
+    this.#changed();
+  }
+
+  get isBusy() {
+    return this.items.some((each) => [QUEUED, SENDING].includes(each.state));
+  }
+
+  #next() {
+    while (this.items.filter((each) => each.state === SENDING).length < AT_ONCE) {
+      const item = this.items.find((each) => each.state === QUEUED);
+      if (item === undefined) break;
+      this.#send(item);
+    }
+    this.#changed();
+  }
+
+  async #send(item) {
+    item.state = SENDING;
+    item.abort = new AbortController();
+    try {
+      item.receipt = await this.#sent(item);
+      item.state = DONE;
+      item.now = { state: "waiting" };
+      await this.#explain(item);
+    } catch (wrong) {
+      if (wrong.name === "AbortError") item.state = STOPPED;
+      else {
+        item.state = FAILED;
+        item.error = wrong.code === undefined ? t("errors.unexpected") : wrong.message;
+        item.isFinal = ["too_large", "invalid_input", "wrong_media"].includes(wrong.code);
+        if (wrong.code === undefined) throw wrong;
+      }
+    } finally {
+      this.#next();
+      if (!this.isBusy && this.#draw === null) this.#tellElsewhere();
+    }
+  }
+
+  /** A busy server is asked again after a rest. */
+  async #sent(item) {
+    const form = new FormData();
+    form.append("customer", item.customer);
+    if (item.batch) form.append("batch", item.batch);
+    form.append("file", item.file, item.file.name);
+    const onProgress = (part) => {
+      item.part = part;
+      this.#changed();
+    };
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const answer = await upload("/v1/documents", form, { onProgress, signal: item.abort.signal, headers: { "Idempotency-Key": item.idempotency } });
+        return answer.receipts[0];
+      } catch (wrong) {
+        if (wrong.code !== "too_many" || tries === TRIES) throw wrong;
+        await new Promise((resolve) => setTimeout(resolve, tries * REST));
+        item.abort.signal.throwIfAborted();
+      }
+    }
+  }
+
+  /** The thresholds around its level are asked for once a level; the counter's reset each time. */
+  async #explain(item) {
+    try {
+      const why = await get(`/v1/documents/${item.receipt.id}/why`);
+      this.bounds.set(`${item.customer} ${item.receipt.level}`, why.bounds);
+      const known = this.counters.get(item.customer);
+      if (why.counter !== null && (known === undefined || known.updated_at <= why.counter.updated_at)) this.counters.set(item.customer, why.counter);
+      item.now = { state: why.state };
+    } catch (wrong) {
+      if (wrong.code === undefined) throw wrong; // the receipt stands without it
+    }
+  }
+
+  #tellElsewhere() {
+    const n = this.items.filter((each) => each.state === DONE).length;
+    if (n > 0) toast(t("upload.all_arrived", { n }));
+  }
+
+  #changed() {
+    this.#draw?.();
+  }
+}
+
+export const sending = new Sending();
+window.addEventListener("beforeunload", (event) => {
+  if (sending.isBusy) event.preventDefault();
+});
+
+/** Only the page itself must not give it twice; crypto.randomUUID is missing where a page came by plain http. */
+function random() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((each) => each.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,40 @@
+// Why a document has its level, in words: the counter at its check, and the thresholds around it.
+
+import { el, fill } from "../dom.js";
+import { number, time } from "../format.js";
+import { t } from "../i18n.js";
+import { levelClass } from "./level.js";
+
+const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+/** bounds: {below, not_below} of the API, or null. */
+export function levelWords(level, count, bounds) {
+  const { below = null, not_below: floor = null } = bounds ?? {};
+  if (below !== null && floor !== null) return t("reasons.level_between", { level, count, below, floor });
+  if (below !== null) return t("reasons.level_last", { level, count, below });
+  if (floor !== null) return t("reasons.level_first", { level, count, floor });
+  return t("reasons.level_alone", { level, count });
+}
+
+/** Where the customer's counter stands now, and when it starts anew. */
+export function counterWords(counter) {
+  const isOver = counter.resets_after < Date.now() * 1_000;
+  return isOver ? t("reasons.counter_over", { count: counter.count }) : t("reasons.counter", { count: counter.count, time: time(counter.resets_after) });
+}
+
+/** All levels in a row; update([1, 2]) marks these. A drawing only: the words beside it say the same. */
+export function levelScale() {
+  const node = el("ol", { class: "level-scale", "aria-hidden": "true" });
+  let shown = "";
+  return {
+    node,
+    update(levels) {
+      if (shown === String(levels)) return;
+      shown = String(levels);
+      fill(
+        node,
+        LEVELS.map((level) => el("li", { class: `${levelClass(level)} ${levels.includes(level) ? "is-here" : ""}` }, number(level))),
+      );
+    },
+  };
+}

@@ -1,0 +1,116 @@
+"""Lists of customers: sorted by live figures, searched, counted, page by page."""
+
+import time
+from collections.abc import Callable
+
+from starlette.testclient import TestClient
+
+from inturn.model import NewDocument
+
+from .conftest import ANNA, Rig
+
+
+def listed(client: TestClient, **query: object) -> list[str]:
+    answer = client.get("/v1/customers", params=query)
+    assert answer.status_code == 200, answer.text
+    return [each["customer"] for each in answer.json()["customers"]]
+
+
+def soon(call: Callable[[], object], expected: object) -> None:
+    """Events are heard of within a moment."""
+    until = time.monotonic() + 10
+    while (found := call()) != expected:
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+def fill(rig: Rig) -> None:
+    for name, n in (("beta", 3), ("acme", 30), ("gamma", 1)):
+        rig.queue.submit(name, [NewDocument("x")] * n)
+
+
+def test_customers_are_sorted_by_live_figures(rig: Rig, anna: TestClient) -> None:
+    rig.service.watcher.last = rig.queue.store.last_event()
+    fill(rig)
+    assert listed(anna, sort="waiting", down=True) == ["acme", "beta", "gamma"]
+    assert listed(anna, sort="waiting") == ["gamma", "beta", "acme"]
+    assert listed(anna, sort="name") == ["acme", "beta", "gamma"]
+    assert listed(anna, sort="name", down=True) == ["gamma", "beta", "acme"]
+    assert listed(anna, sort="level", down=True) == ["acme", "beta", "gamma"]
+    assert listed(anna, sort="updated", down=True) == ["gamma", "acme", "beta"]
+    rig.queue.claim("w", 5)  # level 1 in turn: beta, acme, gamma, beta, acme
+    soon(lambda: listed(anna, sort="running", down=True), ["acme", "beta", "gamma"])
+    soon(lambda: listed(anna, sort="share", down=True), ["acme", "beta", "gamma"])
+    assert listed(anna, sort="share") == ["gamma", "acme", "beta"]
+    soon(lambda: set(listed(anna, sort="wait")), {"acme", "beta", "gamma"})
+
+
+def test_rows_have_waits_share_and_what_is_due(rig: Rig, anna: TestClient) -> None:
+    fill(rig)
+    rig.queue.change_customer("acme", ANNA, weight=3)
+    rig.queue.claim("w", 4)
+    soon(lambda: anna.get("/v1/customers", params={"sort": "name"}).json()["customers"][0]["waits"] is not None, True)
+    rows = {each["customer"]: each for each in anna.get("/v1/customers", params={"sort": "name"}).json()["customers"]}
+    assert sum(each["share"]["received"] for each in rows.values()) == 1
+    assert rows["gamma"]["share"]["due"] is None  # nothing of it waits any more
+    assert (rows["acme"]["share"]["due"], rows["beta"]["share"]["due"]) == (0.75, 0.25)
+    waits = rows["acme"]["waits"]
+    assert 0 < waits["p50"] <= waits["p95"] <= waits["p99"]
+    one = anna.get("/v1/customers/acme").json()
+    assert one["waits"] == waits
+    assert abs(one["at"] - time.time_ns() // 1_000) < 60_000_000
+    own = rig.as_(rig.key("acme")).get("/v1/customers/acme").json()
+    assert (own["share"], own["waits"]) == (None, waits)
+
+
+def test_sorted_lists_are_searched_filtered_and_counted(rig: Rig, anna: TestClient) -> None:
+    fill(rig)
+    rig.queue.change_customer("gamma", ANNA, paused=True, display_name="Zoë")
+    for query, expected in (
+        ({"text": "ZOË"}, ["gamma"]),
+        ({"text": "AM"}, ["gamma"]),
+        ({"waiting": True, "paused": False}, ["acme", "beta"]),
+        ({"paused": True}, ["gamma"]),
+        ({"text": "nobody"}, []),
+    ):
+        found = anna.get("/v1/customers", params={"sort": "name", **query}).json()
+        assert [each["customer"] for each in found["customers"]] == expected, query
+        assert found["total"] == len(expected)
+
+
+def test_pages_of_a_sorted_list_follow_each_other(rig: Rig, anna: TestClient) -> None:
+    for number in range(7):
+        rig.queue.submit(f"c{number}", [NewDocument("x")] * (number + 1))
+    found, after = [], None
+    for _ in range(3):
+        query = {"sort": "waiting", "down": True, "limit": 3} | ({} if after is None else {"after": after})
+        page = anna.get("/v1/customers", params=query).json()
+        assert page["total"] == 7
+        found += [each["customer"] for each in page["customers"]]
+        after = page["next"]
+    assert (found, after) == ([f"c{number}" for number in range(6, -1, -1)], None)
+    assert listed(anna, sort="name", after="100") == []
+
+
+def test_without_sort_a_list_is_the_stores_own(rig: Rig, anna: TestClient) -> None:
+    fill(rig)
+    page = anna.get("/v1/customers", params={"limit": 2}).json()
+    assert (page["next"], page["total"]) == ("beta", None)
+
+
+def test_a_wrong_order_or_place_is_refused(rig: Rig, anna: TestClient) -> None:
+    fill(rig)
+    for wrong in (
+        {"sort": "size"},
+        *({"sort": "name", "after": each} for each in ("acme", "-1", "1.5", "٣", "9" * 30)),
+    ):
+        assert anna.get("/v1/customers", params=wrong).status_code == 422, wrong
+
+
+def test_what_changes_is_in_its_place_within_a_moment(rig: Rig, anna: TestClient) -> None:
+    fill(rig)
+    assert listed(anna, sort="waiting", down=True)[0] == "acme"
+    rig.queue.submit("delta", [NewDocument("x")] * 40)
+    soon(lambda: listed(anna, sort="waiting", down=True)[0], "delta")
+    anna.patch("/v1/customers/beta", json={"paused": True})
+    soon(lambda: listed(anna, sort="name", paused=True), ["beta"])

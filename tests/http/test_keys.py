@@ -1,0 +1,213 @@
+"""Keys over HTTP, the queue as a whole, and what the audit log can be asked for."""
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+import inturn
+from inturn.access import KeyScope
+from inturn.http import audit
+from inturn.http.settings import Limits
+from inturn.model import SECOND, NewDocument
+from inturn.store import EventKind, Operator
+
+from .conftest import ANNA, Rig
+
+HOUR = 3_600 * SECOND
+UNKNOWN = "0123456789ab"
+
+
+def ids(client: TestClient) -> list[str]:
+    return [each["id"] for each in client.get("/v1/keys").json()["keys"]]
+
+
+def opens(rig: Rig, text: str) -> bool:
+    rig.service.keyring._known.clear()  # as a second later
+    return rig.as_(text).get("/v1/documents").status_code == 200
+
+
+def test_a_key_is_made_told_once_and_opens(rig: Rig, anna: TestClient) -> None:
+    answer = anna.post(
+        "/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}, params={"why": "a new contract"}
+    )
+    made = answer.json()
+    assert answer.status_code == 201
+    assert answer.headers["cache-control"] == "no-store"
+    assert (made["name"], made["scope"], made["customer"], made["live"]) == ("portal", "customer", "acme", True)
+    assert rig.as_(made["key"]).get("/v1/customers/acme").status_code == 404  # nothing of it yet
+    assert rig.as_(made["key"]).post("/v1/checks", json={}).json()["customer"] == "acme"
+    listed = anna.get("/v1/keys")
+    assert made["id"] in ids(anna)
+    secret, (kept,) = made["key"].split("_")[2], [each for each in rig.queue.store.keys.all() if each.id == made["id"]]
+    assert secret not in listed.text + anna.get("/v1/audit").text
+    assert kept.sha256 not in answer.text + listed.text
+    newest = anna.get("/v1/audit").json()["events"][0]
+    assert (newest["kind"], newest["operator"], newest["why"]) == ("key_made", "anna", "a new contract")
+
+
+def test_a_revoked_key_opens_nothing_and_stays_in_the_list(rig: Rig, anna: TestClient) -> None:
+    made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
+    assert opens(rig, made["key"])
+    ended = anna.delete(f"/v1/keys/{made['id']}", params={"why": "left"})
+    assert (ended.status_code, ended.json()["live"]) == (200, False)
+    assert "key" not in ended.json()
+    assert not opens(rig, made["key"])
+    assert made["id"] in ids(anna)
+    newest = anna.get("/v1/audit").json()["events"][0]
+    assert (newest["kind"], newest["why"], newest["detail"]["key"]) == ("key_ended", "left", made["id"])
+
+
+def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: Rig, anna: TestClient) -> None:
+    first = anna.post("/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}).json()
+    answer = anna.post(f"/v1/keys/{first['id']}/rotate", json={"overlap": HOUR})
+    second = answer.json()
+    assert answer.status_code == 201
+    assert (second["replaces"], second["name"], second["customer"]) == (first["id"], "portal", "acme")
+    assert opens(rig, first["key"])
+    assert opens(rig, second["key"])
+    again = anna.post(f"/v1/keys/{first['id']}/rotate")
+    assert (again.status_code, again.json()["code"]) == (409, "illegal_move")
+    third = anna.post(f"/v1/keys/{second['id']}/rotate").json()
+    assert [opens(rig, each["key"]) for each in (first, second, third)] == [False, True, True]
+    until = {each["id"]: each["expires_at"] for each in anna.get("/v1/keys").json()["keys"]}[second["id"]]
+    assert abs(until - time.time_ns() // 1_000 - 24 * HOUR) < HOUR
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"name": "a"},
+        {"name": "", "scope": "operator"},
+        {"name": "a", "scope": "customer"},
+        {"name": "a", "scope": "operator", "customer": "acme"},
+        {"name": "a", "scope": "everything"},
+        {"name": "a", "scope": "operator", "expires_at": 1},
+        {"name": "a\nb", "scope": "operator"},
+        {"name": "a", "scope": "operator", "key": "inturn_mine"},
+    ],
+)
+def test_a_key_that_makes_no_sense_is_refused(rig: Rig, anna: TestClient, wrong: dict[str, object]) -> None:
+    assert anna.post("/v1/keys", json=wrong).status_code == 422
+    assert len(rig.queue.store.keys.all()) == 1
+
+
+@pytest.mark.parametrize("id_", [UNKNOWN, "x", "%00", "a" * 300, "ÄÖÜ"])
+def test_an_unknown_key_is_not_found(anna: TestClient, id_: str) -> None:
+    for answer in (anna.delete(f"/v1/keys/{id_}"), anna.post(f"/v1/keys/{id_}/rotate")):
+        assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_only_operators_touch_keys(rig: Rig, anna: TestClient) -> None:
+    before, known = rig.queue.store.keys.all(), ids(anna)[0]
+    wanted = {"name": "mine", "scope": "operator"}
+    calls = [("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{known}"), ("POST", f"/v1/keys/{known}/rotate")]
+    acme, eyes = rig.as_(rig.key("acme")), rig.as_(rig.key(None, KeyScope.READ_ONLY))
+    theirs = rig.as_(rig.key("acme", KeyScope.READ_ONLY))
+    nowhere = acme.get("/v1/nowhere").content
+    for method, path in calls:
+        body = wanted if path == "/v1/keys" else None
+        refused = acme.request(method, path, json=body)
+        assert (refused.status_code, refused.content) == (404, nowhere)
+        for each in (eyes, theirs):
+            assert each.request(method, path, json=body).json()["code"] == "read_only_key"
+        assert rig.as_(None).request(method, path, json=body).status_code == 401
+    assert acme.get("/v1/keys").content == theirs.get("/v1/keys").content == nowhere
+    assert eyes.get("/v1/keys").status_code == 200
+    assert {each.id for each in rig.queue.store.keys.all() if each.is_live(2**62)} >= {each.id for each in before}
+
+
+def test_a_keys_text_gets_into_no_log(rig: Rig, anna: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    text = anna.post("/v1/keys", json={"name": "maria", "scope": "operator"}).json()["key"]
+    rig.as_(text).get("/v1/keys")
+    assert text.split("_")[2] not in caplog.text + json.dumps(
+        [str(each.detail) for each in rig.queue.store.events(0, limit=100)]
+    )
+
+
+# -- the queue as a whole ---------------------------------------------------------------------------------------------
+
+
+def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Rig, anna: TestClient) -> None:
+    rig.queue.submit("acme", [NewDocument("a")])
+    paused = anna.post("/v1/queue/pause", params={"why": "the disk is full"}).json()
+    assert paused == anna.get("/v1/queue").json() == {"paused": {"operator": "anna", "why": "the disk is full"}}
+    assert rig.queue.claim("worker") == ()
+    assert anna.post("/v1/queue/resume", params={"why": "there is room"}).json() == {"paused": None}
+    assert len(rig.queue.claim("worker")) == 1
+    events = anna.get("/v1/audit", params={"kind": ["queue_paused", "queue_resumed"]}).json()["events"]
+    assert [(each["kind"], each["why"]) for each in events] == [
+        ("queue_resumed", "there is room"),
+        ("queue_paused", "the disk is full"),
+    ]
+
+
+def test_the_queue_is_paused_by_operators_alone(rig: Rig) -> None:
+    acme, eyes = rig.as_(rig.key("acme")), rig.as_(rig.key(None, KeyScope.READ_ONLY))
+    for path in ("/v1/queue/pause", "/v1/queue/resume"):
+        assert acme.post(path).status_code == 404
+        assert eyes.post(path).status_code == 403
+    assert acme.get("/v1/queue").status_code == 404
+    assert eyes.get("/v1/queue").json() == {"paused": None}
+    assert rig.queue.store.paused() is None
+
+
+def test_everybody_is_told_version_and_limits(make_rig: Callable[..., Rig]) -> None:
+    rig = make_rig(limits=Limits(file=7, waiting=5))
+    told = rig.as_(rig.key("acme")).get("/v1/server").json()
+    assert told["version"] == inturn.__version__
+    assert (told["limits"]["file"], told["limits"]["waiting"], told["limits"]["files"]) == (7, 5, 10)
+    assert rig.as_(None).get("/v1/server").status_code == 401
+
+
+# -- the audit log ----------------------------------------------------------------------------------------------------
+
+
+def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Rig, anna: TestClient) -> None:
+    for number in range(6):
+        rig.queue.change_customer(f"Customer {number % 3}", Operator(f"maria {number % 2}", ""), weight=2)
+    rig.queue.pause(ANNA)
+
+    def found(**where: str | list[str]) -> list[tuple[str, str | None]]:
+        events = anna.get("/v1/audit", params=where).json()["events"]
+        return [(each["kind"], each["customer"]) for each in events]
+
+    assert found(kind="queue_paused") == [("queue_paused", None)]
+    assert len(found(kind=["queue_paused", "customer_changed"])) == 7
+    assert len(found(operator="MARIA 1")) == 3
+    assert found(customer="mer 2") == [("customer_changed", "Customer 2")] * 2
+    assert found(customer="customer 2", operator="maria 0", kind="queue_paused") == []
+    assert anna.get("/v1/audit", params={"kind": "nonsense"}).status_code == 422
+
+
+def test_a_filtered_page_goes_on_where_it_has_looked_to(
+    rig: Rig, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "AT_ONCE", 3)
+    monkeypatch.setattr(audit, "READS", 2)
+    rig.queue.pause(ANNA)
+    for _ in range(20):
+        rig.queue.change_customer("acme", ANNA, weight=2)
+    seen, pages = everything(anna, kind="queue_paused")
+    assert [each["kind"] for each in seen] == [EventKind.QUEUE_PAUSED]
+    assert pages == 4
+    changes, _ = everything(anna, customer="acme", limit=2)
+    numbers = [each.number for each in rig.queue.store.audit(limit=100) if each.customer == "acme"]
+    assert [each["number"] for each in changes] == numbers
+
+
+def everything(client: TestClient, **where: str | int) -> tuple[list[dict[str, Any]], int]:
+    """All that is found, page by page, and the number of pages."""
+    seen, pages, before = [], 0, None
+    while True:
+        page = client.get("/v1/audit", params=where | ({} if before is None else {"before": before})).json()
+        seen += page["events"]
+        pages, before = pages + 1, page["next"]
+        if before is None:
+            return seen, pages

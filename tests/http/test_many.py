@@ -1,0 +1,102 @@
+"""Many documents by their ids, counts of what matches, and what happened to one."""
+
+import time
+
+from starlette.testclient import TestClient
+
+from inturn.model import NewDocument, Progress, WorkerReport
+
+from .conftest import ANNA, Rig
+
+UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
+
+
+def submit(rig: Rig, customer: str, n: int, **more: str) -> list[str]:
+    return [each.id for each in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", **more)] * n)]
+
+
+def test_documents_are_listed_by_their_ids_newest_first(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+    mine, others = submit(rig, "acme", 3), submit(rig, "beta", 1)
+    asked = {"id": [mine[0], others[0], mine[2], UNKNOWN, "no id"]}
+    found = anna.get("/v1/documents", params=asked).json()
+    assert [each["id"] for each in found["documents"]] == [others[0], mine[2], mine[0]]
+    assert found["next"] is None
+    assert [each["id"] for each in acme.get("/v1/documents", params=asked).json()["documents"]] == [mine[2], mine[0]]
+    assert anna.get("/v1/documents", params={"id": [UNKNOWN] * 101}).status_code == 422
+
+
+def test_what_matches_is_counted_by_state(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+    submit(rig, "acme", 3, batch="may")
+    submit(rig, "beta", 2)
+    rig.work()
+    found = anna.get("/v1/documents/counts").json()
+    assert (found["documents"], found["states"]["waiting"], found["states"]["done"]) == (5, 4, 1)
+    assert found["states"]["failed"] == 0
+    assert anna.get("/v1/documents/counts", params={"batch": "may"}).json()["documents"] == 3
+    assert acme.get("/v1/documents/counts").json()["documents"] == 3
+    assert acme.get("/v1/documents/counts", params={"customer": "beta"}).status_code == 404
+
+
+def test_these_are_cancelled_and_tried_again_but_never_anothers(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+    mine, (other,) = submit(rig, "acme", 3), submit(rig, "beta", 1)
+    asked = {"ids": [mine[0], mine[2], other, UNKNOWN]}
+    assert acme.post("/v1/documents/cancel", json={**asked, "dry_run": True}).json() == {"documents": 2, "done": False}
+    assert rig.queue.document(mine[0]).state == "waiting"
+    assert acme.post("/v1/documents/cancel", json=asked).json() == {"documents": 2, "done": True}
+    assert [str(rig.queue.document(each).state) for each in (*mine, other)] == [
+        "cancelled",
+        "waiting",
+        "cancelled",
+        "waiting",
+    ]
+    assert anna.post("/v1/documents/cancel", json={"ids": mine, "dry_run": True}).json()["documents"] == 1
+    assert anna.post("/v1/documents/cancel", json={"ids": [mine[0]]}).json()["documents"] == 0
+    assert anna.post("/v1/documents/retry", json={"ids": [mine[2], mine[0], mine[1]]}).json()["documents"] == 2
+    assert rig.queue.document(mine[0]).count > rig.queue.document(mine[2]).count  # the oldest is checked first
+    for body in ({"ids": mine, "customer": "acme"}, {"ids": []}, {}):
+        assert anna.post("/v1/documents/cancel", json=body).status_code == 422
+
+
+def test_operators_expedite_these(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+    ids = submit(rig, "acme", 3)
+    rig.queue.cancel(ids[1], ANNA)
+    assert acme.post("/v1/documents/expedite", json={"ids": ids}).status_code == 404
+    assert anna.post("/v1/documents/expedite", json={"ids": ids}).json() == {"documents": 2, "done": True}
+    assert [rig.queue.document(each).expedited for each in ids] == [True, False, True]
+
+
+def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
+    rig: Rig, anna: TestClient, acme: TestClient
+) -> None:
+    (id_,) = submit(rig, "acme", 1)
+    submit(rig, "beta", 1)
+    anna.post(f"/v1/documents/{id_}/expedite", params={"why": "a call"})
+    (claimed,) = rig.queue.claim("worker", 1)
+    now = time.time_ns() // 1_000
+    held = {id_: Progress(3, 4)}
+    rig.queue.store.see_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
+    found = anna.get(f"/v1/documents/{id_}/life").json()
+    assert [each["kind"] for each in found["moments"]] == ["submitted", "expedited", "started"]
+    assert (found["is_whole"], found["done"]) == (True, 0.75)
+    assert (found["moments"][1]["operator"], found["moments"][1]["why"]) == ("anna", "a call")
+    own = acme.get(f"/v1/documents/{id_}/life").json()
+    assert [each["kind"] for each in own["moments"]] == ["submitted", "expedited", "started"]
+    assert (own["moments"][1]["operator"], own["moments"][1]["why"]) == (None, None)
+    rig.queue.finish(claimed)
+    found = anna.get(f"/v1/documents/{id_}/life").json()
+    assert (found["moments"][-1]["kind"], found["done"], found["is_whole"]) == ("finished", None, True)
+    assert rig.as_(rig.key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
+
+
+def test_a_life_whose_beginning_was_deleted_is_not_whole(rig: Rig, anna: TestClient) -> None:
+    (id_,) = submit(rig, "acme", 1)
+    rig.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
+    anna.post(f"/v1/documents/{id_}/expedite")
+    found = anna.get(f"/v1/documents/{id_}/life").json()
+    assert [each["kind"] for each in found["moments"]] == ["expedited"]
+    assert not found["is_whole"]
+
+
+def test_how_much_an_upload_may_bring(anna: TestClient, acme: TestClient) -> None:
+    told = {"file": 50 << 20, "body": 100 << 20, "files": 10}
+    assert anna.get("/v1/limits").json() == acme.get("/v1/limits").json() == told

@@ -1,0 +1,148 @@
+"""Scenarios over HTTP: bounded, for operators, ended by whoever hangs up; and the figures that are told."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from inturn.access import KeyScope
+from inturn.http import jobs
+from inturn.http.playing import changed, play
+from inturn.model import SECOND
+from inturn.policy import Policy, PriorityPolicy
+from inturn.simulate import built_in
+from inturn.simulate.scenario import arrivals_of
+
+from .conftest import ANNA, Process, Rig
+
+SMALL = {"scenario": "two-bulk", "orders": ["fair", "classic"], "load": 0.1}
+
+
+def told(**asked: Any) -> list[dict[str, Any]]:
+    """What the process says."""
+    lines: list[dict[str, Any]] = []
+    play({"orders": ["fair"], "most": jobs.MOST, **asked}, lines.append)
+    return lines
+
+
+def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Callable[..., Process]) -> None:
+    server = serve()
+    with server.client() as client:
+        answer = client.post("/v1/simulations", json=SMALL | {"workers": 2}).raise_for_status()
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert lines[-2] == {"done": 888, "total": 888}
+    reports = lines[-1]["reports"]
+    assert [(each["order"], each["workers"], each["documents"]) for each in reports] == [
+        ("fair", 2, 444),
+        ("classic", 2, 444),
+    ]
+    assert [each["customer"] for each in reports[0]["customers"]] == ["bulk A", "bulk B"]
+
+
+def test_who_hangs_up_ends_it(serve: Callable[..., Process]) -> None:
+    server = serve()
+    with server.client() as client:
+        with client.stream("POST", "/v1/simulations", json={"scenario": "starving-105"}) as answer:
+            assert "done" in next(answer.iter_lines())
+            (child,) = _children(server)
+            os.kill(int(child), signal.SIGSTOP)  # it does not end by itself any more
+        for _ in range(3_000):
+            if not _children(server):
+                break
+            time.sleep(0.01)
+        else:
+            os.kill(int(child), signal.SIGKILL)
+            pytest.fail("it was still there half a minute later")
+        assert client.get("/readyz").status_code == 200
+
+
+def _children(server: Process) -> list[str]:
+    """Processes that play for this server."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            command = (folder / "cmdline").read_text()
+        except OSError:  # it has ended
+            continue
+        if parent == str(server.process.pid) and "inturn.http.playing" in command:
+            found.append(folder.name)
+    return found
+
+
+def test_simulations_have_bounds_and_are_for_operators(rig: Rig) -> None:
+    client = rig.as_(rig.operator)
+    for wrong in (
+        {"scenario": "nothing"},
+        {"scenario": "../flood"},
+        SMALL | {"orders": []},
+        SMALL | {"orders": ["fair", "fair"]},
+        SMALL | {"workers": 0},
+        SMALL | {"load": 11},
+        SMALL | {"seed": -1},
+    ):
+        assert client.post("/v1/simulations", json=wrong).status_code == 422, wrong
+    rig.service.jobs._running = jobs.AT_ONCE
+    assert client.post("/v1/simulations", json=SMALL).status_code == 429
+    customer, reader = rig.as_(rig.key("acme")), rig.as_(rig.key(None, KeyScope.READ_ONLY))
+    assert customer.post("/v1/simulations", json=SMALL).status_code == 404
+    assert customer.get("/v1/simulations").status_code == 404
+    assert reader.post("/v1/simulations", json=SMALL).status_code == 403
+    found = reader.get("/v1/simulations").json()["scenarios"]
+    assert [each["scenario"] for each in found] == list(built_in())
+    assert found[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
+
+
+def test_too_many_documents_are_refused() -> None:
+    with pytest.raises(Exception, match="more than 100 documents"):
+        told(scenario="two-bulk", most=100)
+
+
+@pytest.mark.parametrize("name", ["two-bulk", "huge", "newcomers", "day-70"])
+def test_twice_the_load_is_twice_the_documents(name: str) -> None:
+    once = arrivals_of(built_in()[name])
+    twice = arrivals_of(changed(built_in()[name], {"load": 2.0, "seed": None, "workers": None}))
+    assert len(twice) == pytest.approx(2 * len(once), rel=0.1)
+
+
+def test_workers_and_seed_are_those_asked_for() -> None:
+    given = built_in()["flood"]
+    found = changed(given, {"workers": 9, "seed": 5, "load": None})
+    assert (found.workers, found.seed, found.groups) == (9, 5, given.groups)
+
+
+def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
+    scenario = changed(built_in()["two-bulk"], {"load": 0.1})
+    *_, last = told(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
+    work = [0.0, 0.0]
+    for arrival in arrivals_of(scenario):
+        work[arrival.group] += arrival.service / SECOND
+    for report in last["reports"]:
+        course = report["course"]
+        served = [sum(each) * course["step"] * scenario.workers for each in course["groups"].values()]
+        assert served == pytest.approx(work, rel=0.01)
+        assert all(sum(parts) <= 1.001 for parts in zip(*course["groups"].values(), strict=True))
+
+
+def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
+    *_, last = told(scenario="flood", load=0.1)
+    (report,) = last["reports"]
+    assert report["spread"] == sorted(report["spread"])
+    assert len(report["spread"]) == 51
+    means = [each["mean"] for each in report["customers"]]
+    assert report["spread"][-1] >= max(means)
+    assert report["customers"][0]["group"] == "flood"
+
+
+def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(rig: Rig) -> None:
+    rig.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
+    acme = rig.as_(rig.key("acme"))
+    assert acme.get("/v1/priority").json() == {"reset_interval": 60 * SECOND, "thresholds": [-1, -5]}
+    assert acme.get("/v1/policy").status_code == 404
+    assert rig.as_(None).get("/v1/priority").status_code == 401

@@ -1,0 +1,417 @@
+"""The list of documents and a document's own page: filters, live rows, everything that acts, and hostile words."""
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from serving import ANNA, Process, make
+
+import inturn
+from inturn.access import KeyScope
+from inturn.blobs import open_blobs
+from inturn.model import Claimed, NewDocument, Progress, ResultFile, WorkerReport
+from inturn.queue import Queue
+from inturn.store import Outcome, OutcomeKind
+
+from .conftest import HOSTILE, HOSTILE_DOCUMENT, Wrong
+
+Visit = Callable[..., Page]
+EVIL = "<img src=x onerror=alert(1)>"
+LONG = "Dear Sir or Madam, " * 200
+
+
+class Shop:
+    """A server of this file's own, and its queue beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = Process(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
+        self.url = self.server.url
+        self.queue: Queue = inturn.open(str(folder / "inturn.db"))
+        self.blobs = open_blobs(str(folder / "inturn.db.blobs"))
+
+    def submit(self, customer: str, n: int = 1, **more: Any) -> list[str]:
+        """Documents of a customer; the ids."""
+        given = [NewDocument(f"{customer.lower()}-{number:03}.pdf", **more) for number in range(n)]
+        return [each.id for each in self.queue.submit(customer, given)]
+
+    def claim(self, id_: str) -> Claimed:
+        """This one, and no other."""
+        if not self.queue.document(id_).expedited:
+            self.queue.expedite(id_, ANNA)
+        (claimed,) = self.queue.claim("host-1", 1)
+        assert claimed.document.id == id_
+        return claimed
+
+    def state(self, id_: str) -> str:
+        """Of a document."""
+        return str(self.queue.document(id_).state)
+
+
+@pytest.fixture(scope="module")
+def shop(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    """Started once; tests keep to customers of their own."""
+    folder = tmp_path_factory.mktemp("shop")
+    shutil.copy(filled, folder / "inturn.db")
+    made = Shop(folder)
+    yield made
+    made.queue.close()
+    made.server.stop()
+
+
+def rows(page: Page) -> Locator:
+    return page.locator("tbody tr")
+
+
+def box(page: Page, name: str) -> Locator:
+    return page.get_by_role("checkbox", name=f"Select {name}", exact=True)
+
+
+def agree(page: Page, words: str, why: str = "") -> None:
+    """Say yes to a question that names what it is about."""
+    dialog = page.get_by_role("dialog", name=words)
+    if why:
+        dialog.get_by_label("Why").fill(why)
+    dialog.get_by_role("button", name=re.compile("^Yes")).click()
+
+
+# -- the list
+
+
+def test_filters_live_in_the_address_and_back_takes_them_away(shop: Shop, visit: Visit) -> None:
+    shop.submit("Filtered", 30, batch="may")
+    done = shop.submit("Filtered", 1)[0]
+    shop.queue.finish(shop.claim(done))
+    page = visit(f"{shop.url}/documents?customer=Filtered")
+    expect(rows(page)).to_have_count(31)
+    page.get_by_role("button", name=re.compile("^done")).click()
+    expect(rows(page)).to_have_count(1)
+    assert page.url.endswith("?customer=Filtered&state=done")
+    page.get_by_role("button", name=re.compile("^waiting")).click()
+    expect(rows(page)).to_have_count(31)
+    expect(page.get_by_role("button", name=re.compile("^done"))).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Batch").fill("may")
+    page.get_by_label("Batch").press("Enter")
+    expect(rows(page)).to_have_count(30)
+    page.get_by_label("Level").select_option("9")
+    expect(rows(page)).to_have_count(9)
+    page.get_by_role("searchbox", name="Part of the name").fill("filtered-02")
+    expect(rows(page)).to_have_count(9)
+    page.get_by_role("searchbox", name="Part of the name").fill("FILTERED-029")
+    expect(rows(page)).to_have_count(1)
+    assert "q=FILTERED-029" in page.url
+    page.reload()
+    expect(rows(page)).to_have_count(1)
+    page.go_back()
+    expect(page.get_by_label("Level")).to_have_value("")
+    expect(rows(page)).to_have_count(30)
+    page.get_by_role("button", name="Clear filters").click()
+    assert page.url == f"{shop.url}/documents"
+
+
+def test_a_customer_is_chosen_by_typing_a_part_of_its_name(shop: Shop, visit: Visit) -> None:
+    page = visit(f"{shop.url}/documents")
+    customer = page.get_by_role("combobox", name="Customer")
+    customer.type("omer 00")
+    expect(page.get_by_role("listbox").get_by_role("option")).to_have_count(8)
+    customer.press("ArrowDown")
+    customer.press("ArrowDown")
+    expect(page.get_by_role("option", name="Customer 001")).to_have_attribute("aria-selected", "true")
+    customer.press("Enter")
+    expect(page.get_by_role("listbox")).to_be_hidden()
+    page.wait_for_url("**/documents?customer=Customer+001")
+    expect(page.locator(".documents-count")).to_contain_text("200 match")
+
+
+def test_the_list_goes_on_as_one_scrolls_and_back_returns_to_the_place(shop: Shop, visit: Visit) -> None:
+    page = visit(f"{shop.url}/documents?customer=Customer%20000")
+    expect(rows(page)).to_have_count(100)
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    expect(rows(page)).to_have_count(200)
+    wanted = rows(page).nth(150)
+    wanted.scroll_into_view_if_needed()
+    name, before = wanted.get_by_role("link").first.inner_text(), page.evaluate("window.scrollY")
+    wanted.get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name.split("\n")[0])
+    page.go_back()
+    expect(rows(page)).to_have_count(200)
+    page.wait_for_function("(wanted) => Math.abs(window.scrollY - wanted) < 3", arg=before)
+
+
+def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(shop: Shop, visit: Visit) -> None:
+    ids = shop.submit("Lively", 60)
+    page = visit(f"{shop.url}/documents?customer=Lively&state=waiting&state=running")
+    expect(rows(page)).to_have_count(60)
+    expect(page.locator(".live")).to_have_text("Live")
+    box(page, "lively-040.pdf").check()
+    page.evaluate("window.scrollTo(0, 500)")
+    field = page.get_by_role("searchbox", name="Part of the name")
+    field.evaluate("node => { node.focus({ preventScroll: true }); node.setRangeText('half a wo'); }")
+    page.evaluate("window.firstRow = document.querySelector('tbody tr')")
+    row = page.get_by_role("row", name=re.compile("lively-045"))
+    place, scroll = row.bounding_box(), page.evaluate("window.scrollY")
+    assert scroll > 400
+    claimed = shop.claim(ids[45])
+    expect(row.locator(".state-running")).to_be_visible()
+    shop.queue.finish(claimed)
+    expect(row.locator(".is-gone .state-done")).to_be_visible()
+    shop.submit("Lively", 3, batch="new ones")
+    bar = page.locator(".documents-new")
+    expect(bar).to_contain_text("3 new documents", timeout=10_000)
+    expect(rows(page)).to_have_count(60)
+    assert (page.evaluate("window.scrollY"), row.bounding_box()) == (scroll, place)
+    assert page.evaluate("document.querySelector('tbody tr') === window.firstRow")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("half a wo")
+    expect(box(page, "lively-040.pdf")).to_be_checked()
+    bar.get_by_role("button", name="Show").click()
+    expect(rows(page)).to_have_count(62)  # three more, and the one that is done has gone
+    expect(bar).to_be_hidden()
+    assert page.evaluate("window.scrollY") == 0
+
+
+def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, visit: Visit) -> None:
+    ids = shop.submit("Chosen", 5)
+    page = visit(f"{shop.url}/documents?customer=Chosen")
+    box(page, "chosen-001.pdf").check()
+    box(page, "chosen-003.pdf").check()
+    page.get_by_role("button", name="Cancel …").click()
+    agree(page, "Cancel 2 documents?", why="sent twice")
+    expect(page.locator(".toast")).to_contain_text("2 documents cancelled.")
+    assert [shop.state(each) for each in ids] == ["waiting", "cancelled", "waiting", "cancelled", "waiting"]
+    assert shop.queue.store.audit(limit=1)[0].operator == ("local", "sent twice")
+    expect(page.locator("tbody .state-cancelled")).to_have_count(2)
+    expect(page.get_by_text("selected", exact=False)).to_have_count(0)
+    page.get_by_role("checkbox", name="Select all rows").check()
+    page.get_by_role("button", name="Try again …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("3 others of the selected")
+    agree(page, "Try 2 documents again?")
+    expect(page.locator(".toast").last).to_contain_text("2 documents wait again.")
+    assert {shop.state(each) for each in ids} == {"waiting"}
+    box(page, "chosen-004.pdf").check()
+    page.get_by_role("button", name="Expedite …").click()
+    agree(page, "Move 1 document before all levels?")
+    expect(page.get_by_role("row", name=re.compile("chosen-004"))).to_contain_text("Expedited")
+    assert shop.queue.document(ids[4]).expedited
+    box(page, "chosen-004.pdf").check()
+    page.get_by_role("button", name="Expedite …").click()
+    expect(page.locator(".toast").last).to_have_text("None of them can be moved forward.")
+    shop.queue.cancel(ids[4], ANNA)
+
+
+def test_all_that_match_are_cancelled_after_a_question_that_names_them(shop: Shop, visit: Visit) -> None:
+    ids = shop.submit("Flood", 130, batch="wrong")
+    kept = shop.submit("Flood", 2)
+    page = visit(f"{shop.url}/documents?customer=Flood&batch=wrong&q=flood")
+    expect(rows(page)).to_have_count(100)
+    page.get_by_role("checkbox", name="Select all rows").check()
+    page.get_by_role("button", name="Select all 130 that match").click()
+    expect(page.get_by_text("All 130 that match are selected")).to_be_visible()
+    expect(page.get_by_role("button", name="Expedite …")).to_have_count(0)
+    page.get_by_role("button", name="Cancel …").click()
+    dialog = page.get_by_role("dialog", name="Cancel 130 documents?")
+    expect(dialog).to_contain_text("Customer: Flood · Batch: wrong · Name contains: flood")
+    yes = dialog.get_by_role("button", name="Yes, cancel them")
+    expect(yes).to_be_disabled()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    assert {shop.state(each) for each in ids} == {"waiting"}
+    page.get_by_role("button", name="Cancel …").click()
+    dialog.get_by_label("To confirm, type 130").fill("130")
+    yes.click()
+    expect(page.locator(".toast")).to_contain_text("130 documents cancelled.")
+    assert {shop.state(each) for each in ids} == {"cancelled"}
+    assert {shop.state(each) for each in kept} == {"waiting"}
+    page.goto(f"{shop.url}/documents?customer=Flood&state=cancelled")
+    page.get_by_role("checkbox", name="Select all rows").check()
+    page.get_by_role("button", name="Select all 130 that match").click()
+    page.get_by_role("button", name="Try again …").click()
+    agree(page, "Try 130 documents again?")
+    expect(page.locator(".toast")).to_contain_text("130 documents wait again.")
+    assert {shop.state(each) for each in ids} == {"waiting"}
+
+
+def test_nothing_found_and_a_server_that_fails_are_told(shop: Shop, visit: Visit, wrong: Wrong) -> None:
+    page = visit(f"{shop.url}/documents?q=there-is-no-such-name")
+    expect(page.get_by_text("No document matches")).to_be_visible()
+    page.route(re.compile(r"/v1/documents\?"), lambda route: route.abort())
+    page.get_by_role("button", name=re.compile("^failed")).click()
+    trouble = page.locator(".documents-trouble")
+    expect(trouble).to_contain_text("The server does not answer.")
+    page.unroute_all()
+    wrong.said.clear()
+    page.locator(".documents-filters").get_by_role("button", name="Clear filters").click()
+    expect(trouble).to_be_empty()
+    expect(rows(page)).to_have_count(100)
+
+
+# -- one document
+
+
+def test_a_waiting_document_says_why_it_waits_and_how_its_level_came(shop: Shop, visit: Visit) -> None:
+    ids = shop.submit("Waits", 5)
+    page = visit(f"{shop.url}/documents/{ids[4]}", language="de")
+    now = page.locator(".document-now")
+    expect(now).to_contain_text(re.compile(r"\d+ Dokumente beginnen davor: .*, 1 vom selben Kunden in seiner Stufe"))
+    expect(page.get_by_text("Stufe 2: Nach seiner Prüfung stand der Zähler des Kunden auf -4")).to_be_visible()
+    expect(page.get_by_text("unter -2, aber nicht unter -4")).to_be_visible()
+    expect(page.locator(".level-scale .is-here")).to_have_text("2")
+    shop.queue.pause(ANNA, "Waits")
+    expect(now).to_contain_text("der Kunde ist angehalten", timeout=10_000)
+    shop.queue.resume(ANNA, "Waits")
+    expect(now).not_to_contain_text("angehalten", timeout=10_000)
+
+
+def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> None:
+    (id_,) = shop.submit("Life", 1, max_attempts=2)
+    page = visit(f"{shop.url}/documents/{id_}")
+    steps = page.locator(".life-what")
+    expect(steps).to_have_text(["Submitted"])
+    page.get_by_role("button", name="Expedite …").click()
+    agree(page, "Move this document before all levels?", why=EVIL)
+    expect(steps).to_have_text(["Submitted", "Moved before all levels"])
+    expect(page.locator(".life-by")).to_have_text(f"By local: {EVIL}")
+    claimed = shop.claim(id_)
+    held = {id_: Progress(1, 4)}
+    now = time.time_ns() // 1_000
+    shop.queue.store.see_worker(WorkerReport("host-1", "host.example", 1, 10, 1, "extract", now, progress=held))
+    expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25", timeout=10_000)
+    expect(page.locator(".document-now")).to_contain_text("Worker host-1 is processing it: attempt 1 of 2.")
+    shop.queue.fail(claimed, f"{EVIL}\nat page 3", retry_in=0)
+    expect(page.locator(".life-step .document-error:visible")).to_have_text(EVIL)
+    shop.queue.store.sweep()
+    expect(steps.last).to_have_text("Back in its line")
+    shop.queue.fail(shop.claim(id_), "broken for good")
+    expect(steps.last).to_have_text("Failed for good")
+    expect(page.locator(".document-now")).to_contain_text("It failed for good in attempt 2 of 2.")
+    page.get_by_role("button", name="Try again …").click()
+    agree(page, "Try this document again?")
+    expect(steps.last).to_have_text("Tried again by hand: a new check")
+    page.get_by_role("button", name="Cancel document …").click()
+    agree(page, "Cancel this document?")
+    expect(steps.last).to_have_text("Cancelled")
+    expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
+    assert shop.state(id_) == "cancelled"
+    wanted = ["Started, attempt 1 of 2", "Attempt 1 failed; it is tried again later", "Back in its line"]
+    assert steps.all_inner_texts()[2:6] == [*wanted, "Started, attempt 2 of 2"]
+
+
+def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> None:
+    with shop.blobs.begin() as writing:
+        writing.write(f"<script>alert(2)</script>{LONG}".encode())
+        blob = writing.commit()
+    given = {"blob": blob.key, "size": blob.size, "sha256": blob.sha256, "metadata": {EVIL: EVIL, "order": 7}}
+    (id_,) = shop.submit("Result", 1, **given)
+    claimed = shop.claim(id_)
+    files = (ResultFile(f"tables/{EVIL}.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
+    result = json.dumps({"text": f"{EVIL} {LONG}", "pages": 3})
+    shop.queue.store.exchange((Outcome(id_, claimed.fence, OutcomeKind.DONE, result, files=files),), None)
+    page = visit(f"{shop.url}/documents/{id_}")
+    text = page.get_by_role("region", name="Text of the result")
+    expect(text).to_contain_text(EVIL)
+    assert len(text.inner_text()) < 1_600
+    page.get_by_role("button", name=re.compile(r"Show all \(3,\d+ characters\)")).click()
+    assert text.inner_text().strip() == f"{EVIL} {LONG}".strip()
+    page.get_by_text("All other values").click()
+    expect(page.get_by_role("region", name="All other values")).to_contain_text('"pages": 3')
+    expect(page.locator(".facts").last).to_contain_text(EVIL)
+    with page.expect_download() as download:
+        page.get_by_role("link", name=re.compile("csv$")).click()
+    assert download.value.path().read_bytes().startswith(b"<script>alert(2)</script>Dear")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download", exact=True).click()
+    assert download.value.path().stat().st_size == blob.size
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as JSON").click()
+    assert b'"pages":3' in download.value.path().read_bytes().replace(b" ", b"")
+
+
+def test_hostile_names_are_shown_as_what_they_are(shop: Shop, visit: Visit) -> None:
+    page = visit(f"{shop.url}/documents?customer={quote(HOSTILE)}")
+    link = rows(page).first.get_by_role("link", name=HOSTILE_DOCUMENT)
+    expect(link).to_be_visible()
+    expect(page.get_by_role("combobox", name="Customer")).to_have_value(HOSTILE)
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_DOCUMENT)
+    expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
+    (id_,) = shop.submit("Refers", 1, uri="javascript:alert(3)")
+    page.goto(f"{shop.url}/documents/{id_}")
+    expect(page.get_by_text("javascript:alert(3)")).to_be_visible()
+    expect(page.locator("a[href^='javascript']")).to_have_count(0)
+
+
+def test_a_document_that_is_deleted_says_so(shop: Shop, visit: Visit, wrong: Wrong) -> None:
+    (id_,) = shop.submit("Purged")
+    page = visit(f"{shop.url}/documents/{id_}")
+    expect(page.get_by_role("button", name="Cancel document …")).to_be_visible()
+    shop.queue.purge("Purged", ANNA)
+    expect(page.get_by_text("This document was deleted")).to_be_visible()
+    expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
+    page.close()
+    assert [each for each in wrong.said if "404" not in each] == []
+    wrong.said.clear()
+
+
+# -- who sees what
+
+
+class Visitors(NamedTuple):
+    """A read-only key, a customer's key, a document of its own and another's."""
+
+    eyes: str
+    own: str
+    mine: str
+    other: str
+
+
+@pytest.fixture
+def visitors(locked: Process) -> Visitors:
+    """At a server that asks for keys."""
+    with inturn.open(str(locked.folder / "inturn.db")) as queue:
+        return Visitors(
+            make(queue.store, "eyes", scope=KeyScope.READ_ONLY),
+            make(queue.store, "portal", "Customer 005"),
+            queue.submit("Customer 005", [NewDocument("mine.pdf")])[0].id,
+            queue.submit("Customer 006", [NewDocument("other.pdf")])[0].id,
+        )
+
+
+def sign_in(page: Page, key: str) -> None:
+    page.get_by_label("Key", exact=True).fill(key)
+    page.keyboard.press("Enter")
+
+
+def test_a_read_only_key_acts_on_nothing(locked: Process, visitors: Visitors, visit: Visit) -> None:
+    page = visit(f"{locked.url}/signin?to={quote(f'/documents/{visitors.mine}')}")
+    sign_in(page, visitors.eyes)
+    expect(page.get_by_role("heading", level=1)).to_have_text("mine.pdf")
+    expect(page.locator(".title-actions button")).to_have_count(0)
+    page.get_by_role("navigation").get_by_role("link", name="Documents").click()
+    expect(rows(page)).to_have_count(100)
+    expect(page.locator("main input[type=checkbox]")).to_have_count(0)
+    expect(page.get_by_role("link", name="Upload files")).to_have_count(0)
+
+
+def test_a_customer_sees_and_acts_on_its_own(locked: Process, visitors: Visitors, visit: Visit, wrong: Wrong) -> None:
+    page = visit(f"{locked.url}/signin?to=/documents")
+    sign_in(page, visitors.own)
+    expect(page.locator("tbody th").first).to_have_text("mine.pdf")
+    expect(page.get_by_role("combobox", name="Customer")).to_have_count(0)
+    expect(page.get_by_role("columnheader", name="Customer")).to_have_count(0)
+    page.get_by_role("link", name="mine.pdf").first.click()
+    expect(page.locator(".document-now")).to_contain_text(re.compile("About [0-9,]+ documents start"))
+    expect(page.get_by_role("button", name="Expedite …")).to_have_count(0)
+    page.get_by_role("button", name="Cancel document …").click()
+    agree(page, "Cancel this document?")
+    expect(page.locator(".life-what").last).to_have_text("Cancelled")
+    page.goto(f"{locked.url}/documents/{visitors.other}")
+    expect(page.get_by_role("alert")).to_contain_text("It is not there")
+    page.close()
+    assert [each for each in wrong.said if "404" not in each] == []
+    wrong.said.clear()

@@ -1,0 +1,158 @@
+"""Pages that stay open: servers restart, there are two of them, nobody looks, and nothing is lost."""
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+from proxy import Proxy
+from serving import Process
+
+import inturn
+from inturn.model import NewDocument
+from inturn.queue import Queue
+from inturn.store import Operator
+
+from .conftest import Wrong
+from .looking import ready
+
+Visit = Callable[..., Page]
+Serve = Callable[..., Process]
+PATIENT = 20_000
+SOAK = os.environ.get("INTURN_SOAK") == "1"
+HIDE = 'Object.defineProperty(document, "hidden", { get: () => window.isHidden ?? false });'
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def store_of(server: Process) -> Iterator[Queue]:
+    with inturn.open(str(server.folder / "inturn.db")) as queue:
+        yield queue
+
+
+def figure(page: Page, place: int = 0) -> int:
+    text = page.locator(".card-value").nth(place).inner_text()
+    return int("".join(each for each in text if each.isdigit()))
+
+
+def place(page: Page, what: str) -> int:
+    """How far from the top of the window, in pixels."""
+    found = page.locator(what).bounding_box()
+    assert found is not None
+    return round(found["y"])
+
+
+def only_lost_connections(wrong: Wrong) -> None:
+    """What a browser says when a server is gone; nothing else is taken."""
+    expected = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED", "503")
+    assert [each for each in wrong.said if not any(word in each for word in expected)] == []
+    wrong.said.clear()
+
+
+def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
+    serve: Serve, visit: Visit, wrong: Wrong
+) -> None:
+    port = free_port()
+    server = serve("--port", str(port))
+    overview = visit(server.url)
+    ready(overview, "overview")
+    overview.get_by_role("searchbox").fill("Customer 00")
+    overview.wait_for_url("**/?q=Customer+00")
+    overview.evaluate("scrollTo(0, 300)")
+    before = place(overview, ".overview-charts")
+    audit = visit(f"{server.url}/audit?kind=queue_paused")
+    settings = visit(f"{server.url}/settings")
+    documents = visit(f"{server.url}/documents?state=failed")
+    tabs = (overview, audit, settings, documents)
+    for each in tabs:
+        expect(each.locator(".live")).to_have_text("Live", timeout=PATIENT)
+        each.evaluate("window.isSame = true")
+    with store_of(server) as queue:  # all have heard something: they will ask for what comes behind it
+        queue.pause(Operator("maria", "for a moment"))
+        expect(settings.get_by_text("Paused by maria: for a moment")).to_be_visible()
+        queue.resume(Operator("maria", ""))
+    expect(settings.get_by_text("It runs")).to_be_visible()
+    waiting = figure(overview)
+    assert server.stop() == 0
+    for each in tabs:
+        expect(each.locator(".live")).to_have_text("Reconnecting …", timeout=PATIENT)
+    with store_of(server) as queue:
+        queue.submit("Customer 001", [NewDocument("late.pdf")] * 25)
+        queue.pause(Operator("maria", "while nobody served"))
+    serve("--port", str(port))
+    for each in tabs:
+        expect(each.locator(".live")).to_have_text("Live", timeout=PATIENT)
+    expect(settings.get_by_text("Paused by maria: while nobody served")).to_be_visible(timeout=PATIENT)
+    expect(audit.locator(".audit-entry")).to_have_count(3, timeout=PATIENT)
+    expect(overview.locator(".banner")).to_contain_text("while nobody served", timeout=PATIENT)
+    assert figure(overview) == waiting + 25
+    expect(overview.get_by_role("searchbox")).to_have_value("Customer 00")
+    assert place(overview, ".overview-charts") == before  # though there is a banner above it now
+    assert documents.url.endswith("/documents?state=failed")
+    assert all(each.evaluate("window.isSame") for each in tabs)
+    only_lost_connections(wrong)
+
+
+def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, wrong: Wrong) -> None:
+    first, second = serve(), serve()
+    ports = [int(each.url.rpartition(":")[2]) for each in (first, second)]
+    with Proxy(ports[0]) as proxy:
+        page = visit(f"http://127.0.0.1:{proxy.port}/settings")
+        expect(page.locator(".live")).to_have_text("Live")
+        with second.client() as client:
+            client.post("/v1/queue/pause", params={"why": "at the other one"})
+        expect(page.get_by_text("Paused by local: at the other one")).to_be_visible()
+        proxy._to = ports[1]
+        proxy.cut()  # whatever comes now reaches the second server
+        first.stop()
+        with store_of(second) as queue:
+            queue.resume(Operator("maria", ""))
+        expect(page.get_by_text("It runs")).to_be_visible(timeout=PATIENT)
+        page.get_by_role("link", name="Overview").click()
+        ready(page, "overview")
+        page.close()
+    only_lost_connections(wrong)
+
+
+@pytest.mark.parametrize("path", ["/", "/audit", "/settings"] if SOAK else ["/"])
+def test_a_hidden_tab_asks_for_nothing(serve: Serve, visit: Visit, path: str) -> None:
+    server = serve()
+    page = visit("about:blank")
+    page.add_init_script(HIDE)
+    page.clock.install()
+    page.goto(server.url + path)
+    expect(page.locator(".live")).to_have_text("Live")
+    _hide(page, hidden=True)
+    page.clock.fast_forward(6_000)
+    expect(page.locator(".live")).to_have_text("Resting")
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    page.on("request", note)
+    with store_of(server) as queue:
+        queue.submit("Customer 001", [NewDocument("more.pdf")])
+        queue.pause(Operator("maria", "at night"))
+    for _ in range(3):
+        page.clock.fast_forward(200_000)  # ten minutes
+    page.wait_for_timeout(300)
+    assert asked == []
+    _hide(page, hidden=False)
+    page.clock.resume()
+    expect(page.locator(".live")).to_have_text("Live", timeout=PATIENT)
+    expect(page.locator("main")).to_contain_text("at night", timeout=PATIENT)
+    assert asked
+
+
+def _hide(page: Page, *, hidden: bool) -> None:
+    page.evaluate(
+        "(isHidden) => { window.isHidden = isHidden; document.dispatchEvent(new Event('visibilitychange')); }", hidden
+    )

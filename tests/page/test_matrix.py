@@ -1,0 +1,193 @@
+"""Every page in every language, in both colours, on three widths: nothing cut, nothing in the way, no barrier.
+
+Quickly: each page in each language, so that each page and each language also meets each colour and each width. With
+INTURN_SOAK=1: everything with everything.
+"""
+
+import os
+import re
+from itertools import combinations, product
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from serving import Process, make
+
+from inturn.access import KeyScope
+from inturn.http.pages import pages
+from inturn.i18n import LANGUAGES, page_entries
+from inturn.stores import open_store
+
+from .conftest import WIDTHS, Wrong
+from .looking import PAGES, WATCH, barriers, problems, ready
+
+SOAK = os.environ.get("INTURN_SOAK") == "1"
+THEMES = ("light", "dark")
+BARRIERS_IN = LANGUAGES if SOAK else ("en", "de")
+"""Languages in which axe looks too: between them every page comes in both colours."""
+
+ACTS = re.compile(
+    r"(customers?|documents?)\.do_\w+|customer\.(pause|resume|change|purge|save|edit)\w*|keys\.(new|rotate|revoke)"
+    r"|settings\.(pause|resume)|policy\.(save|roll_back)"
+)
+"""Keys of texts on buttons that change something."""
+
+
+class Showing(NamedTuple):
+    """One way to show a page."""
+
+    page: str
+    language: str
+    theme: str
+    width: str
+
+
+def showings() -> list[Showing]:
+    """All of them in a soak; else as few as let any two choices meet."""
+    if SOAK:
+        return [Showing(*each) for each in product(PAGES, LANGUAGES, THEMES, WIDTHS)]
+    found = []
+    for (page, name), (place, language) in product(enumerate(PAGES), enumerate(LANGUAGES)):
+        theme, width = THEMES[(page + place) % 2], list(WIDTHS)[(page + place) % 3]
+        found.append(Showing(name, language, theme, width))
+    return found
+
+
+def test_every_page_is_looked_at() -> None:
+    routes = pages().files["routes.js"].body.decode()
+    assert set(re.findall(r'page: "(\w+)"', routes)) == {*PAGES, "signin"}
+
+
+def test_any_two_choices_meet() -> None:
+    choices = (tuple(PAGES), LANGUAGES, THEMES, tuple(WIDTHS))
+    for one, other in combinations(range(4), 2):
+        assert {(each[one], each[other]) for each in showings()} == set(product(choices[one], choices[other]))
+
+
+@pytest.fixture(scope="session")
+def document(shared: Process) -> str:
+    """The id of a document that waits."""
+    with shared.client() as client:
+        found = client.get("/v1/documents", params={"state": "waiting", "limit": 1}).json()
+    return str(found["documents"][0]["id"])
+
+
+def go(page: Page, url: str) -> None:
+    """Within the page where it is open already, as people do: quicker, and it meets the styles of pages before it."""
+    if SOAK or urlsplit(page.url).netloc != urlsplit(url).netloc:
+        page.goto(url)
+    else:
+        page.evaluate(
+            "(url) => { history.pushState(null, '', url); dispatchEvent(new PopStateEvent('popstate')); }", url
+        )
+
+
+def shown(page: Page, showing: Showing, url: str) -> list[str]:
+    """All that is wrong with one page, shown in one way."""
+    across, down = WIDTHS[showing.width]
+    page.set_viewport_size({"width": across, "height": down})
+    page.emulate_media(color_scheme="dark" if showing.theme == "dark" else "light", reduced_motion="reduce")
+    go(page, url)
+    ready(page, showing.page)
+    found = problems(page, showing.language)
+    if showing.language in BARRIERS_IN:
+        found += barriers(page)
+    title = page.get_by_role("heading", level=1).inner_text()
+    if (
+        showing.page not in {"customer", "document"}
+        and title != page_entries(showing.language)[f"{showing.page}.title"]
+    ):
+        found.append(f"the title is {title!r}")
+    return [f"{'/'.join(showing)}: {each}" for each in found]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_page_in_this_language(
+    shared: Process, locked: Process, document: str, browser: Browser, wrong: Wrong, language: str
+) -> None:
+    found: list[str] = []
+    with browser.new_context(locale=language, reduced_motion="reduce") as context:
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        page.on("console", wrong.hear)
+        page.on("pageerror", lambda error: wrong.said.append(f"exception: {error}"))
+        page.on("dialog", lambda dialog: wrong.said.append(f"dialog: {dialog.message}"))
+        for showing in showings():
+            if showing.language == language:
+                found += shown(page, showing, shared.url + PAGES[showing.page].format(id=document))
+        for theme, width in product(THEMES, WIDTHS) if SOAK else zip(THEMES, ("phone", "wide"), strict=True):
+            found += shown(page, Showing("signin", language, theme, width), f"{locked.url}/signin")
+    assert not found + wrong.said, "\n".join(found + wrong.said)
+
+
+MISTAKES = {
+    "wider than the window": "document.querySelector('.page').style.width = '1200px'",
+    "is cut at the side": "const [, panel] = all('.panel'); panel.firstChild.style.overflow = 'hidden'; "
+    "panel.querySelector('h2').style.whiteSpace = 'nowrap'; panel.querySelector('h2').textContent = 'x'.repeat(400)",
+    "is cut:": "all('.settings-facts dd')[0].style.cssText = 'height: 4px; overflow: hidden'",
+    "overlap": "all('.panel')[3].style.marginTop = '-120px'",
+    "scrolls sideways": "const [panel] = all('.panel'); panel.style.overflow = 'auto'; "
+    "panel.firstChild.style.width = '3000px'",
+    "shows a key": "all('h2')[0].textContent = 'settings.look'",
+    "is not translated": "all('h2')[2].textContent = 'Limits'",
+    "says": "all('h2')[3].textContent = 'undefined'",
+    "has no room for": "all('.page select')[0].style.width = '40px'",
+    "moves": "all('h2')[0].animate([{ opacity: 0.2 }, { opacity: 1 }], 60_000)",
+    "forbidden by the policy": "all('main')[0].append(Object.assign(new Image(), { src: 'https://a.example/x.png' })); "
+    "await new Promise((done) => setTimeout(done, 100))",
+    "image-alt": "document.querySelector('main').append(new Image())",
+}
+"""Each kind of mistake that the checks look for, to be made in the page of the settings."""
+
+
+def test_the_checks_see_what_they_look_for(shared: Process, browser: Browser) -> None:
+    with browser.new_context(locale="de", reduced_motion="reduce") as context:
+        context.add_init_script(WATCH)
+        page = context.new_page()
+        page.goto(f"{shared.url}/settings")
+        ready(page, "settings")
+        assert problems(page, "de") + barriers(page) == []
+        for mistake in MISTAKES.values():
+            page.evaluate(f"async () => {{ const all = (what) => [...document.querySelectorAll(what)]; {mistake}; }}")
+        found = problems(page, "de") + barriers(page)
+    assert [words for words in MISTAKES if not any(words in each for each in found)] == [], "\n".join(found)
+
+
+def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: Process, browser: Browser) -> None:
+    for accepted, expected in (("pt-BR", "pt"), ("de-AT", "de"), ("fr-FR", "en")):
+        with browser.new_context(locale=accepted) as context:
+            page = context.new_page()
+            page.goto(f"{shared.url}/settings")
+            ready(page, "settings")
+            assert page.evaluate("document.documentElement.lang") == expected
+            page.locator(".page [data-choice=language]").select_option("pl")
+            expect(page.locator("html")).to_have_attribute("lang", "pl")
+            page.reload()
+            ready(page, "settings")
+            assert page.evaluate("document.documentElement.lang") == "pl"
+
+
+def test_a_read_only_key_sees_no_button_that_acts(locked: Process, browser: Browser, document: str) -> None:
+    """Whatever acts is a button in the content; those that only look are named here."""
+    store = open_store(str(locked.folder / "inturn.db"))
+    text = make(store, "eyes", scope=KeyScope.READ_ONLY)
+    store.close()
+    words = page_entries("en")
+    acting = {str(text) for key, text in words.items() if ACTS.fullmatch(key)}
+    assert len(acting) > 6
+    with browser.new_context(locale="en", reduced_motion="reduce") as context:
+        page = context.new_page()
+        page.goto(f"{locked.url}/signin")
+        page.get_by_label("Key", exact=True).fill(text)
+        page.keyboard.press("Enter")
+        ready(page, "overview")
+        for name, path in PAGES.items():
+            if name == "upload":
+                continue
+            page.goto(locked.url + path.format(id=document))
+            ready(page, name)
+            buttons = page.locator("main button").all_inner_texts()
+            assert [each for each in buttons if each.strip() in acting] == [], name
+        page.goto(f"{locked.url}/upload")
+        page.get_by_text(str(words["shell.not_found"])).first.wait_for()

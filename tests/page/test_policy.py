@@ -1,0 +1,196 @@
+"""The policy page: plain words, a form that says what cannot be, previews, versions, and two people at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Page, expect
+from serving import ANNA, Process, make
+
+from inturn.access import KeyScope
+from inturn.i18n import LANGUAGES, page_entries
+from inturn.model import SECOND
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.store import Operator
+from inturn.stores import open_store
+
+from .conftest import HOSTILE, Wrong
+
+Visit = Callable[..., Page]
+SHORT = Policy(PriorityPolicy(600 * SECOND, (-2, -4)))
+
+
+def put(server: Process, policy: Policy, operator: Operator = ANNA) -> int:
+    """As somebody else does it, elsewhere."""
+    store = open_store(str(server.folder / "inturn.db"))
+    found = store.set_policy(policy, operator).number
+    store.close()
+    return found
+
+
+def in_force(server: Process) -> Policy:
+    """What the store says."""
+    store = open_store(str(server.folder / "inturn.db"))
+    found = store.policy().policy
+    store.close()
+    return found
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_policy_is_told_in_plain_words(shared: Process, visit: Visit, language: str) -> None:
+    page, texts = visit(shared.url + "/policy", language=language, width="tablet"), page_entries(language)
+    expect(page.get_by_role("heading", level=1)).to_have_text(str(texts["policy.title"]))
+    words = page.locator(".words li")
+    expect(words).to_have_count(5)
+    expect(words.nth(0)).to_contain_text("25")
+    expect(words.nth(1)).to_contain_text("22")
+    expect(words.nth(3)).to_contain_text("15")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_drawing_follows_and_impossible_settings_are_told(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/policy")
+    drawing = page.locator(".counter-drawing")
+    expect(page.locator(".counter-column")).to_have_count(27)
+    save = page.get_by_role("button", name="Put in force")
+    expect(save).to_be_disabled()
+    second = page.get_by_label("Level 3 below")
+    second.fill("-2")
+    expect(page.get_by_text("It must be less than -2, the one before it.")).to_be_visible()
+    expect(page.get_by_role("button", name="Show who waits less")).to_be_disabled()
+    save.click()
+    expect(second).to_be_focused()
+    second.fill("-4")
+    expect(save).to_be_disabled()
+    page.get_by_label("Reset interval").fill("0")
+    expect(page.get_by_text("Give more than 0 seconds")).to_be_visible()
+    page.get_by_label("Reset interval").fill("90")
+    expect(page.get_by_text("this is 1 minute 30 seconds")).to_be_visible()
+    expect(drawing).to_have_attribute("aria-label", page_summary("1 minute 30 seconds"))
+    page.get_by_label("Cost of a document").fill("2")
+    expect(page.get_by_text("Without a cost by page it must be 1.")).to_be_visible()
+    page.get_by_label("Classic").check()
+    expect(page.get_by_label("Cost of a document")).to_be_hidden()
+    expect(save).to_be_enabled()
+    for _ in range(7):
+        page.get_by_role("button", name="Remove the last level").click()
+    expect(page.get_by_role("button", name="Remove the last level")).to_be_disabled()
+    expect(page.locator(".counter-column")).to_have_count(9)
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_label("Level 9 below")).to_have_value("-20")
+    expect(page.get_by_label("Reset interval")).to_have_value("1500")
+
+
+def page_summary(interval: str) -> str:
+    """What a screen reader says of the drawing."""
+    forms = page_entries("en")["policy.drawing_summary"]
+    assert not isinstance(forms, str)
+    return forms["other"].format(n=3, last=9, interval=interval, **{"from": 22})
+
+
+def test_a_preview_tells_who_gains_and_grows_old(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/policy")
+    page.get_by_label("Level 2 below").fill("-3")
+    page.get_by_role("button", name="Show who waits less").click()
+    expect(page.get_by_role("heading", name="Who waits less")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("documents of 301 customers")).to_be_visible()
+    expect(page.locator(".preview-level")).to_have_count(9)
+    outdated = page.get_by_text("The settings were changed since.")
+    expect(outdated).to_be_hidden()
+    page.get_by_label("Level 2 below").fill("-2")
+    expect(outdated).to_be_visible()
+
+
+def test_a_preview_can_be_cancelled(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/policy")
+    run = page.get_by_role("button", name="Show who waits less")
+    run.click()
+    expect(run).to_be_disabled()
+    page.get_by_role("button", name="Cancel").click()
+    expect(run).to_be_enabled()
+    expect(page.get_by_role("progressbar")).to_be_hidden()
+    expect(page.locator(".preview-result")).to_be_empty()
+
+
+def test_saving_needs_a_reason_and_an_old_version_can_be_had_again(serve: Callable[..., Process], visit: Visit) -> None:
+    server = serve()
+    page = visit(server.url + "/policy")
+    page.get_by_label("Reset interval").fill("600")
+    page.get_by_role("button", name="Put in force").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("row", name="Reset interval")).to_contain_text("10 minutes")
+    dialog.get_by_role("button", name="Put in force").click()
+    expect(dialog.get_by_text("Say why")).to_be_visible()
+    dialog.get_by_label("Why").fill("Mondays <b>are</b> slow")
+    dialog.get_by_role("button", name="Put in force").click()
+    expect(page.get_by_text("Version 2 is in force.")).to_be_visible()
+    expect(page.locator(".words-about")).to_contain_text("Mondays <b>are</b> slow")
+    expect(page.get_by_role("button", name="Put in force")).to_be_disabled()
+    assert in_force(server).priority.reset_interval == 600 * SECOND
+    page.get_by_role("button", name="Roll back to version 1").click()
+    dialog.get_by_label("Why").fill("it did not help")
+    dialog.get_by_role("button", name="Roll back").click()
+    expect(page.get_by_text("Version 3 is in force.")).to_be_visible()
+    expect(page.get_by_label("Reset interval")).to_have_value("1500")
+    assert in_force(server) == Policy()
+    page.get_by_label("From", exact=True).select_option("2")
+    page.wait_for_url("**/policy?from=2&to=3")
+    expect(page.locator(".policy-versions .difference")).to_contain_text("10 minutes25 minutes")
+    page.get_by_label("From", exact=True).select_option("1")
+    expect(page.get_by_text("There is no difference.")).to_be_visible()
+
+
+def test_what_somebody_else_puts_in_force_is_shown_beside_what_one_typed(
+    serve: Callable[..., Process], visit: Visit
+) -> None:
+    server = serve()
+    page = visit(server.url + "/policy")
+    expect(page.locator(".live")).to_have_text("Live")
+    put(server, replace(Policy(), turns=TurnPolicy(Order.CLASSIC)))
+    expect(page.get_by_label("Classic")).to_be_checked()  # nothing was typed: the form follows
+    page.get_by_label("Reset interval").fill("777")
+    put(server, SHORT, Operator(HOSTILE, "because"))
+    told = page.get_by_text(f"{HOSTILE} put version 3 in force while you were editing.")
+    expect(told).to_be_visible()
+    expect(page.get_by_label("Reset interval")).to_have_value("777")
+    row = page.locator(".difference").first.get_by_role("row", name="Reset interval")
+    assert row.locator("td").all_text_contents() == ["25 minutes", "10 minutes", "12 minutes 57 seconds"]
+    page.get_by_role("button", name="Keep what I typed").click()
+    expect(told).to_be_hidden()
+    expect(page.get_by_label("Reset interval")).to_have_value("777")
+    page.get_by_role("button", name="Discard").click()
+    expect(page.get_by_label("Reset interval")).to_have_value("600")
+
+
+def test_saving_over_what_one_has_not_seen_is_refused(
+    serve: Callable[..., Process], visit: Visit, wrong: Wrong
+) -> None:
+    server = serve()
+    page = visit(server.url + "/policy")
+    page.get_by_label("Reset interval").fill("777")
+    page.get_by_role("button", name="Put in force").click()
+    page.get_by_role("dialog").get_by_label("Why").fill("mine")
+    put(server, SHORT)
+    page.get_by_role("dialog").get_by_role("button", name="Put in force").click()
+    expect(page.get_by_text(str(page_entries("en")["errors.version_conflict"]))).to_be_visible()
+    expect(page.get_by_text("anna put version 2 in force while you were editing.")).to_be_visible()
+    assert in_force(server) == SHORT
+    page.get_by_role("button", name="Begin again with theirs").click()
+    expect(page.get_by_label("Reset interval")).to_have_value("600")
+    assert [each for each in wrong.said if "409" not in each] == []
+    wrong.said.clear()
+
+
+def test_a_read_only_key_sees_everything_and_no_action(locked: Process, visit: Visit) -> None:
+    put(locked, Policy())
+    store = open_store(str(locked.folder / "inturn.db"))
+    key = make(store, "maria", scope=KeyScope.READ_ONLY)
+    store.close()
+    page = visit(locked.url + "/policy")
+    page.get_by_label("Key", exact=True).fill(key)
+    page.keyboard.press("Enter")
+    expect(page.locator(".words li")).to_have_count(5)
+    expect(page.locator(".counter-column")).to_have_count(27)
+    expect(page.locator(".policy-versions tbody tr").nth(1)).to_be_visible()
+    expect(page.locator("main button:visible")).to_have_count(0)
+    expect(page.locator("main input")).to_have_count(0)

@@ -1,0 +1,98 @@
+"""The simulator: scenarios by name, orders beside each other, progress, and an end at any time."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from serving import Process, make
+
+from inturn.access import KeyScope
+from inturn.i18n import LANGUAGES, page_entries
+from inturn.simulate import built_in
+from inturn.stores import open_store
+
+Visit = Callable[..., Page]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_built_in_scenario_and_group_has_a_name(language: str) -> None:
+    texts = page_entries(language)
+    for scenario in built_in().values():
+        assert f"simulator.scenario_{scenario.name}" in texts
+        for group in scenario.groups:
+            assert f"simulator.group_{group.name.lower().replace(' ', '_')}" in texts
+
+
+def test_orders_are_compared_side_by_side(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/simulator?load=10")
+    expect(page.get_by_label("Scenario")).to_have_value("two-bulk")
+    expect(page.get_by_label("Load, in percent")).to_have_value("10")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_text("444 documents, 4 at a time")).to_be_visible(timeout=60_000)
+    expect(page.locator(".course")).to_have_count(3)
+    expect(page.locator(".course path")).to_have_count(6)
+    expect(page.locator(".wait-bars li")).to_have_count(2 * 3 * 3)
+    expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(7)
+    rows = page.get_by_role("table", name="Customers with the most documents").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("Bulk A")
+
+
+def test_what_is_chosen_stands_in_the_address(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/simulator", width="phone", theme="dark")
+    page.get_by_label("Scenario").select_option("flood")
+    expect(page.get_by_text("Flood (1 customer) · Small (50 customers)")).to_be_visible()
+    page.get_by_label("Without levels").uncheck()
+    page.get_by_label("Workers").fill("6")
+    page.get_by_label("Workers").blur()
+    page.wait_for_url("**/simulator?scenario=flood&workers=6&order=fair&order=classic")
+    page.reload()
+    expect(page.get_by_label("Workers")).to_have_value("6")
+    expect(page.get_by_label("Without levels")).not_to_be_checked()
+    page.get_by_label("Scenario").select_option("two-bulk")
+    expect(page.get_by_label("Workers")).to_have_value("4")
+    page.go_back()
+    expect(page.get_by_label("Scenario")).to_have_value("flood")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_impossible_settings_are_told(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/simulator")
+    page.get_by_label("Workers").fill("1001")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_label("Workers")).to_be_focused()
+    expect(page.get_by_text("Give a number from 1 to 1,000.")).to_be_visible()
+    page.get_by_label("Workers").fill("4")
+    for order in ("Fair", "Classic", "Without levels"):
+        page.get_by_label(order).uncheck()
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_text("Choose at least one.")).to_be_visible()
+    page.get_by_label("Fair").check()
+    page.get_by_label("Load, in percent").fill("1000")
+    page.get_by_label("Scenario").select_option("flood")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("alert").filter(has_text=re.compile("more than 50000 documents"))).to_be_visible(
+        timeout=60_000
+    )
+
+
+def test_it_can_be_cancelled_and_played_again(shared: Process, visit: Visit) -> None:
+    page = visit(shared.url + "/simulator?scenario=starving-105")
+    play = page.get_by_role("button", name="Play")
+    play.click()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(play).to_be_enabled()
+    expect(page.get_by_text("Nothing played yet")).to_be_visible()
+
+
+def test_a_read_only_key_reads_what_there_is_and_plays_nothing(locked: Process, visit: Visit) -> None:
+    store = open_store(str(locked.folder / "inturn.db"))
+    key = make(store, "maria", scope=KeyScope.READ_ONLY)
+    store.close()
+    page = visit(locked.url + "/simulator")
+    page.get_by_label("Key", exact=True).fill(key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Your key is for reading")).to_be_visible()
+    expect(page.get_by_label("Scenario")).to_be_visible()
+    expect(page.locator("main button:visible")).to_have_count(0)
