@@ -11,8 +11,8 @@ from .conftest import ANNA, Rig
 UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
 
 
-def submit(rig: Rig, customer: str, n: int, **more: str) -> list[str]:
-    return [each.id for each in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", **more)] * n)]
+def submit(rig: Rig, customer: str, n: int, batch: str | None = None) -> list[str]:
+    return [each.id for each in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", batch=batch)] * n)]
 
 
 def test_documents_are_listed_by_their_ids_newest_first(rig: Rig, anna: TestClient, acme: TestClient) -> None:
@@ -53,7 +53,8 @@ def test_these_are_cancelled_and_tried_again_but_never_anothers(rig: Rig, anna: 
     assert anna.post("/v1/documents/cancel", json={"ids": [mine[0]]}).json()["documents"] == 0
     assert anna.post("/v1/documents/retry", json={"ids": [mine[2], mine[0], mine[1]]}).json()["documents"] == 2
     assert rig.queue.document(mine[0]).count > rig.queue.document(mine[2]).count  # the oldest is checked first
-    for body in ({"ids": mine, "customer": "acme"}, {"ids": []}, {}):
+    refused: tuple[dict[str, object], ...] = ({"ids": mine, "customer": "acme"}, {"ids": []}, {})
+    for body in refused:
         assert anna.post("/v1/documents/cancel", json=body).status_code == 422
 
 

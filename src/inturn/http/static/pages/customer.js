@@ -197,6 +197,7 @@ class Waits {
     const { received, due } = customer.share;
     const most = Math.max(0.001, received ?? 0, due ?? 0);
     this.bar.update((received ?? 0) / most, (due ?? 0) / most);
+    this.bar.node.hidden = !received && !due;
     this.share.set("received", received === null ? "–" : percent(received, 2));
     this.share.set("due", due === null ? t("customer.nothing_due") : percent(due, 2));
   }
