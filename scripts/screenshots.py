@@ -186,7 +186,7 @@ def served(folder: Path) -> Iterator[tuple[str, Queue]]:
                 play.step(number)
                 _catch_up(service)
             play.end()
-            clock.advance(2 * SECOND)
+            clock.advance(STEP + SECOND)  # so that the server looks again
             _catch_up(service)
             yield f"http://127.0.0.1:{listening.getsockname()[1]}", queue
         finally:

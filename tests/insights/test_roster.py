@@ -99,6 +99,14 @@ def test_a_search_finds_who_was_only_checked(kept: Roster, queue: Queue) -> None
     assert names(kept) == ["D", "b", "c", "a", "elsewhere"]
 
 
+def test_a_search_finds_the_very_first_who_was_only_checked(clock: ManualClock) -> None:
+    queue = Queue(MemoryStore(clock), clock=clock)
+    kept = Roster(queue.store, clock)
+    assert names(kept) == []
+    queue.check("elsewhere", 3)
+    assert names(kept, where=CustomerFilter(text="else")) == names(kept) == ["elsewhere"]
+
+
 def test_everybody_is_read_again_in_a_while_beside_those_who_ask(
     kept: Roster, queue: Queue, clock: ManualClock
 ) -> None:

@@ -287,21 +287,21 @@ def test_settings_are_changed_and_only_those_that_were(server: Process, queue: Q
     dialog.get_by_label("Keep ended documents").fill("30")
     dialog.get_by_label("Name to show").fill("Settled & Sons")
     dialog.get_by_label("Why").fill("the new contract")
-    queue.change_customer("settled", ANNA, paused=True)  # meanwhile: it must stay
     dialog.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Settled & Sons")
     settings = queue.customer("settled").settings
     assert (settings.weight, settings.cap, settings.rate) == (2.5, 7, RateLimit(100, 60_000_000))
-    assert (settings.keep, settings.paused) == (30 * 86_400_000_000, True)
+    assert settings.keep == 30 * 86_400_000_000
     expect(fact(page, "Rate")).to_have_text("100 starts within 1 minute")
     page.get_by_role("button", name="Change settings").click()
     dialog.get_by_label("Cap: documents").fill("")
     dialog.get_by_label("Starts").fill("")
     dialog.get_by_label("Keep ended documents").fill("")
+    queue.change_customer("settled", ANNA, weight=4)  # somebody else, meanwhile: it must stay
     dialog.get_by_role("button", name="Save").click()
     expect(fact(page, "Cap")).to_have_text("none")
     settings = queue.customer("settled").settings
-    assert (settings.cap, settings.rate, settings.keep, settings.weight) == (None, None, None, 2.5)
+    assert (settings.cap, settings.rate, settings.keep, settings.weight) == (None, None, None, 4)
 
 
 def test_settings_that_are_refused_stay_in_the_form(server: Process, queue: Queue, visit: Visit, wrong: Wrong) -> None:

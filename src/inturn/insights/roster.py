@@ -115,7 +115,7 @@ class Roster:
         """Whether the store knows somebody of this name who is new: no event tells of one who was only checked."""
         found = self._store.customers(CustomerFilter(where.text), limit=limit).items
         with self._lock:
-            known = self._entries or {}
+            known = {} if self._entries is None else self._entries
             new = {each.name: entry(each) for each in found if each.name not in known}
             if new:
                 known.update(new)
