@@ -29,7 +29,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 8
+EXAMPLES = 5
 
 
 @pytest.mark.parametrize("customer", [None, "acme"])
