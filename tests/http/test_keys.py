@@ -62,6 +62,27 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list(rig: Rig, anna: TestC
     assert (newest["kind"], newest["why"], newest["detail"]["key"]) == ("key_ended", "left", made["id"])
 
 
+def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(rig: Rig, anna: TestClient) -> None:
+    made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
+    maria = rig.as_(made["key"])
+    assert maria.get("/v1/documents").status_code == 200
+    asked = rig.queue.store.keys.find
+
+    def slow(id: str) -> Any:
+        """A look at the store that began before the key was revoked, and is answered behind it."""
+        found = asked(id)
+        if id == made["id"] and found.expires_at is None:
+            assert anna.delete(f"/v1/keys/{id}").status_code == 200
+        return found
+
+    rig.service.keyring._known.clear()  # as a second later
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rig.queue.store.keys, "find", slow)
+        maria.get("/v1/documents")
+        assert maria.get("/v1/documents").status_code == 401
+    assert maria.get("/v1/documents").status_code == 401
+
+
 def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: Rig, anna: TestClient) -> None:
     first = anna.post("/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}).json()
     answer = anna.post(f"/v1/keys/{first['id']}/rotate", json={"overlap": HOUR})

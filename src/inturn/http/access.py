@@ -49,7 +49,9 @@ def rotate(
 def revoke(id: str, by_hand: ByHand, _: OperatorsEyes) -> schemas.Key:
     """Operators: let a key open nothing any more. All servers know within a second, and its sessions end with it."""
     now = by_hand.service.clock.now()
-    return schemas.Key(**_shown(by_hand.service.queue.store.keys.end(_known(id), now, by_hand.operator), now))
+    ended = by_hand.service.queue.store.keys.end(_known(id), now, by_hand.operator)
+    by_hand.service.keyring.changed(ended)
+    return schemas.Key(**_shown(ended, now))
 
 
 def _known(id_: str) -> str:

@@ -52,11 +52,12 @@ class Keyring:
             key = self._keys.find(id_)
         except NotFoundError:
             raise UnauthorizedError(WRONG) from None
-        self._known[id_] = (now, key)
-        self._known.move_to_end(id_)
-        if len(self._known) > MOST:
-            self._known.popitem(last=False)
+        self._remember(key, now)
         return key
+
+    def changed(self, key: AccessKey) -> None:
+        """Know at once what this server itself has done to a key, whatever an earlier look at the store still brings."""
+        self._remember(key, self._clock.now())
 
     def used(self, key: AccessKey) -> AccessKey:
         """The key, if it opens anything now; that it was used is noted."""
@@ -77,6 +78,15 @@ class Keyring:
         """Whether anybody could come in."""
         now = self._clock.now()
         return any(each.is_live(now) for each in self._keys.all())
+
+    def _remember(self, key: AccessKey, at: int) -> None:
+        known_at, _ = self._known.get(key.id, (at, None))
+        if 0 < known_at - at < KEPT:
+            return  # looked up before the key changed, and slower
+        self._known[key.id] = (at, key)
+        self._known.move_to_end(key.id)
+        if len(self._known) > MOST:
+            self._known.popitem(last=False)
 
     def _opened(self, key: AccessKey, text: str) -> AccessKey:
         if not opens(key, text):

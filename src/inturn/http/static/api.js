@@ -30,6 +30,11 @@ export function useSession(csrf, signedOut) {
   onSignedOut = signedOut;
 }
 
+/** The session is over, by what was just done: not to be found out by the next request. */
+export function sessionIsOver() {
+  onSignedOut();
+}
+
 export function get(path, { query, signal } = {}) {
   return asked("GET", path, { query, signal });
 }

@@ -1,6 +1,6 @@
 // Who may use the servers of this queue. The text of a key is shown once, when it is made.
 
-import { get, send } from "../api.js";
+import { get, send, sessionIsOver } from "../api.js";
 import { el, fill, setText } from "../dom.js";
 import { ago, durationInWords, time } from "../format.js";
 import { t } from "../i18n.js";
@@ -55,7 +55,8 @@ export async function mount(view) {
     try {
       await send("DELETE", `/v1/keys/${row.id}`, { query: { why: answer.why } });
       toast(t("keys.revoked", { name: row.name }));
-      await load();
+      if (isOwn) sessionIsOver();
+      else await load();
     } catch (wrong) {
       toast(wrong.message, { kind: "error" });
     }
