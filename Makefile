@@ -2,8 +2,10 @@
 
 PYTHON ?= python3
 VENV := .venv/bin
-PYTEST := $(VENV)/python -m pytest -n 3
+PYTEST := $(VENV)/python -m pytest -n 4
 export PYTHON
+# Tests start hundreds of processes, which would compile our modules again and again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # A changed lock has another stamp, so it is installed anew.
 stamp = .venv/.$(1)-$(shell sha256sum requirements/$(1).txt | cut -c1-16)

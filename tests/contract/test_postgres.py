@@ -61,7 +61,7 @@ class Forgetful(Temporary):
         self._claims._opened = forgotten  # type: ignore[method-assign]
 
 
-FEWER = settings(STEPS, max_examples=STEPS.max_examples if SOAK else 30)
+FEWER = settings(STEPS, max_examples=STEPS.max_examples if SOAK else 20)
 """A step is a dozen transactions here."""
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = FEWER

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from services import wait_until
 from starlette.testclient import TestClient
 
 from inturn.access import KeyScope
@@ -315,10 +316,13 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Rig, anna: Test
     report = WorkerReport("worker", "host", 1, 4, 1, "extract", 0, progress={held.id: Progress(1, 4)})
     rig.queue.store.see_worker(report)
     found: dict[str, Any] = {}
-    for _ in range(200):
-        found = anna.get("/v1/overview").json()
-        if found["takers"] and found["waits"] and found["states"]["failed"] and found["workers"]:
-            break
+
+    def is_told() -> bool:
+        """A board is looked at now and then, and events are heard in a thread of their own."""
+        found.update(anna.get("/v1/overview").json())
+        return bool(found["takers"] and found["waits"] and found["states"]["failed"] and found["workers"])
+
+    wait_until(is_told)
     assert found["states"] | {"waiting": 22, "running": 1, "done": 1, "failed": 1} == found["states"]
     assert (found["waiting"]["9"], sum(found["waiting"].values())) == (3, 22)
     assert found["customers"] == 1
