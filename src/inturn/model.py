@@ -116,13 +116,35 @@ def clean_time(what: str, value: int) -> int:
 
 def _private_copy(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
-        text = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+        given = dict(metadata)
+        if _is_surely_json(given):
+            return MappingProxyType(given)
+        text = json.dumps(given, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError) as wrong:
         raise InvalidInputError(f"metadata must be JSON, an object with text keys: {wrong}") from wrong
     if len(text) > MAX_METADATA:
         raise InvalidInputError(f"metadata may have {MAX_METADATA} characters as JSON, not {len(text)}")
     return MappingProxyType(json.loads(text))
+
+
+def _is_surely_json(given: dict[Any, Any]) -> bool:
+    """Short ASCII texts and whole numbers by name, as most metadata is: seen without writing and reading it as JSON."""
+    longest = 0
+    for name, value in given.items():
+        if type(name) is not str or not name.isascii():
+            return False
+        kind = type(value)
+        if kind is str and value.isascii():
+            longest += len(value)
+        elif kind not in _SHORT or (kind is int and not -(2**63) <= value < 2**63):
+            return False
+        longest += len(name) + 10
+    return 6 * longest < MAX_METADATA
+
+
+_SHORT: Final = frozenset({int, bool, type(None)})
+"""Kinds of values that JSON writes in a few letters."""
 
 
 @dataclass(frozen=True, slots=True)

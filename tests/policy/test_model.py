@@ -1,0 +1,58 @@
+"""What a submitter gives: metadata is kept as JSON keeps it, whichever way it was looked at."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inturn.errors import InvalidInputError
+from inturn.model import MAX_METADATA, NewDocument
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+
+
+@given(st.dictionaries(st.text(max_size=8), VALUES, max_size=6))
+def test_metadata_is_what_json_makes_of_it(metadata: dict[str, Any]) -> None:
+    try:
+        text = json.dumps(metadata, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError:
+        with pytest.raises(InvalidInputError, match="metadata must be JSON"):
+            NewDocument("a", metadata=metadata)
+        return
+    kept = NewDocument("a", metadata=metadata).metadata
+    assert json.dumps(dict(kept), ensure_ascii=False) == text
+    metadata.clear()
+    assert json.dumps(dict(kept), ensure_ascii=False) == text
+
+
+def test_what_is_in_metadata_later_is_not_in_the_document() -> None:
+    inner = ["a"]
+    given_ = {"list": inner}
+    document = NewDocument("a", metadata=given_)
+    inner.append("b")
+    assert document.metadata == {"list": ["a"]}
+
+
+@pytest.mark.parametrize("letter", ["x", "\0", '"', "ł"])
+def test_metadata_has_a_limit_as_json(letter: str) -> None:
+    room = MAX_METADATA - len('{"a": ""}')
+    most = room // len(json.dumps(letter, ensure_ascii=False)[1:-1])
+    assert len(NewDocument("a", metadata={"a": letter * most}).metadata["a"]) == most
+    with pytest.raises(InvalidInputError, match="metadata may have 16384 characters"):
+        NewDocument("a", metadata={"a": letter * (most + 1)})
+
+
+def test_names_become_text_as_json_has_it() -> None:
+    assert NewDocument("a", metadata={1: "a"}).metadata == {"1": "a"}  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("wrong", [{1, 2}, float("nan"), b"x", object()])
+def test_what_is_no_json_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match="metadata must be JSON"):
+        NewDocument("a", metadata={"a": wrong})
