@@ -56,7 +56,7 @@ class Keyring:
         return key
 
     def changed(self, key: AccessKey) -> None:
-        """Know at once what this server itself has done to a key, whatever an earlier look at the store still brings."""
+        """Know at once what this server has done to a key, whatever an earlier look at the store still brings."""
         self._remember(key, self._clock.now())
 
     def used(self, key: AccessKey) -> AccessKey:
