@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV := .venv/bin
-PYTEST := $(VENV)/python -m pytest -n 4
+PYTEST := $(VENV)/python -m pytest -n 4 --dist loadgroup
 export PYTHON
 # Tests start hundreds of processes, which would compile our modules again and again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -1,6 +1,8 @@
 """`inturn serve` in a process of its own, and keys for it."""
 
+import functools
 import json
+import multiprocessing
 import os
 import queue
 import signal
@@ -8,12 +10,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 import inturn as package
+from inturn import cli
 from inturn.access import AccessKey, KeyScope, make_key
 from inturn.store import Operator, Store
 
@@ -28,19 +33,75 @@ def make(store: Store, name: str, customer: str | None = None, scope: KeyScope |
     return text
 
 
-class Process:
-    """`inturn serve` as a person runs it."""
+@functools.cache
+def _nursery() -> ForkServerContext:
+    """Has the server's modules loaded, so that a start costs a tenth of what it costs a person."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["inturn.cli", "inturn.http.run"])
+    return context
 
-    def __init__(self, folder: Path, *flags: str, **environment: str) -> None:
+
+def _main(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+    """What a forked server does: as if it had been started with this command, there."""
+    with log.open("w") as said:
+        os.dup2(said.fileno(), 2)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: PTH123, SIM115 - the old one knows another file
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = [*command]
+    cli.main()
+
+
+class Forked:
+    """A server out of the nursery; what a `Popen` can do, as far as it is needed."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        log = folder / f"log-{time.monotonic_ns()}"
+        os.mkfifo(log)
+        self._process = _nursery().Process(target=_main, args=(command, folder, environment, log), daemon=True)
+        self._process.start()
+        self.pid: int = self._process.pid or 0
+        self.stderr = log.open()
+        log.unlink()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int:
+        self._process.join(timeout)
+        if (code := self._process.exitcode) is None:
+            raise TimeoutError(f"the server did not end within {timeout} s")
+        return code
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+class Process:
+    """`inturn serve`, as a person runs it if it is to be `alone`."""
+
+    process: "Forked | subprocess.Popen[str]"
+
+    def __init__(self, folder: Path, *flags: str, alone: bool = False, **environment: str) -> None:
         self.folder = folder
         self.lines: list[str] = []
         self._port: queue.Queue[int | None] = queue.Queue()
         ours = {name: value for name, value in os.environ.items() if not name.startswith("INTURN_")}
         path = str(Path(package.__file__).parents[1])
-        command = [sys.executable, "-m", "inturn.cli", "serve", "--port", "0", "--json", *flags]
-        self.process = subprocess.Popen(  # noqa: S603 - our own
-            command, cwd=folder, env=ours | {"PYTHONPATH": path} | environment, stderr=subprocess.PIPE, text=True
-        )
+        command, ours = ["serve", "--port", "0", "--json", *flags], ours | {"PYTHONPATH": path} | environment
+        if alone:
+            program = [sys.executable, "-m", "inturn.cli", *command]
+            self.process = subprocess.Popen(program, cwd=folder, env=ours, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        else:
+            self.process = Forked(["inturn", *command], folder, ours)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         port = self._port.get(timeout=60)

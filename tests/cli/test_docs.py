@@ -5,13 +5,16 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import typer
 
 from inturn.cli import app
 
+from .conftest import Run
+
+Inturn = Callable[..., Run]
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -50,24 +53,36 @@ def test_no_option_is_mentioned_that_does_not_exist() -> None:
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) <= known
 
 
-def test_the_examples_run_in_order_and_print_what_they_show(tmp_path: Path, environment: dict[str, str]) -> None:
-    folder, programs = tmp_path / "folder", tmp_path / "bin"
-    folder.mkdir()
+def is_plain(command: str) -> bool:
+    """Whether no shell is needed, and no process of its own."""
+    words = command.split()
+    return words[0] == "inturn" and words[1] not in {"worker", "serve"} and not set("$|<>*;&`") & set(command)
+
+
+def test_the_examples_run_in_order_and_print_what_they_show(
+    tmp_path: Path, environment: dict[str, str], inturn_here: Inturn
+) -> None:
+    programs = tmp_path / "bin"
     programs.mkdir()
     program = programs / "inturn"
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m inturn.cli "$@"\n')
     program.chmod(0o755)
-    environment["PATH"] = f"{programs}{os.pathsep}{environment['PATH']}"
-    for command, printed in examples():
+    in_shell = environment | {"PATH": f"{programs}{os.pathsep}{environment['PATH']}"}
+
+    def shell(command: str) -> Run:
         done = subprocess.run(  # noqa: S603 - our own page
             ["/bin/sh", "-c", command],
-            cwd=folder,
-            env=environment,
+            cwd=tmp_path,
+            env=in_shell,
             capture_output=True,
             text=True,
-            check=False,
             timeout=60,
+            check=False,
         )
+        return Run(done.returncode, done.stdout, done.stderr)
+
+    for command, printed in examples():
+        done = inturn_here(*shlex.split(command)[1:]) if is_plain(command) else shell(command)
         assert (done.returncode, done.stderr) == (0, ""), f"{command}\n{done.stderr}"
         lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
         for line in printed:

@@ -107,8 +107,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     """Start servers; they are stopped afterwards."""
     made: list[Process] = []
 
-    def one(*flags: str, folder: Path = tmp_path, **environment: str) -> Process:
-        made.append(Process(folder, *flags, **environment))
+    def one(*flags: str, folder: Path = tmp_path, alone: bool = False, **environment: str) -> Process:
+        made.append(Process(folder, *flags, alone=alone, **environment))
         return made[-1]
 
     yield one

@@ -81,7 +81,7 @@ def test_a_server_logs_objects_with_request_ids_and_stops_cleanly(serve: Callabl
 
 
 def test_a_long_poll_is_answered_when_the_server_stops(serve: Callable[..., Process]) -> None:
-    server = serve("--grace", "20")
+    server = serve("--grace", "20", alone=True)
     with server.client() as client:
         body = {"customer": "acme", "documents": [{"name": "a"}]}
         id_ = client.post("/v1/documents", json=body).json()["receipts"][0]["id"]
@@ -102,7 +102,7 @@ def test_servers_share_store_and_keys_and_workers_run_beside_them(
     serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     key, operator = keys_at(tmp_path, "acme", None)
-    first, second = serve("--auth", "keys", "--workers", "2"), serve("--auth", "keys")
+    first, second = serve("--auth", "keys", "--workers", "2", alone=True), serve("--auth", "keys")
     with first.client(key) as ours, second.client(key) as theirs, second.client(operator) as anna:
         receipts = theirs.post("/v1/documents", files=[("file", ("a.txt", b"Hello there"))]).json()["receipts"]
         answer = ours.get(f"/v1/documents/{receipts[0]['id']}/result?wait=50")

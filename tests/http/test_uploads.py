@@ -38,7 +38,7 @@ HEADERS = {"Content-Type": "multipart/form-data; boundary=edge"}
 
 
 def test_a_large_upload_is_never_held_whole(serve: Callable[..., Process], tmp_path: Path) -> None:
-    server = serve()
+    server = serve(alone=True)  # its memory is its own
     with server.client() as client:
         assert client.post("/v1/documents", content=form(MEGABYTE), headers=HEADERS).status_code == 202
         before = most = server.pss()
