@@ -45,7 +45,7 @@ def _main(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
     """What a forked server does: as if it had been started with this command, there."""
     with log.open("w") as said:
         os.dup2(said.fileno(), 2)
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: PTH123, SIM115 - the old one knows another file
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - the old one knows another file
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
