@@ -123,4 +123,7 @@ def dispatched(queue_at: str | Store, now: int) -> list[Any]:
         told.append(queue.events(limit=10_000))
         told.append([queue.result(each.id) for each in queue.documents(limit=500).items])
         told.append([queue.files(each.id) for each in queue.documents(limit=500).items])
+        attempts = [queue.attempts(each.id) for each in queue.documents(limit=500).items]
+        assert {each.ended for tried in attempts for each in tried} >= {"delayed", "handed_back"}
+        told.append(attempts)
     return told

@@ -29,7 +29,7 @@ from inturn.model import (
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
 from inturn.processing.handler import OpenDocument, Reject, Result, Retry
 from inturn.queue import Queue
-from inturn.store import CustomerFilter, DocumentFilter, Operator
+from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, Operator
 from inturn.stores import open_store
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ _LATER = {
 """Found when they are asked for: whoever only submits needs none of what a worker needs."""
 
 __all__ = [
+    "Attempt",
     "Check",
     "Claimed",
     "Client",
@@ -65,6 +66,7 @@ __all__ = [
     "CustomerSettings",
     "Document",
     "DocumentFilter",
+    "DocumentSort",
     "DocumentState",
     "IllegalMoveError",
     "InturnError",

@@ -117,7 +117,7 @@ class Client:
         return found
 
     def documents(self, **where: Any) -> Iterator[RemoteDocument]:
-        """All documents that match, newest first: by state, customer, level, batch, text."""
+        """All documents that match: by state, customer, level, batch, text; newest first, or `sort="oldest"`."""
         after: str | None = None
         while True:
             page = self._get("/v1/documents", where if after is None else {**where, "after": after})
@@ -149,6 +149,11 @@ class Client:
         """Why a document is where it is; `sentence` says it in words."""
         path, headers = f"/v1/documents/{quote(id, safe='')}/why", {"Accept-Language": language}
         found: dict[str, Any] = self._answer(lambda: self._http.get(path, headers=headers)).json()
+        return found
+
+    def life(self, id: str) -> dict[str, Any]:
+        """What happened to a document so far: `moments`, oldest first, each attempt with its error."""
+        found: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/life", {})
         return found
 
     def cancel(self, id: str) -> RemoteDocument:

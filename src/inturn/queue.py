@@ -30,10 +30,12 @@ from inturn.model import (
 )
 from inturn.policy import Policy, RetryPolicy
 from inturn.store import (
+    Attempt,
     ClaimRequest,
     Counts,
     CustomerFilter,
     DocumentFilter,
+    DocumentSort,
     Event,
     Exchanged,
     Hold,
@@ -288,17 +290,23 @@ class Queue:
         """The files of a done document's result, by name."""
         return self.store.files(clean_id(id))
 
+    def attempts(self, id: str) -> tuple[Attempt, ...]:
+        """The earlier attempts at a document, oldest first, with their errors."""
+        return self.store.attempts(clean_id(id))
+
     def documents(
         self,
         where: DocumentFilter | None = None,
         *,
         limit: int = 100,
         after: str | None = None,
+        sort: DocumentSort = DocumentSort.NEWEST,
     ) -> Page[Document]:
-        """Documents, newest first, a page at a time."""
-        if after is not None and not (after.isascii() and after.isdigit() and len(after) < 20):
+        """Documents, newest or oldest first, a page at a time."""
+        if after is not None and not (after.isascii() and after.isdigit() and len(after) < 19):
             raise InvalidInputError(f"{after!r} is no cursor of this list; use a page's `next`")
-        return self.store.documents(where or DocumentFilter(), limit=clean_count("limit", limit), after=after)
+        count = clean_count("limit", limit)
+        return self.store.documents(where or DocumentFilter(), limit=count, after=after, sort=sort)
 
     def customer(self, name: str) -> Customer:
         """One customer."""

@@ -38,6 +38,9 @@ KEY_KEPT: Final = 7 * 86_400 * SECOND
 WORKER_KEPT: Final = 86_400 * SECOND
 """How long a worker that fell silent is remembered."""
 
+ATTEMPTS_KEPT: Final = 50
+"""How many earlier attempts of a document are remembered."""
+
 LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
 
 Item = TypeVar("Item")
@@ -131,6 +134,13 @@ class DocumentFilter(NamedTuple):
     text: str | None = None
 
 
+class DocumentSort(StrEnum):
+    """Which documents come first in a list."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
 class CustomerFilter(NamedTuple):
     """Which customers: every condition given must hold. `text` is looked for in names, case-insensitively."""
 
@@ -192,6 +202,21 @@ class Event(NamedTuple):
     documents: tuple[str, ...] = ()
     operator: Operator | None = None
     detail: Mapping[str, Any] = NO_METADATA
+
+
+class Attempt(NamedTuple):
+    """An earlier attempt at a document: one that ended, and the document did not end with it, or was tried again."""
+
+    fence: int
+    number: int
+    """As the document counted it; a retry by hand begins with 1 again, and a hand-back is not counted."""
+    started_at: int
+    ended_at: int
+    ended: EventKind
+    """DELAYED, LEASE_LOST or HANDED_BACK; of a document that was tried again by hand also FAILED or CANCELLED."""
+    error: str | None
+    worker: str | None
+    """Not known any more of one that ended its document."""
 
 
 class PolicyVersion(NamedTuple):
@@ -506,12 +531,30 @@ class Store(Protocol):
         """The files of a done document's result, by name; none before."""
         ...
 
+    def attempts(self, id: str) -> tuple[Attempt, ...]:
+        """The earlier attempts at a document, oldest first, with their errors.
+
+        S45. Every attempt that ended is told once: here, or by the document itself if it is its last and ended it. The
+             newest 50 are kept for as long as their document.
+        """
+        ...
+
     def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         """Which of these blobs no document and no result refers to. S36. Exact for blobs that nobody is submitting."""
         ...
 
-    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
-        """Documents, newest first. S23. Pages neither repeat nor skip what stays unchanged meanwhile."""
+    def documents(
+        self,
+        where: DocumentFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        sort: DocumentSort = DocumentSort.NEWEST,
+    ) -> Page[Document]:
+        """Documents by when they came in, a retry by hand included.
+
+        S23. Pages neither repeat nor skip what stays unchanged meanwhile. A cursor is good for both ways.
+        """
         ...
 
     def customer(self, name: str) -> Customer:
@@ -537,8 +580,11 @@ class Store(Protocol):
         """The number of the newest event; 0 before the first. S41. `events` after it tells what happens from now on."""
         ...
 
-    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
-        """Events that somebody caused by hand, newest first, with numbers below `before`. S42. None is ever pruned."""
+    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
+        """Events that somebody caused by hand, newest first, with numbers below `before`; of one customer, or of all.
+
+        S42. None is ever pruned.
+        """
         ...
 
     def kept_bytes(self, customer: str) -> int:

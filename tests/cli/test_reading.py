@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from inturn import open as open_queue
 from inturn.cli.output import printable
+from inturn.model import seconds
 
 Inturn = Callable[..., Any]
 LANGUAGES = ("en", "de", "es", "pl", "pt")
@@ -46,6 +48,28 @@ def test_documents_are_filtered_and_paged(inturn_here: Inturn) -> None:
     assert [each["name"] for each in first.records + rest.records] == [
         *("other.pdf", "3.pdf", "2.pdf", "1.pdf", "0.pdf")
     ]
+
+
+@pytest.mark.usefixtures("ids")
+def test_documents_are_listed_oldest_first_on_request(inturn_here: Inturn) -> None:
+    first = inturn_here("documents", "--sort", "oldest", "--limit", "3", "--json")
+    (cursor,) = re.findall(r"--after (\S+)", first.stderr)
+    rest = inturn_here("documents", "--sort", "oldest", "--after", cursor, "--json")
+    names = [each["name"] for each in first.records + rest.records]
+    assert names == ["0.pdf", "1.pdf", "2.pdf", "3.pdf", "other.pdf"]
+
+
+def test_why_shows_earlier_attempts_with_their_errors(inturn_here: Inturn, ids: list[str], tmp_path: Path) -> None:
+    with open_queue(str(tmp_path / "inturn.db")) as queue:
+        queue.fail(queue.claim("worker", 1)[0], "page 3 is torn\nline 7", retry_in=seconds(60))
+    (why,) = inturn_here("why", ids[0], "--json").records
+    (attempt,) = why["attempts"]
+    assert (attempt["number"], attempt["ended"], attempt["worker"]) == (1, "delayed", "worker")
+    assert attempt["error"] == "page 3 is torn\nline 7"
+    shown = inturn_here("why", ids[0], "--lang", "de").stdout
+    assert re.search(r"^Versuch +Begonnen +Beendet +Wie +Fehler *$", shown, re.MULTILINE)
+    assert re.search(r"^1 .* delayed +page 3 is torn *$", shown, re.MULTILINE)
+    assert "line 7" not in shown
 
 
 @pytest.mark.usefixtures("ids")
@@ -95,6 +119,7 @@ def test_reading_makes_no_queue(inturn_here: Inturn, tmp_path: Path) -> None:
         (["why", "018f3c5e-0000-7000-8000-000000000000", "--store", "memory://"], 1, "no document"),
         (["documents", "--after", "x", "--store", "memory://"], 2, "next"),
         (["documents", "--state", "lost", "--store", "memory://"], 2, "waiting"),
+        (["documents", "--sort", "name", "--store", "memory://"], 2, "oldest"),
         (["documents", "--limit", "0", "--store", "memory://"], 2, "limit"),
         (["status", "--lang", "fr", "--store", "memory://"], 2, "en, de, es, pl, pt"),
         (["status", "--store", "gopher://x"], 2, "gopher"),

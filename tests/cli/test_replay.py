@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from inturn.cli.telling import telling
 from inturn.clock import ManualClock
+from inturn.i18n import Texts
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.stores import open_store
@@ -154,6 +156,12 @@ def test_without_starts_somebody_must_say_how_many_ran(inturn_here: Inturn, tmp_
     assert "--slots" in refused.stderr
     first, *_ = inturn_here("simulate", "--replay", "--csv", str(path), "--slots", "1", "--json").records
     assert first["comparison"]["groups"][0]["current"]["worst"] == 4
+
+
+def test_ctrl_c_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), telling(Texts("en")):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err == "Stopped. Nothing was changed.\n"
 
 
 def test_ctrl_c_ends_it_cleanly(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -31,6 +31,7 @@ def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> 
     assert client.content(receipt.id) == b"Hello"
     more = client.submit_all([{"name": f"{n}", "text": "x"} for n in range(120)])
     assert [each["id"] for each in client.documents(limit=50)] == [each.id for each in (receipt, *more)][::-1]
+    assert [each["id"] for each in client.documents(limit=50, sort="oldest")] == [each.id for each in (receipt, *more)]
     assert len(list(client.documents(state=["waiting"], batch="b/1"))) == 1
     assert client.batch("b/1")["documents"] == 1
     assert "Stufe" in client.why(receipt.id, "de")["sentence"]
@@ -38,6 +39,7 @@ def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> 
     assert client.cancel(receipt.id)["state"] == "cancelled"
     assert client.wait(receipt.id, 30)["state"] == "cancelled"
     assert client.retry(receipt.id).id == receipt.id
+    assert [each["kind"] for each in client.life(receipt.id)["moments"]] == ["submitted", "cancelled", "retried"]
     assert [each.count for each in client.check(count=2)] == [-122, -123]
 
 

@@ -168,15 +168,16 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
     ids = submit(acme, 5, batch="one")
     submit(anna, 3, customer="beta", batch="two")
     rig.work(n=1)
-    seen: list[str] = []
-    after: dict[str, str] = {}
-    while True:
-        page = acme.get("/v1/documents", params={"limit": 2, **after}).json()
-        seen += [each["id"] for each in page["documents"]]
-        if page["next"] is None:
-            break
-        after = {"after": page["next"]}
-    assert seen == ids[::-1]
+    for sort, wanted in (({}, ids[::-1]), ({"sort": "newest"}, ids[::-1]), ({"sort": "oldest"}, ids)):
+        seen: list[str] = []
+        after: dict[str, str] = {}
+        while True:
+            page = acme.get("/v1/documents", params={"limit": 2, **sort, **after}).json()
+            seen += [each["id"] for each in page["documents"]]
+            if page["next"] is None:
+                break
+            after = {"after": page["next"]}
+        assert seen == wanted
 
     def found(client: TestClient, **where: Any) -> int:
         return len(client.get("/v1/documents", params=where).json()["documents"])
@@ -187,6 +188,7 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
     assert [found(acme, batch="two"), found(acme, text="0.T"), found(acme, customer="acme")] == [0, 1, 5]
     for wrong in ({"state": "lost"}, {"level": 10}, {"limit": 0}, {"after": MISSING}, {"text": "\x00"}, {"batch": ""}):
         assert code(anna.get("/v1/documents", params=wrong), 422) == "invalid_input"
+    assert code(anna.get("/v1/documents", params={"sort": "name"}), 422) == "invalid_input"
 
 
 def test_one_document_is_shown_to_a_customer_without_what_is_ours(rig: Rig, acme: TestClient, anna: TestClient) -> None:

@@ -89,13 +89,38 @@ def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
     assert rig.as_(rig.key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
 
 
-def test_a_life_whose_beginning_was_deleted_is_not_whole(rig: Rig, anna: TestClient) -> None:
+def test_a_life_tells_each_attempt_with_its_error(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+    """The trace below an error, and who worked at it, is for operators."""
+    (id_,) = submit(rig, "acme", 1)
+    for worker in ("one", "two"):
+        (claimed,) = rig.queue.claim(worker, 1)
+        rig.queue.fail(claimed, f"torn in {worker}\nline 7 of secret.py", retry_in=0)
+    rig.queue.fail(rig.queue.claim("three", 1)[0], "torn for good\nline 9")
+    shown = [
+        [(each["kind"], each["attempt"], each["error"], each["worker"]) for each in client["moments"]]
+        for client in (who.get(f"/v1/documents/{id_}/life").json() for who in (anna, acme))
+    ]
+    assert shown[0] == [
+        ("submitted", None, None, None),
+        ("started", 1, None, "one"),
+        ("delayed", 1, "torn in one\nline 7 of secret.py", "one"),
+        ("started", 2, None, "two"),
+        ("delayed", 2, "torn in two\nline 7 of secret.py", "two"),
+        ("started", 3, None, None),
+        ("failed", 3, "torn for good\nline 9", None),
+    ]
+    assert shown[1] == [
+        (kind, attempt, error and error.partition("\n")[0], None) for kind, attempt, error, _ in shown[0]
+    ]
+
+
+def test_a_life_goes_on_though_its_events_were_deleted(rig: Rig, anna: TestClient) -> None:
     (id_,) = submit(rig, "acme", 1)
     rig.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
     anna.post(f"/v1/documents/{id_}/expedite")
     found = anna.get(f"/v1/documents/{id_}/life").json()
-    assert [each["kind"] for each in found["moments"]] == ["expedited"]
-    assert not found["is_whole"]
+    assert [each["kind"] for each in found["moments"]] == ["submitted", "expedited"]
+    assert found["is_whole"]
 
 
 def test_how_much_an_upload_may_bring(anna: TestClient, acme: TestClient) -> None:

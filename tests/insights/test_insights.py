@@ -7,7 +7,7 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError, NotFoundError
-from inturn.insights import Bounds, Closed, Insights, NoPlace, NoStart, expected_start
+from inturn.insights import Bounds, Closed, Insights, NoPlace, NoStart, expected_start, lived
 from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import Standings
@@ -225,6 +225,26 @@ def test_the_span_holds_what_a_steady_worker_does(rig: Rig, insights: Insights) 
     assert why.place is not None
     assert why.start is not None
     assert why.start.earliest < rig.clock.now() + seconds(why.place) < why.start.latest
+
+
+@pytest.mark.parametrize("age", [10, 70])
+def test_a_young_queue_is_measured_by_the_time_it_has_been_there(rig: Rig, insights: Insights, age: int) -> None:
+    for _ in range(age // 5):
+        finish(rig, 10)
+        rig.advance(5)
+    rig.submit("bob", 40)
+    why = insights.why(rig.one("bob"))
+    assert why.place is not None
+    assert why.start is not None
+    assert why.start.earliest < rig.clock.now() + seconds(why.place / 2) < why.start.latest
+    assert insights.live().per_second == pytest.approx(2.0, rel=0.1)
+
+
+def test_a_queue_that_began_later_than_now_says_nothing_of_its_age() -> None:
+    assert lived(60 * SECOND, 100 * SECOND, 90 * SECOND) == 60 * SECOND
+    assert lived(60 * SECOND, 100 * SECOND, 100 * SECOND) == SECOND
+    assert lived(60 * SECOND, 100 * SECOND, 159 * SECOND) == 59 * SECOND
+    assert lived(60 * SECOND, 100 * SECOND, 161 * SECOND) == 60 * SECOND
 
 
 def test_the_span_is_wider_with_fewer_finishes_and_starts_now_for_the_next() -> None:

@@ -1,43 +1,151 @@
-"""What happened to one document, found among the events of all."""
+"""What happened to one document: its own times, its attempts, and what was done to it by hand."""
+
+import pytest
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.insights import life
-from inturn.insights.life import LOOKED
+from inturn.insights import Moment, life
+from inturn.insights.life import PAGE, READS
 from inturn.model import SECOND, NewDocument
+from inturn.queue import Queue
+from inturn.store import ATTEMPTS_KEPT, EventKind, Operator
 
 HOUR = 3_600 * SECOND
+ANNA = Operator("anna", "a call")
+STARTED = EventKind.STARTED
 
 
-def test_it_is_looked_for_where_its_own_times_say() -> None:
-    """Hours apart, and more events in between than are looked through."""
-    clock = ManualClock(HOUR)
-    with inturn.open("memory://", clock=clock) as queue:
-        (receipt,) = queue.submit("acme", [NewDocument("a")])
-        clock.advance(HOUR)
-        for _ in range(LOOKED + 10):
-            queue.submit("beta", [NewDocument("b", delay=24 * HOUR)])
-        clock.advance(HOUR)
-        (claimed,) = queue.claim("worker", 1)
-        clock.advance(HOUR)
-        queue.finish(claimed)
-        found = life(queue.store, queue.document(receipt.id))
-    assert [str(each.kind) for each in found.events] == ["submitted", "started", "finished"]
-    assert not found.is_whole
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(HOUR)
 
 
-def test_it_is_whole_when_all_of_it_was_looked_through() -> None:
-    clock = ManualClock(HOUR)
-    with inturn.open("memory://", clock=clock) as queue:
-        (receipt,) = queue.submit("acme", [NewDocument("a")])
-        for _ in range(1_500):
-            clock.advance(SECOND)
-            queue.submit("beta", [NewDocument("b", delay=24 * HOUR)])
-        (claimed,) = queue.claim("worker", 1)
-        queue.fail(claimed, "no", retry_in=SECOND)
-        clock.advance(HOUR)
-        (claimed,) = queue.claim("worker", 1)
-        queue.finish(claimed)
-        found = life(queue.store, queue.document(receipt.id))
-    kinds = ["submitted", "started", "delayed", "due", "started", "finished"]
-    assert ([str(each.kind) for each in found.events], found.is_whole) == (kinds, True)
+@pytest.fixture
+def queue(clock: ManualClock) -> Queue:
+    return inturn.open("memory://", clock=clock)
+
+
+def submit(queue: Queue, delay: int = 0, max_attempts: int = 3) -> str:
+    return queue.submit("acme", [NewDocument("a", delay=delay, max_attempts=max_attempts)])[0].id
+
+
+def moments(queue: Queue, id_: str) -> tuple[Moment, ...]:
+    found = life(queue.store, queue.document(id_))
+    assert found.is_whole
+    return found.moments
+
+
+def kinds(queue: Queue, id_: str) -> list[str]:
+    return [str(each.kind) for each in moments(queue, id_)]
+
+
+def test_each_attempt_is_told_with_its_error(queue: Queue, clock: ManualClock) -> None:
+    """However many events came since, and though they are gone."""
+    id_ = submit(queue)
+    clock.advance(SECOND)
+    queue.fail(queue.claim("first", 1)[0], "page 3\nis torn", retry_in=SECOND)
+    clock.advance(HOUR)
+    (claimed,) = queue.claim("second", 1)
+    clock.advance(SECOND)
+    queue.hand_back(claimed)
+    (claimed,) = queue.claim("third", 1)
+    for _ in range(100):
+        queue.submit("beta", [NewDocument("b", delay=24 * HOUR)])
+    clock.advance(SECOND)
+    while queue.store.prune(clock.now(), limit=1_000).events:
+        pass
+    at = 2 * HOUR + SECOND
+    assert moments(queue, id_) == (
+        Moment(HOUR, EventKind.SUBMITTED),
+        Moment(HOUR + SECOND, STARTED, 1, None, "first"),
+        Moment(HOUR + SECOND, EventKind.DELAYED, 1, "page 3\nis torn", "first"),
+        Moment(at, STARTED, 2, None, "second"),
+        Moment(at + SECOND, EventKind.HANDED_BACK, 2, None, "second"),
+        Moment(at + SECOND, STARTED, 2, None, "third"),
+    )
+    queue.finish(claimed)
+    assert moments(queue, id_)[-1] == Moment(at + 2 * SECOND, EventKind.FINISHED, 2)
+
+
+def test_the_end_of_the_last_delay_is_told(queue: Queue, clock: ManualClock) -> None:
+    id_ = submit(queue, delay=SECOND)
+    assert kinds(queue, id_) == ["submitted"]
+    clock.advance(SECOND)
+    queue.store.sweep()
+    assert kinds(queue, id_) == ["submitted", "due"]
+    clock.advance(SECOND)
+    queue.fail(queue.claim("worker", 1)[0], "no", retry_in=SECOND)
+    assert kinds(queue, id_) == ["submitted", "due", "started", "delayed"]
+    clock.advance(SECOND)
+    queue.store.sweep()
+    clock.advance(SECOND)
+    queue.fail(queue.claim("worker", 1)[0], "never", final=True)
+    assert kinds(queue, id_) == ["submitted", "started", "delayed", "due", "started", "failed"]
+    assert [each.error for each in moments(queue, id_) if each.error] == ["no", "never"]
+
+
+def test_what_was_done_by_hand_is_told_once_and_with_who_did_it(queue: Queue, clock: ManualClock) -> None:
+    id_ = submit(queue, max_attempts=1)
+    other = submit(queue)
+    clock.advance(SECOND)
+    queue.expedite(id_, ANNA)
+    clock.advance(SECOND)
+    queue.fail(queue.claim("worker", 1)[0], "first")
+    clock.advance(SECOND)
+    queue.retry(id_, ANNA)
+    queue.expedite(id_, ANNA)
+    clock.advance(SECOND)
+    queue.claim("worker", 1)
+    clock.advance(SECOND)
+    queue.cancel(id_, ANNA)
+    once = ["submitted", "expedited", "started", "failed", "retried", "expedited", "started", "cancelled"]
+    assert kinds(queue, id_) == once
+    clock.advance(SECOND)
+    queue.retry(id_, ANNA)
+    assert kinds(queue, id_) == [*once, "retried"]
+    by_hand = [str(each.kind) for each in moments(queue, id_) if each.operator == ANNA]
+    assert by_hand == ["expedited", "retried", "expedited", "cancelled", "retried"]
+    assert kinds(queue, other) == ["submitted"]
+
+
+def test_an_expired_one_ends_without_an_attempt(queue: Queue, clock: ManualClock) -> None:
+    (receipt,) = queue.submit("acme", [NewDocument("a", start_by=HOUR + SECOND)])
+    clock.advance(2 * SECOND)
+    queue.store.sweep()
+    assert moments(queue, receipt.id)[1:] == (Moment(HOUR + 2 * SECOND, EventKind.EXPIRED),)
+
+
+def test_attempts_that_nobody_kept_are_missed(queue: Queue) -> None:
+    """Of a queue that was begun before they were: the third of three is known, and that is said."""
+    id_ = submit(queue)
+    for _ in range(2):
+        queue.fail(queue.claim("worker", 1)[0], "no", retry_in=0)
+    queue.claim("worker", 1)
+    assert kinds(queue, id_)[-1] == "started"
+    queue.store._state.attempts.clear()  # type: ignore[attr-defined]
+    found = life(queue.store, queue.document(id_))
+    assert ([str(each.kind) for each in found.moments], found.is_whole) == (["submitted", "started"], False)
+
+
+def test_more_attempts_than_are_kept_are_not_all(queue: Queue) -> None:
+    id_ = submit(queue)
+    for _ in range(ATTEMPTS_KEPT):
+        queue.hand_back(queue.claim("worker", 1)[0])
+    assert not life(queue.store, queue.document(id_)).is_whole
+
+
+def test_a_deed_too_deep_in_the_audit_log_is_not_looked_for(queue: Queue, clock: ManualClock) -> None:
+    """And one is found if it is no deeper; other customers' deeds do not count, nor do those before it came."""
+    for _ in range(PAGE * READS):
+        queue.pause(ANNA, "acme")
+    clock.advance(2 * SECOND)
+    id_ = submit(queue)
+    queue.expedite(id_, ANNA)
+    for _ in range(PAGE):
+        queue.pause(ANNA, "beta")
+        queue.pause(ANNA, "acme")
+    assert kinds(queue, id_) == ["submitted", "expedited"]
+    for _ in range(PAGE * READS - PAGE):
+        queue.pause(ANNA, "acme")
+    found = life(queue.store, queue.document(id_))
+    assert ([str(each.kind) for each in found.moments], found.is_whole) == (["submitted"], False)

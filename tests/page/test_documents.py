@@ -176,6 +176,59 @@ def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(shop: Shop, vi
     assert page.evaluate("window.scrollY") == 0
 
 
+def test_oldest_first_rows_change_in_place_and_new_documents_come_at_the_end(shop: Shop, visit: Visit) -> None:
+    """Scroll, filters and sort stay as they are while the queue goes on."""
+    ids = shop.submit("Elder", 130)
+    page = visit(f"{shop.url}/documents?customer=Elder&state=waiting&state=running")
+    expect(rows(page).first).to_contain_text("elder-129")
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Submitted")
+    page.locator("thead").get_by_role("button", name="Submitted").click()
+    page.wait_for_url("**/documents?customer=Elder&state=waiting&state=running&sort=oldest")
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Submitted")
+    expect(page.locator("thead").get_by_role("button", name="Submitted")).to_be_focused()
+    expect(rows(page).first).to_contain_text("elder-000")
+    expect(page.locator(".live")).to_have_text("Live")
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    expect(rows(page)).to_have_count(130)
+    page.evaluate("window.scrollTo(0, 500)")
+    page.evaluate("window.firstRow = document.querySelector('tbody tr')")
+    row = page.get_by_role("row", name=re.compile("elder-012"))
+    place, scroll = row.bounding_box(), page.evaluate("window.scrollY")
+    claimed = shop.claim(ids[12])
+    expect(row.locator(".state-running")).to_be_visible()
+    shop.queue.finish(claimed)
+    expect(row.locator(".is-gone .state-done")).to_be_visible()
+    shop.submit("Elder", 2, batch="new ones")
+    expect(page.get_by_role("button", name="Show more")).to_be_visible(timeout=10_000)
+    expect(rows(page)).to_have_count(130)
+    expect(page.locator(".documents-new")).to_be_hidden()
+    assert (page.evaluate("window.scrollY"), row.bounding_box()) == (scroll, place)
+    assert page.evaluate("document.querySelector('tbody tr') === window.firstRow")
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    expect(rows(page)).to_have_count(132)
+    expect(rows(page).last).to_contain_text("elder-001")
+    page.reload()
+    expect(rows(page).first).to_contain_text("elder-000")
+    page.get_by_role("button", name=re.compile("^done")).click()
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Submitted")
+    page.go_back()
+    page.go_back()
+    expect(rows(page).first).to_contain_text("elder-001")
+    expect(page.locator("th[aria-sort=descending]")).to_have_text("Submitted")
+
+
+def test_on_a_phone_a_field_sorts(shop: Shop, visit: Visit) -> None:
+    shop.submit("Pocket", 3)
+    page = visit(f"{shop.url}/documents?customer=Pocket", width="phone")
+    expect(rows(page).first).to_contain_text("pocket-002")
+    page.get_by_label("Order").select_option("Oldest first")
+    page.wait_for_url("**/documents?customer=Pocket&sort=oldest")
+    expect(rows(page).first).to_contain_text("pocket-000")
+    page.get_by_label("Order").select_option("Newest first")
+    page.wait_for_url("**/documents?customer=Pocket")
+    expect(rows(page).first).to_contain_text("pocket-002")
+
+
 def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, visit: Visit) -> None:
     ids = shop.submit("Chosen", 5)
     page = visit(f"{shop.url}/documents?customer=Chosen")
@@ -290,6 +343,11 @@ def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> Non
     shop.queue.fail(shop.claim(id_), "broken for good")
     expect(steps.last).to_have_text("Failed for good")
     expect(page.locator(".document-now")).to_contain_text("It failed for good in attempt 2 of 2.")
+    errors = page.locator(".life-step .document-error:visible")
+    expect(errors).to_have_text([EVIL, "broken for good"])
+    errors.first.click()
+    expect(page.locator(".life-error pre")).to_have_text("at page 3")
+    errors.first.click()
     page.get_by_role("button", name="Try again …").click()
     agree(page, "Try this document again?")
     expect(steps.last).to_have_text("Tried again by hand: a new check")
@@ -298,8 +356,9 @@ def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> Non
     expect(steps.last).to_have_text("Cancelled")
     expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
     assert shop.state(id_) == "cancelled"
-    wanted = ["Started, attempt 1 of 2", "Attempt 1 failed; it is tried again later", "Back in its line"]
-    assert steps.all_inner_texts()[2:6] == [*wanted, "Started, attempt 2 of 2"]
+    expect(errors).to_have_text([EVIL, "broken for good"])
+    wanted = ["Started, attempt 1 of 2", "Attempt 1 failed; it is tried again later"]
+    assert steps.all_inner_texts()[2:6] == [*wanted, "Started, attempt 2 of 2", "Failed for good"]
 
 
 def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> None:

@@ -1,8 +1,11 @@
 """The policy page: plain words, a form that says what cannot be, previews, versions, and two people at once."""
 
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import changed_past
 import pytest
 from playwright.sync_api import Page, expect
 from serving import ANNA, Process, make
@@ -15,6 +18,7 @@ from inturn.store import Operator
 from inturn.stores import open_store
 
 from .conftest import HOSTILE, Wrong
+from .looking import barriers, problems
 
 Visit = Callable[..., Page]
 SHORT = Policy(PriorityPolicy(600 * SECOND, (-2, -4)))
@@ -110,6 +114,69 @@ def test_a_preview_can_be_cancelled(shared: Process, visit: Visit) -> None:
     expect(run).to_be_enabled()
     expect(page.get_by_role("progressbar")).to_be_hidden()
     expect(page.locator(".preview-result")).to_be_empty()
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server on a queue whose policy was changed three times while documents came."""
+    folder = tmp_path_factory.mktemp("changed")
+    changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
+    server = Process(folder)
+    yield server
+    server.stop()
+
+
+def test_whether_a_version_came_true_is_told_by_group(changed: Process, visit: Visit) -> None:
+    page = visit(changed.url + "/policy")
+    page.get_by_role("button", name="Did version 3 come true?").focus()
+    expect(page.get_by_role("button", name="Did version 1 come true?")).to_have_count(0)
+    page.keyboard.press("Enter")
+    heading = page.get_by_role("heading", name="Did version 3 come true?")
+    expect(heading).to_be_focused()
+    expect(heading).to_be_in_viewport()
+    table, told = page.get_by_role("table", name="Waits by size of customers"), page.locator(".judged")
+    expect(told).to_contain_text("It came true: in every group", timeout=60_000)
+    rows = table.locator("tbody tr")
+    expect(rows.nth(0)).to_have_text(re.compile(r"1.20.*came true.*shorter.*min.*→.*shorter.*min.*→ ?[01]\ss"))
+    expect(rows.nth(1)).to_have_text(re.compile("21.200.*came true.*longer.*longer"))
+    expect(page.get_by_text("Documents looked at: 144 of the day before, 144 from")).to_be_visible()
+    assert barriers(page) == []
+    page.get_by_role("button", name="Did version 4 come true?").click()
+    expect(told).to_contain_text("It did not come true", timeout=60_000)
+    expect(rows.nth(0)).to_have_text(re.compile("did not.*longer.*about as long"))
+    expect(rows.nth(1)).to_have_text(re.compile("unknown.*shorter.*no documents"))
+    page.get_by_role("button", name="Did version 2 come true?").click()
+    expect(told).to_contain_text("nothing was processed in the day before it", timeout=60_000)
+    expect(rows.locator(".badge")).to_have_text(["unknown", "unknown"])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_became_of_a_version_is_told_in_every_language(changed: Process, visit: Visit, language: str) -> None:
+    place = LANGUAGES.index(language)
+    page = visit(changed.url + "/policy", language=language, width="phone", theme=("light", "dark")[place % 2])
+    texts = page_entries(language)
+    name = str(texts["policy.judge_version"]).format(version=4)
+    page.get_by_role("button", name=name).click()
+    expect(page.locator(".judged")).to_have_text(str(texts["policy.judged_did_not"]), timeout=60_000)
+    assert problems(page, language) + barriers(page) == []
+
+
+def test_a_version_with_nothing_before_and_since_cannot_be_judged(serve: Callable[..., Process], visit: Visit) -> None:
+    server = serve(empty=True)
+    put(server, SHORT)
+    page = visit(server.url + "/policy", width="phone", theme="dark")
+    page.get_by_role("button", name="Did version 2 come true?").click()
+    expect(page.get_by_text("There is nothing to judge by")).to_be_visible(timeout=60_000)
+    assert barriers(page) == []
+
+
+def test_a_judgement_can_be_cancelled(changed: Process, visit: Visit) -> None:
+    page = visit(changed.url + "/policy")
+    page.route("**/judgement", lambda _: None)  # it never comes
+    page.get_by_role("button", name="Did version 3 come true?").click()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="Did version 3 come true?")).to_be_hidden()
 
 
 def test_saving_needs_a_reason_and_an_old_version_can_be_had_again(serve: Callable[..., Process], visit: Visit) -> None:

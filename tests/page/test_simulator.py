@@ -1,16 +1,21 @@
 """The simulator: scenarios by name, orders beside each other, progress, and an end at any time."""
 
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
+import changed_past
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from serving import Process, make
 
 from inturn.access import KeyScope
 from inturn.i18n import LANGUAGES, page_entries
+from inturn.model import SECOND
 from inturn.simulate import built_in
 from inturn.stores import open_store
+
+from .looking import barriers, problems
 
 Visit = Callable[..., Page]
 
@@ -84,6 +89,86 @@ def test_it_can_be_cancelled_and_played_again(shared: Process, visit: Visit) -> 
     page.get_by_role("button", name="Cancel").click()
     expect(play).to_be_enabled()
     expect(page.get_by_text("Nothing played yet")).to_be_visible()
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server on a queue in which an hour ago something happened."""
+    folder = tmp_path_factory.mktemp("past")
+    changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
+    server = Process(folder)
+    yield server
+    server.stop()
+
+
+def test_what_really_came_is_played_beside_what_was(past: Process, visit: Visit) -> None:
+    page = visit(past.url + "/simulator")
+    page.get_by_label("Documents", exact=True).select_option("week")
+    page.wait_for_url("**/simulator?source=week")
+    expect(page.get_by_label("Scenario")).to_have_count(0)
+    page.get_by_label("Order").select_option("fifo")
+    page.get_by_label("Workers").fill("2")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("status").filter(has_text="312 documents of 25 customers, 1 at a time")).to_contain_text(
+        "As chosen: 2 at a time.", timeout=60_000
+    )
+    assert page.url.endswith("?source=week&order=fifo&workers=2")
+    expect(page.locator(".wait-bars li")).to_have_count(2 * 3 * 3)
+    waits = page.locator(".wait-group").first.locator(".wait-bars").first.locator(".wait-number").all_inner_texts()
+    measured, as_it_was, chosen = (int(each.split("\u00a0")[0]) for each in waits)
+    assert abs(measured - as_it_was) <= 3 < measured - chosen
+    expect(page.get_by_role("link", name="flood")).to_be_visible()
+    expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(7)
+    expect(page.get_by_text("More came than can be played")).to_have_count(0)
+    assert barriers(page) == []
+    page.get_by_label("Order").select_option("")
+    page.get_by_label("Workers").fill("")
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(5, timeout=60_000)
+    expect(page.get_by_role("heading", name="Who gains, who pays")).to_have_count(0)
+    assert page.url.endswith("/simulator?source=week")
+    page.go_back()
+    expect(page.get_by_label("Scenario")).to_have_value("two-bulk")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_replay_in_every_language(past: Process, visit: Visit, language: str) -> None:
+    place = LANGUAGES.index(language)
+    look = {"width": ("phone", "wide")[place % 2], "theme": ("dark", "light")[place % 2]}
+    page = visit(past.url + "/simulator?source=day&order=classic", language=language, **look)
+    page.locator("main button[type=submit]").click()
+    expect(page.locator(".wait-group")).to_have_count(2, timeout=60_000)
+    assert problems(page, language) + barriers(page) == []
+
+
+def test_a_replay_of_nothing_says_so_and_wrong_workers_are_told(serve: Callable[..., Process], visit: Visit) -> None:
+    page = visit(serve(empty=True).url + "/simulator?source=day&workers=0")
+    play = page.get_by_role("button", name="Play")
+    play.click()
+    expect(page.get_by_text("Give a number from 1 to 1,000.")).to_be_visible()
+    expect(page.get_by_label("Workers")).to_be_focused()
+    page.get_by_label("Workers").fill("")
+    play.click()
+    expect(page.get_by_text("Nothing that can be played came in that time")).to_be_visible(timeout=60_000)
+
+
+def test_a_replay_can_be_cancelled_and_says_when_there_was_more(past: Process, visit: Visit) -> None:
+    page = visit(past.url + "/simulator?source=day")
+    page.route("**/v1/replays", lambda _: None)  # it never comes
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("progressbar")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_text("Nothing played yet")).to_be_visible()
+    page.unroute("**/v1/replays")
+    page.route("**/v1/replays", cut)
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_text("these are the newest 50,000 documents")).to_be_visible(timeout=60_000)
+
+
+def cut(route: Route) -> None:
+    """As if there had been more."""
+    answer = route.fetch()
+    route.fulfill(response=answer, body=answer.text().replace('"is_cut": false', '"is_cut": true'))
 
 
 def test_a_read_only_key_reads_what_there_is_and_plays_nothing(locked: Process, visit: Visit) -> None:

@@ -80,6 +80,7 @@ def test_servers_and_workers_do_all_their_work(addresses: Addresses) -> None:
         queue.finish(done, {"pages": 1})
         queue.fail(failed, "no good", final=True)
         queue.hand_back(back)
+        assert [each.ended for each in queue.attempts(back.document.id)] == ["handed_back"]
         queue.cancel(lost.document.id, ANNA)
         assert queue.exchange([], "worker", 2)
         queue.retry(failed.document.id, ANNA)
@@ -133,6 +134,7 @@ def test_reports_can_be_read_and_nothing_written(addresses: Addresses) -> None:
     store = PostgresStore(addresses.reports)
     assert store.document(receipt.id).state == "done"
     assert store.result(receipt.id) == '{"pages": 1}'
+    assert store.attempts(receipt.id) == ()
     assert len(store.documents(DocumentFilter(), limit=5).items) == 2
     assert [each.name for each in store.customers(CustomerFilter(), limit=5).items] == ["acme"]
     assert [each.kind for each in store.events(0, limit=9)] == ["submitted", "started", "finished"]

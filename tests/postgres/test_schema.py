@@ -15,6 +15,7 @@ from inturn.store import ClaimRequest, Operator, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, lines, schema
 from inturn.stores.postgres.address import parse
+from inturn.stores.postgres.moves import TRIED
 from inturn.stores.postgres.standing import Taken, Work
 from inturn.stores.postgres.tables import QUERIES, columns, sent
 
@@ -118,6 +119,8 @@ SAVE = {
     **columns(lines.COLUMNS, ()), **columns(lines.OLD, [(1, 1, 1)]),
     "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
 }  # fmt: skip
+ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker")
+TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
 
 
 @pytest.mark.parametrize(
@@ -136,6 +139,9 @@ SAVE = {
         ("finish_documents", "document_id", {"ids": [], "fences": [], "results": [], "now": 1}),
         ("finish_documents", "running_pkey", {"ids": [], "fences": [], "results": [], "now": 1}),
         ("fold", "line_change_xid", {}),
+        ("end_attempts", "Index Scan Backward using attempt_pkey", TRIED_ONCE),
+        ("forget_attempts", "Index Scan using attempt_pkey", {"seqs": [1, 2]}),
+        ("forget_attempts", "document_pkey", {"seqs": [1, 2]}),
     ],
 )
 @pytest.mark.parametrize("filled", [False, True])

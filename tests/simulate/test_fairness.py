@@ -21,7 +21,7 @@ from inturn.simulate.fairness import FairnessReport, fairness_of
 from inturn.simulate.goals import parse_goal
 from inturn.simulate.history import History, read_history
 from inturn.simulate.jobs import TookTooLongError, perform
-from inturn.simulate.judging import Verdict, judge
+from inturn.simulate.judging import Verdict, Way, judge
 from inturn.simulate.pages import advice_page, comparison_page, fairness_page
 from inturn.simulate.replay import AS_IT_WAS, Plan
 from inturn.simulate.tables import read_table
@@ -164,6 +164,8 @@ def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Store) -> None
     assert found.documents_since > 500
     assert {each.verdict for each in found.groups} <= set(Verdict)
     assert any(each.verdict is Verdict.CAME_TRUE for each in found.groups)
+    assert not found.is_cut
+    assert judge(day, now=now, most=100).is_cut
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     with pytest.raises(InvalidInputError, match="nothing to judge"):
         judge(day, 1, now=now, most=10)
@@ -172,21 +174,26 @@ def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Store) -> None
 
 
 @pytest.mark.parametrize(
-    ("expected", "real", "verdict"),
+    ("expected", "real", "ways", "verdict"),
     [
-        ((10, 5), (20, 11), Verdict.CAME_TRUE),
-        ((10, 5), (20, 21), Verdict.DID_NOT),
-        ((10, 15), (20, 30), Verdict.CAME_TRUE),
-        ((10, 10.9), (20, 19), Verdict.CAME_TRUE),
-        ((0.1, 0.5), (0.1, 5), Verdict.DID_NOT),
+        ((10, 5), (20, 11), (Way.SHORTER, Way.SHORTER), Verdict.CAME_TRUE),
+        ((10, 5), (20, 21), (Way.SHORTER, Way.SAME), Verdict.DID_NOT),
+        ((10, 15), (20, 30), (Way.LONGER, Way.LONGER), Verdict.CAME_TRUE),
+        ((10, 10.9), (20, 19), (Way.SAME, Way.SAME), Verdict.CAME_TRUE),
+        ((0.1, 0.5), (0.1, 5), (Way.SAME, Way.LONGER), Verdict.DID_NOT),
+        ((10, 5), (20, None), (Way.SHORTER, None), Verdict.UNKNOWN),
+        ((None, None), (20, 11), (None, Way.SHORTER), Verdict.UNKNOWN),
     ],
 )
 def test_a_prediction_came_true_if_waits_went_its_way(
-    expected: tuple[float, float], real: tuple[float, float], verdict: Verdict
+    expected: tuple[float | None, float | None],
+    real: tuple[float | None, float | None],
+    ways: tuple[Way | None, Way | None],
+    verdict: Verdict,
 ) -> None:
-    waits = [Waits(mean, mean, mean, mean) for mean in (*expected, *real)]
-    assert judging._verdict(*waits) is verdict
-    assert judging._verdict(None, *waits[1:]) is Verdict.UNKNOWN
+    first, second, third, fourth = (None if each is None else Waits(each, 0, 0, 0) for each in (*expected, *real))
+    assert (judging._way(first, second), judging._way(third, fourth)) == ways
+    assert judging._verdict(*ways) is verdict
 
 
 def asked_of(day: Store, **asked: Any) -> list[dict[str, Any]]:

@@ -1,7 +1,9 @@
 """History: read from stores and files, cut in time, scrubbed, and how many workers it tells of."""
 
+from array import array
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -10,13 +12,14 @@ from services import drop_schema, new_schema
 
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
-from inturn.model import SECOND, NewDocument
+from inturn.model import SECOND, CustomerSettings, NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
 from inturn.simulate.compare import compare
 from inturn.simulate.history import History, group_of, read_history
 from inturn.simulate.replay import AS_IT_WAS, Plan, replay
-from inturn.simulate.staff import Staff, staff_of
+from inturn.simulate.scenario import Arrival
+from inturn.simulate.staff import Ran, Staff, Waited
 from inturn.simulate.tables import read_table, write_table
 from inturn.store import Store
 from inturn.stores import open_store
@@ -110,8 +113,10 @@ def test_a_file_says_what_the_store_said(day: Store, tmp_path: Path) -> None:
     path = tmp_path / "history.csv"
     assert write_table(history, path) == len(history.arrivals)
     again = read_table(path)
-    assert again.arrivals == history.arrivals
-    assert [again.waits, again.finished, again.staff.most] == [history.waits, history.finished, 6]
+    plain = [replace(each, handover=0, wake=0, earlier=()) for each in history.arrivals]
+    assert [replace(each, handover=0, wake=0) for each in again.arrivals] == plain
+    known = [None if each.failures else wait for each, wait in zip(plain, history.waits, strict=True)]
+    assert [again.waits, again.finished, again.staff.most] == [known, history.finished, 6]
     assert list(again.levels) == list(history.levels)
     later = read_table(path, recorded_day.BEGAN + 3_000 * SECOND, lead=600 * SECOND)
     assert 0 < later.lead < len(later.arrivals) < len(history.arrivals)
@@ -179,19 +184,85 @@ def test_groups_are_by_documents_a_day() -> None:
 def test_workers_are_read_off_what_ran_while_others_waited() -> None:
     # Two at a time for ten seconds, then one for a minute while a document waits, then two again.
     begun = [n * SECOND for n in (*range(10), *range(10), *range(10, 70), *range(70, 80), *range(70, 80))]
-    found = staff_of(begun, [each + SECOND for each in begun], [(10 * SECOND, 70 * SECOND)])
+    found = Ran(begun, [each + SECOND for each in begun], [Waited(70, 10 * SECOND, 70 * SECOND)]).staff()
     assert found.most == 2
     assert [(at // SECOND, workers) for at, workers in found.changes] == [(10, 1), (70, 2)]
-    assert staff_of([], [], []) == Staff(1)
+    assert Ran([], [], []).staff() == Ran([None], [None], []).staff() == Staff(1)
 
 
-def test_the_way_to_a_worker_is_measured() -> None:
-    begun = [20_000 + n * SECOND for n in range(5)]
-    ended = [each + 500_000 for each in begun]
-    assert staff_of(begun, ended, [(n * SECOND, 20_000 + n * SECOND) for n in range(5)]).wake == 20_000
-    busy = [n * 1_030_000 for n in range(10)]
-    found = staff_of(busy, [each + SECOND for each in busy], [(0, busy[-1])])
-    assert (found.most, found.handover) == (1, 30_000)
+def test_the_way_to_a_worker_is_measured_for_each_document() -> None:
+    begun = [20_000 + n * (SECOND + 1_000) for n in range(5)]
+    waited = [Waited(n, n * SECOND, begun[n]) for n in range(4)]
+    found = Ran(begun, [each + 500_000 for each in begun], waited)
+    assert list(found.lags().wakes) == [20_000, 21_000, 22_000, 23_000, 21_500]  # the last one is the mean
+    assert set(found.lags().handovers) == {0}
+
+
+def test_what_a_worker_takes_from_one_document_to_the_next_is_measured_for_each() -> None:
+    lags = [30_000, 10_000, 50_000, 30_000]
+    begun = [0, *accumulate(SECOND + lag for lag in lags)]
+    found = Ran(begun, [each + SECOND for each in begun], [Waited(n, 0, at) for n, at in enumerate(begun)])
+    assert found.staff().most == 1
+    assert list(found.lags().handovers) == [*lags, 30_000]
+    # A second worker goes away after its first document: nobody's start is taken for its next one.
+    begun.append(0)
+    ended = [*(each + SECOND for each in begun[:-1]), SECOND - 300_000]
+    found = Ran(begun, ended, [Waited(n, 0, at) for n, at in enumerate(begun)])
+    assert list(found.lags().handovers) == [*lags, 30_000, 30_000]
+    # Who comes while a worker is on its way is taken by it; where nobody waits, a worker that has ended is idle.
+    found = Ran([0, 1_020_000], [SECOND, 2 * SECOND], [Waited(0, 0, 0), Waited(1, 1_010_000, 1_020_000)])
+    assert list(found.lags()) == [array("q", [0, 0]), array("q", [0, 10_000])]
+    found = Ran(
+        [0, 1_020_000, 2_040_000],
+        [SECOND, 2_020_000, 3_040_000],
+        [
+            Waited(0, 0, 0),
+            Waited(1, 1_010_000, 1_020_000),
+            Waited(2, 500_000, 2_040_000),
+        ],
+    )
+    assert list(found.lags().handovers) == [20_000, 20_000, 20_000]
+
+
+def test_workers_are_thought_to_leave_when_as_many_were_last_seen_and_to_come_when_more_are() -> None:
+    # Three from 0 to 100 s, two until 200 s, three again; somebody waits all the time.
+    begun = [n * SECOND for place in range(3) for n in range(place, 300, 3) if place < 2 or not 100 <= n < 200]
+    ended = [each + 3 * SECOND for each in begun]
+    found = Ran(begun, ended, [Waited(None, 0, 300 * SECOND)]).staff()
+    assert [(at // SECOND, workers) for at, workers in found.changes] == [(101, 2), (200, 3)]
+
+
+def test_what_failed_is_played_as_it_was() -> None:
+    clock = ManualClock(SECOND)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    queue.submit("acme", [NewDocument("a document")] * 2)
+    (first,) = queue.claim("worker", 1)
+    clock.advance(7 * SECOND)
+    queue.fail(first, "once more", retry_in=20 * SECOND)
+    (second,) = queue.claim("worker", 1)
+    clock.advance(30 * SECOND)
+    queue.finish(second)
+    clock.advance(100 * SECOND)
+    (again,) = queue.claim("worker", 1)
+    clock.advance(4 * SECOND)
+    queue.finish(again)
+    history = read_history(queue.store, 0)
+    tried, whole = history.arrivals
+    assert [(each.service, each.retry_in) for each in tried.earlier] == [(7 * SECOND, 130 * SECOND)]
+    assert (tried.service, whole.service, whole.earlier) == (4 * SECOND, 30 * SECOND, ())
+    assert [each and each // SECOND for each in history.waits] == [0, 7]
+    assert history.started(0) == 138 * SECOND
+    played = replay(history)
+    assert [each // SECOND for each in played.started] == [1, 8]
+    assert [each // SECOND for each in played.finished] == [142, 38]
+
+
+def test_a_cap_makes_room_when_a_document_ends_not_when_its_worker_looks_again() -> None:
+    arrivals = [Arrival(0, "capped", 0, 10 * SECOND, 0, 5 * SECOND), Arrival(0, "capped", 0, SECOND, 0)]
+    arrivals.append(Arrival(0, "other", 0, 12 * SECOND, 0))
+    settings = {"capped": CustomerSettings(cap=1)}
+    history = History(arrivals, [0, 0, 0], [None] * 3, [1, 1, 1], [NewDocument("a document")], settings, staff=Staff(2))
+    assert [each // SECOND for each in replay(history).started] == [0, 12, 0]
 
 
 def test_workers_that_leave_finish_what_they_are_at() -> None:

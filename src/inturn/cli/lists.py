@@ -13,7 +13,7 @@ from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.model import EXPEDITED, SECOND, Customer, DocumentState, RateLimit
 from inturn.prose import STATES
-from inturn.store import CustomerFilter, DocumentFilter
+from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
 WIDE: Final = 100
 WIDER: Final = 130
@@ -81,12 +81,13 @@ def documents(  # noqa: PLR0913 - one option for each filter
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
+    sort: Annotated[DocumentSort, typer.Option("--sort", help="Which come first.")] = DocumentSort.NEWEST,
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
-    """List documents, newest first."""
+    """List documents, newest or oldest first."""
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
-    page = session.queue.documents(where, limit=limit, after=after)
+    page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:
         for each in page.items:
             session.emit(document_record(each))

@@ -1,10 +1,11 @@
 """What the command line prints as JSON. Times and durations are whole microseconds, as everywhere in Inturn."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from inturn.insights import AtWork, LiveView, Overview, Why
 from inturn.model import Customer, Document, plain
-from inturn.store import PolicyVersion
+from inturn.store import Attempt, PolicyVersion
 
 
 def document_record(document: Document) -> dict[str, Any]:
@@ -52,8 +53,8 @@ def overview_record(overview: Overview) -> dict[str, Any]:
     }
 
 
-def why_record(why: Why) -> dict[str, Any]:
-    """Why a document is where it is."""
+def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
+    """Why a document is where it is, and its earlier attempts."""
     document, bounds, counter, before = why.document, why.bounds, why.counter, why.before
     return {
         "id": document.id,
@@ -75,6 +76,7 @@ def why_record(why: Why) -> dict[str, Any]:
         "start_earliest": why.start.earliest if why.start else None,
         "start_latest": why.start.latest if why.start else None,
         "no_start": why.no_start,
+        "attempts": [each._asdict() for each in attempts],
     }
 
 

@@ -20,6 +20,16 @@ Told = Callable[[int, int], None]
 @contextmanager
 def telling(texts: Texts) -> Iterator[Callable[[str], Told]]:
     """For each step, by its name, what is to be told how much of how much is done; 0 of all: nobody knows yet."""
+    try:
+        with _shown(texts) as step:
+            yield step
+    except KeyboardInterrupt:
+        typer.echo(texts.text("replay_stopped"), err=True)
+        raise
+
+
+@contextmanager
+def _shown(texts: Texts) -> Iterator[Callable[[str], Told]]:
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda label: _lines(label, texts)

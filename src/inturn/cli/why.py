@@ -1,19 +1,42 @@
-"""`inturn why`: in plain words, why a document is where it is and when it should start."""
+"""`inturn why`: in plain words, why a document is where it is, when it should start, and what its attempts came to."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from inturn.cli.output import print_facts
+from inturn.cli.output import Column, print_facts, print_table
 from inturn.cli.records import why_record
 from inturn.cli.session import Session
+from inturn.cli.watch import first_line
 from inturn.prose import told
+from inturn.store import Attempt
 
 
 def why(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
-    """Say why a document has its level, what goes before it, and when it should start."""
+    """Say why a document has its level, what goes before it, when it should start, and how earlier attempts ended."""
     found = session.insights.why(id)
+    attempts = session.queue.attempts(found.document.id)
     if session.as_json:
-        session.emit(why_record(found))
-    else:
-        print_facts(session.console, told(found, session.texts))
+        session.emit(why_record(found, attempts))
+        return
+    print_facts(session.console, told(found, session.texts))
+    if attempts:
+        _print_attempts(session, attempts)
+
+
+def _print_attempts(session: Session, attempts: Sequence[Attempt]) -> None:
+    texts = session.texts
+    heads = ("head_attempt", "head_started", "head_ended", "head_how", "head_error")
+    columns = [Column(texts.text(key), folds=key == "head_error") for key in heads]
+    rows = [
+        (
+            texts.number(each.number),
+            texts.time(each.started_at),
+            texts.time(each.ended_at),
+            str(each.ended),
+            first_line(each.error) or "-",
+        )
+        for each in attempts
+    ]
+    print_table(session.console, columns, rows)

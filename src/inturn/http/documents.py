@@ -24,7 +24,7 @@ from inturn.http.views import document_view, language_of, life_view, why_view
 from inturn.i18n import Texts
 from inturn.model import ENDED, MAX_NAME, Document, DocumentState, clean_text
 from inturn.processing.desk import RESULT_FILE, read_result
-from inturn.store import DocumentFilter
+from inturn.store import DocumentFilter, DocumentSort
 
 MAX_WAIT: Final = 60
 MAX_IDS: Final = 100
@@ -116,18 +116,19 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     level: Annotated[int | None, Query(ge=1, le=9)] = None,
     batch: str | None = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
+    sort: Annotated[DocumentSort, Query(description="Which come first.")] = DocumentSort.NEWEST,
     limit: Limit = 100,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
     id: Annotated[
         list[str] | None, Query(max_length=MAX_IDS, description="These alone, whatever else is given.")
     ] = None,
 ) -> schemas.DocumentPage:
-    """List documents, newest first."""
+    """List documents, newest or oldest first."""
     if id:
         shown = [document_view(each, seen.caller) for each in seen.these(id)]
         return schemas.DocumentPage(documents=shown, next=None)
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
-    page = seen.documents(where, limit, after)
+    page = seen.documents(where, limit, after, sort)
     return schemas.DocumentPage(documents=[document_view(each, seen.caller) for each in page.items], next=page.next)
 
 
@@ -179,7 +180,7 @@ def why(id: Id, request: Request, seen: Seen) -> schemas.Why:
 
 @router.get("/documents/{id}/life", responses=Answers.of(422))
 def life(id: Id, seen: Seen) -> schemas.Life:
-    """What happened to a document so far, and how far its processor is with it."""
+    """What happened to a document so far, each attempt with its error, and how far its processor is with it."""
     found = seen.document(id)
     return life_view(found, insights.life(seen.service.queue.store, found), seen.progress(found), seen.caller)
 

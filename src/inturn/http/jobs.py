@@ -75,3 +75,10 @@ async def _lines(module: str, asked: Mapping[str, Any]) -> AsyncIterator[bytes]:
 
 def _wrong(text: str) -> bytes:
     return json.dumps({"error": text}).encode() + b"\n"
+
+
+def lines_of(result: str) -> dict[int | str, dict[str, Any]]:
+    """The answer of a job, for the API's description."""
+    content = {MEDIA: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}}
+    about = f"A JSON object a line: how far it is, then {result}, or an `error`."
+    return {200: {"description": about, "content": content}}

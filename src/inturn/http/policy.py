@@ -1,22 +1,23 @@
 """`/v1/policy`: thresholds, order, overdue slot, costs. For operators; `/v1/priority` is for all."""
 
-from typing import Final
+from typing import Annotated, Final
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 from fastapi.responses import StreamingResponse
 
 from inturn.errors import InvalidInputError
 from inturn.http import schemas
 from inturn.http.auth import OperatorsEyes
 from inturn.http.errors import Answers
-from inturn.http.jobs import MEDIA
+from inturn.http.jobs import MEDIA, lines_of
 from inturn.http.scoped import ByHand, Seen
 from inturn.http.views import policy_view
-from inturn.model import SECOND
 from inturn.policy import Policy
+from inturn.simulate.history import DAY
+from inturn.simulate.judging import step_to
 
 router: Final = APIRouter(prefix="/v1", tags=["policy"])
-DAY: Final = 86_400 * SECOND
+MOST_VERSIONS: Final = 2**62
 
 
 @router.get("/priority", responses=Answers.of())
@@ -48,13 +49,7 @@ def set_policy(given: schemas.PolicyChange, by_hand: ByHand, _: OperatorsEyes) -
 @router.post(
     "/policy/preview",
     response_class=StreamingResponse,
-    responses={
-        **Answers.of(422),
-        200: {
-            "description": "A JSON object a line: how far it is, then the `comparison`, or an `error`.",
-            "content": {MEDIA: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}},
-        },
-    },
+    responses=Answers.of(422) | lines_of("the `comparison`"),
 )
 async def preview(given: schemas.PolicyPreview, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
     """Operators: who would have waited less, and who more, had this policy been in force.
@@ -65,6 +60,24 @@ async def preview(given: schemas.PolicyPreview, seen: Seen, _: OperatorsEyes) ->
     service.previews.check_room()
     since = max(0, service.clock.now() - DAY) if given.since is None else given.since
     return StreamingResponse(service.previews.told(wanted, since), media_type=MEDIA)
+
+
+@router.post(
+    "/policy/versions/{version}/judgement",
+    response_class=StreamingResponse,
+    responses=Answers.of(422) | lines_of("the `judgement`"),
+)
+def judgement(version: Annotated[int, Path(ge=1, le=MOST_VERSIONS)], seen: Seen, _: OperatorsEyes) -> StreamingResponse:
+    """Operators: whether this version did to each group of customers what was to be expected of it.
+
+    Plays the documents of the day before it under the policy of then and under this one, which is what was to be
+    expected; and those that came while it was in force under the policy before it, which is compared with what they
+    really waited. At most 50,000 documents each, and a minute. Hang up to end it.
+    """
+    service = seen.service
+    step_to(service.queue.store, version)
+    service.previews.check_room()
+    return StreamingResponse(service.previews.judged(version, service.clock.now()), media_type=MEDIA)
 
 
 def policy_of(given: schemas.Policy) -> Policy:

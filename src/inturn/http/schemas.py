@@ -174,6 +174,9 @@ class Moment(BaseModel):
 
     at: Time
     kind: str = Field(examples=["started"])
+    attempt: int | None = Field(description="Which attempt began or ended; a retry by hand begins with 1 again.")
+    error: str | None = Field(description="What that attempt ended with; for a customer's key, its first line.")
+    worker: str | None = Field(description="Told to operators.")
     operator: str | None = Field(description="Who did it by hand. Told to operators.")
     why: str | None
 
@@ -183,7 +186,7 @@ class Life(BaseModel):
 
     id: Id
     moments: list[Moment]
-    is_whole: bool = Field(description="False if some of it was deleted by now, or lies too deep among other events.")
+    is_whole: bool = Field(description="False if attempts or what was done by hand are not all kept or found.")
     done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
 
 
@@ -431,6 +434,19 @@ class Simulation(Strict):
     workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = None
     load: Annotated[float, Field(ge=0.1, le=10)] | None = Field(None, description="So many times its documents.")
     seed: Annotated[int, Field(ge=0, le=2**53 - 1, strict=True)] | None = Field(None, description="Another draw.")
+
+
+class Replay(Strict):
+    """What came in since a time (left out: the last day), to be played otherwise; what is null is as it was."""
+
+    since: GivenTime | None = None
+    until: GivenTime | None = None
+    order: Literal["fair", "classic", "fifo"] | None = Field(
+        None, description="With all other settings as they are in force now."
+    )
+    workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = Field(
+        None, description="Documents at a time, from beginning to end."
+    )
 
 
 class Worker(BaseModel):

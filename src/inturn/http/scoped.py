@@ -13,7 +13,7 @@ from inturn.http.service import Service, service_of
 from inturn.ids import clean_id
 from inturn.insights import Why
 from inturn.model import Customer, Document, DocumentState, NewDocument, Progress, Receipt, clean_text
-from inturn.store import Counts, DocumentFilter, Operator, Page, Submission
+from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, Submission
 
 NO_DOCUMENT: Final = "there is no such document"
 NO_CUSTOMER: Final = "there is no such customer"
@@ -62,10 +62,10 @@ class Scoped:
         reports = (each.report for each in self.service.queue.store.workers())
         return next((each.progress.get(document.id) for each in reports if each.name == document.worker), None)
 
-    def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
+    def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
         """A page of documents; its cursors are ids, since a place in the whole queue would tell of others."""
         cursor = None if after is None else str(self._cursor(after))
-        page = self.service.queue.documents(self.narrowed(where), limit=limit, after=cursor)
+        page = self.service.queue.documents(self.narrowed(where), limit=limit, after=cursor, sort=sort)
         return Page(page.items, page.items[-1].id if page.next is not None else None)
 
     def counts(self, where: DocumentFilter) -> Counts:

@@ -1,4 +1,4 @@
-"""`/v1/simulations`: the built-in scenarios, played in several orders. For operators; touches no queue."""
+"""`/v1/simulations`: built-in scenarios in several orders. `/v1/replays`: the queue's own past. For operators."""
 
 from functools import cache
 from typing import Final
@@ -10,9 +10,10 @@ from inturn.errors import InvalidInputError
 from inturn.http import schemas
 from inturn.http.auth import OperatorsEyes
 from inturn.http.errors import Answers
-from inturn.http.jobs import MEDIA, MOST
+from inturn.http.jobs import MEDIA, MOST, lines_of
 from inturn.http.scoped import Seen
 from inturn.simulate import built_in
+from inturn.simulate.history import DAY
 from inturn.simulate.scenario import Scenario
 
 router: Final = APIRouter(prefix="/v1", tags=["simulations"])
@@ -27,13 +28,7 @@ def scenarios(_: OperatorsEyes) -> schemas.Scenarios:
 @router.post(
     "/simulations",
     response_class=StreamingResponse,
-    responses={
-        **Answers.of(422),
-        200: {
-            "description": "A JSON object a line: how far it is, then the `reports`, or an `error`.",
-            "content": {MEDIA: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}},
-        },
-    },
+    responses=Answers.of(422) | lines_of("the `reports`"),
 )
 async def simulate(given: schemas.Simulation, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
     """Operators: play a scenario in one or more orders, and tell who waits how long in each.
@@ -47,6 +42,21 @@ async def simulate(given: schemas.Simulation, seen: Seen, _: OperatorsEyes) -> S
     jobs = seen.service.jobs
     jobs.check_room()
     return StreamingResponse(jobs.told("inturn.http.playing", {**given.model_dump(), "most": MOST}), media_type=MEDIA)
+
+
+@router.post("/replays", response_class=StreamingResponse, responses=Answers.of(422) | lines_of("the `comparison`"))
+async def replay(given: schemas.Replay, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
+    """Operators: play what really came in once more, as it was, and with another order or other workers.
+
+    At most 50,000 documents, the newest of that time, and a minute. Hang up to end it.
+    """
+    service = seen.service
+    since = max(0, service.clock.now() - DAY) if given.since is None else given.since
+    if given.until is not None and given.until <= since:
+        raise InvalidInputError("`until` must be later than `since`")
+    service.previews.check_room()
+    plan = {"order": given.order, "workers": given.workers}
+    return StreamingResponse(service.previews.replayed(plan, since, given.until), media_type=MEDIA)
 
 
 @cache

@@ -3,7 +3,7 @@
 from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
-from inturn.insights import CounterNow, Life, Why
+from inturn.insights import CounterNow, Life, Moment, Why
 from inturn.model import Document, Progress
 from inturn.prose import told, told_to_customer
 from inturn.store import Event, PolicyVersion
@@ -12,7 +12,6 @@ from inturn.store import Event, PolicyVersion
 def document_view(document: Document, caller: Caller) -> schemas.Document:
     """A document; who works at it, and the trace of an error, are for operators."""
     given = document.given
-    error = document.error if caller.sees_all or document.error is None else document.error.partition("\n")[0]
     return schemas.Document.model_construct(
         id=document.id,
         customer=document.customer,
@@ -28,7 +27,7 @@ def document_view(document: Document, caller: Caller) -> schemas.Document:
         finished_at=document.finished_at,
         attempt=document.attempt,
         max_attempts=given.max_attempts,
-        error=error,
+        error=_error_for(document.error, caller),
         uri=given.uri,
         size=given.size,
         sha256=given.sha256,
@@ -71,18 +70,28 @@ def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
 
 
 def life_view(document: Document, life: Life, progress: Progress | None, caller: Caller) -> schemas.Life:
-    """What happened to a document; who did something by hand, and why, is for operators."""
-    moments = [
-        schemas.Moment(
-            at=each.at,
-            kind=str(each.kind),
-            operator=each.operator.name if each.operator is not None and caller.sees_all else None,
-            why=each.operator.why if each.operator is not None and caller.sees_all else None,
-        )
-        for each in life.events
-    ]
+    """What happened to a document."""
+    moments = [_moment_view(each, caller) for each in life.moments]
     done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
     return schemas.Life(id=document.id, moments=moments, is_whole=life.is_whole, done=done)
+
+
+def _moment_view(moment: Moment, caller: Caller) -> schemas.Moment:
+    """Who did something by hand, and why, and who worked at it, is for operators."""
+    who = moment.operator if caller.sees_all else None
+    return schemas.Moment(
+        at=moment.at,
+        kind=str(moment.kind),
+        attempt=moment.attempt,
+        error=_error_for(moment.error, caller),
+        worker=moment.worker if caller.sees_all else None,
+        operator=None if who is None else who.name,
+        why=None if who is None else who.why,
+    )
+
+
+def _error_for(error: str | None, caller: Caller) -> str | None:
+    return error if caller.sees_all or error is None else error.partition("\n")[0]
 
 
 def counter_view(counter: CounterNow | None) -> schemas.Counter | None:

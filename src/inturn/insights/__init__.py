@@ -1,7 +1,7 @@
 """The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
 
 from inturn.insights.board import SHOWN, board
-from inturn.insights.life import Life, life
+from inturn.insights.life import Life, Moment, life
 from inturn.insights.reader import (
     ENOUGH_FINISHES,
     PACE_OVER,
@@ -9,6 +9,7 @@ from inturn.insights.reader import (
     counter_now,
     expected_start,
     kept_counter,
+    lived,
     open_lines,
 )
 from inturn.insights.roster import Entry, Roster, SortBy
@@ -45,6 +46,7 @@ __all__ = [
     "Insights",
     "Life",
     "LiveView",
+    "Moment",
     "NoPlace",
     "NoStart",
     "Overview",
@@ -57,5 +59,6 @@ __all__ = [
     "expected_start",
     "kept_counter",
     "life",
+    "lived",
     "open_lines",
 ]

@@ -55,6 +55,7 @@ class Insights:
         self._clock = clock or SystemClock()
         self._summary: tuple[int, Standings] | None = None
         self._took = 0
+        self._made_at: int | None = None
 
     def why(self, id: str, now: int | None = None) -> Why:
         """Everything that decides when a document starts."""
@@ -168,8 +169,8 @@ class Insights:
     def _per_second(self, now: int) -> float:
         recent = self._store.pace(now - MOMENT).finished
         if recent >= ENOUGH_FINISHES:
-            return recent * SECOND / MOMENT
-        return self._store.pace(now - LATELY).finished * SECOND / LATELY
+            return recent * SECOND / lived(MOMENT, self._began(), now)
+        return self._store.pace(now - LATELY).finished * SECOND / lived(LATELY, self._began(), now)
 
     def _busiest(self, now: int, most: int) -> tuple[Busiest, ...]:
         """Of a page of customers with documents waiting and, if there are more of them, of the longest open lines."""
@@ -260,9 +261,16 @@ class Insights:
             return None, NoStart.NO_WORKER
         if longer.finished < ENOUGH_FINISHES:
             return None, NoStart.TOO_FEW_FINISHES
-        if lately.finished >= ENOUGH_FINISHES:
-            return expected_start(before.place, lately.finished, LATELY, now), None
-        return expected_start(before.place, longer.finished, PACE_OVER, now), None
+        finished, over = (
+            (lately.finished, LATELY) if lately.finished >= ENOUGH_FINISHES else (longer.finished, PACE_OVER)
+        )
+        return expected_start(before.place, finished, lived(over, self._began(), now), now), None
+
+    def _began(self) -> int:
+        """When the queue was made: its first policy is as old."""
+        if self._made_at is None:
+            self._made_at = self._store.policies()[-1].at
+        return self._made_at
 
     def _has_worker(self, now: int) -> bool:
         """One that was heard of lately, even if there was nothing to start."""
@@ -293,6 +301,14 @@ def expected_start(place: int, finished: int, over: int, now: int) -> Span:
     each = over / finished
     wider = 1 + 2 * math.sqrt(1 / finished + 1 / (place + 1))
     return Span(now + round(place * each / wider), now + round((place + 1) * each * wider))
+
+
+def lived(over: int, began: int, now: int) -> int:
+    """How much of the last `over` there was a queue that began then: what was finished was finished in that time.
+
+    At least a second; all of it where the queue says that it began later than now.
+    """
+    return over if now < began else min(over, max(SECOND, now - began))
 
 
 def _gives(priority: PriorityPolicy, document: Document) -> bool:

@@ -16,7 +16,7 @@ from inturn.clock import ManualClock
 from inturn.model import SECOND, Claimed, NewDocument, Receipt
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
 from inturn.queue import MAX_AT_ONCE, Queue
-from inturn.simulate.scenario import MAX_DOCUMENTS, Arrival, Scenario, arrivals_of
+from inturn.simulate.scenario import MAX_DOCUMENTS, Arrival, Scenario, Tried, arrivals_of
 from inturn.store import Exchanged, Operator, Outcome, OutcomeKind, Store
 from inturn.stores import open_store
 
@@ -142,7 +142,8 @@ class Playing:
     ) -> None:
         self._arrivals, self._given, self._idle = arrivals, given, workers
         self._queue, self._store, self._progress = queue, store, progress
-        self._working: list[tuple[int, int, Claimed]] = []
+        self._working: list[tuple[int, int, Claimed | None]] = []
+        """Documents by the time they end; None stands for a worker that looks for its next one then."""
         self._levels = array("b", bytes(len(arrivals)))
         self._started = array("q", [-1]) * len(arrivals)
         self._finished = array("q", [-1]) * len(arrivals)
@@ -153,8 +154,8 @@ class Playing:
         """In the order of their times; those of an instant come before whatever else happens then."""
         self.on_arrival: Callable[[int, int], None] | None = None
         """Told the number of each document that has come, and when, before it can start."""
-        self.handover = self.wake = 0
-        """Microseconds that a worker needs from one document to the next, and to notice one when it is idle."""
+        self.capped: frozenset[str] = frozenset()
+        """Customers whose documents make room for their next ones as soon as they end, before any worker looks."""
         self._changed = 0
         self._arrived = self._done = self._unpruned = 0
 
@@ -218,11 +219,11 @@ class Playing:
                 self.on_arrival(number, first.at)
         self._arrived = end
         if self._idle > 0:
-            self._start(first.at, wake=self.wake)
+            self._start(first.at, is_idle=True)
         return end
 
-    def _start(self, now: int, outcomes: Sequence[Outcome] = (), wake: int = 0) -> None:
-        """Tell what ended, and put idle workers to work."""
+    def _start(self, now: int, outcomes: Sequence[Outcome] = (), *, is_idle: bool = False) -> None:
+        """Tell what ended, and put workers to work; those who were idle have to notice first."""
         if self._idle <= 0 and self._store is not None:
             self._store.exchange(outcomes, None, now=now)
             return
@@ -230,21 +231,49 @@ class Playing:
         self._idle -= len(claimed)
         for each in claimed:
             number = int(each.document.id)
+            begins = now + self._arrivals[number].wake if is_idle else now
             if self._started[number] < 0:
-                self._started[number] = now + wake
-            heappush(self._working, (now + wake + self._arrivals[number].service + self.handover, number, each))
+                self._started[number] = begins
+            under_way = self._attempt(number)
+            ends = begins + under_way.service
+            if self._arrivals[number].customer not in self.capped:
+                ends += under_way.handover  # its end and the next start are told in one call
+            heappush(self._working, (ends, number, each))
+
+    def _attempt(self, number: int) -> Arrival | Tried:
+        """The attempt at a document that comes next, or is under way."""
+        arrival = self._arrivals[number]
+        left = self._failures_left.get(number, 0) if arrival.earlier else 0
+        return arrival.earlier[-left] if left else arrival
 
     def _end_one(self) -> None:
         now, number, claimed = heappop(self._working)
-        self._idle += 1
-        if left := self._failures_left.get(number, 0):
-            self._failures_left[number] = left - 1
-            self._start(now, (_failure(claimed),))
+        if claimed is None:
+            self._idle += 1
+            self._start(now)
             return
-        self._finished[number] = now - self.handover
+        handover = self._attempt(number).handover
+        if self._arrivals[number].customer in self.capped and self._store is not None:
+            self._store.exchange((self._ended(number, claimed, now, 0),), None, now=now)
+            heappush(self._working, (now + handover, number, None))
+        else:
+            outcome = self._ended(number, claimed, now - handover, handover)
+            self._idle += 1
+            self._start(now, (outcome,))
+        self._tidy(now)
+
+    def _ended(self, number: int, claimed: Claimed, ended: int, told_after: int) -> Outcome:
+        """What became of an attempt that ended then, and is told so much later."""
+        if left := self._failures_left.get(number, 0):
+            tried = self._attempt(number)
+            self._failures_left[number] = left - 1
+            return _failure(claimed, tried, told_after)
+        self._finished[number] = ended
         self._done += 1
         self._unpruned += 1
-        self._start(now, (_success(claimed),))
+        return _success(claimed)
+
+    def _tidy(self, now: int) -> None:
         if self._progress is not None and self._done % PROGRESS_EVERY == 0:
             self._progress(self._done, len(self._arrivals))
         if self._unpruned >= PRUNE_EVERY and self._unpruned >= self._arrived - self._done:
@@ -257,8 +286,11 @@ class Playing:
             self._store.prune(now, limit=len(self._arrivals), now=now)
 
 
-def _failure(claimed: Claimed) -> Outcome:
-    retry_in = RETRIES.delay(claimed.document.attempt, 0)
+def _failure(claimed: Claimed, tried: Arrival | Tried, told_after: int) -> Outcome:
+    """The time until the retry counts from the end of the attempt."""
+    known = tried.retry_in if isinstance(tried, Tried) else None
+    usual = RETRIES.delay(claimed.document.attempt, 0)
+    retry_in = max(0, (usual if known is None else known) - told_after)
     return Outcome(claimed.document.id, claimed.fence, OutcomeKind.FAILED, None, "simulated", retry_in)
 
 

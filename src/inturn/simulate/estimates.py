@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
-from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Span, expected_start, open_lines
+from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Span, expected_start, lived, open_lines
 from inturn.model import SECOND
 from inturn.policy import Order
 from inturn.policy.places import classic_before, fair_before
@@ -51,12 +51,13 @@ def starts_of(history: History, progress: Progress | None = None, asked: int = A
     sample = frozenset(waited[at * len(waited) // asked] for at in range(asked)) if len(waited) > asked else waited
     chosen = frozenset(sample)
     ends = array("q", sorted(each for each in history.finished if each is not None))
+    began = history.policies[0][0] if history.policies else history.arrivals[0].at
     spans: dict[int, Span | None] = {}
 
     def setting(playing: Playing, store: Store) -> None:
         def on_arrival(number: int, now: int) -> None:
             if number in chosen:
-                spans[number] = _span(store, number, ends, now)
+                spans[number] = _span(store, number, Ended(ends, began), now)
 
         playing.on_arrival = on_arrival
 
@@ -64,15 +65,28 @@ def starts_of(history: History, progress: Progress | None = None, asked: int = A
     return _compared(history, spans)
 
 
-def _span(store: Store, number: int, ends: Sequence[int], now: int) -> Span | None:
+class Ended(NamedTuple):
+    """When documents really ended, and when their queue began."""
+
+    ends: Sequence[int]
+    began: int
+
+    def pace(self, now: int) -> tuple[int, int]:
+        """How many ended, and in how long a time before now; of the shortest time in which it was enough of them."""
+        for over in (LATELY, PACE_OVER):
+            finished = bisect_left(self.ends, now) - bisect_left(self.ends, now - over)
+            if finished >= ENOUGH_FINISHES:
+                return finished, lived(over, self.began, now)
+        return 0, 0
+
+
+def _span(store: Store, number: int, ended: Ended, now: int) -> Span | None:
     standings = store.standings()
     document = store.document(str(number))
     mine = next(
         (at for at, each in enumerate(standings.lines) if each[:2] == (document.customer, document.line_level)), None
     )
-    over, finished = next(
-        ((over, n) for over in (LATELY, PACE_OVER) if (n := _ended(ends, now - over, now)) >= ENOUGH_FINISHES), (0, 0)
-    )
+    finished, over = ended.pace(now)
     if mine is None or not finished:
         return None
     lines, ahead = open_lines(standings), store.ahead(document.id)
@@ -81,10 +95,6 @@ def _span(store: Store, number: int, ends: Sequence[int], now: int) -> Span | No
     else:
         before = classic_before(lines, mine, ahead, document.seq)
     return expected_start(before.place, finished, over, now)
-
-
-def _ended(ends: Sequence[int], begin: int, end: int) -> int:
-    return bisect_left(ends, end) - bisect_left(ends, begin)
 
 
 def _compared(history: History, spans: dict[int, Span | None]) -> Starts:

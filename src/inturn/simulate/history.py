@@ -13,8 +13,8 @@ from inturn.errors import InvalidInputError
 from inturn.model import ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
 from inturn.policy import Policy
 from inturn.simulate.engine import LEASE, simulated
-from inturn.simulate.scenario import Arrival
-from inturn.simulate.staff import ONE, Staff, staff_of
+from inturn.simulate.scenario import Arrival, Tried
+from inturn.simulate.staff import ONE, Lags, Ran, Staff, Waited
 from inturn.store import CustomerFilter, DocumentFilter, EventKind, Store
 
 PAGE: Final = 1_000
@@ -28,6 +28,11 @@ SIZES: Final = ((20, "1-20"), (200, "21-200"))
 """Groups of customers by how many documents they bring a day."""
 LARGEST: Final = "201+"
 GROUPS: Final = (*(name for _, name in SIZES), LARGEST)
+SKEW: Final = 600 * SECOND
+COUNTED: Final = frozenset({EventKind.DELAYED, EventKind.LEASE_LOST})
+"""How attempts end that count and are followed by another."""
+TRIED: Final = 20_000
+"""Documents, the newest, whose attempts are asked for; of older ones each attempt counts as long as the last."""
 AUDITED: Final = 10_000
 """Events by hand that are looked through for pauses."""
 
@@ -48,6 +53,15 @@ class Came(NamedTuple):
     """Its last start."""
     finished: int | None
     level: int
+    earlier: tuple[tuple[int, int], ...] = ()
+    """Starts and ends of the attempts before the last, as many as `failures`; none if nobody knows them."""
+    ready: int | None = None
+    """When it could start for the last time."""
+
+    @property
+    def first_started(self) -> int | None:
+        """Its first start, if that is known."""
+        return self.earlier[0][0] if self.earlier else None if self.failures else self.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +120,10 @@ class History:
 
     def started(self, number: int) -> int | None:
         """When a document was last started, if that is known."""
-        wait, finished = self.waits[number], self.finished[number]
-        if wait is not None:
-            return self.arrivals[number].at + wait
-        return None if finished is None else finished - self.arrivals[number].service
+        wait, finished, arrival = self.waits[number], self.finished[number], self.arrivals[number]
+        if wait is not None and not arrival.failures:
+            return arrival.at + wait
+        return None if finished is None else finished - arrival.service
 
     def scrubbed(self) -> "History":
         """The same without customers' names: numbers in the order they came."""
@@ -139,18 +153,18 @@ def read_history(
 ) -> History:
     """Up to `most` documents that were submitted in that time, the newest of them; those never started left out.
 
-    A document is told apart from its retries by their number alone: each attempt counts as long as the last one. One
-    that runs or waits still counts as long as the others took on average. `delay` counts as a later arrival. What
+    One that runs or waits still counts as long as the others took on average. `delay` counts as a later arrival. What
     came up to `lead` microseconds before is read too, but only to be in the way of the others.
     """
     found: list[Came] = []
     kinds: dict[tuple[float, int | None], tuple[float, int | None]] = {}
     is_cut = False
+    tried = _Attempts(store)
     for document in _documents(store, since - lead, until):
         if len(found) == most:
             is_cut = True
             break
-        found.append(_came(document, kinds))
+        found.append(_came(document, kinds, tried.of(document)))
         if progress is not None and len(found) % (10 * PAGE) == 0:
             progress(len(found), 0)
     found.reverse()  # of one instant, first come first
@@ -160,7 +174,7 @@ def read_history(
     before = sum(each.at < since for each in history.arrivals)
     if before == len(history.arrivals):
         raise _nothing()
-    return replace(history, policies=versions, is_cut=is_cut, lead=before)
+    return replace(history, policies=versions, is_cut=is_cut and not before, lead=before)
 
 
 def made(found: list[Came], settings: Mapping[str, CustomerSettings], idle: frozenset[str] = frozenset()) -> History:
@@ -173,15 +187,17 @@ def made(found: list[Came], settings: Mapping[str, CustomerSettings], idle: froz
         raise _nothing()
     usual = round(fmean(served))
     found.sort(key=lambda each: each.at)
-    staff = _staff(found, idle)
+    lags, staff = _read_off(found, idle)
     given: dict[tuple[float, int | None], int] = {}
     arrivals: list[Arrival] = []
     waits: list[int | None] = []
-    for each in found:
+    tries = iter(lags.handovers[len(found) :])
+    for each, handover, wake in zip(found, lags.handovers, lags.wakes, strict=False):
         group = given.setdefault(each.kind, len(given))
         service = usual if each.service is None else min(max(1, each.service), LEASE - 1)
-        arrivals.append(Arrival(each.at, each.customer, group, service, each.failures))
-        waits.append(None if each.started is None or each.failures else max(0, each.started - each.at))
+        earlier = tuple(_tried(each, tries)) if each.earlier else ()
+        arrivals.append(Arrival(each.at, each.customer, group, service, each.failures, handover, wake, earlier))
+        waits.append(None if each.first_started is None else max(0, each.first_started - each.at))
     finished = [each.finished for each in found]
     levels = array("b", (each.level for each in found))
     found.clear()
@@ -190,15 +206,31 @@ def made(found: list[Came], settings: Mapping[str, CustomerSettings], idle: froz
     return History(arrivals, waits, finished, levels, [simulated(*kind) for kind in given], kept, staff=staff)
 
 
-def _staff(found: Sequence[Came], idle: frozenset[str]) -> Staff:
-    begun = (each.started for each in found if each.started is not None)
-    ended = (each.finished for each in found if each.started is not None and each.finished is not None)
+def _tried(came: Came, handovers: Iterator[int]) -> Iterator[Tried]:
+    for place, (started, ended) in enumerate(came.earlier, start=1):
+        is_last = place == len(came.earlier)
+        retry_in = max(0, came.ready - ended) if is_last and came.ready is not None else None
+        yield Tried(min(max(1, ended - started), LEASE - 1), next(handovers), retry_in)
+
+
+def _read_off(found: Sequence[Came], idle: frozenset[str]) -> tuple[Lags, Staff]:
+    """Attempts that failed come after all documents, in their order."""
     waited = [
-        (each.at, each.started)
-        for each in found
-        if each.started is not None and not each.failures and each.customer not in idle
+        Waited(number, each.at, each.first_started, each.customer not in idle)
+        for number, each in enumerate(found)
+        if each.first_started is not None
     ]
-    return staff_of(begun, ended, waited)
+    for each in found:
+        if each.earlier:
+            starts = [*(started for started, _ in each.earlier[1:]), each.started or 0]
+            waited += [Waited(None, tried[1], at, tells=False) for tried, at in zip(each.earlier, starts, strict=True)]
+    begun = [each.started for each in found]
+    ended = [None if each.started is None else each.finished for each in found]
+    for started_at, ended_at in (tried for each in found for tried in each.earlier):
+        begun.append(started_at)
+        ended.append(ended_at)
+    ran = Ran(begun, ended, waited)
+    return ran.lags(), ran.staff()
 
 
 def _nothing() -> InvalidInputError:
@@ -206,7 +238,7 @@ def _nothing() -> InvalidInputError:
 
 
 def _documents(store: Store, since: int, until: int | None) -> Iterator[Document]:
-    after = None
+    after = None if until is None else _later_than(store, until)
     while True:
         page = store.documents(DocumentFilter(), limit=PAGE, after=after)
         for each in page.items:
@@ -221,7 +253,44 @@ def _documents(store: Store, since: int, until: int | None) -> Iterator[Document
             return
 
 
-def _came(document: Document, kinds: dict[tuple[float, int | None], tuple[float, int | None]]) -> Came:
+def _later_than(store: Store, until: int) -> str | None:
+    """A cursor behind which everything that came before then is listed, and not much else; found by halving.
+
+    Machines whose clocks differ by less than `SKEW` list documents in their order as far as this needs it.
+    """
+    newest = store.documents(DocumentFilter(), limit=1).items
+    low, high = 0, newest[0].seq + 1 if newest else 0
+    while high - low > PAGE:
+        middle = (low + high) // 2
+        found = store.documents(DocumentFilter(), limit=1, after=str(middle)).items
+        low, high = (low, middle) if found and found[0].submitted_at >= until + SKEW else (middle, high)
+    return str(high) if high else None
+
+
+class _Attempts:
+    """Asks for the attempts before the last, of so many documents: each costs the store a question."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._left = TRIED
+
+    def of(self, document: Document) -> tuple[tuple[int, int], ...]:
+        failures = document.attempt - 1
+        if failures < 1 or not self._left:
+            return ()
+        self._left -= 1
+        came = document.submitted_at
+        known = [
+            each for each in self._store.attempts(document.id) if each.ended in COUNTED and each.started_at >= came
+        ]
+        return tuple((each.started_at, each.ended_at) for each in known) if len(known) == failures else ()
+
+
+def _came(
+    document: Document,
+    kinds: dict[tuple[float, int | None], tuple[float, int | None]],
+    earlier: tuple[tuple[int, int], ...],
+) -> Came:
     """Names and kinds that come again are kept once: there may be a million documents."""
     kind = kind_of(document.given)
     started, finished = document.started_at, document.finished_at
@@ -235,6 +304,8 @@ def _came(document: Document, kinds: dict[tuple[float, int | None], tuple[float,
         started,
         finished,
         document.level,
+        earlier,
+        document.ready_at if earlier else None,
     )
 
 

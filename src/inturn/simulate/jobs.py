@@ -8,12 +8,12 @@
     {"kind": "advise",   "store": URL, "goal": "…", "since": µs, "most": n}                    -> {"advice": {…}}
     {"kind": "scenario", "scenario": name or TOML, "orders": ["fair", …], "seed": n, "most": n} -> {"reports": [{…}]}
 
-A plan is `{"policy": {…}, "workers": n, "settings": {customer: {"weight": 2}}}`; each may be left out. `longest`
-is the number of seconds that the job may take.
+A plan is `{"policy": {…}, "order": "classic", "workers": n, "settings": {customer: {"weight": 2}}}`; each may be left
+out. An order without a policy is that of the policy in force. `longest` is the number of seconds that the job may take.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, Final
@@ -24,7 +24,7 @@ from inturn.simulate.advice import advise
 from inturn.simulate.compare import Comparison, compare, rounded
 from inturn.simulate.engine import Play, run
 from inturn.simulate.goals import USUAL, parse_goal
-from inturn.simulate.history import History, Progress, read_history
+from inturn.simulate.history import LEAD, History, Progress, read_history
 from inturn.simulate.judging import judge
 from inturn.simulate.replay import AS_IT_WAS, Plan
 from inturn.simulate.report import report
@@ -81,8 +81,8 @@ def _opened(asked: Mapping[str, Any], store: Store | None) -> Iterator[Store]:
 
 
 def _read(asked: Mapping[str, Any], store: Store, progress: Progress) -> History:
-    until, most = asked.get("until"), asked.get("most", MOST)
-    return read_history(store, asked["since"], until=until, most=most, progress=progress)
+    since, until, most = asked["since"], asked.get("until"), asked.get("most", MOST)
+    return read_history(store, since, until=until, lead=min(LEAD, since), most=most, progress=progress)
 
 
 def _policy(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[str, Any]:
@@ -94,6 +94,9 @@ def _policy(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[
 def _replay(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[str, Any]:
     kept = asked.get("plan") or {}
     policy = None if kept.get("policy") is None else Policy.of(kept["policy"])
+    if kept.get("order") is not None:
+        (play,) = _plays([kept["order"]])
+        policy = play.policy(policy or store.policy().policy)
     proposed = Plan(policy, kept.get("workers"), kept.get("settings") or {})
     found = compare(_read(asked, store, progress), AS_IT_WAS, None if proposed == AS_IT_WAS else proposed, progress)
     return {"comparison": _with_customers(found)}
@@ -118,10 +121,7 @@ def _scenario(asked: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
     scenario = _named(asked["scenario"])
     if asked.get("seed") is not None:
         scenario = replace(scenario, seed=asked["seed"])
-    unknown = set(asked.get("orders") or ()) - set(Play)
-    if unknown:
-        raise InvalidInputError(f"an order is one of {', '.join(Play)}, not {', '.join(sorted(unknown))}")
-    plays = [Play(each) for each in asked.get("orders") or Play]
+    plays = _plays(asked.get("orders") or Play)
     found = []
     for number, play in enumerate(plays):
 
@@ -130,6 +130,13 @@ def _scenario(asked: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
 
         found.append(report(run(scenario, play, progress=told, most=asked.get("most", MOST))).plain())
     return {"reports": found}
+
+
+def _plays(orders: Iterable[str]) -> list[Play]:
+    unknown = set(orders) - set(Play)
+    if unknown:
+        raise InvalidInputError(f"an order is one of {', '.join(Play)}, not {', '.join(sorted(unknown))}")
+    return [Play(each) for each in orders]
 
 
 def _named(text: str) -> Scenario:

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.simulate.compare import SMALLEST_CHANGE, Comparison, Waits, compare, rounded
@@ -12,6 +12,15 @@ from inturn.store import PolicyVersion, Store
 
 NEARLY: Final = 0.1
 """A change of the mean wait by a smaller part than this is none."""
+
+
+class Way(StrEnum):
+    """Where a group's mean wait goes."""
+
+    SHORTER = "shorter"
+    SAME = "same"
+    """About as long: nobody would notice."""
+    LONGER = "longer"
 
 
 class Verdict(StrEnum):
@@ -36,6 +45,10 @@ class GroupJudgement:
     """Documents since the change, played under the old policy: what they would have waited without it."""
     observed: Waits | None
     """What documents since the change really waited."""
+    expected: Way | None
+    """From `expected_without` to `expected_with`."""
+    happened: Way | None
+    """From `without` to `observed`."""
     verdict: Verdict
 
 
@@ -48,6 +61,8 @@ class Judgement:
     until: int
     documents_before: int
     documents_since: int
+    is_cut: bool
+    """There were more documents, before or since, than were played: the oldest were left out."""
     groups: tuple[GroupJudgement, ...]
 
     def plain(self) -> dict[str, Any]:
@@ -56,18 +71,32 @@ class Judgement:
         return found
 
 
-def judge(
-    store: Store, version: int | None = None, *, now: int, most: int, progress: Progress | None = None
-) -> Judgement:
-    """Judge a version of the policy, the newest unless said, by the day before it and all documents since."""
+class PolicyStep(NamedTuple):
+    """A version of the policy, the one before it, and when the next one came."""
+
+    before: PolicyVersion
+    changed: PolicyVersion
+    until: int | None
+
+
+def step_to(store: Store, version: int | None = None) -> PolicyStep:
+    """The step to a version, the newest unless said; an error if there is none to judge."""
     versions = {each.number: each for each in store.policies()}
     number = max(versions) if version is None else version
     if number not in versions:
         raise NotFoundError(f"there is no version {number} of the policy; `inturn policy history` lists them")
-    changed, before = versions[number], versions.get(number - 1)
-    if before is None:
-        raise InvalidInputError("the first policy changed nothing: there is nothing to judge yet")
-    until = versions[number + 1].at if number + 1 in versions else now
+    if number - 1 not in versions:
+        raise InvalidInputError("the first policy changed nothing: there is nothing to judge")
+    until = versions[number + 1].at if number + 1 in versions else None
+    return PolicyStep(versions[number - 1], versions[number], until)
+
+
+def judge(
+    store: Store, version: int | None = None, *, now: int, most: int, progress: Progress | None = None
+) -> Judgement:
+    """Judge a version of the policy, the newest unless said, by the day before it and all documents since."""
+    before, changed, next_at = step_to(store, version)
+    until = now if next_at is None else next_at
     plans = Plan(before.policy), Plan(changed.policy)
     tell = progress or (lambda _done, _total: None)
     earlier = _compared(store, (changed.at - DAY, changed.at), most, plans, lambda done, of: tell(done, 2 * of))
@@ -80,7 +109,7 @@ def _compared(
 ) -> Comparison | None:
     """None if nothing was processed in that time."""
     try:
-        history = read_history(store, span[0], until=span[1], lead=LEAD, most=most)
+        history = read_history(store, span[0], until=span[1], lead=min(LEAD, span[0]), most=most, progress=progress)
     except InvalidInputError:
         return None
     return compare(history, *plans, progress)
@@ -98,24 +127,25 @@ def _judged(changed: PolicyVersion, until: int, earlier: Comparison | None, sinc
             new.current if new else None,
             new.measured if new else None,
         )
-        groups.append(GroupJudgement(name, *waits, _verdict(*waits)))
+        ways = _way(*waits[:2]), _way(*waits[2:])
+        groups.append(GroupJudgement(name, *waits, *ways, _verdict(*ways)))
+    parts = [each for each in (earlier, since) if each]
     documents = (earlier.documents if earlier else 0, since.documents if since else 0)
-    return Judgement(changed.number, changed.at, until, *documents, tuple(groups))
+    is_cut = any(each.is_cut for each in parts)
+    return Judgement(changed.number, changed.at, until, *documents, is_cut, tuple(groups))
 
 
-def _verdict(
-    expected_without: Waits | None, expected_with: Waits | None, without: Waits | None, observed: Waits | None
-) -> Verdict:
+def _verdict(expected: Way | None, happened: Way | None) -> Verdict:
     """It came true if waits went the way they were expected to go."""
-    if expected_without is None or expected_with is None or without is None or observed is None:
+    if expected is None or happened is None:
         return Verdict.UNKNOWN
-    expected, real = _way(expected_without.mean, expected_with.mean), _way(without.mean, observed.mean)
-    return Verdict.CAME_TRUE if expected == real else Verdict.DID_NOT
+    return Verdict.CAME_TRUE if expected is happened else Verdict.DID_NOT
 
 
-def _way(before: float, after: float) -> int:
-    """1 is a longer wait, -1 a shorter one, 0 about the same."""
-    change = after - before
-    if abs(change) < max(SMALLEST_CHANGE, NEARLY * before):
-        return 0
-    return 1 if change > 0 else -1
+def _way(before: Waits | None, after: Waits | None) -> Way | None:
+    if before is None or after is None:
+        return None
+    change = after.mean - before.mean
+    if abs(change) < max(SMALLEST_CHANGE, NEARLY * before.mean):
+        return Way.SAME
+    return Way.LONGER if change > 0 else Way.SHORTER

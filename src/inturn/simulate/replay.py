@@ -59,9 +59,9 @@ def replay(
     workers = plan.workers or history.workers
     playing = Playing(history.arrivals, history.given, workers, queue, store, progress)
     playing.has_delays |= any(kept.rate for kept in settings.values())
+    playing.capped = frozenset(name for name, kept in settings.items() if kept.cap is not None)
     later = [Change(at, act=_set(queue, policy)) for at, policy in policies[1:]]
     playing.changes = sorted([*later, *(() if plan.workers else _staff(history))], key=lambda each: each.at)
-    playing.handover, playing.wake = history.staff.handover, history.staff.wake
     if setting is not None:
         setting(playing, store)
     with no_cycle_collector():

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from inturn.errors import InvalidInputError
 from inturn.model import (
@@ -99,6 +99,15 @@ class Scenario:
         return replace(self, policy=replace(self.policy, turns=replace(self.policy.turns, order=order)))
 
 
+class Tried(NamedTuple):
+    """An attempt that failed: how long it took, its worker's handover, and after how long it was to be tried again."""
+
+    service: int
+    handover: int
+    retry_in: int | None
+    """None: as retries usually are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """One document to come: when (microseconds), whose, how long it takes, how often it fails first."""
@@ -108,6 +117,12 @@ class Arrival:
     group: int
     service: int
     failures: int
+    handover: int = 0
+    """What its worker takes after it until the next one."""
+    wake: int = 0
+    """What an idle worker takes to notice it."""
+    earlier: tuple[Tried, ...] = ()
+    """The failed attempts, as many as `failures`; none if nobody knows: then each takes as long as the last."""
 
 
 def arrivals_of(scenario: Scenario, most: int = MAX_DOCUMENTS) -> list[Arrival]:

@@ -7,9 +7,9 @@ the past does not tell, it counts as many as ever ran at a time.
 
 from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from statistics import fmean
 from typing import Final, NamedTuple
 
 from inturn.model import SECOND
@@ -33,68 +33,125 @@ class Staff(NamedTuple):
     most: int
     changes: tuple[tuple[int, int], ...] = ()
     """When it became how many, the oldest first; before the first it is `most`."""
-    handover: int = 0
-    """Microseconds from the end of a document to the start of the next one while others wait."""
-    wake: int = 0
-    """Microseconds from the arrival of a document to its start where a worker is idle."""
 
 
 ONE: Final = Staff(1)
+FOREVER: Final = 1 << 62
 
 
-def staff_of(begun: Iterable[int], ended: Iterable[int], waited: Sequence[tuple[int, int]]) -> Staff:
-    """Read off when documents began and ended to run, and from when to when any of them waited for a worker."""
-    starts, ends = array("q", sorted(begun)), array("q", sorted(ended))
-    if not starts:
-        return ONE
-    most = max(1, _most_running(starts, ends, 0, starts[-1] + 1))
-    stretches = list(_stretches(waited))
-    usual = max(0, sum(ends) - sum(starts[: len(ends)])) // max(1, len(ends))
-    window = max(WINDOW, LONG_ENOUGH * usual, (starts[-1] - starts[0]) // MOST_WINDOWS)
-    changes: list[tuple[int, int]] = []
-    for (begin, end), (later, _) in pairwise([*stretches, (starts[-1] + 1, 0)]):
-        for at in range(begin, end, window):
-            until = min(at + window, end)
-            if until - at >= min(window, TELLING * usual):
-                changes.append((at, _most_running(starts, ends, at, until)))
-        if changes and (more := _exceeded(starts, ends, end, later, changes[-1][1])) is not None:
-            changes.append((more, most))
-    changes.append((starts[-1], most))
-    handover = _mean(_handovers(starts, ends, stretches))
-    wake = _mean(_wakes(starts, ends, waited, most))
-    return Staff(most, tuple(_without_repeats(changes, most)), handover, wake)
+class Waited(NamedTuple):
+    """From when on a document could have been started, and when it was."""
+
+    number: int | None
+    """None for a second start: nobody knows how long an idle worker took to notice that it was due."""
+    came: int
+    started: int
+    tells: bool = True
+    """Any worker could have taken it: that it waits tells that all are busy."""
 
 
-def _wakes(starts: Sequence[int], ends: Sequence[int], waited: Iterable[tuple[int, int]], most: int) -> list[int]:
-    """How long documents waited that found a worker idle."""
-    return [
-        started - came
-        for came, started in waited
-        if started - came < WAITED and bisect_right(starts, came - 1) - bisect_right(ends, came) < most
-    ]
+class Lags(NamedTuple):
+    """What workers take beside the work itself, in microseconds by document; the mean where it is not known."""
+
+    handovers: Sequence[int]
+    """From its end until its worker starts the next one, while others wait."""
+    wakes: Sequence[int]
+    """From its arrival until it starts, where a worker is idle."""
 
 
-def _handovers(starts: Sequence[int], ends: Sequence[int], stretches: Iterable[tuple[int, int]]) -> list[int]:
-    """While others wait, each end is followed by a start: the first by the first, the second by the second."""
-    found = []
-    for begin, end in stretches:
-        start, ended = bisect_right(starts, begin), bisect_right(ends, begin)
-        while start < len(starts) and ended < len(ends) and ends[ended] < end:
-            if 0 <= (gap := starts[start] - ends[ended]) < WAITED:
-                found.append(gap)
-            start, ended = start + 1, ended + 1
+class Ran:
+    """When documents began and ended to run, by their numbers, None where nobody knows; and which had to wait."""
+
+    def __init__(self, begun: Sequence[int | None], ended: Sequence[int | None], waited: Sequence[Waited]) -> None:
+        known = {number: at for number, at in enumerate(ended) if at is not None}
+        self._order = array("q", sorted(known, key=known.__getitem__))
+        self._ends = array("q", (known[number] for number in self._order))
+        self._starts = array("q", sorted(at for at in begun if at is not None))
+        self._n, self._waited, self._stretches = len(begun), waited, list(_stretches(waited))
+        self._most = max(1, _most_running(self._starts, self._ends, 0, self._starts[-1] + 1)) if self._starts else 1
+
+    def staff(self) -> Staff:
+        """Read off how many ran while others had to wait."""
+        starts, ends, most = self._starts, self._ends, self._most
+        if not starts:
+            return ONE
+        usual = max(0, sum(ends) - sum(starts[: len(ends)])) // max(1, len(ends))
+        window = max(WINDOW, LONG_ENOUGH * usual, (starts[-1] - starts[0]) // MOST_WINDOWS)
+        changes = [(starts[0], most)]
+        for (begin, end), (later, _) in pairwise([*self._stretches, (starts[-1] + 1, 0)]):
+            for at in range(begin, end, window):
+                until = min(at + window, end)
+                if until - at >= min(window, TELLING * usual):
+                    changes.append(self._changed(changes[-1], at, until))
+            if (more := _exceeded(starts, ends, end, later, changes[-1][1])) is not None:
+                changes.append((more, most))
+        changes.append((max(starts[-1], changes[-1][0]), most))
+        return Staff(most, tuple(_without_repeats(changes, most)))
+
+    def _changed(self, last: tuple[int, int], at: int, until: int) -> tuple[int, int]:
+        """How many there are in a window, and since when that is another number than before."""
+        starts, ends, (since, known) = self._starts, self._ends, last
+        running = _most_running(starts, ends, at, until)
+        if running > known:
+            return _exceeded(starts, ends, at, until, known) or at, running
+        if running < known:
+            return max(since, _last_above(starts, ends, until, running)), running
+        return at, running
+
+    def lags(self) -> Lags:
+        """Those of the documents themselves: means would let a replay drift away from what was."""
+        return Lags(_by_number(self._n, self._handovers()), _by_number(self._n, self._wakes()))
+
+    def _handovers(self) -> Iterator[tuple[int, int]]:
+        """A worker that ends a document while others wait starts the next one: whoever ended first starts first."""
+        ends, ended = self._ends, 0
+        free: deque[int] = deque()
+        for _, came, started, _ in sorted(self._waited, key=_started):
+            while ended < len(ends) and ends[ended] <= started:
+                free.append(ended)
+                ended += 1
+            while free and started - ends[free[0]] >= WAITED:
+                free.popleft()  # its worker went away
+            last = next((each for each in free if came <= ends[each] or self._is_awaited(ends[each])), None)
+            if last is not None:
+                free.remove(last)
+                yield self._order[last], started - ends[last]
+
+    def _is_awaited(self, at: int) -> bool:
+        """Whether somebody waited then for any worker."""
+        place = bisect_right(self._stretches, (at, FOREVER)) - 1
+        return place >= 0 and at <= self._stretches[place][1]
+
+    def _wakes(self) -> Iterator[tuple[int, int]]:
+        """Who did not wait long found a worker idle, unless all that ever were there ran."""
+        for number, came, started, _ in self._waited:
+            running = bisect_right(self._starts, came - 1) - bisect_right(self._ends, came)
+            if number is not None and started - came < WAITED and running < self._most:
+                yield number, started - came
+
+
+def _started(waited: Waited) -> int:
+    return waited.started
+
+
+def _by_number(n: int, known: Iterable[tuple[int, int]]) -> Sequence[int]:
+    found = array("q", [-1]) * n
+    total = count = 0
+    for number, lag in known:
+        found[number] = lag
+        total, count = total + lag, count + 1
+    mean = round(total / count) if count else 0
+    for number, lag in enumerate(found):
+        if lag < 0:
+            found[number] = mean
     return found
 
 
-def _mean(values: Sequence[int]) -> int:
-    return round(fmean(values)) if values else 0
-
-
-def _stretches(waited: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _stretches(waited: Sequence[Waited]) -> Iterator[tuple[int, int]]:
     """The stretches in which somebody waited long enough to tell, none touching another."""
     begin = end = None
-    for came, started in waited:
-        if started - came < WAITED:
+    for _, came, started, tells in waited:
+        if not tells or started - came < WAITED:
             continue
         if begin is not None and end is not None and came <= end:
             end = max(end, started)
@@ -116,6 +173,14 @@ def _most_running(starts: Sequence[int], ends: Sequence[int], begin: int, end: i
         started += 1
         most = max(most, started - ended)
     return most
+
+
+def _last_above(starts: Sequence[int], ends: Sequence[int], until: int, known: int) -> int:
+    """When more than these ran for the last time before `until`: the end after which it was never so again."""
+    for ended in range(bisect_right(ends, until - 1) - 1, -1, -1):
+        if bisect_right(starts, ends[ended] - 1) - ended > known:
+            return ends[ended]
+    return 0
 
 
 def _exceeded(starts: Sequence[int], ends: Sequence[int], begin: int, end: int, known: int) -> int | None:

@@ -48,10 +48,14 @@ class Journal:
         start = bisect_right(self.events, after, key=itemgetter(0))
         return tuple(map(Event._make, self.events[start : start + limit]))
 
-    def by_hand(self, limit: int, before: int | None) -> tuple[Event, ...]:
-        """Up to `limit` events of operators, newest first."""
+    def by_hand(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
+        """Up to `limit` events of operators, newest first; of one customer, or of all."""
         found = (
-            event for event in reversed(self.events) if event[5] is not None and (before is None or event[0] < before)
+            event
+            for event in reversed(self.events)
+            if event[5] is not None
+            and (before is None or event[0] < before)
+            and (customer is None or event[3] == customer)
         )
         return tuple(map(Event._make, islice(found, limit)))
 

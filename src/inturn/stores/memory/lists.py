@@ -4,17 +4,29 @@ from collections import Counter as Tally
 from collections.abc import Iterable
 
 from inturn.model import Customer, Document, DocumentState
-from inturn.store import Counts, CustomerFilter, DocumentFilter, LineStanding, Pace, Page, Standings
+from inturn.store import (
+    Counts,
+    CustomerFilter,
+    DocumentFilter,
+    DocumentSort,
+    LineStanding,
+    Pace,
+    Page,
+    Standings,
+)
 from inturn.stores.memory.lines import Lines
 from inturn.stores.memory.rows import CustomerRow, Row
 
 
-def page_of_documents(rows: Iterable[Row], where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
-    """Newest first; the cursor is the last seq shown."""
-    below = None if after is None else int(after)
+def page_of_documents(
+    rows: Iterable[Row], where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort
+) -> Page[Document]:
+    """By seq; the cursor is the last one shown."""
+    way = 1 if sort is DocumentSort.OLDEST else -1
+    seen = None if after is None else way * int(after)
     found = sorted(
-        (row for row in rows if (below is None or row.seq < below) and _matches(row, where)),
-        key=lambda row: -row.seq,
+        (row for row in rows if (seen is None or way * row.seq > seen) and _matches(row, where)),
+        key=lambda row: way * row.seq,
     )
     more = len(found) > limit
     return Page(tuple(row.view() for row in found[:limit]), str(found[limit - 1].seq) if more else None)

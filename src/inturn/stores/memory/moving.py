@@ -11,7 +11,7 @@ from inturn.errors import IllegalMoveError, StoreMovedError
 from inturn.model import EXPEDITED, NO_METADATA, CustomerSettings, DocumentState, plain
 from inturn.policy.lines import DEFAULTS
 from inturn.policy.turns import Order
-from inturn.store import Discrepancy, Event
+from inturn.store import Attempt, Discrepancy, Event
 from inturn.stores.memory.rows import Row as DocumentRow
 from inturn.stores.memory.snapshot import GIVEN, ROW, state_of
 from inturn.stores.memory.state import State
@@ -25,6 +25,7 @@ OF_THE_ROW: Final = (
 )  # fmt: skip
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "access_key": AccessKey._fields,
+    "attempt": ("customer", "document", *Attempt._fields),
     "customer": ("id", "name", "count", "updated_at", "settings", "paused", "capped", "keeps"),
     "document": (*OF_THE_ROW, *GIVEN, "customer", "line"),
     "event": ("number", "at", "kind", "customer", "documents", "operator", "why", "detail"),
@@ -190,6 +191,12 @@ class MemoryReader(Reader):
     def _access_key(self) -> Iterator[Row]:
         yield from sorted(self._state.access.values())
 
+    def _attempt(self) -> Iterator[Row]:
+        rows = sorted(self._state.documents.values(), key=lambda row: (self._ids[row.customer], row.id))
+        for row in rows:
+            for each in self._state.attempts.get(row.id, {}).values():
+                yield (self._ids[row.customer], row.id, *each)
+
     def _policy(self) -> Iterator[Row]:
         for number, policy, at, operator in self._state.policies:
             yield (number, json.dumps(policy.plain()), at, *operator)
@@ -265,6 +272,7 @@ def _kept(rows: Mapping[str, list[dict[str, Any]]], queue: QueueRecord) -> dict[
         "last_event": queue.event,
         "turns": [next_stamp, dispatched, rotation, [level[:-1] for level in levels]],
         "access": [[each[name] for name in AccessKey._fields] for each in rows["access_key"]],
+        "attempts": [[each[name] for name in ("document", *Attempt._fields)] for each in rows["attempt"]],
     }
 
 

@@ -11,7 +11,7 @@ from inturn.errors import StoreError
 from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, plain, settings_of
 from inturn.policy import Counter, Policy
 from inturn.policy.turns import LEVELS, Standing
-from inturn.store import Event, EventKind, Operator, OutcomeKind, PolicyVersion
+from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
 from inturn.stores.memory.lines import Lines
 from inturn.stores.memory.rows import CustomerRow, Row
 from inturn.stores.memory.state import KeyRecord, State
@@ -37,6 +37,7 @@ def write(state: State, path: Path) -> None:
             "last_event": state.journal.last,
             "turns": _plain_turns(state.lines),
             "access": list(state.access.values()),
+            "attempts": [[id_, *each] for id_, kept in state.attempts.items() for each in kept.values()],
         }
     )
     part = path.with_name(path.name + ".part")
@@ -77,6 +78,8 @@ def state_of(kept: Mapping[str, Any]) -> State:
     _read_documents(state, kept["documents"])
     for id_, sha256, scope, *rest in kept.get("access", ()):
         state.access[id_] = AccessKey(id_, sha256, KeyScope(scope), *rest)
+    for id_, *attempt in kept.get("attempts", ()):
+        _read_attempt(state.attempts.setdefault(id_, {}), *attempt)
     return state
 
 
@@ -126,6 +129,11 @@ def _read_documents(state: State, kept: Iterable[list[Any]]) -> None:
         values["settled"] = values["settled"] and OutcomeKind(values["settled"])
         state.resume(Row(given=NewDocument(**given), **values))
     state.lines.file_all()
+
+
+def _read_attempt(kept: dict[int, Attempt], fence: int, *rest: Any) -> None:
+    number, started_at, ended_at, ended, error, worker = rest
+    kept[fence] = Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker)
 
 
 def _read_turns(lines: Lines, kept: list[Any]) -> None:

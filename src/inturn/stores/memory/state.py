@@ -9,8 +9,10 @@ from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
 from inturn.store import (
+    ATTEMPTS_KEPT,
     KEY_KEPT,
     LEASE_LOST_ERROR,
+    Attempt,
     ClaimRequest,
     EventKind,
     Operator,
@@ -41,6 +43,8 @@ class State:
 
     def __init__(self, first: PolicyVersion) -> None:
         self.documents: dict[str, Row] = {}
+        self.attempts: dict[str, dict[int, Attempt]] = {}
+        """By document and fence; documents without earlier attempts have no entry."""
         self.lines = Lines(first.policy.turns)
         self.journal = Journal()
         self.keys: dict[tuple[str, str], KeyRecord] = {}
@@ -149,6 +153,7 @@ class State:
             self.end(row, DocumentState.DONE, now)
             told.append((EventKind.FINISHED, row))
         elif kind is OutcomeKind.HANDED_BACK:
+            self._end_attempt(row, EventKind.HANDED_BACK, None, now)
             row.attempt -= 1
             self.wait_again(row, now)
             told.append((EventKind.HANDED_BACK, row))
@@ -162,6 +167,7 @@ class State:
             self.end(row, DocumentState.FAILED, now)
             told.append((EventKind.FAILED, row))
         else:
+            self._end_attempt(row, EventKind.DELAYED, outcome.error, now)
             self._stop(row)
             self.delay(row, now + outcome.retry_in)
             told.append((EventKind.DELAYED, row))
@@ -191,6 +197,9 @@ class State:
 
     def begin_again(self, row: Row, now: int) -> None:
         """A retry by hand: as if it had just been submitted, `start_by` left aside."""
+        if row.fence is not None and row.state is not DocumentState.EXPIRED:
+            error = row.error if row.state is DocumentState.FAILED else None
+            self._end_attempt(row, EventKind(row.state), error, row.finished_at or now)
         ((row.level, row.count),) = self.check(self.lines.customers[row.customer], 1, now)
         self.seq += 1
         row.seq = self.seq
@@ -216,6 +225,7 @@ class State:
             if row.finished_at is None:
                 self.end(row, DocumentState.CANCELLED, now)
             del self.documents[row.id]
+            self.attempts.pop(row.id, None)
         return tuple(blob for row in rows for blob in row.blobs())
 
     def move_on(self, now: int) -> Swept:
@@ -242,6 +252,7 @@ class State:
             row.error = LEASE_LOST_ERROR
             self.end(row, DocumentState.FAILED, now)
         else:
+            self._end_attempt(row, EventKind.LEASE_LOST, None, now)
             self.wait_again(row, now)
 
     def next_due(self) -> int | None:
@@ -259,6 +270,14 @@ class State:
             (EventKind.DUE, due),
         ):
             self.journal.note_each(kind, now, rows)
+
+    def _end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
+        """Remember an attempt under its fence, unless it was told already; the oldest are forgotten."""
+        kept = self.attempts.setdefault(row.id, {})
+        fence = row.fence or 0
+        kept.setdefault(fence, Attempt(fence, row.attempt, row.started_at or 0, now, ended, error, row.worker))
+        if len(kept) > ATTEMPTS_KEPT:
+            del kept[next(iter(kept))]
 
     def _stop(self, row: Row) -> None:
         if row.state is RUNNING:

@@ -30,11 +30,13 @@ from inturn.store import (
     KEY_KEPT,
     OUTCOME_EVENTS,
     WORKER_KEPT,
+    Attempt,
     ClaimRequest,
     Counts,
     CustomerFilter,
     Discrepancy,
     DocumentFilter,
+    DocumentSort,
     Event,
     EventKind,
     Exchanged,
@@ -300,14 +302,25 @@ class MemoryStore(Store):
         with self._lock:
             return tuple(sorted(self._state.row(id).files))
 
+    def attempts(self, id: str) -> tuple[Attempt, ...]:
+        with self._lock:
+            return tuple(self._state.attempts.get(self._state.row(id).id, {}).values())
+
     def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         with self._lock:
             known = {blob for row in self._state.documents.values() for blob in row.blobs()}
             return frozenset(blobs) - known
 
-    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
+    def documents(
+        self,
+        where: DocumentFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        sort: DocumentSort = DocumentSort.NEWEST,
+    ) -> Page[Document]:
         with self._lock:
-            return lists.page_of_documents(self._state.documents.values(), where, limit, after)
+            return lists.page_of_documents(self._state.documents.values(), where, limit, after, sort)
 
     def customer(self, name: str) -> Customer:
         with self._lock:
@@ -330,9 +343,9 @@ class MemoryStore(Store):
         with self._lock:
             return self._state.journal.last
 
-    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
+    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
         with self._lock:
-            return self._state.journal.by_hand(limit, before)
+            return self._state.journal.by_hand(limit, before, customer)
 
     def kept_bytes(self, customer: str) -> int:
         with self._lock:

@@ -27,6 +27,10 @@ SELECT last FROM numbering;
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
 WHERE operator IS NOT NULL AND number < %(before)s ORDER BY number DESC LIMIT %(limit)s;
 
+-- name: events_by_hand_of
+SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+WHERE operator IS NOT NULL AND customer = %(customer)s AND number < %(before)s ORDER BY number DESC LIMIT %(limit)s;
+
 -- name: kept_bytes
 SELECT coalesce(sum(document.size), 0)::bigint FROM document JOIN customer ON customer.id = document.customer
 WHERE customer.name = %(customer)s;

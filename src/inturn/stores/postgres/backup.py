@@ -14,7 +14,7 @@ from inturn.stores.postgres.tables import Tables
 
 TABLES: Final = (
     "policy", "customer", "document", "file", "line", "limits", "line_change", "key", "news", "event", "worker",
-    "queue", "turns", "numbering", "access_key",
+    "queue", "turns", "numbering", "access_key", "attempt",
 )  # fmt: skip
 LEFT_OUT: Final = {"xid", "folded", "seen"}
 """Numbers of this server's transactions: they mean nothing elsewhere."""

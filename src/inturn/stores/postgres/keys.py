@@ -61,9 +61,13 @@ def last_event(tables: Tables) -> int:
     return int((tables.one("last_event") or (0,))[0])
 
 
-def by_hand(tables: Tables, limit: int, before: int | None) -> tuple[Event, ...]:
-    """Events of operators, newest first."""
-    rows = tables.all("events_by_hand", before=NEVER if before is None else before, limit=limit)
+def by_hand(tables: Tables, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
+    """Events of operators, newest first; of one customer, or of all."""
+    below = NEVER if before is None else before
+    if customer is None:
+        rows = tables.all("events_by_hand", before=below, limit=limit)
+    else:
+        rows = tables.all("events_by_hand_of", customer=customer, before=below, limit=limit)
     return tuple(event_of(row) for row in rows)
 
 

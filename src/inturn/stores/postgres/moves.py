@@ -6,7 +6,17 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import DocumentState, Receipt
 from inturn.policy.turns import Head
-from inturn.store import LEASE_LOST_ERROR, OUTCOME_EVENTS, EventKind, Operator, Outcome, OutcomeKind, Swept, Verdict
+from inturn.store import (
+    ATTEMPTS_KEPT,
+    LEASE_LOST_ERROR,
+    OUTCOME_EVENTS,
+    EventKind,
+    Operator,
+    Outcome,
+    OutcomeKind,
+    Swept,
+    Verdict,
+)
 from inturn.stores.postgres.book import Book
 from inturn.stores.postgres.bounds import NEVER
 from inturn.stores.postgres.changes import Changes
@@ -18,6 +28,7 @@ AT_ONCE: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
 MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
 FILE: Final = ("document", "name", "blob", "size", "sha256", "media_type")
+TRIED: Final = ("customer", "document", "fence", "number", "started_at", "ended", "error", "worker")
 
 
 class Facts(NamedTuple):
@@ -35,6 +46,8 @@ class Facts(NamedTuple):
     cost: float
     start_by: int | None
     id: str
+    started_at: int | None
+    worker: str | None
 
 
 class Moves:
@@ -48,6 +61,7 @@ class Moves:
         self._told: dict[EventKind, list[tuple[int, str]]] = {}
         self.events: list[tuple[Any, ...]] = []
         """What was told, for whoever writes it down."""
+        self._tried: list[tuple[Any, ...]] = []
         self._capped: set[int] | None = None
         self.wakes = False
         """Whether somebody who waits may find something to claim now."""
@@ -117,6 +131,7 @@ class Moves:
             else:
                 verdict, facts = self._settle(outcome, id_, facts)
                 verdicts.append(verdict)
+        self._write_tried()
         self.write_told(OUTCOME_EVENTS)
         return tuple(verdicts)
 
@@ -153,6 +168,7 @@ class Moves:
             self._finished(id_, *self._finish([(id_, outcome)])[id_], outcome)
             after = facts._replace(state=DocumentState.DONE)
         elif outcome.kind is OutcomeKind.HANDED_BACK:
+            self._end_attempt(facts, EventKind.HANDED_BACK)
             after = self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
             if facts.start_by is not None and facts.attempt == 1:
                 self._changes.falls_due(facts.owner, "start_by", facts.start_by)
@@ -167,6 +183,7 @@ class Moves:
             self.tell(EventKind.FAILED, facts.owner, facts.id)
             return facts._replace(state=DocumentState.FAILED)
         due_at = self.now + outcome.retry_in
+        self._end_attempt(facts, EventKind.DELAYED, outcome.error)
         self.tables.run("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
         self._changes.falls_due(facts.owner, "due", due_at)
         self.wakes = True
@@ -210,6 +227,7 @@ class Moves:
 
     def begin_again(self, facts: Facts, id_: str, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
+        self.tables.run("end_last_attempt", seq=facts.seq)
         found = self.tables.one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
         if found is None:
             raise AssertionError("a document vanished inside its transaction")
@@ -224,6 +242,15 @@ class Moves:
         if facts.state == DocumentState.WAITING:
             self._changes.left(facts.owner, facts.line, facts.seq)
         self._changes.joined(facts.owner, 0, 1, Head(facts.seq, found[0], facts.cost))
+
+    def _end_attempt(self, facts: Facts, ended: EventKind, error: str | None = None) -> None:
+        """An attempt that does not end its document is to be remembered."""
+        what = (facts.started_at, str(ended), error, facts.worker)
+        self._tried.append((facts.owner, facts.id, facts.fence, facts.attempt, *what))
+
+    def _write_tried(self) -> None:
+        self.tables.many("end_attempts", TRIED, self._tried, now=self.now, kept=ATTEMPTS_KEPT)
+        self._tried = []
 
     def _stopped(self, owner: int) -> None:
         """Lines need to know of it only where a cap counts."""
@@ -290,8 +317,10 @@ class Moves:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, settled=None)
                 self.tell(EventKind.FAILED, facts.owner, facts.id)
             else:
+                self._end_attempt(facts, EventKind.LEASE_LOST)
                 self.wait_again(facts, attempt=facts.attempt, settled=None)
                 self.tell(EventKind.LEASE_LOST, facts.owner, facts.id)
+        self._write_tried()
         floor = book.bounds.times["lease"]
         if floor <= self.now and len(lost) < AT_ONCE:
             self.tables.run("look_later", now=self.now, floor=floor)

@@ -4,6 +4,8 @@
 -- the same with statistics or without, and a LIMIT need not be a constant for lines to be read in the order of an index.
 -- A claim is committed with the statement that writes it down, so that one says itself that every document taken was waiting:
 -- otherwise `ordered` would be null, which its column refuses.
+-- Where many rows go at once, each is looked up in its index first (LIMIT keeps it so) and deleted by its place: a join with a
+-- table that was empty when it was last analyzed would compare every row with every other.
 -- Where equal customers and lines would do, rows are compared: no index but the one meant sorts them so.
 -- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions, {lowered} for the
 -- query of that name: a customer's counter after one check (`PriorityPolicy.check`), its row locked, the clock read after
@@ -109,8 +111,12 @@ WITH taken AS (
         document.fence, worker, lease_until, document.line, error, name, uri, blob, sha256, size, media_type, batch,
         metadata, cost, delay, start_by, max_attempts, pages, document.customer, lower_name
 ), gone AS (
-    DELETE FROM waiting USING taken
-    WHERE waiting.customer = taken.customer AND waiting.line = taken.line AND waiting.seq = taken.seq
+    DELETE FROM waiting WHERE ctid = ANY (ARRAY(
+        SELECT row.at FROM taken CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM waiting
+            WHERE waiting.customer = taken.customer AND waiting.line = taken.line AND waiting.seq = taken.seq LIMIT 1
+        ) AS row
+    ))
 ), runs AS (
     INSERT INTO running (look_at, seq, customer) SELECT %(until)s, seq, customer FROM taken
 ), told AS (
@@ -123,10 +129,15 @@ WITH taken AS (
         %(detail)s::text[]
     ) AS told (kind, customers, documents, operator, why, detail)
 ), left_behind AS (
-    DELETE FROM line
-    USING unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[])
-        AS old (customer, level, version)
-    WHERE line.customer = old.customer AND line.level = old.level AND line.version = old.version
+    DELETE FROM line WHERE ctid = ANY (ARRAY(
+        SELECT row.at
+        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[])
+            AS old (customer, level, version)
+        CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM line
+            WHERE line.customer = old.customer AND line.level = old.level AND line.version = old.version LIMIT 1
+        ) AS row
+    ))
 ), stand AS (
     INSERT INTO line (
         customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie, version
@@ -409,7 +420,9 @@ SELECT
     (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
 
 -- name: late_to_start
-SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id,
+    started_at, worker
+FROM document
 WHERE start_by BETWEEN %(floor)s AND %(now)s AND attempt = 0 AND state IN ('waiting', 'delayed')
 ORDER BY start_by, seq LIMIT %(limit)s;
 
@@ -427,7 +440,8 @@ WHERE running.look_at = later.before AND running.seq = later.seq;
 
 -- name: lost_leases
 SELECT
-    document.seq, document.customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id
+    document.seq, document.customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id,
+    started_at, worker
 FROM running JOIN document ON document.seq = running.seq
 WHERE running.look_at BETWEEN %(floor)s AND %(now)s AND lease_until <= %(now)s
 ORDER BY lease_until, document.seq LIMIT %(limit)s;
@@ -436,7 +450,9 @@ ORDER BY lease_until, document.seq LIMIT %(limit)s;
 SELECT look_at FROM running WHERE look_at > %(now)s ORDER BY look_at LIMIT 1;
 
 -- name: due_documents
-SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id,
+    started_at, worker
+FROM document
 WHERE due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
 
 -- name: next_due
@@ -508,7 +524,11 @@ WITH finished AS (
     WHERE document.id = said.id AND document.fence = said.fence AND state = 'running'
     RETURNING document.id, customer, seq, look_at
 ), gone AS (
-    DELETE FROM running USING finished WHERE running.look_at = finished.look_at AND running.seq = finished.seq
+    DELETE FROM running WHERE ctid = ANY (ARRAY(
+        SELECT row.at FROM finished CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM running WHERE running.look_at = finished.look_at AND running.seq = finished.seq LIMIT 1
+        ) AS row
+    ))
 ), kept AS (
     INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM finished
 )
@@ -547,7 +567,9 @@ SELECT report, seen_at FROM worker ORDER BY name;
 SELECT DISTINCT customer FROM document WHERE id = ANY (%(ids)s::uuid[]);
 
 -- name: lock_documents
-SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id FROM document
+SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by, id,
+    started_at, worker
+FROM document
 WHERE id = ANY (%(ids)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
 
 -- name: states_of
@@ -713,21 +735,32 @@ SELECT count(*) FROM gone;
 -- name: result
 SELECT seq, result FROM document WHERE id = %(id)s::uuid;
 
--- name: documents
+-- name: newest_documents
 SELECT * FROM whole
-WHERE (%(below)s::bigint IS NULL OR seq < %(below)s::bigint)
+WHERE seq < %(after)s
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
-  AND (NOT %(running)s::boolean OR seq IN (SELECT seq FROM running))
+  AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
   AND (%(owner)s::bigint IS NULL OR owner = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
 ORDER BY seq DESC LIMIT %(limit)s;
 
+-- name: oldest_documents
+SELECT * FROM whole
+WHERE seq > %(after)s
+  AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+  AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
+  AND (%(owner)s::bigint IS NULL OR owner = %(owner)s::bigint)
+  AND (%(level)s::int IS NULL OR level = %(level)s::int)
+  AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+  AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+ORDER BY seq LIMIT %(limit)s;
+
 -- name: counts
 SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document
 WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
-  AND (NOT %(running)s::boolean OR seq IN (SELECT seq FROM running))
+  AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
   AND (%(owner)s::bigint IS NULL OR customer = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, DocumentState, Line, ResultFile, Worker, report_of
 from inturn.policy.turns import Head
 from inturn.store import (
+    ATTEMPTS_KEPT,
+    Attempt,
     Counts,
     CustomerFilter,
     DocumentFilter,
+    DocumentSort,
     Event,
     LineStanding,
     Operator,
@@ -21,8 +24,14 @@ from inturn.store import (
 )
 from inturn.stores.postgres.bounds import Bounds
 from inturn.stores.postgres.known import Known
-from inturn.stores.postgres.rows import STATES, document_of, event_of, id_of, policy_of, read_settings
+from inturn.stores.postgres.rows import STATES, attempt_of, document_of, event_of, id_of, policy_of, read_settings
 from inturn.stores.postgres.tables import Row, Tables
+
+LISTS: Final = {
+    DocumentSort.NEWEST: ("newest_documents", 2**63 - 1),
+    DocumentSort.OLDEST: ("oldest_documents", 0),
+}
+"""The query of a list by its sort, and the seq before which it begins."""
 
 
 class Reading:
@@ -49,15 +58,21 @@ class Reading:
         self.document(id_)
         return tuple(ResultFile._make(row) for row in self._tables.all("files", id=id_of(id_)))
 
+    def attempts(self, id_: str) -> tuple[Attempt, ...]:
+        self.document(id_)
+        rows = self._tables.all("attempts", id=id_of(id_), kept=ATTEMPTS_KEPT)
+        return tuple(attempt_of(row) for row in reversed(rows))
+
     def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         return frozenset(blobs) - {blob for (blob,) in self._tables.all("known_blobs", blobs=list(blobs))}
 
     def workers(self) -> tuple[Worker, ...]:
         return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
 
-    def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
-        below = None if after is None else int(after)
-        rows = self._tables.all("documents", **self._where(where), below=below, limit=limit + 1)
+    def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
+        query, begin = LISTS[sort]
+        seen = begin if after is None else int(after)
+        rows = self._tables.all(query, **self._where(where), after=seen, limit=limit + 1)
         shown = tuple(document_of(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
 

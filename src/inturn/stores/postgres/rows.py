@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
 from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_of
 from inturn.policy import Policy
-from inturn.store import Event, EventKind, Operator, PolicyVersion
+from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
 from inturn.stores.postgres.tables import Row
 
 STATES: Final = {str(state): state for state in DocumentState}
@@ -86,6 +86,12 @@ def event_of(row: Row) -> Event:
         None if operator is None else Operator(operator, why),
         json.loads(detail) if detail else NO_METADATA,
     )
+
+
+def attempt_of(row: Row) -> Attempt:
+    """An attempt from its row."""
+    fence, number, started_at, ended_at, ended, error, worker = row
+    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker)
 
 
 def read_settings(text: str | None) -> CustomerSettings:

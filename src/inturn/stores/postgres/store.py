@@ -27,11 +27,13 @@ from inturn.model import (
 )
 from inturn.policy import Policy
 from inturn.store import (
+    Attempt,
     ClaimRequest,
     Counts,
     CustomerFilter,
     Discrepancy,
     DocumentFilter,
+    DocumentSort,
     Event,
     EventKind,
     Exchanged,
@@ -333,11 +335,21 @@ class PostgresStore(Store):
     def files(self, id: str) -> tuple[ResultFile, ...]:
         return self._read(lambda reading: reading.files(id))
 
+    def attempts(self, id: str) -> tuple[Attempt, ...]:
+        return self._read(lambda reading: reading.attempts(id))
+
     def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         return self._read(lambda reading: reading.unknown_blobs(blobs))
 
-    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
-        return self._read(lambda reading: reading.documents(where, limit, after))
+    def documents(
+        self,
+        where: DocumentFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        sort: DocumentSort = DocumentSort.NEWEST,
+    ) -> Page[Document]:
+        return self._read(lambda reading: reading.documents(where, limit, after, sort))
 
     def customer(self, name: str) -> Customer:
         return self._read(lambda reading: reading.customer(name))
@@ -356,9 +368,9 @@ class PostgresStore(Store):
         self._number_events()
         return self._database.run(Begin.READ, keys.last_event)
 
-    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
+    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
         self._number_events()
-        return self._database.run(Begin.READ, lambda tables: keys.by_hand(tables, limit, before))
+        return self._database.run(Begin.READ, lambda tables: keys.by_hand(tables, limit, before, customer))
 
     def kept_bytes(self, customer: str) -> int:
         return self._database.run(Begin.READ, lambda tables: keys.kept_bytes(tables, customer))

@@ -84,6 +84,7 @@ class Upkeep:
             elif state == DocumentState.RUNNING and is_capped:
                 for _ in range(n):
                     later.stopped(owner)
+        tables.run("purge_attempts", customer=owner)
         (keys,) = tables.one("purge_keys", customer=owner) or (0,)
         self.note(EventKind.PURGED, customer, operator, {"documents": documents}, later)
         return Removed(documents, 0, keys, blobs)
@@ -103,11 +104,12 @@ class Upkeep:
         return self._forget(self._tables.all("ended_before_of", customer=found[0], before=before, limit=limit))
 
     def _forget(self, old: list[Row]) -> Removed:
-        """Delete these documents, given as seq and blob, with the files of their results."""
+        """Delete these documents, given as seq and blob, with their attempts and the files of their results."""
         seqs = [seq for seq, _ in old]
         if not seqs:
             return Removed(0, 0, 0, ())
         files = sorted(self._tables.all("forget_files", seqs=seqs))
+        self._tables.run("forget_attempts", seqs=seqs)
         self._tables.run("forget_documents", seqs=seqs)
         blobs = [blob for _, blob in old if blob is not None]
         return Removed(len(old), 0, 0, (*blobs, *(blob for _, blob in files)))

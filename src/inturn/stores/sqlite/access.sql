@@ -24,6 +24,10 @@ SELECT event FROM queue;
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
 WHERE operator IS NOT NULL AND number < :before ORDER BY number DESC LIMIT :limit;
 
+-- name: events_by_hand_of
+SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+WHERE operator IS NOT NULL AND customer = :customer AND number < :before ORDER BY number DESC LIMIT :limit;
+
 -- name: kept_bytes
 SELECT coalesce(sum(document.size), 0) FROM document JOIN customer ON customer.id = document.customer
 WHERE customer.name = :customer;

@@ -8,7 +8,17 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import DocumentState, Receipt
 from inturn.policy.turns import Head
-from inturn.store import LEASE_LOST_ERROR, OUTCOME_EVENTS, EventKind, Operator, Outcome, OutcomeKind, Swept, Verdict
+from inturn.store import (
+    ATTEMPTS_KEPT,
+    LEASE_LOST_ERROR,
+    OUTCOME_EVENTS,
+    EventKind,
+    Operator,
+    Outcome,
+    OutcomeKind,
+    Swept,
+    Verdict,
+)
 from inturn.stores.sqlite.book import Book
 from inturn.stores.sqlite.changes import Changes
 from inturn.stores.sqlite.tables import Tables, packed
@@ -117,6 +127,7 @@ class Moves:
         if facts.state != DocumentState.RUNNING:
             return Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE
         if outcome.kind is OutcomeKind.HANDED_BACK:
+            self._end_attempt(facts, id_, EventKind.HANDED_BACK)
             self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
             self._has_new_deadlines |= facts.start_by is not None
             self.tell(EventKind.HANDED_BACK, facts.owner, id_)
@@ -130,6 +141,7 @@ class Moves:
             self.tell(EventKind.FAILED, facts.owner, id_)
         else:
             due_at = self.now + outcome.retry_in
+            self._end_attempt(facts, id_, EventKind.DELAYED, outcome.error)
             self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
             self._has_new_deadlines = True
             self._stopped(facts.owner)
@@ -162,6 +174,7 @@ class Moves:
 
     def begin_again(self, facts: Facts, id_: str, seq: int, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
+        self._tables.one("end_last_attempt", seq=facts.seq)
         self._tables.one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
         self._changes.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
@@ -174,6 +187,11 @@ class Moves:
         if facts.state == DocumentState.WAITING:
             self._changes.left(facts.owner, facts.line, facts.seq)
         self._changes.joined(facts.owner, 0, 1, Head(facts.seq, found[0], facts.cost))
+
+    def _end_attempt(self, facts: Facts, id_: bytes, ended: EventKind, error: str | None = None) -> None:
+        """Remember an attempt that does not end its document, before the document forgets it."""
+        self._tables.one("end_attempt", seq=facts.seq, now=self.now, ended=ended, error=error)
+        self._tables.one("forget_old_attempts", customer=facts.owner, document=id_, kept=ATTEMPTS_KEPT)
 
     def _stopped(self, owner: int) -> None:
         """Lines need to know of it only where a cap counts."""
@@ -221,6 +239,7 @@ class Moves:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, settled=None)
                 self.tell(EventKind.FAILED, facts.owner, id_)
             else:
+                self._end_attempt(facts, id_, EventKind.LEASE_LOST)
                 self.wait_again(facts, attempt=facts.attempt, settled=None)
                 self.tell(EventKind.LEASE_LOST, facts.owner, id_)
         return len(lost)

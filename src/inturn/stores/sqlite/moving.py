@@ -24,6 +24,7 @@ _id: Final = (lambda kept: unpacked_all(kept)[0], packed)
 _flag: Final = (bool, int)
 SHAPES: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]] = {
     "customer": {"paused": _flag, "capped": _flag, "keeps": _flag},
+    "attempt": {"document": _id},
     "document": {"id": _id},
     "line": {"filed": _flag},
     "event": {"documents": _ids},

@@ -293,25 +293,43 @@ DELETE FROM event WHERE number IN (
 -- name: result
 SELECT seq, result FROM document WHERE id = :id;
 
--- name: documents
+-- name: newest_documents
 SELECT * FROM whole
-WHERE (:below IS NULL OR seq < :below)
+WHERE seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
-  AND (:customer IS NULL OR customer = :customer)
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:text IS NULL OR instr(lowered(name), :text) > 0)
 ORDER BY seq DESC LIMIT :limit;
 
--- name: documents_of
+-- name: newest_documents_of
 SELECT * FROM whole
 WHERE owner = :owner
-  AND (:below IS NULL OR seq < :below)
+  AND seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
   AND (:text IS NULL OR instr(lowered(name), :text) > 0)
 ORDER BY seq DESC LIMIT :limit;
+
+-- name: oldest_documents
+SELECT * FROM whole
+WHERE seq > :after
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+ORDER BY seq ASC LIMIT :limit;
+
+-- name: oldest_documents_of
+SELECT * FROM whole
+WHERE owner = :owner
+  AND seq > :after
+  AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
+  AND (:level IS NULL OR level = :level)
+  AND (:batch IS NULL OR batch = :batch)
+  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+ORDER BY seq ASC LIMIT :limit;
 
 -- name: counts
 SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document

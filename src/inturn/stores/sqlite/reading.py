@@ -8,9 +8,12 @@ from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
 from inturn.policy.turns import Head
 from inturn.store import (
+    ATTEMPTS_KEPT,
+    Attempt,
     Counts,
     CustomerFilter,
     DocumentFilter,
+    DocumentSort,
     Event,
     LineStanding,
     Operator,
@@ -20,9 +23,26 @@ from inturn.store import (
     Standings,
 )
 from inturn.stores.sqlite.book import START
-from inturn.stores.sqlite.tables import STATES, Row, Tables, document_of, event_of, packed, policy_of, read_settings
+from inturn.stores.sqlite.tables import (
+    STATES,
+    Row,
+    Tables,
+    attempt_of,
+    document_of,
+    event_of,
+    packed,
+    policy_of,
+    read_settings,
+)
 
 NEVER: Final = 2**63 - 1
+LISTS: Final = {
+    (DocumentSort.NEWEST, False): "newest_documents",
+    (DocumentSort.NEWEST, True): "newest_documents_of",
+    (DocumentSort.OLDEST, False): "oldest_documents",
+    (DocumentSort.OLDEST, True): "oldest_documents_of",
+}
+"""The query of a list by its sort, and by whether it is of one customer."""
 
 
 class Reading:
@@ -48,18 +68,21 @@ class Reading:
         self.document(id_)
         return tuple(ResultFile._make(row) for row in self._tables.all("files", id=packed(id_)))
 
+    def attempts(self, id_: str) -> tuple[Attempt, ...]:
+        self.document(id_)
+        rows = self._tables.all("attempts", id=packed(id_), kept=ATTEMPTS_KEPT)
+        return tuple(attempt_of(row) for row in reversed(rows))
+
     def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         return frozenset(blob for blob in blobs if (self._tables.one("known_blob", blob=blob) or (0,))[0] == 0)
 
     def workers(self) -> tuple[Worker, ...]:
         return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
 
-    def documents(self, where: DocumentFilter, limit: int, after: str | None) -> Page[Document]:
-        values = {**self._where(where), "below": None if after is None else int(after), "limit": limit + 1}
-        if where.customer is None:
-            rows = self._tables.all("documents", **values)
-        else:
-            rows = self._tables.all("documents_of", **values)
+    def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
+        begin = 0 if sort is DocumentSort.OLDEST else NEVER
+        values = {**self._where(where), "after": begin if after is None else int(after), "limit": limit + 1}
+        rows = self._tables.all(LISTS[sort, where.customer is not None], **values)
         shown = tuple(document_of(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
 
@@ -80,7 +103,6 @@ class Reading:
         return {
             "states": None if where.states is None else json.dumps(sorted(where.states)),
             "owner": owner,
-            "customer": where.customer,
             "level": where.level,
             "batch": where.batch,
             "text": None if where.text is None else where.text.lower(),
@@ -128,8 +150,12 @@ class Reading:
     def last_event(self) -> int:
         return int((self._tables.one("last_event") or (0,))[0])
 
-    def by_hand(self, limit: int, before: int | None) -> tuple[Event, ...]:
-        rows = self._tables.all("events_by_hand", before=NEVER if before is None else before, limit=limit)
+    def by_hand(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
+        below = NEVER if before is None else before
+        if customer is None:
+            rows = self._tables.all("events_by_hand", before=below, limit=limit)
+        else:
+            rows = self._tables.all("events_by_hand_of", customer=customer, before=below, limit=limit)
         return tuple(event_of(row) for row in rows)
 
     def kept_bytes(self, customer: str) -> int:

@@ -32,11 +32,13 @@ from inturn.policy import Policy
 from inturn.store import (
     KEY_KEPT,
     WORKER_KEPT,
+    Attempt,
     ClaimRequest,
     Counts,
     CustomerFilter,
     Discrepancy,
     DocumentFilter,
+    DocumentSort,
     Event,
     EventKind,
     Exchanged,
@@ -249,6 +251,7 @@ class SqliteStore(Store):
                     self._later.stopped(owner)
             blobs = tuple(blob for (blob,) in self._tables.all("blobs_of", customer=owner))
             self._tables.one("purge_files", customer=owner)
+            self._tables.one("purge_attempts", customer=owner)
             self._tables.one("purge_documents", customer=owner)
             documents = self._tables.connection.changes()
             self._tables.one("purge_keys", customer=owner)
@@ -348,11 +351,21 @@ class SqliteStore(Store):
     def files(self, id: str) -> tuple[ResultFile, ...]:
         return self._read(lambda: self._reading.files(id))
 
+    def attempts(self, id: str) -> tuple[Attempt, ...]:
+        return self._read(lambda: self._reading.attempts(id))
+
     def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         return self._read(lambda: self._reading.unknown_blobs(blobs))
 
-    def documents(self, where: DocumentFilter, *, limit: int, after: str | None = None) -> Page[Document]:
-        return self._read(lambda: self._reading.documents(where, limit, after))
+    def documents(
+        self,
+        where: DocumentFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        sort: DocumentSort = DocumentSort.NEWEST,
+    ) -> Page[Document]:
+        return self._read(lambda: self._reading.documents(where, limit, after, sort))
 
     def customer(self, name: str) -> Customer:
         return self._read(lambda: self._reading.customer(name))
@@ -369,8 +382,8 @@ class SqliteStore(Store):
     def last_event(self) -> int:
         return self._read(self._reading.last_event)
 
-    def audit(self, *, limit: int, before: int | None = None) -> tuple[Event, ...]:
-        return self._read(lambda: self._reading.by_hand(limit, before))
+    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
+        return self._read(lambda: self._reading.by_hand(limit, before, customer))
 
     def kept_bytes(self, customer: str) -> int:
         return self._read(lambda: self._reading.kept_bytes(customer))
@@ -432,10 +445,11 @@ class SqliteStore(Store):
         return self._write(work if customer is None else lambda: work_for(customer))
 
     def _forget_all(self, old: list[Row]) -> Removed:
-        """Delete these documents, given as seq and blob, with the files of their results."""
+        """Delete these documents, given as seq and blob, with their attempts and the files of their results."""
         blobs = [blob for _, blob in old if blob is not None]
         for seq, _ in old:
             blobs += [blob for (blob,) in self._tables.connection.execute(QUERIES["forget_files"], (seq,))]
+        self._tables.many("forget_attempts", [(seq,) for seq, _ in old])
         self._tables.many("forget_document", [(seq,) for seq, _ in old])
         return Removed(len(old), 0, 0, tuple(blobs))
 

@@ -9,7 +9,7 @@ import apsw
 
 from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_of
 from inturn.policy import Policy
-from inturn.store import Event, EventKind, Operator, PolicyVersion
+from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
 from inturn.stores._sql import named_queries
 
 QUERIES: Final = named_queries("inturn.stores.sqlite")
@@ -136,6 +136,12 @@ def event_of(row: Row) -> Event:
         None if operator is None else Operator(operator, why),
         json.loads(detail) if detail else NO_METADATA,
     )
+
+
+def attempt_of(row: Row) -> Attempt:
+    """An attempt from its row."""
+    fence, number, started_at, ended_at, ended, error, worker = row
+    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker)
 
 
 def read_settings(text: str | None) -> CustomerSettings:

@@ -26,6 +26,7 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.reading",
     "inturn.testing.contract.serving",
     "inturn.testing.contract.submitting",
+    "inturn.testing.contract.trying",
 )
 
 from inturn.testing.contract.checking import Checking, CountersContract  # noqa: E402 - after the rewrite is registered
@@ -37,9 +38,10 @@ from inturn.testing.contract.operating import Operating  # noqa: E402
 from inturn.testing.contract.reading import Reading  # noqa: E402
 from inturn.testing.contract.serving import Serving  # noqa: E402
 from inturn.testing.contract.submitting import Submitting  # noqa: E402
+from inturn.testing.contract.trying import Trying  # noqa: E402
 
 __all__ = ["CountersContract", "StoreContract", "same_steps"]
 
 
-class StoreContract(Checking, Submitting, Claiming, Limiting, Operating, Reading, Keeping, Serving):
+class StoreContract(Checking, Submitting, Claiming, Limiting, Operating, Reading, Keeping, Serving, Trying):
     """Everything that a store promises."""

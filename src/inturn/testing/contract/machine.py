@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from inturn.clock import ManualClock
-from inturn.errors import InturnError
+from inturn.errors import InturnError, NotFoundError
 from inturn.model import Document, NewDocument, RateLimit, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import (
+    Attempt,
     ClaimRequest,
     CustomerFilter,
     DocumentFilter,
+    DocumentSort,
     Outcome,
     OutcomeKind,
     Store,
@@ -194,7 +196,7 @@ class Steps(RuleBasedStateMachine):
     @invariant()
     def documents_are_the_same(self) -> None:
         """All but the fences' numbers."""
-        self.both(lambda which: [_plain(each) for each in self._documents(which)])
+        self.both(lambda which: [_plain(each) for each in self._documents(which, DocumentSort.NEWEST)])
         self.both(lambda which: self.stores[which].counts(DocumentFilter()))
 
     @invariant()
@@ -227,7 +229,9 @@ class Steps(RuleBasedStateMachine):
         assert self.both(lambda which: self.stores[which].recount(repair=False)) == ()
 
     def teardown(self) -> None:
-        """At the end everything still comes out in the same order."""
+        """At the end all attempts are remembered alike, and everything still comes out in the same order."""
+        self.both(lambda which: [_plain(each) for each in self._documents(which, DocumentSort.OLDEST)])
+        self.both(lambda which: [self._attempts(which, each) for each in self.ids])
         self.both(lambda which: self.stores[which].resume(ANNA))
         for _ in range(200):
             if not self._exchange([], 3):
@@ -260,11 +264,17 @@ class Steps(RuleBasedStateMachine):
         self.claims += [(document.id, *both) for document, *both in zip(documents, *fences, strict=True)]
         return len(documents)
 
-    def _documents(self, which: int) -> list[Document]:
+    def _attempts(self, which: int, id_: str) -> list[Attempt] | None:
+        try:
+            return [each._replace(fence=-1) for each in self.stores[which].attempts(id_)]
+        except NotFoundError:
+            return None
+
+    def _documents(self, which: int, sort: DocumentSort) -> list[Document]:
         found: list[Document] = []
         after: str | None = None
         while True:
-            page = self.stores[which].documents(DocumentFilter(), limit=50, after=after)
+            page = self.stores[which].documents(DocumentFilter(), limit=50, after=after, sort=sort)
             found += page.items
             after = page.next
             if after is None:

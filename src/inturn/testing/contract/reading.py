@@ -6,7 +6,7 @@ import pytest
 
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.model import DocumentState, NewDocument, seconds
-from inturn.store import CustomerFilter, DocumentFilter, Event
+from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, Event
 from inturn.testing.contract.operating import MISSING
 from inturn.testing.contract.rig import ANNA, LEASE, START, Rig, StoreSuite
 
@@ -29,6 +29,35 @@ class Reading(StoreSuite):
             if after is None:
                 break
         assert seen == list(reversed(ids))
+
+    def test_s23_documents_are_listed_oldest_first_in_pages(self, rig: Rig) -> None:
+        """Every one once; those that come in between are at the end."""
+        ids = [receipt.id for n in range(5) for receipt in rig.submit(f"c{n}", 5)]
+        where = DocumentFilter(customer="c3", level=2)
+        assert [each.id for each in rig.queue.documents(where, sort=DocumentSort.OLDEST).items] == ids[18:20]
+        seen: list[str] = []
+        after = None
+        for _ in range(3):
+            page = rig.queue.documents(limit=10, after=after, sort=DocumentSort.OLDEST)
+            seen += [document.id for document in page.items]
+            ids += [receipt.id for receipt in rig.submit("late")] if after is None else []
+            after = page.next
+        assert (seen, after) == (ids, None)
+
+    def test_s23_a_cursor_is_good_for_both_ways(self, rig: Rig) -> None:
+        """Forward from it, and back; a document tried again by hand has come in anew."""
+        ids = [receipt.id for receipt in rig.submit("acme", 6)]
+        where = DocumentFilter(customer="acme")
+        page = rig.queue.documents(where, limit=2, sort=DocumentSort.OLDEST)
+        assert [each.id for each in page.items] == ids[:2]
+        page = rig.queue.documents(where, limit=2, after=page.next, sort=DocumentSort.OLDEST)
+        assert [each.id for each in page.items] == ids[2:4]
+        back = rig.queue.documents(where, limit=2, after=page.next)
+        assert [each.id for each in back.items] == [ids[2], ids[1]]
+        rig.queue.cancel(ids[0], ANNA)
+        rig.queue.retry(ids[0], ANNA)
+        oldest = rig.queue.documents(sort=DocumentSort.OLDEST).items
+        assert [each.id for each in oldest] == [*ids[1:], ids[0]]
 
     def test_s23_a_full_last_page_has_no_next(self, rig: Rig) -> None:
         """And an empty list has one empty page."""
@@ -90,6 +119,8 @@ class Reading(StoreSuite):
         """With advice, not with an error of the database."""
         with pytest.raises(InvalidInputError, match="cursor"):
             rig.queue.documents(after="x'; drop")
+        with pytest.raises(InvalidInputError, match="cursor"):
+            rig.queue.documents(after="9" * 19)
         with pytest.raises(InvalidInputError, match="limit"):
             rig.queue.documents(limit=0)
 

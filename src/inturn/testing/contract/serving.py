@@ -78,6 +78,19 @@ class Serving(StoreSuite):
         rig.one("acme")
         assert [each.kind for each in rig.store.events(last, limit=10)] == [EventKind.SUBMITTED]
 
+    def test_s42_the_audit_log_of_one_customer(self, rig: Rig) -> None:
+        """What was done to it or its documents, and nothing else."""
+        ids = [rig.one(customer) for customer in ("acme", "beta", "acme")]
+        rig.queue.pause(ANNA)
+        rig.store.cancel(ids, ANNA)
+        rig.queue.pause(ANNA, "acme")
+        newest, oldest = rig.store.audit(limit=10, customer="acme")
+        assert (newest.kind, oldest.documents) == (EventKind.CUSTOMER_CHANGED, (ids[0], ids[2]))
+        assert rig.store.audit(limit=1, customer="acme") == (newest,)
+        assert rig.store.audit(limit=10, before=newest.number, customer="acme") == (oldest,)
+        assert rig.store.audit(limit=10, before=oldest.number, customer="acme") == ()
+        assert rig.store.audit(limit=10, customer="nobody") == ()
+
     def test_s42_the_audit_log_has_what_was_done_by_hand_newest_first(self, rig: Rig) -> None:
         """It outlives everything else."""
         rig.one("acme")

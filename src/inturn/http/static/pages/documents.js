@@ -1,4 +1,5 @@
-// Documents, newest first. What is read stays where it is: rows change in place, and new ones wait behind a bar.
+// Documents, newest or oldest first. What is read stays where it is: rows change in place, and new ones wait behind a
+// bar, or, oldest first, at the end.
 
 import { get } from "../api.js";
 import { debounced, el, fill, setProp, setText } from "../dom.js";
@@ -12,7 +13,7 @@ import { table } from "../parts/table.js";
 import { toast } from "../parts/toast.js";
 import { Acting } from "./documents/acting.js";
 import { columns } from "./documents/columns.js";
-import { Filters, STATES, asked, matches } from "./documents/filters.js";
+import { Filters, STATES, asked, matches, sortOf } from "./documents/filters.js";
 
 const PAGE = 100;
 const BY_ITSELF = 1_000; // rows that come by scrolling; after that, by the button
@@ -69,6 +70,8 @@ class List {
       caption: t("documents.title"),
       keyOf: (row) => row.id,
       hrefOf: (row) => to("document", { id: row.id }),
+      sort: headOf(view.query),
+      onSort: ({ isDown }) => this.filters.sortBy(isDown ? "newest" : "oldest"),
       selectable: mayAct(),
       onSelect: () => this.acting?.update(),
       empty: this.#none(),
@@ -103,7 +106,7 @@ class List {
   async load() {
     this.#ticket += 1;
     const mine = this.#ticket;
-    const page = await get("/v1/documents", { query: { ...this.#where(), limit: PAGE }, signal: this.view.signal });
+    const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE }, signal: this.view.signal });
     if (mine !== this.#ticket) return;
     this.#rows = page.documents;
     this.#next = page.next;
@@ -117,6 +120,7 @@ class List {
   /** The filters changed: the old rows stay, dimmed, until the new ones are there. */
   async changed() {
     this.filters.follow();
+    this.table.setSort(headOf(this.view.query));
     this.acting.clear();
     setProp(this.body, "aria-busy", "true");
     try {
@@ -140,7 +144,7 @@ class List {
     const mine = this.#ticket;
     this.more.update({ hasMore: true, isBusy: true });
     try {
-      const page = await get("/v1/documents", { query: { ...this.#where(), limit: PAGE, after: this.#next }, signal: this.view.signal });
+      const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE, after: this.#next }, signal: this.view.signal });
       if (mine !== this.#ticket) return;
       const known = new Set(this.#rows.map((row) => row.id));
       this.#rows = [...this.#rows, ...page.documents.filter((row) => !known.has(row.id))];
@@ -252,7 +256,6 @@ class List {
     }
   }
 
-  /** How many of the first two pages are not shown yet. */
   async #lookForNew() {
     if (!this.mayHaveNew || this.isLooking) return;
     this.mayHaveNew = false;
@@ -260,19 +263,35 @@ class List {
     this.lookedAt = Date.now();
     const mine = this.#ticket;
     try {
-      const page = await get("/v1/documents", { query: { ...this.#where(), limit: 2 * PAGE }, signal: this.view.signal });
-      if (mine !== this.#ticket) return;
-      const known = new Set(this.#rows.map((row) => row.id));
-      const reach = this.#next === null ? page.documents.length : page.documents.findLastIndex((row) => known.has(row.id)) + 1 || page.documents.length;
-      const n = page.documents.slice(0, reach).filter((row) => !known.has(row.id)).length;
-      if (n > 0 && this.#rows.length === 0) await this.load();
-      else this.#announce(n, n === 2 * PAGE);
+      if (this.#rows.length > 0 && sortOf(this.view.query) === "oldest") await this.#lookBehind(mine);
+      else await this.#lookBefore(mine);
     } catch (wrong) {
       this.mayHaveNew = true;
       if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong;
     } finally {
       this.isLooking = false;
     }
+  }
+
+  /** How many of the first two pages are not shown yet. */
+  async #lookBefore(mine) {
+    const page = await get("/v1/documents", { query: { ...this.#where(), limit: 2 * PAGE }, signal: this.view.signal });
+    if (mine !== this.#ticket) return;
+    const known = new Set(this.#rows.map((row) => row.id));
+    const reach = this.#next === null ? page.documents.length : page.documents.findLastIndex((row) => known.has(row.id)) + 1 || page.documents.length;
+    const n = page.documents.slice(0, reach).filter((row) => !known.has(row.id)).length;
+    if (n > 0 && this.#rows.length === 0) await this.load();
+    else this.#announce(n, n === 2 * PAGE);
+  }
+
+  /** Whether the list goes on behind what was its end. */
+  async #lookBehind(mine) {
+    if (this.#next !== null) return;
+    const { id } = this.#rows.at(-1);
+    const page = await get("/v1/documents", { query: { ...this.#where(), sort: "oldest", limit: 1, after: id }, signal: this.view.signal });
+    if (mine !== this.#ticket || page.documents.length === 0) return;
+    this.#next = id;
+    this.#draw();
   }
 
   #announce(n, isMore = false) {
@@ -370,4 +389,9 @@ class List {
     const n = this.matching;
     setText(this.count, n === null || this.#rows.length === 0 ? "" : t("documents.matching", { n, shown: this.#rows.length }));
   }
+}
+
+/** The sort as the table's heading shows it. */
+function headOf(query) {
+  return { key: "submitted", isDown: sortOf(query) === "newest" };
 }

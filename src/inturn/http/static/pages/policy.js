@@ -13,6 +13,7 @@ import { banner } from "../parts/states.js";
 import { toast } from "../parts/toast.js";
 import { differenceTable } from "./policy/difference.js";
 import { PolicyForm } from "./policy/form.js";
+import { Judging } from "./policy/judging.js";
 import { Preview } from "./policy/preview.js";
 import { Versions } from "./policy/versions.js";
 import { isSame, sentences } from "./policy/words.js";
@@ -23,7 +24,8 @@ const CONFLICT = "version_conflict";
 export async function mount(view) {
   const words = new Words();
   const drawing = new LevelsDrawing();
-  const versions = new Versions(view, (version) => editor.rollBack(version));
+  const judging = new Judging(view);
+  const versions = new Versions(view, { onRollBack: (version) => editor.rollBack(version), onJudge: (version) => judging.judge(version) });
   const editor = new Editor(view, drawing, look);
   let found = [];
 
@@ -39,7 +41,7 @@ export async function mount(view) {
   await look();
   view.listen(["policy_set"], () => look().catch(forgiven));
   const sides = mayOperate() ? [editor.node, drawing.node] : [drawing.node];
-  fill(view.root, words.node, el("div", { class: "policy-sides" }, sides), mayOperate() && editor.preview.node, versions.node);
+  fill(view.root, words.node, el("div", { class: "policy-sides" }, sides), mayOperate() && editor.preview.node, versions.node, judging.node);
   return { update: () => versions.compare() };
 }
 

@@ -1,198 +1,72 @@
-// Built-in scenarios, played in several orders beside each other. What is chosen stands in the address.
+// Made-up customers, or what really came to this queue, played in other ways. What is chosen stands in the address.
 
 import { get } from "../api.js";
 import { el, fill, setText } from "../dom.js";
-import { duration, figure, number } from "../format.js";
-import { hasText, t } from "../i18n.js";
+import { t } from "../i18n.js";
 import { mayOperate } from "../session.js";
 import { panel } from "../parts/cards.js";
-import { checkbox, numeric, readOnlyNote, select } from "../parts/fields.js";
+import { readOnlyNote, select } from "../parts/fields.js";
 import { job } from "../parts/job.js";
 import { empty, failed } from "../parts/states.js";
-import { courses, spreadChart, waitBars } from "./simulator/charts.js";
+import { OWN, OwnChoice } from "./simulator/own.js";
+import { ScenarioChoice } from "./simulator/scenario.js";
 
-const SECOND = 1_000_000;
-const ORDERS = ["fair", "classic", "fifo"];
-const MOST_WORKERS = 1_000;
-const FIRST = "two-bulk";
+const SCENARIO = "scenario";
+const FORGOTTEN = { scenario: null, workers: null, load: null, seed: null, order: null };
 
 export async function mount(view) {
   const { scenarios } = await get("/v1/simulations", { signal: view.signal });
-  const choice = new Choice(view, scenarios);
+  const choices = { own: new OwnChoice(view), scenario: new ScenarioChoice(view, scenarios) };
+  const source = select({ label: t("simulator.source"), options: [SCENARIO, ...OWN].map((each) => [each, t(`simulator.source_${each}`)]), on: { change: chosen } });
+  const about = el("p", { class: "panel-hint" });
+  const fields = el("div");
   const result = el("div", { class: "simulator-result" });
   const progress = job({ label: t("simulator.playing"), signal: view.signal });
   const button = el("button", { class: "button button-primary", type: "submit" }, t("simulator.run"));
+  let choice = null;
+
+  /** As the address says. */
+  function read() {
+    const wanted = view.query.get("source");
+    source.input.value = OWN.includes(wanted) ? wanted : SCENARIO;
+    const before = choice;
+    choice = OWN.includes(wanted) ? choices.own : choices.scenario;
+    choice.read();
+    if (choice === before) return;
+    setText(about, choice.hint);
+    fill(fields, choice.node);
+  }
+
+  function chosen() {
+    view.setQuery({ ...FORGOTTEN, source: source.input.value === SCENARIO ? null : source.input.value }, { replace: false });
+  }
 
   async function play(event) {
     event?.preventDefault();
-    const asked = choice.asked();
+    const [mine, asked] = [choice, choice.asked()];
     if (asked === null) return;
     button.disabled = true;
     fill(result);
     try {
-      const found = await progress.run("/v1/simulations", asked);
-      if (found !== null) fill(result, results(found.reports));
+      const found = await progress.run(mine.path, asked);
+      if (found !== null) fill(result, mine.results(found));
     } catch (wrong) {
-      fill(result, el("div", { class: "panel" }, failed(wrong, play)));
+      const isNothing = wrong.detail?.includes("nothing to play") ?? false;
+      fill(result, el("div", { class: "panel" }, isNothing ? empty(t("simulator.own_nothing"), t("simulator.own_nothing_hint")) : failed(wrong, play)));
     } finally {
       button.disabled = false;
       if (result.childElementCount === 0) fill(result, nothing());
     }
   }
 
+  read();
   const actions = mayOperate() ? el("div", { class: "simulator-actions" }, button, progress.node) : readOnlyNote();
-  const form = el("form", { novalidate: true, on: { submit: play } }, choice.node, actions);
+  const form = el("form", { novalidate: true, on: { submit: play } }, el("div", { class: "form" }, source.node), about, fields, actions);
   fill(result, mayOperate() ? nothing() : null);
-  fill(view.root, panel(t("simulator.what"), { hint: t("simulator.hint") }, form), result);
-  return { update: () => choice.read() };
+  fill(view.root, panel(t("simulator.what"), {}, form), result);
+  return { update: read };
 }
 
 function nothing() {
   return el("div", { class: "panel" }, empty(t("simulator.nothing"), t("simulator.nothing_hint")));
-}
-
-/** What is to be played. */
-class Choice {
-  #view;
-  #scenarios;
-
-  constructor(view, scenarios) {
-    this.#view = view;
-    this.#scenarios = scenarios;
-    const changed = { change: () => this.#changed() };
-    const options = scenarios.map((each) => [each.scenario, titleOf(each)]);
-    this.scenario = select({ label: t("simulator.scenario"), options, on: { change: () => this.#chosen() } });
-    this.workers = numeric({ label: t("simulator.workers"), min: "1", max: MOST_WORKERS, step: "1", on: changed });
-    this.load = numeric({ label: t("simulator.load"), hint: t("simulator.load_hint"), min: "10", max: "1000", step: "any", on: changed });
-    this.seed = numeric({ label: t("simulator.seed"), hint: t("simulator.seed_hint"), min: "0", step: "1", on: changed });
-    this.orders = ORDERS.map((order) => checkbox({ label: t(`simulator.order_${order}`), value: order, on: changed }));
-    this.wrong = el("p", { class: "field-error", role: "alert" });
-    this.about = el("p", { class: "muted simulator-about" });
-    const orders = el("fieldset", {}, el("legend", {}, t("simulator.orders")), el("div", { class: "simulator-orders" }, this.orders.map((each) => each.node)), this.wrong);
-    const able = mayOperate() ? [el("div", { class: "simulator-fields" }, this.workers.node, this.load.node, this.seed.node), orders] : [];
-    this.node = el("div", { class: "form" }, this.scenario.node, this.about, able);
-    this.read();
-  }
-
-  /** As the address says. */
-  read() {
-    const { query } = this.#view;
-    const names = this.#scenarios.map((each) => each.scenario);
-    this.scenario.input.value = names.includes(query.get("scenario")) ? query.get("scenario") : FIRST;
-    this.workers.input.value = query.get("workers") ?? this.#chosenScenario().workers;
-    this.load.input.value = query.get("load") ?? "100";
-    this.seed.input.value = query.get("seed") ?? "1";
-    const wanted = query.getAll("order");
-    for (const each of this.orders) each.input.checked = wanted.length === 0 || wanted.includes(each.input.value);
-    const groups = this.#chosenScenario().groups.map((each) => t("simulator.group_of", { group: nameOf(each.group), n: each.customers }));
-    setText(this.about, groups.join(" · "));
-  }
-
-  /** What the server is asked for; null if a field is wrong, which it says. */
-  asked() {
-    const orders = this.#orders();
-    setText(this.wrong, orders.length > 0 ? "" : t("simulator.error_orders"));
-    const values = [whole(this.workers, 1, MOST_WORKERS), between(this.load, 10, 1_000), whole(this.seed, 0, Number.MAX_SAFE_INTEGER)];
-    if (values.includes(null) || orders.length === 0) {
-      this.node.querySelector("[aria-invalid]")?.focus();
-      return null;
-    }
-    const [workers, load, seed] = values;
-    return { scenario: this.scenario.input.value, orders, workers, load: load / 100, seed };
-  }
-
-  #chosenScenario() {
-    return this.#scenarios.find((each) => each.scenario === this.scenario.input.value);
-  }
-
-  #orders() {
-    return this.orders.filter((each) => each.input.checked).map((each) => each.input.value);
-  }
-
-  /** Another scenario has workers of its own. */
-  #chosen() {
-    this.#view.setQuery({ ...this.#query(), scenario: this.scenario.input.value, workers: null }, { replace: false });
-  }
-
-  #changed() {
-    this.#view.setQuery(this.#query(), { quietly: true });
-  }
-
-  /** What is not as usual, for the address. */
-  #query() {
-    const orders = this.#orders();
-    const unless = (field, usual) => (field.input.value === usual ? null : field.input.value);
-    const workers = unless(this.workers, String(this.#chosenScenario().workers));
-    return { workers, load: unless(this.load, "100"), seed: unless(this.seed, "1"), order: orders.length === ORDERS.length ? null : orders };
-  }
-}
-
-function whole(field, least, most) {
-  const value = between(field, least, most);
-  if (value === null || Number.isInteger(value)) return value;
-  field.setError(t("simulator.error_whole"));
-  return null;
-}
-
-function between(field, least, most) {
-  const value = field.input.value.trim() === "" ? NaN : Number(field.input.value);
-  const isRight = value >= least && value <= most;
-  field.setError(isRight ? null : t("simulator.error_between", { least, most }));
-  return isRight ? value : null;
-}
-
-/** Names of scenarios and groups come from the server; those that we know are translated. */
-function titleOf(scenario) {
-  return hasText(`simulator.scenario_${scenario.scenario}`) ? t(`simulator.scenario_${scenario.scenario}`) : scenario.title;
-}
-
-function nameOf(group) {
-  const key = group.toLowerCase().replaceAll(" ", "_");
-  return hasText(`simulator.group_${key}`) ? t(`simulator.group_${key}`) : group;
-}
-
-function results(reports) {
-  const [first] = reports;
-  const orders = reports.map((each) => ({ key: each.order, label: t(`simulator.order_${each.order}`), className: `order-${each.order}` }));
-  const legend = () => el("ul", { class: "legend" }, orders.map((each) => el("li", { class: each.className }, each.label)));
-  const played = t("simulator.played", { n: first.documents, workers: first.workers, length: duration(first.seconds * SECOND) });
-  return [
-    el("p", { role: "status" }, played),
-    panel(t("simulator.waits"), { actions: legend(), hint: t("simulator.waits_hint") }, waitBars(reports, orders, nameOf)),
-    panel(t("simulator.shares"), { hint: t("simulator.shares_hint") }, courses(reports, orders, nameOf)),
-    el("div", { class: "simulator-sides" }, panel(t("simulator.spread"), { actions: legend(), hint: t("simulator.spread_hint") }, spreadChart(reports, orders)), customers(reports, orders)),
-    figures(reports, orders),
-  ];
-}
-
-/** Those with the most documents: what they wait in each order. */
-function customers(reports, orders) {
-  const heads = [t("simulator.customer"), t("simulator.documents"), ...orders.map((each) => each.label)];
-  const rows = reports[0].customers.map((each, place) => {
-    const waits = reports.map((report) => duration(report.customers[place].mean * SECOND));
-    return [each.customer === each.group ? nameOf(each.group) : each.customer, number(each.documents), ...waits];
-  });
-  return panel(t("simulator.customers"), { className: "panel-flush", hint: t("simulator.customers_hint") }, plainTable(t("simulator.customers"), heads, rows));
-}
-
-/** Every figure in one table: what the charts show, for those who cannot see them, and more. */
-function figures(reports, orders) {
-  const names = ["mean", "p50", "p95", "p99", "worst"];
-  const heads = [t("simulator.group"), t("simulator.order"), ...names.map((each) => t(`simulator.figure_${each}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain")];
-  const rows = reports[0].groups.flatMap((group, place) =>
-    reports.map((report, which) => {
-      const own = report.groups[place];
-      const jain = own.jain ?? report.jain;
-      return [nameOf(group.group), orders[which].label, ...names.map((each) => duration(own[each] * SECOND)), duration(own.longest_gap * SECOND), `${figure(own.slowdown)} ×`, jain === null ? "–" : figure(jain)];
-    }),
-  );
-  return panel(t("simulator.figures"), { className: "panel-flush", hint: t("simulator.figures_hint") }, plainTable(t("simulator.figures"), heads, rows, 2));
-}
-
-function plainTable(label, heads, rows, texts = 1) {
-  const align = (place) => (place >= texts ? "cell-end" : null);
-  const head = heads.map((each, place) => el("th", { scope: "col", class: align(place) }, each));
-  const body = rows.map((row) => el("tr", {}, row.map((each, place) => el(place === 0 ? "th" : "td", { scope: place === 0 ? "row" : null, class: align(place) }, each))));
-  const table = el("table", { class: "table" }, el("caption", { class: "hidden" }, label), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
-  return el("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": label }, table);
 }

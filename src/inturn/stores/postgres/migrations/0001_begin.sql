@@ -37,6 +37,7 @@
 --   event        what happened
 --   key          idempotency keys with the first answer
 --   worker       the last report of each worker
+--   attempt      earlier attempts at documents, with their errors: see 0004_attempts.sql
 --
 -- Times are microseconds. A claim costs the same whatever the number of documents that wait or have ended. Tables that change all the time are vacuumed
 -- after a number of changes, not after a share of their rows.

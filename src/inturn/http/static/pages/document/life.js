@@ -1,11 +1,12 @@
-// What happened to a document, oldest first; an error stands at the attempt that ended with it.
+// What happened to a document, oldest first; each attempt with its beginning, its end and its error.
 
-import { el, keyed, setText } from "../../dom.js";
+import { el, keyed } from "../../dom.js";
 import { duration, time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { panel } from "../../parts/cards.js";
 
-const MOST_OF_ERROR = 300;
+const MOST_OF_LINE = 300;
+const HOLDS = { started: "running", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };
 
 export class TimeLine {
   constructor() {
@@ -15,60 +16,32 @@ export class TimeLine {
   }
 
   update(found, life) {
-    const moments = steps(found, life);
     this.note.hidden = life.is_whole;
-    keyed(this.list, moments, (each) => each.key, makeStep, updateStep);
+    keyed(this.list, steps(found, life), (each) => each.key, makeStep, () => {}); // what has happened does not change
   }
 }
 
-const FAILED = ["delayed", "failed", "lease_lost"];
-const HOLDS = { started: "running", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };
-
-/** The moments told by the server; those that were deleted are made up for by what the document itself remembers. */
-function steps(found, life) {
-  const told = [...life.moments];
-  const add = (kind, at) => {
-    if (at !== null && !told.some((each) => each.kind === kind && Math.abs(each.at - at) < 2_000_000)) told.push({ kind, at, operator: null, why: null });
-  };
-  if (!life.is_whole) {
-    add("submitted", found.submitted_at);
-    add("started", found.started_at);
-    const ends = { done: "finished", failed: "failed", cancelled: "cancelled", expired: "expired" };
-    if (found.state in ends) add(ends[found.state], found.finished_at);
-  }
-  told.sort((one, other) => one.at - other.at);
-  let attempt = 0;
-  const shown = told.map((each, place) => {
-    if (each.kind === "retried") attempt = 0;
-    if (each.kind === "started") attempt += 1;
-    const step = { ...each, attempt, key: `${place} ${each.kind} ${each.at}`, since: place > 0 ? each.at - told[place - 1].at : null, most: found.max_attempts };
-    if (each.kind === "handed_back") attempt -= 1;
-    return step;
+function steps(found, { moments }) {
+  return moments.map((each, place) => {
+    const since = place > 0 ? each.at - moments[place - 1].at : null;
+    return { ...each, since, most: found.max_attempts, key: `${each.kind} ${each.at} ${since}` };
   });
-  const last = shown.findLast((each) => FAILED.includes(each.kind));
-  if (last !== undefined && found.error !== null) last.error = firstLine(found.error);
-  return shown;
 }
 
 function makeStep(step) {
   const when = el("time", { datetime: new Date(step.at / 1_000).toISOString(), title: time(step.at) }, time(step.at));
-  const since = step.since !== null && step.since >= 0 && el("span", { class: "muted" }, `+${duration(step.since)}`);
+  const since = step.since !== null && el("span", { class: "muted" }, `+${duration(step.since)}`);
+  const worker = step.kind === "started" && step.worker && el("span", { class: "muted life-worker" }, `${t("document.fact_worker")}: ${step.worker}`);
   const words = t(`document.life_${step.kind}`, { attempt: step.attempt, most: step.most });
-  const error = el("p", { class: "document-error", hidden: true });
   const by = step.operator && el("p", { class: "muted life-by" }, step.why ? t("document.by_why", { name: step.operator, why: step.why }) : t("document.by", { name: step.operator }));
-  const node = el("li", { class: `life-step state-${HOLDS[step.kind] ?? "waiting"}` }, el("p", { class: "life-what" }, words), el("p", { class: "muted life-when" }, when, since), by, error);
-  Object.assign(node, { error });
-  updateStep(node, step);
-  return node;
+  return el("li", { class: `life-step state-${HOLDS[step.kind] ?? "waiting"}` }, el("p", { class: "life-what" }, words), el("p", { class: "muted life-when" }, when, since, worker), by, step.error !== null && errorOf(step.error));
 }
 
-function updateStep(node, step) {
-  node.error.hidden = step.error === undefined;
-  setText(node.error, step.error ?? "");
-}
-
-/** All of an error stands above; here it is named. */
-function firstLine(error) {
+/** Its first line; the rest of a long one can be unfolded. */
+function errorOf(error) {
   const [line] = error.split("\n");
-  return line.length > MOST_OF_ERROR ? `${line.slice(0, MOST_OF_ERROR)}…` : line;
+  const short = line.length > MOST_OF_LINE ? `${line.slice(0, MOST_OF_LINE)}…` : line;
+  if (short === error) return el("p", { class: "document-error" }, error);
+  const rest = short === line ? error.slice(line.length + 1) : error;
+  return el("details", { class: "life-error" }, el("summary", { class: "document-error" }, short), el("pre", { class: "document-error", tabindex: "0", role: "group", "aria-label": t("document.error") }, rest));
 }

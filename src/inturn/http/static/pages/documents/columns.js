@@ -20,7 +20,7 @@ export function columns() {
       cell: (row) => levelBadge(row.expedited ? 0 : row.level),
       update: (node, row) => updateBadge(node, row.expedited ? 0 : row.level),
     },
-    { key: "submitted", label: t("documents.head_submitted"), className: "documents-time", value: (row) => ago(row.submitted_at) },
+    { key: "submitted", label: t("documents.head_submitted"), sortable: true, className: "documents-time", value: (row) => ago(row.submitted_at) },
     { key: "wait", label: t("documents.head_wait"), align: "end", className: "documents-more", value: waitOf },
     { key: "took", label: t("documents.head_took"), align: "end", className: "documents-more", value: tookOf },
     { key: "attempt", label: t("documents.head_attempts"), align: "end", className: "documents-more", value: (row) => (row.attempt === 0 ? null : number(row.attempt)) },

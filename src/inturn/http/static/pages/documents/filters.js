@@ -19,6 +19,11 @@ export function asked(query) {
   return { state, level, customer: query.get("customer"), batch: query.get("batch"), text: query.get("q") };
 }
 
+/** Which documents come first. */
+export function sortOf(query) {
+  return query.get("sort") === "oldest" ? "oldest" : "newest";
+}
+
 /** Whether a row still is what the filters ask for; the list keeps it where it is until it is asked for anew. */
 export function matches(row, { state, level }) {
   return (state.length === 0 || state.includes(row.state)) && (level === null || row.level === Number(level));
@@ -35,9 +40,12 @@ export class Filters {
     this.customer = seesAll() ? suggest({ label: t("documents.head_customer"), value: customer ?? "", find: findCustomers, onChange: (found) => this.#set({ customer: found }) }) : null;
     this.level = select({ label: t("documents.head_level"), options: [["", t("documents.any")], ...LEVELS.map((each) => [each, levelName(Number(each))])], value: level ?? "", on: { change: () => this.#set({ level: this.level.input.value }) } });
     this.batch = text({ label: t("documents.batch"), type: "search", value: batch ?? "", on: { change: () => this.#set({ batch: this.batch.input.value.trim() }) } });
+    const sorts = ["newest", "oldest"].map((each) => [each, t(`documents.${each}_first`)]);
+    this.sort = select({ label: t("documents.sort"), options: sorts, value: sortOf(view.query), on: { change: () => this.sortBy(this.sort.input.value) } });
+    this.sort.node.classList.add("documents-sort");
     this.chips = new Map();
     const chips = [null, ...STATES].map((state) => el("li", {}, this.#chip(state)));
-    const rest = [this.customer?.node, this.level.node, this.batch.node];
+    const rest = [this.customer?.node, this.level.node, this.batch.node, this.sort.node];
     this.clear = el("button", { class: "button button-small", type: "button", on: { click: () => this.#set(this.nothing()) } }, icon("close"), t("documents.clear"));
     this.node = el(
       "div",
@@ -58,7 +66,7 @@ export class Filters {
 
   #isNarrowed() {
     const { customer, batch, level } = asked(this.#view.query);
-    return Boolean(customer || batch || level);
+    return Boolean(customer || batch || level) || sortOf(this.#view.query) === "oldest";
   }
 
   #chip(state) {
@@ -82,6 +90,10 @@ export class Filters {
     if (!isSame) this.#view.setQuery(changes, { replace });
   }
 
+  sortBy(sort) {
+    this.#set({ sort: sort === "oldest" ? sort : null });
+  }
+
   nothing() {
     return { state: null, level: null, customer: null, batch: null, q: null };
   }
@@ -101,6 +113,7 @@ export class Filters {
     put(this.batch.input, batch ?? "");
     this.customer?.setValue(customer ?? "");
     this.level.input.value = level ?? "";
+    this.sort.input.value = sortOf(this.#view.query);
     for (const [each, { button }] of this.chips) setProp(button, "aria-pressed", String(each === null ? state.length === 0 : state.includes(each)));
     this.clear.hidden = !this.isAny();
   }

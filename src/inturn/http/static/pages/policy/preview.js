@@ -1,14 +1,15 @@
 // Who would have waited less, and who more: the documents that really came, played under the policy that was typed.
 
 import { el, fill } from "../../dom.js";
-import { duration, number, percent, time } from "../../format.js";
+import { duration, number, percent } from "../../format.js";
 import { t } from "../../i18n.js";
-import { to } from "../../routes.js";
 import { panel } from "../../parts/cards.js";
-import { lineChart, pairBar } from "../../parts/charts.js";
+import { pairBar } from "../../parts/charts.js";
+import { groupName, played, sides, waitingChart } from "../../parts/comparison.js";
 import { select } from "../../parts/fields.js";
 import { job } from "../../parts/job.js";
 import { levelClass, levelName } from "../../parts/level.js";
+import { plainTable } from "../../parts/plain.js";
 import { banner, failed } from "../../parts/states.js";
 
 const SECOND = 1_000_000;
@@ -60,36 +61,22 @@ export class Preview {
 }
 
 function comparison(found) {
-  const played = t("policy.preview_played", { n: found.documents, customers: found.customers, workers: found.workers, since: time(found.since), until: time(found.until) });
   return [
-    el("p", {}, played, found.is_cut ? ` ${t("policy.preview_cut")}` : ""),
-    el("div", { class: "preview-sides" }, side("less", found.less), side("more", found.more)),
+    el("p", {}, played(found), found.is_cut ? ` ${t("policy.preview_cut")}` : ""),
+    sides(found),
     groups(found.groups),
     el("div", { class: "preview-sides" }, levels(found), waiting(found)),
   ];
 }
 
-/** Customers who gain, or who lose. */
-function side(which, changes) {
-  const rows = changes.map((each) => {
-    const change = el("span", { class: "change" }, duration(each.current * SECOND), " → ", el("strong", {}, duration(each.proposed * SECOND)));
-    return el("li", {}, el("a", { href: to("customer", { name: each.customer }) }, each.customer), change);
-  });
-  const body = rows.length > 0 ? el("ol", { class: "changes" }, rows) : el("p", { class: "muted" }, t("policy.preview_nobody"));
-  return el("section", { class: `preview-${which}` }, el("h3", {}, t(`policy.preview_${which}`)), body);
-}
-
 function groups(found) {
   const label = t("policy.preview_groups");
-  const heads = ["documents_a_day", "customers", "documents", "mean_now", "mean_then", "p95_now", "p95_then"];
-  const head = heads.map((each, place) => el("th", { scope: "col", class: place > 0 ? "cell-end" : null }, t(`policy.head_${each}`)));
+  const heads = ["documents_a_day", "customers", "documents", "mean_now", "mean_then", "p95_now", "p95_then"].map((each) => t(`policy.head_${each}`));
   const rows = found.map((each) => {
     const waits = [each.current.mean, each.proposed.mean, each.current.p95, each.proposed.p95].map((wait) => duration(wait * SECOND));
-    const cells = [number(each.customers), number(each.documents), ...waits].map((text) => el("td", { class: "cell-end" }, text));
-    return el("tr", {}, el("th", { scope: "row" }, each.group.replace("-", "–")), cells);
+    return [groupName(each.group), number(each.customers), number(each.documents), ...waits];
   });
-  const table = el("table", { class: "table" }, el("caption", { class: "hidden" }, label), el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
-  return el("section", {}, el("h3", {}, label), el("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": label }, table));
+  return el("section", {}, el("h3", {}, label), plainTable(label, heads, rows));
 }
 
 /** How many documents got which level: now above, then below. */
@@ -106,13 +93,10 @@ function levels(found) {
 }
 
 function waiting(found) {
-  const label = t("policy.preview_waiting");
   const series = [
     { key: "current", label: t("policy.as_now"), className: "series-now" },
     { key: "proposed", label: t("policy.as_typed"), className: "series-a" },
   ];
-  const chart = lineChart({ label, series, height: 200 });
-  const column = (name) => found.waiting.map((each) => each[name]);
-  chart.update({ at: column("at"), current: column("current"), proposed: column("proposed") });
-  return el("section", {}, el("div", { class: "preview-head" }, el("h3", {}, label), chart.legend), chart.node);
+  const chart = waitingChart(found, series);
+  return el("section", {}, el("div", { class: "preview-head" }, el("h3", {}, t("policy.preview_waiting")), chart.legend), chart.node);
 }

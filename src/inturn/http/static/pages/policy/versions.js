@@ -16,10 +16,10 @@ export class Versions {
   #versions = [];
   #most = SHOWN;
 
-  /** onRollBack(version) is asked when somebody wants an old one again. */
-  constructor(view, onRollBack) {
+  /** onRollBack(version) is asked when somebody wants an old one again, onJudge(version) when what became of one. */
+  constructor(view, { onRollBack, onJudge }) {
     this.#view = view;
-    this.table = table({ caption: t("policy.versions"), keyOf: (row) => row.version, columns: columns(onRollBack) });
+    this.table = table({ caption: t("policy.versions"), keyOf: (row) => row.version, columns: columns(onRollBack, onJudge) });
     this.more = el("button", { class: "button", type: "button", on: { click: () => this.#showMore() } }, t("shell.more"));
     const chosen = { change: () => this.#chosen() };
     this.from = select({ label: t("policy.compare_from"), options: [], on: chosen });
@@ -66,15 +66,18 @@ export class Versions {
   }
 }
 
-function columns(onRollBack) {
+function columns(onRollBack, onJudge) {
   const found = [
     { key: "version", label: t("policy.head_version"), value: (row) => row.version, cell: (row) => el("div", { class: "version" }, t("policy.version", { version: row.version }), el("span", { class: "muted" }, momentAgo(row.at))) },
     { key: "operator", label: t("policy.head_operator"), className: "cell-wrap wide-only", value: (row) => row.operator },
     { key: "why", label: t("policy.head_why"), className: "cell-wrap", value: (row) => row.why || "–" },
   ];
-  const button = (row) => el("button", { class: "button button-small", type: "button", "aria-label": t("policy.roll_back_to", { version: row.version }), on: { click: () => onRollBack(row) } }, t("policy.roll_back"));
-  const now = () => el("span", { class: "muted" }, t("policy.in_force"));
-  const action = { key: "action", label: "", align: "end", value: (row) => String(row.isCurrent), cell: (row) => (row.isCurrent ? now() : button(row)) };
-  if (!mayOperate()) action.cell = (row) => (row.isCurrent ? now() : el("span"));
+  const button = (text, label, call) => el("button", { class: "button button-small", type: "button", "aria-label": label, on: { click: call } }, text);
+  const actions = (row) => [
+    row.isCurrent && el("span", { class: "muted" }, t("policy.in_force")),
+    mayOperate() && row.version > 1 && button(t("policy.judge"), t("policy.judge_version", { version: row.version }), () => onJudge(row.version)),
+    mayOperate() && !row.isCurrent && button(t("policy.roll_back"), t("policy.roll_back_to", { version: row.version }), () => onRollBack(row)),
+  ];
+  const action = { key: "action", label: "", align: "end", value: (row) => String(row.isCurrent), cell: (row) => el("div", { class: "version-actions" }, actions(row)) };
   return [...found, { ...action, label: el("span", { class: "hidden" }, t("policy.head_action")) }];
 }

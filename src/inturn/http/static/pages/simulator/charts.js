@@ -15,11 +15,11 @@ const CHARACTER = 6.6;
 export function waitBars(reports, orders, nameOf) {
   const groups = reports[0].groups.map((group, place) => {
     const columns = MEASURES.map((measure) => {
-      const waits = reports.map((report) => report.groups[place][measure]);
-      const most = Math.max(...waits, 0.001);
+      const waits = reports.map((report) => report.groups[place][measure]); // undefined: nobody knows
+      const most = Math.max(...waits.filter((wait) => wait !== undefined), 0.001);
       const bars = waits.map((wait, which) => {
-        const bar = el("span", { class: "wait-bar", vars: { part: wait / most } });
-        return el("li", { class: orders[which].className }, el("span", { class: "hidden" }, `${orders[which].label}: `), el("span", { class: "wait-track", "aria-hidden": "true" }, bar), el("span", { class: "wait-number" }, duration(wait * SECOND)));
+        const bar = el("span", { class: "wait-bar", vars: { part: (wait ?? 0) / most } });
+        return el("li", { class: orders[which].className }, el("span", { class: "hidden" }, `${orders[which].label}: `), el("span", { class: "wait-track", "aria-hidden": "true" }, bar), el("span", { class: "wait-number" }, wait === undefined ? "–" : duration(wait * SECOND)));
       });
       return el("div", {}, el("h4", {}, t(`simulator.figure_${measure}`)), el("ul", { class: "wait-bars" }, bars));
     });

@@ -1,0 +1,42 @@
+-- What is deleted is found first, by its place: a join could be planned to read all attempts while there are few.
+
+-- name: end_attempts
+WITH tried AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(customer)s::bigint[], %(document)s::uuid[], %(fence)s::bigint[], %(number)s::int[], %(started_at)s::bigint[],
+        %(ended)s::text[], %(error)s::text[], %(worker)s::text[]
+    ) AS tried (customer, document, fence, number, started_at, ended, error, worker)
+), forgotten AS (
+    DELETE FROM attempt WHERE ctid = ANY (ARRAY(
+        SELECT old.at FROM tried CROSS JOIN LATERAL (
+            SELECT attempt.ctid AS at FROM attempt
+            WHERE attempt.customer = tried.customer AND attempt.document = tried.document
+            ORDER BY attempt.fence DESC OFFSET %(kept)s - 1
+        ) AS old
+    ))
+)
+INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker)
+SELECT customer, document, fence, number, started_at, %(now)s, ended, error, worker FROM tried;
+
+-- name: end_last_attempt
+INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error)
+SELECT customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END
+FROM document WHERE seq = %(seq)s AND fence IS NOT NULL AND state IN ('failed', 'cancelled')
+ON CONFLICT DO NOTHING;
+
+-- name: attempts
+SELECT fence, number, started_at, ended_at, ended, error, worker FROM attempt
+WHERE customer = (SELECT customer FROM document WHERE id = %(id)s::uuid) AND document = %(id)s::uuid
+ORDER BY fence DESC LIMIT %(kept)s;
+
+-- name: purge_attempts
+DELETE FROM attempt WHERE customer = %(customer)s;
+
+-- name: forget_attempts
+DELETE FROM attempt WHERE ctid = ANY (ARRAY(
+    SELECT old.at FROM document CROSS JOIN LATERAL (
+        SELECT attempt.ctid AS at FROM attempt
+        WHERE attempt.customer = document.customer AND attempt.document = document.id OFFSET 0
+    ) AS old
+    WHERE document.seq = ANY (%(seqs)s::bigint[])
+));

@@ -1,0 +1,26 @@
+-- name: end_attempt
+INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker)
+SELECT customer, id, fence, attempt, started_at, :now, :ended, :error, worker FROM document WHERE seq = :seq;
+
+-- name: end_last_attempt
+INSERT OR IGNORE INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker)
+SELECT
+    customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END, NULL
+FROM document WHERE seq = :seq AND fence IS NOT NULL AND state IN ('failed', 'cancelled');
+
+-- name: forget_old_attempts
+DELETE FROM attempt WHERE customer = :customer AND document = :document AND fence < (
+    SELECT fence FROM attempt WHERE customer = :customer AND document = :document
+    ORDER BY fence DESC LIMIT 1 OFFSET :kept - 1
+);
+
+-- name: attempts
+SELECT fence, number, started_at, ended_at, ended, error, worker FROM attempt
+WHERE customer = (SELECT customer FROM document WHERE id = :id) AND document = :id
+ORDER BY fence DESC LIMIT :kept;
+
+-- name: purge_attempts
+DELETE FROM attempt WHERE customer = :customer;
+
+-- name: forget_attempts
+DELETE FROM attempt WHERE (customer, document) = (SELECT customer, id FROM document WHERE seq = ?);

@@ -1,0 +1,110 @@
+"""The queue's own past over HTTP: whether a change of the policy came true, and what else would have been."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import changed_past
+import httpx2
+import pytest
+
+from inturn.access import KeyScope
+from inturn.http import jobs
+from inturn.model import SECOND
+from inturn.policy import Policy, PriorityPolicy
+
+from .conftest import ANNA, Process, Rig
+
+
+def judged(client: httpx2.Client, version: int) -> dict[str, Any]:
+    """The judgement of a version, and how far it was before."""
+    answer = client.post(f"/v1/policy/versions/{version}/judgement").raise_for_status()
+    *steps, last = [json.loads(line) for line in answer.text.splitlines()]
+    assert all(step["done"] <= step["total"] for step in steps)
+    found: dict[str, Any] = last["judgement"]
+    return found
+
+
+def test_a_change_of_the_policy_is_judged(serve: Callable[..., Process], tmp_path: Path) -> None:
+    changed_past.write(tmp_path / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
+    server = serve()
+    with server.client() as client:
+        second, third, fourth = (judged(client, version) for version in (2, 3, 4))
+        unknown, first = (client.post(f"/v1/policy/versions/{each}/judgement") for each in (5, 1))
+    assert {each["verdict"] for each in second["groups"]} == {"unknown"}
+    assert (second["documents_before"], second["documents_since"]) == (0, 144)
+    small, flood = third["groups"]
+    assert (small["group"], small["expected"], small["happened"], small["verdict"]) == (
+        *("1-20", "shorter", "shorter"),
+        "came_true",
+    )
+    assert small["expected_with"]["mean"] < small["expected_without"]["mean"] / 5
+    assert small["observed"]["mean"] < small["without"]["mean"] / 5
+    assert (flood["group"], flood["verdict"]) == ("21-200", "came_true")
+    assert third["until"] == fourth["at"]
+    assert [(each["expected"], each["happened"], each["verdict"]) for each in fourth["groups"]] == [
+        ("longer", "same", "did_not"),
+        ("shorter", None, "unknown"),
+    ]
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "not_found")
+    assert "no version 5" in unknown.json()["detail"]
+    assert (first.status_code, "nothing to judge" in first.json()["detail"]) == (422, True)
+
+
+def test_a_judgement_has_bounds(rig: Rig) -> None:
+    client = rig.as_(rig.operator)
+    rig.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
+    path = "/v1/policy/versions/2/judgement"
+    assert "in memory" in client.post(path).json()["detail"]
+    rig.service.previews._url, rig.service.jobs._running = "queue.db", jobs.AT_ONCE
+    assert client.post(path).status_code == 429
+    assert client.post("/v1/policy/versions/0/judgement").status_code == 422
+    assert client.post("/v1/policy/versions/two/judgement").status_code == 422
+    assert rig.as_(rig.key("acme")).post(path).status_code == 404
+    assert rig.as_(rig.key(None, KeyScope.READ_ONLY)).post(path).status_code == 403
+
+
+def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
+    """The last line of a replay."""
+    answer = client.post("/v1/replays", json=asked).raise_for_status()
+    found: dict[str, Any] = json.loads(answer.text.splitlines()[-1])
+    return found
+
+
+def test_what_really_came_is_played_as_it_was_and_otherwise(serve: Callable[..., Process], tmp_path: Path) -> None:
+    began = time.time_ns() // 1_000 - 3_600 * SECOND
+    changed_past.write(tmp_path / "inturn.db", began)
+    server = serve()
+    with server.client() as client:
+        same = replayed(client)["comparison"]
+        fifo = replayed(client, order="fifo")["comparison"]
+        more = replayed(client, since=began, workers=4)["comparison"]
+        none = replayed(client, since=began + 3_000 * SECOND)
+        part = replayed(client, since=began + 130 * SECOND, until=began + 290 * SECOND)["comparison"]
+    small, flood = same["groups"]
+    assert same["is_same"]
+    assert (same["documents"], same["customers"], same["workers"], same["is_cut"]) == (312, 25, 1, False)
+    assert small["current"]["mean"] == pytest.approx(small["measured"]["mean"], rel=0.1)
+    assert flood["current"]["mean"] == pytest.approx(flood["measured"]["mean"], rel=0.1)
+    assert set(fifo["levels_proposed"]) == {"1"}
+    assert fifo["groups"][0]["proposed"]["mean"] > 1.2 * fifo["groups"][0]["current"]["mean"]
+    assert (more["workers"], more["workers_proposed"]) == (1, 4)
+    assert more["groups"][0]["proposed"]["mean"] < more["groups"][0]["current"]["mean"] / 2
+    assert "nothing to play" in none["error"]
+    (behind,) = part["groups"]  # the flood came before, and was in the way
+    assert behind["measured"]["mean"] > 100
+    assert behind["current"]["mean"] == pytest.approx(behind["measured"]["mean"], rel=0.1)
+
+
+def test_replays_have_bounds_and_are_for_operators(rig: Rig) -> None:
+    client = rig.as_(rig.operator)
+    assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
+    rig.service.previews._url = "queue.db"
+    for wrong in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
+        assert client.post("/v1/replays", json=wrong).status_code == 422, wrong
+    rig.service.jobs._running = jobs.AT_ONCE
+    assert client.post("/v1/replays", json={}).status_code == 429
+    assert rig.as_(rig.key("acme")).post("/v1/replays", json={}).status_code == 404
+    assert rig.as_(rig.key(None, KeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code == 403

@@ -1,0 +1,63 @@
+"""Earlier attempts in a file: one from before they were kept goes on, and none is left behind."""
+
+from pathlib import Path
+
+import pytest
+
+import inturn
+from inturn.clock import ManualClock
+from inturn.insights import life
+from inturn.model import SECOND, NewDocument
+from inturn.store import ATTEMPTS_KEPT, Operator
+from inturn.stores import migrate
+from inturn.stores.sqlite import SqliteStore, schema
+
+ANNA = Operator("anna", "because the test says so")
+
+
+def rows(store: SqliteStore) -> int:
+    return int(store._tables.connection.execute("SELECT count(*) FROM attempt").get)
+
+
+def test_a_file_from_before_attempts_were_kept_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, clock = tmp_path / "queue.db", ManualClock(SECOND)
+    with inturn.open(str(path), clock=clock) as queue:
+        (receipt,) = queue.submit("acme", [NewDocument("a")])
+        queue.fail(queue.claim("worker", 1)[0], "first", retry_in=0)
+        tables = queue.store._tables.connection  # type: ignore[attr-defined]
+        tables.execute("DROP TABLE attempt; DROP INDEX event_by_hand_of; PRAGMA user_version = 2")
+    with monkeypatch.context() as before:
+        before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
+        assert migrate(str(path)) == []
+    assert migrate(str(path)) == ["0003_attempts"]
+    with inturn.open(str(path), clock=clock) as queue:
+        assert queue.attempts(receipt.id) == ()
+        queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)
+        assert [(each.number, each.error) for each in queue.attempts(receipt.id)] == [(2, "second")]
+        assert not life(queue.store, queue.document(receipt.id)).is_whole
+
+
+def test_no_attempt_outlives_its_document(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "queue.db")
+    with inturn.Queue(store) as queue:
+        for customer in ("acme", "beta"):
+            queue.submit(customer, [NewDocument("a")] * 2)
+        for each in queue.claim("worker", 4):
+            queue.hand_back(each)
+        assert rows(store) == 4
+        queue.purge("acme", ANNA)
+        assert rows(store) == 2
+        (done,) = queue.claim("worker", 1)
+        queue.finish(done)
+        assert rows(store) == 2
+        store.prune(2**60, limit=10)
+        assert rows(store) == 1
+
+
+def test_no_more_attempts_are_kept_than_are_told(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "queue.db")
+    with inturn.Queue(store) as queue:
+        (receipt,) = queue.submit("acme", [NewDocument("a")])
+        for _ in range(ATTEMPTS_KEPT + 3):
+            queue.hand_back(queue.claim("worker", 1)[0])
+        assert rows(store) == len(queue.attempts(receipt.id)) == ATTEMPTS_KEPT
