@@ -47,8 +47,8 @@ def open_redis(url: str, clock: Clock | None = None) -> "RedisCounters":
 def known_address(url: str) -> None:
     """Refuse what no store and no counters are known by, or what a package is missing for; nothing is opened."""
     if url.startswith(REDIS):
-        if find_spec("redis") is None:
-            raise InvalidInputError("Redis needs redis-py: pip install 'inturn[redis]'")
+        if find_spec("redis") is None or find_spec("hiredis") is None:
+            raise InvalidInputError("Redis needs redis-py and hiredis: pip install 'inturn[redis]'")
     elif url.startswith(POSTGRES):
         _need_psycopg()
     elif url != MEMORY:

@@ -1,14 +1,17 @@
 """The way to Redis, spoken to directly: a check should cost little more than its trip, and the trip no waiting.
 
-redis-py's client takes three times as long for one call as its connection does.
+redis-py's client takes five times as long for one call as the system does to send and to receive it.
 """
 
+import select
 import time
 from collections.abc import Callable
-from functools import partial
+from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Any, Final
 from weakref import WeakSet
 
+import hiredis
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
@@ -18,6 +21,67 @@ RESTED: Final = 1.0
 """Seconds of rest after which a connection is looked at before it is used: the server may have closed it."""
 PATIENCE: Final = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
 """Whatever the address itself says comes first."""
+LONGEST: Final = 65_536
+_ERRORS: Final[dict[str, type[redis.RedisError]]] = {
+    "NOSCRIPT": redis.exceptions.NoScriptError,
+    "READONLY": redis.exceptions.ReadOnlyError,
+    "OOM": redis.exceptions.OutOfMemoryError,
+    "LOADING": redis.exceptions.BusyLoadingError,
+    "NOAUTH": redis.exceptions.AuthenticationError,
+    "NOPERM": redis.exceptions.NoPermissionError,
+}
+"""By the first word of what Redis says; redis-py has the same."""
+
+
+class Line:
+    """A connection: redis-py makes it, with all that its address asks for; what goes over it is ours."""
+
+    __slots__ = ("__weakref__", "_connection", "_reader", "_socket", "used")
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._socket: Any = None
+        self._reader: Any = None
+        self.used = 0.0
+
+    def say(self, packed: bytes) -> None:
+        """Send a command, connecting first where that is still to be done."""
+        if self._socket is None:
+            self._connection.connect()
+            self._socket, self._reader = self._connection._sock, hiredis.Reader(encoding="utf-8")  # noqa: SLF001
+        self._socket.sendall(packed)
+
+    def hear(self) -> Any:
+        """Wait for the answer to the last command."""
+        answer: Any = False
+        while answer is False:
+            data = self._socket.recv(LONGEST)
+            if not data:
+                raise redis.ConnectionError("the server hung up")
+            self._reader.feed(data)
+            answer = self._reader.gets()
+        self.used = time.monotonic()
+        if isinstance(answer, hiredis.ReplyError):
+            code, _, said = str(answer).partition(" ")
+            raise _ERRORS.get(code, redis.ResponseError)(said)
+        return answer
+
+    def is_spoiled(self) -> bool:
+        """Whether the server has said something unasked, which is mostly that it hangs up."""
+        if self._socket is None:
+            return False
+        look = select.poll()
+        look.register(self._socket, select.POLLIN)
+        return bool(look.poll(0))
+
+    def hang_up(self) -> None:
+        """Whatever still comes in belongs to nobody; the next command connects anew."""
+        self._connection.disconnect()
+        self._socket = None
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.hang_up()
 
 
 class Wire:
@@ -31,8 +95,8 @@ class Wire:
         pool = redis.ConnectionPool.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **PATIENCE)
         self._make = pool.connection_class
         self._options = pool.connection_kwargs
-        self._free: list[tuple[Any, float]] = []
-        self._all: WeakSet[Any] = WeakSet()
+        self._free: list[Line] = []
+        self._all: WeakSet[Line] = WeakSet()
 
     def ask(self, *command: str | int) -> Any:
         """Send a command and hear the answer."""
@@ -40,73 +104,69 @@ class Wire:
 
     def begin(self, *command: str | int) -> Callable[[], Any]:
         """Send a command; its answer comes, once, from calling what this returns."""
-        connection = self._connection()
+        line = self._line()
         try:
-            connection.send_packed_command([_packed(command)])
+            line.say(packed(*command))
         except BaseException:
-            connection.disconnect()
+            line.hang_up()
             raise
-        return Question(connection, self._free).hear
+        return Question(line, self._free).hear
 
     def close(self) -> None:
         """Hang up."""
-        for connection in list(self._all):
-            connection.disconnect()
+        for line in list(self._all):
+            line.hang_up()
 
-    def _connection(self) -> Any:
+    def _line(self) -> Line:
         try:
-            connection, used = self._free.pop()
+            line = self._free.pop()
         except IndexError:
-            connection = self._make(**self._options)
-            self._all.add(connection)
+            line = Line(self._make(**self._options))
+            self._all.add(line)
         else:
-            if time.monotonic() - used > RESTED and _is_spoiled(connection):
-                connection.disconnect()
-        return connection
+            if time.monotonic() - line.used > RESTED and line.is_spoiled():
+                line.hang_up()
+        return line
 
 
 class Question:
     """Sent, and not heard yet. One whose answer nobody wants takes its connection along."""
 
-    __slots__ = ("_connection", "_free")
+    __slots__ = ("_free", "_line")
 
-    def __init__(self, connection: Any, free: list[tuple[Any, float]]) -> None:
-        self._connection = connection
+    def __init__(self, line: Line, free: list[Line]) -> None:
+        self._line: Line | None = line
         self._free = free
 
     def hear(self) -> Any:
         """Wait for the answer."""
-        connection, self._connection = self._connection, None
+        line, self._line = self._line, None
+        if line is None:
+            raise AssertionError("an answer is heard once")
         try:
-            answer = connection.read_response()
+            answer = line.hear()
         except redis.ResponseError:
-            self._free.append((connection, time.monotonic()))  # an answer too: the connection is as good as before
+            self._free.append(line)  # an answer too: the connection is as good as before
             raise
         except BaseException:
-            connection.disconnect()  # whatever still comes in belongs to nobody
+            line.hang_up()
             raise
-        self._free.append((connection, time.monotonic()))
+        self._free.append(line)
         return answer
 
     def __del__(self) -> None:
-        if self._connection is not None:
-            self._connection.disconnect()
+        if self._line is not None:
+            self._line.hang_up()
 
 
-def _packed(command: tuple[str | int, ...]) -> bytes:
+@lru_cache(1_000)
+def packed(*command: str | int) -> bytes:
     """A command as Redis reads it: how many parts there are, and each after its length in bytes."""
     parts = [str(part) for part in command]
     text = "".join([f"${len(part)}\r\n{part}\r\n" for part in parts])
     if not text.isascii():
         text = "".join([f"${len(part.encode())}\r\n{part}\r\n" for part in parts])
     return f"*{len(parts)}\r\n{text}".encode()
-
-
-def _is_spoiled(connection: Any) -> bool:
-    try:
-        return bool(connection.can_read(timeout=0))
-    except (redis.RedisError, OSError):
-        return True
 
 
 class ClusterWire:
