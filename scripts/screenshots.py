@@ -247,9 +247,11 @@ def take(browser: Browser, url: str, picture: Picture) -> Path:
 
 def main() -> None:
     """Make those that were asked for."""
-    chromium, words = shutil.which("chromium"), sys.argv[1:]
+    chromium, words = shutil.which("chromium-headless-shell") or shutil.which("chromium"), sys.argv[1:]
     if chromium is None:
-        sys.exit("screenshots: needs chromium on the PATH (Debian: apt-get install chromium)")
+        sys.exit(
+            "screenshots: needs chromium-headless-shell or chromium on the PATH (Debian: apt-get install chromium-headless-shell)"
+        )
     PICTURES.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder,

@@ -60,7 +60,12 @@ missing_programs() {
     echo postgresql
   command -v redis-server >/dev/null || echo redis-server
   compgen -G '/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server' >/dev/null || echo rabbitmq-server
-  command -v chromium >/dev/null || printf '%s\n' chromium fonts-dejavu-core
+  command -v chromium-headless-shell >/dev/null || printf '%s\n' chromium-headless-shell fonts-dejavu-core
+}
+
+apt_install() {
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
+    install -y --no-install-recommends "$@" >/dev/null
 }
 
 install_programs() {
@@ -82,9 +87,10 @@ install_programs() {
   [ -e /etc/postgresql-common/createcluster.conf ] ||
     printf 'create_main_cluster = false\n' >/etc/postgresql-common/createcluster.conf
   apt-get -q -o DPkg::Lock::Timeout=300 update >/dev/null
+  # Older systems have no chromium-headless-shell; the tests take chromium as well, and take longer.
   # shellcheck disable=SC2086 # one word a package
-  DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold \
-    install -y --no-install-recommends $missing >/dev/null || say "could not be installed: ${missing% }; their tests are skipped"
+  apt_install $missing || apt_install ${missing/chromium-headless-shell/chromium} ||
+    say "could not be installed: ${missing% }; their tests are skipped"
   if $mine; then rm -f "$policy"; fi
 }
 
