@@ -249,9 +249,7 @@ def main() -> None:
     """Make those that were asked for."""
     chromium, words = shutil.which("chromium-headless-shell") or shutil.which("chromium"), sys.argv[1:]
     if chromium is None:
-        sys.exit(
-            "screenshots: needs chromium-headless-shell or chromium on the PATH (Debian: apt-get install chromium-headless-shell)"
-        )
+        sys.exit("screenshots: needs a browser (Debian: apt-get install chromium-headless-shell)")
     PICTURES.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder,
