@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 VENV := .venv/bin
-PYTEST := $(VENV)/python -m pytest -n 4 --dist loadgroup
+# A file stays with one process: most have something that is made once for all of their tests.
+PYTEST := $(VENV)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 export PYTHON
 # Tests start hundreds of processes, which would compile our modules again and again.
 unexport PYTHONDONTWRITEBYTECODE

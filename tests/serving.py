@@ -73,6 +73,7 @@ class Forked:
         return self._process.exitcode
 
     def wait(self, timeout: float) -> int:
+        """Until it has ended; if the nursery is gone, nobody knows."""
         self._process.join(timeout)
         if (code := self._process.exitcode) is None:
             raise TimeoutError(f"the server did not end within {timeout} s")

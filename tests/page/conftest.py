@@ -37,13 +37,6 @@ HOSTILE_DOCUMENT = "<img src=x onerror=alert('document')>.pdf"
 WIDTHS = {"phone": (390, 844), "tablet": (900, 1100), "wide": (1440, 900)}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A module stays with one process: each would start a browser of its own for it."""
-    for each in items:
-        if each.path.parent == Path(__file__).parent:
-            each.add_marker(pytest.mark.xdist_group(each.path.stem))
-
-
 def fill(queue: Queue) -> None:
     """300 customers, three of them floods, one with a hostile name; some documents done, failed and in work; keys."""
     seeded = random.Random(7)
