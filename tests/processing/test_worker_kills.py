@@ -136,6 +136,11 @@ def test_g1_no_child_outlives_a_killed_worker(shop: Shop, start: Start, place: P
                 os.kill(child[0], signal.SIGKILL)
 
 
+def fall_asleep(process: Process) -> None:
+    process.signal(signal.SIGSTOP)
+    eventually(lambda: (facts_of(process.id) or " ")[0] == "T")
+
+
 def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(shop: Shop, start: Start, place: Path) -> None:
     sleeper = start("work", shop.folder, options(slots=1))
     assert sleeper.hear() == "ready"
@@ -144,7 +149,7 @@ def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(shop: Shop
         id_ = shop.submit("wait", place=str(place), sign=f"go-{pause}-ATTEMPT")
         ids.append(id_)
         eventually(lambda id_=id_: processors.count(str(place), f"begun-{id_}-1"))
-        sleeper.signal(signal.SIGSTOP)
+        shop.store._write(lambda: fall_asleep(sleeper))  # not while it holds the lock of the store
         # Its child works on and is done before the lease is over; the sleeper has not heard of it.
         (place / f"go-{pause}-1").touch()
         eventually(lambda id_=id_: processors.count(str(place), f"ended-{id_}-1"))
