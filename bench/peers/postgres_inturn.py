@@ -8,7 +8,7 @@ from inturn import NewDocument, Queue
 
 NAME = "Inturn"
 CUSTOMERS = 50
-CHOICES = (50, 100, 200)
+CHOICES = (100, 200, 400)
 """Documents of one exchange, which finishes what the last one claimed."""
 
 
