@@ -130,7 +130,7 @@ class Wire:
 
 
 class Question:
-    """Sent, and not heard yet. One whose answer nobody wants takes its connection along."""
+    """Sent, and not heard yet. One whose answer nobody wants takes its connection along: it is in no list meanwhile."""
 
     __slots__ = ("_free", "_line")
 
@@ -153,10 +153,6 @@ class Question:
             raise
         self._free.append(line)
         return answer
-
-    def __del__(self) -> None:
-        if self._line is not None:
-            self._line.hang_up()
 
 
 @lru_cache(1_000)
