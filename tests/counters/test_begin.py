@@ -4,8 +4,10 @@ import gc
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -145,6 +147,34 @@ def test_a_connection_that_rested_is_looked_at_before_it_is_used(
         server.stop()
         server.start(server.port)
         assert counters.begin("acme")().count == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not how Redis answers"),
+        (b"-MISCONF Errors writing to the AOF file\r\n", "MISCONF Errors writing"),
+        (b"-LOADING Redis is loading the dataset in memory\r\n", "try again"),
+    ],
+    ids=["no Redis", "an error without a name here", "loading"],
+)
+def test_whatever_a_server_answers_is_an_error_of_ours(answer: bytes, said: str) -> None:
+    def speak(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with connection:
+            while asked := connection.recv(65_536):
+                if b"EVALSHA" in asked:
+                    connection.sendall(answer)
+                else:
+                    empty = b"$-1\r\n" if b"GET" in asked else b"+OK\r\n"
+                    connection.sendall(empty * asked.count(b"*"))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=speak, args=(listening,), daemon=True).start()
+        with open_counters(f"redis://127.0.0.1:{listening.getsockname()[1]}?protocol=3") as counters:
+            heard = counters.begin("acme")
+            with pytest.raises(StoreError, match=said):
+                heard()
 
 
 @needs_redis

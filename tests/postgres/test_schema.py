@@ -1,6 +1,7 @@
 """Schemas: made once, refused when newer, the same by hand; addresses; plans that need no statistics."""
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -10,8 +11,8 @@ from services import needs_postgres
 import inturn
 from inturn.errors import InvalidInputError, StoreError, StoreVersionError
 from inturn.ids import RandomIds
-from inturn.model import NewDocument
-from inturn.store import ClaimRequest, Operator, Submission
+from inturn.model import Claimed, NewDocument
+from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, lines, schema
 from inturn.stores.postgres.address import parse
@@ -20,6 +21,7 @@ from inturn.stores.postgres.standing import Taken, Work
 from inturn.stores.postgres.tables import QUERIES, columns, sent
 
 pytestmark = needs_postgres
+MANY = 200
 ANNA = Operator("anna", "because the test says so")
 COLUMNS = """
     SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns
@@ -160,6 +162,32 @@ def test_plans_are_the_same_with_statistics_and_without(
     assert index in plan, plan
     assert "Seq Scan on document" not in plan, plan
     assert "Seq Scan on line " not in plan, plan
+
+
+def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store: PostgresStore) -> None:
+    def claimed() -> tuple[Claimed, ...]:
+        store.submit(submission("acme", MANY))
+        return store.claim(ClaimRequest("worker", MANY, 60_000_000))
+
+    store.exchange([Outcome(each.document.id, each.fence, OutcomeKind.DONE, "null") for each in claimed()], None)
+    with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
+        for table in ("running", "waiting", "line"):
+            admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
+    again = claimed()
+    ids, fences = [each.document.id for each in again], [each.fence for each in again]
+    values = sent({"ids": ids, "fences": fences, "results": ["null"] * MANY, "now": 1})
+    explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES["finish_documents"]
+    ((found,),) = store._database.run(
+        connection.Begin.WRITE, lambda tables: tables.connection.execute(explain, values).fetchall()
+    )
+    assert max(_rows_looked_at(found[0]["Plan"])) <= 2 * MANY
+
+
+def _rows_looked_at(node: dict[str, Any]) -> Iterator[float]:
+    removed = node.get("Rows Removed by Join Filter", 0) + node.get("Rows Removed by Filter", 0)
+    yield (node["Actual Rows"] + removed) * node["Actual Loops"]
+    for each in node.get("Plans", ()):
+        yield from _rows_looked_at(each)
 
 
 def test_starts_and_heartbeats_stay_off_the_indexes(store: PostgresStore) -> None:

@@ -3,7 +3,6 @@
 redis-py's client takes five times as long for one call as the system does to send and to receive it.
 """
 
-import select
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -59,20 +58,22 @@ class Line:
             if not data:
                 raise redis.ConnectionError("the server hung up")
             self._reader.feed(data)
-            answer = self._reader.gets()
+            try:
+                answer = self._reader.gets()
+            except hiredis.ProtocolError as wrong:
+                raise redis.InvalidResponse(f"this is not how Redis answers: {wrong}") from wrong
         self.used = time.monotonic()
         if isinstance(answer, hiredis.ReplyError):
             code, _, said = str(answer).partition(" ")
-            raise _ERRORS.get(code, redis.ResponseError)(said)
+            raise _ERRORS[code](said) if code in _ERRORS else redis.ResponseError(str(answer))
         return answer
 
     def is_spoiled(self) -> bool:
         """Whether the server has said something unasked, which is mostly that it hangs up."""
-        if self._socket is None:
-            return False
-        look = select.poll()
-        look.register(self._socket, select.POLLIN)
-        return bool(look.poll(0))
+        try:
+            return self._socket is not None and bool(self._connection.can_read(timeout=0))
+        except (redis.RedisError, OSError):
+            return True
 
     def hang_up(self) -> None:
         """Whatever still comes in belongs to nobody; the next command connects anew."""
@@ -94,7 +95,7 @@ class Wire:
     def __init__(self, url: str) -> None:
         pool = redis.ConnectionPool.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **PATIENCE)
         self._make = pool.connection_class
-        self._options = pool.connection_kwargs
+        self._options = {**pool.connection_kwargs, "protocol": 2}  # in the third a server speaks unasked
         self._free: list[Line] = []
         self._all: WeakSet[Line] = WeakSet()
 
