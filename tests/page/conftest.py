@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import changed_past
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from serving import Process, make
 
 import inturn
 from inturn.access import KeyScope
-from inturn.model import NewDocument, Progress, WorkerReport
+from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Operator
 
@@ -113,6 +114,16 @@ def locked(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     folder = tmp_path_factory.mktemp("locked")
     shutil.copy(filled, folder / "inturn.db")
     server = Process(folder, "--auth", "keys", INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server on a queue whose policy was changed three times within the last hour, while documents came."""
+    folder = tmp_path_factory.mktemp("past")
+    changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
+    server = Process(folder)
     yield server
     server.stop()
 

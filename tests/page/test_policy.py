@@ -1,11 +1,9 @@
 """The policy page: plain words, a form that says what cannot be, previews, versions, and two people at once."""
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
-import changed_past
 import pytest
 from playwright.sync_api import Page, expect
 from serving import ANNA, Process, make
@@ -116,18 +114,8 @@ def test_a_preview_can_be_cancelled(shared: Process, visit: Visit) -> None:
     expect(page.locator(".preview-result")).to_be_empty()
 
 
-@pytest.fixture(scope="module")
-def changed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server on a queue whose policy was changed three times while documents came."""
-    folder = tmp_path_factory.mktemp("changed")
-    changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
-    server = Process(folder)
-    yield server
-    server.stop()
-
-
-def test_whether_a_version_came_true_is_told_by_group(changed: Process, visit: Visit) -> None:
-    page = visit(changed.url + "/policy")
+def test_whether_a_version_came_true_is_told_by_group(past: Process, visit: Visit) -> None:
+    page = visit(past.url + "/policy")
     page.get_by_role("button", name="Did version 3 come true?").focus()
     expect(page.get_by_role("button", name="Did version 1 come true?")).to_have_count(0)
     page.keyboard.press("Enter")
@@ -151,9 +139,9 @@ def test_whether_a_version_came_true_is_told_by_group(changed: Process, visit: V
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_became_of_a_version_is_told_in_every_language(changed: Process, visit: Visit, language: str) -> None:
+def test_what_became_of_a_version_is_told_in_every_language(past: Process, visit: Visit, language: str) -> None:
     place = LANGUAGES.index(language)
-    page = visit(changed.url + "/policy", language=language, width="phone", theme=("light", "dark")[place % 2])
+    page = visit(past.url + "/policy", language=language, width="phone", theme=("light", "dark")[place % 2])
     texts = page_entries(language)
     name = str(texts["policy.judge_version"]).format(version=4)
     page.get_by_role("button", name=name).click()
@@ -170,8 +158,8 @@ def test_a_version_with_nothing_before_and_since_cannot_be_judged(serve: Callabl
     assert barriers(page) == []
 
 
-def test_a_judgement_can_be_cancelled(changed: Process, visit: Visit) -> None:
-    page = visit(changed.url + "/policy")
+def test_a_judgement_can_be_cancelled(past: Process, visit: Visit) -> None:
+    page = visit(past.url + "/policy")
     page.route("**/judgement", lambda _: None)  # it never comes
     page.get_by_role("button", name="Did version 3 come true?").click()
     expect(page.get_by_role("progressbar")).to_be_visible()

@@ -1,17 +1,14 @@
 """The simulator: scenarios by name, orders beside each other, progress, and an end at any time."""
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import changed_past
 import pytest
 from playwright.sync_api import Page, Route, expect
 from serving import Process, make
 
 from inturn.access import KeyScope
 from inturn.i18n import LANGUAGES, page_entries
-from inturn.model import SECOND
 from inturn.simulate import built_in
 from inturn.stores import open_store
 
@@ -89,16 +86,6 @@ def test_it_can_be_cancelled_and_played_again(shared: Process, visit: Visit) -> 
     page.get_by_role("button", name="Cancel").click()
     expect(play).to_be_enabled()
     expect(page.get_by_text("Nothing played yet")).to_be_visible()
-
-
-@pytest.fixture(scope="module")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    """A server on a queue in which an hour ago something happened."""
-    folder = tmp_path_factory.mktemp("past")
-    changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
-    server = Process(folder)
-    yield server
-    server.stop()
 
 
 def test_what_really_came_is_played_beside_what_was(past: Process, visit: Visit) -> None:

@@ -18,11 +18,8 @@ WINDOW: Final = 5 * SECOND
 MOST_WINDOWS: Final = 100_000
 WAITED: Final = SECOND // 4
 """A shorter wait is the way to the worker, not a want of workers."""
-
-
 LONG_ENOUGH: Final = 10
-"""A window is as long as so many documents take: the first attempt of one that was tried again left no trace, and is
-not to be taken for a worker that was away."""
+"""A window is as long as so many documents take: an attempt that nobody knows of is no worker that was away."""
 TELLING: Final = 3
 """What is left of a stretch tells nothing if it is shorter than so many documents take."""
 
