@@ -134,3 +134,18 @@ def sound() -> Callable[[Store, Path], None]:
         assert store.recount(repair=False) == ()
 
     return check
+
+
+@pytest.fixture
+def before_fronts() -> str:
+    """What makes a file one from before there were fronts."""
+    return """
+        CREATE INDEX document_customer ON document (customer);
+        CREATE INDEX document_waiting ON document (customer, line) WHERE state = 'waiting';
+        DROP INDEX document_line;
+        DROP TABLE returned;
+        ALTER TABLE line DROP COLUMN front;
+        UPDATE line_change SET kind = 'joined' WHERE kind = 'returned';
+        UPDATE line_change SET n = NULL WHERE kind IN ('left', 'emptied');
+        PRAGMA user_version = 3;
+    """

@@ -19,17 +19,19 @@ def rows(store: SqliteStore) -> int:
     return int(store._tables.connection.execute("SELECT count(*) FROM attempt").get)
 
 
-def test_a_file_from_before_attempts_were_kept_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_from_before_attempts_were_kept_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before_fronts: str
+) -> None:
     path, clock = tmp_path / "queue.db", ManualClock(SECOND)
     with inturn.open(str(path), clock=clock) as queue:
         (receipt,) = queue.submit("acme", [NewDocument("a")])
         queue.fail(queue.claim("worker", 1)[0], "first", retry_in=0)
         tables = queue.store._tables.connection  # type: ignore[attr-defined]
-        tables.execute("DROP TABLE attempt; DROP INDEX event_by_hand_of; PRAGMA user_version = 2")
+        tables.execute(before_fronts + "DROP TABLE attempt; DROP INDEX event_by_hand_of; PRAGMA user_version = 2")
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
         assert migrate(str(path)) == []
-    assert migrate(str(path)) == ["0003_attempts"]
+    assert migrate(str(path)) == ["0003_attempts", "0004_fronts"]
     with inturn.open(str(path), clock=clock) as queue:
         assert queue.attempts(receipt.id) == ()
         queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)

@@ -6,9 +6,8 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_COST, MIN_COST, SECOND, NewDocument, clean_number
+from inturn.model import DEFAULT_COST, MAX_COST, MIN_COST, SECOND, NewDocument, clean_number
 
-DEFAULT_COST: Final = 1.0
 LEAST_TO_FIT: Final = 20
 """Documents with pages and times below which nothing is fitted."""
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from operator import attrgetter
 from typing import Any, Final
 
 from psycopg import errors
@@ -14,17 +13,13 @@ from inturn.model import NO_METADATA, Check, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import CheckedMany, PriorityPolicy
 from inturn.store import KEY_KEPT, Submission, check_fingerprint
+from inturn.stores._given import GIVEN, columns_of, metadata_of, values_of
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import lower_of
 from inturn.stores.postgres.tables import Row, Tables
 from inturn.stores.postgres.wire import Asked, WiredTables, asked
 
-_GIVEN: Final = (
-    "cost", "max_attempts", "start_by", "name", "uri", "blob", "sha256", "size", "media_type", "batch", "pages",
-    "delay",
-)  # fmt: skip
 _ALIKE: Final = ("cost", "max_attempts", "delay")
-_columns: Final = attrgetter(*_GIVEN)
 _receipt: Final = partial(tuple.__new__, Receipt)
 """A receipt from its fields, without a look at them: one is made for every document."""
 
@@ -187,15 +182,15 @@ def _is_plain(documents: Sequence[NewDocument]) -> bool:
 
 def _one(id_: str, given: NewDocument) -> tuple[str, dict[str, Any]]:
     """The statement for one plain document, and its values."""
-    values = dict(zip(_GIVEN, _columns(given), strict=True))
+    values = dict(zip(GIVEN, values_of(given), strict=True))
     del values["delay"], values["start_by"]
-    values.update(id=id_, cost=float(given.cost), metadata=_metadata(given), lower_name=lower_of(given.name))
+    values.update(id=id_, cost=float(given.cost), metadata=metadata_of(given), lower_name=lower_of(given.name))
     return "take_in_one", values
 
 
 def _many(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, dict[str, Any]]:
     """The statement for any, with one list for each column; what none has, or all have alike, is not sent for each."""
-    given: dict[str, Any] = dict(zip(_GIVEN, map(list, zip(*map(_columns, documents), strict=True)), strict=True))
+    given: dict[str, Any] = {**columns_of(documents)}
     given["cost"] = list(map(float, given["cost"]))
     given["lower_name"] = [lower_of(each) for each in given["name"]]
     alike = {f"same_{name}": given[name][0] for name in _ALIKE}
@@ -210,7 +205,3 @@ def _metadata_of_all(documents: Sequence[NewDocument]) -> str | None:
     if all(given.metadata is NO_METADATA for given in documents):
         return None
     return json.dumps([None if given.metadata is NO_METADATA else dict(given.metadata) for given in documents])
-
-
-def _metadata(given: NewDocument) -> str | None:
-    return None if given.metadata is NO_METADATA else json.dumps(dict(given.metadata))

@@ -10,8 +10,14 @@ from inturn.stores.sqlite.tables import Tables
 def discrepancies(tables: Tables) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
     counted = {(owner, level): n for owner, level, n, _ in tables.all("waiting_counts")}
+    reached = {(owner, level): n for owner, level, n in tables.all("found_counts")}
     kept = {(owner, level): n for owner, level, n in tables.all("line_counts")}
     found = [
+        Discrepancy(tables.name(owner), f"found in level {level}", reached.get((owner, level), 0), n)
+        for (owner, level), n in counted.items()
+        if reached.get((owner, level), 0) != n
+    ]
+    found += [
         Discrepancy(
             tables.name(owner), f"waiting in level {level}", kept.get((owner, level), 0), counted.get((owner, level), 0)
         )
@@ -28,16 +34,17 @@ def discrepancies(tables: Tables) -> tuple[Discrepancy, ...]:
 
 def repair(tables: Tables) -> None:
     """Let each line stand on the documents it really has, and each capped customer on those that run."""
-    counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
+    tables.run("return_all")
+    counted = {(owner, level): n for owner, level, n, _ in tables.all("waiting_counts")}
     kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
     tables.forget()  # what this process remembers may be what is wrong
     book = Book.opened(tables)
     for owner, level in sorted(kept | counted.keys()):
-        book.emptied(owner, level)
+        book.emptied(owner, level, 0)
         if (owner, level) in counted:
-            n, _ = counted[owner, level]
-            (first,) = tables.all("waiting_in_line", customer=owner, level=level, after=0, limit=1)
-            book.joined(owner, level, n, Head(*first))
+            n = counted[owner, level]
+            (first,) = tables.all("returned_to_line", customer=owner, level=level, first=0, limit=1)
+            book.returned(owner, level, n, Head(*first))
     for owner, running, real in tables.all("capped_counts"):
         if running != real:
             customer = book.customer(owner)

@@ -39,6 +39,7 @@ class QueueRow(NamedTuple):
     paused_by: str | None
     version: int
     has_changes: int
+    has_returned: int
     start_by: int | None
     lease: int | None
     due: int | None
@@ -52,13 +53,16 @@ class SqlLine(Line):
     owner: int = 0
     ahead: deque[Head] = field(default_factory=deque)
     """Its next documents, as far as they were read."""
+    front: int | None = None
+    """No document before this seq waits but those that came back; None: no other at all."""
     kept: tuple[Any, ...] | None = None
     """The row as it was read or written last; None for a line that has none."""
 
     def row(self) -> tuple[Any, ...]:
         """The row as it should be, without its place."""
         head = self.head or (None, None, None)
-        return (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting, *head, int(self.filed))
+        stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
+        return (*stands, *head, int(self.filed), self.front)
 
     def place(self, *, fair: bool) -> tuple[int, int]:
         """What sorts it among the open lines of its level."""
@@ -109,23 +113,34 @@ class Book:
         self.fence = queue.fence
         self._event = queue.event
         self._is_remembered = True
+        self.has_returned = bool(queue.has_returned)
 
     # -- told ---------------------------------------------------------------------------------------------------
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
         line = self._line(owner, level)
+        if line.front is None:
+            line.front = head.seq
+        self._book.joined(self.customer(owner), line, head, n)
+
+    def returned(self, owner: int, level: int, n: int, head: Head) -> None:
+        line = self._line(owner, level)
         if line.ahead and head.seq < line.ahead[-1].seq:
             line.ahead.clear()
+        self.has_returned = True
         self._book.joined(self.customer(owner), line, head, n)
 
     def left(self, owner: int, level: int, seq: int) -> None:
         line = self._line(owner, level)
         line.ahead.clear()
         self._book.left(line, seq)
+        if line.waiting == 0:
+            line.front = None
 
-    def emptied(self, owner: int, level: int) -> None:
+    def emptied(self, owner: int, level: int, n: int) -> None:  # noqa: ARG002 - as for whoever counts
         line = self._line(owner, level)
         line.ahead.clear()
+        line.front = None
         self._book.emptied(line)
 
     def stopped(self, owner: int) -> None:
@@ -163,10 +178,12 @@ class Book:
         for owner, kind, level, n, seq, ready_at, cost, settings in self._tables.all("changes"):
             if kind == "joined":
                 self.joined(owner, level, n, Head(seq, ready_at, cost))
+            elif kind == "returned":
+                self.returned(owner, level, n, Head(seq, ready_at, cost))
             elif kind == "left":
                 self.left(owner, level, seq)
             elif kind == "emptied":
-                self.emptied(owner, level)
+                self.emptied(owner, level, -n)
             elif kind == "stopped":
                 self.stopped(owner)
             else:
@@ -195,6 +212,10 @@ class Book:
             return None
         customer = self.customer(line.owner)
         self._book.started(customer, line, now)
+        if line.waiting == 0:
+            line.front = None
+        elif line.front is not None and line.front <= head.seq:
+            line.front = head.seq + 1
         self._touched.add(line)
         if line.owner in self._limits:
             self._touch_all(line.owner, customer)
@@ -287,9 +308,9 @@ class Book:
                 self._read_line(row)
 
     def _read_line(self, row: Row) -> SqlLine:
-        owner, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, _ = row
+        owner, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, _ = row
         head = None if head_seq is None else Head(head_seq, head_ready_at, head_cost)
-        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, kept=row[:-1])
+        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, front=front, kept=row[:-1])
         self.customer(owner).lines[level] = line
         if filed:
             self.turns.file(line)
@@ -357,14 +378,26 @@ class Book:
     def _read_ahead(self, line: SqlLine, after: int) -> None:
         open_lines = max(1, self.turns.levels[line.level].open_lines)
         limit = min(line.waiting, max(1 + self._reach // open_lines, AHEAD if self._is_remembered else 1))
-        rows = self._tables.all("waiting_in_line", customer=line.owner, level=line.level, after=after, limit=limit)
-        line.ahead.extend(Head(*row) for row in rows)
+        line.ahead.extend(self._heads(line, after + 1, limit))
+
+    def _heads(self, line: SqlLine, first: int, limit: int) -> list[Head]:
+        """Its documents from this seq on; what it knows of its head says that none stands before."""
+        where = {"customer": line.owner, "level": line.level, "limit": limit}
+        found: list[Row] = []
+        if line.front is not None:
+            found = self._tables.all("waiting_in_line", first=max(first, line.front), **where)
+            if not found and first <= line.front:
+                line.front = None
+        if self.has_returned:
+            returned = self._tables.all("returned_to_line", first=first, **where)
+            found = sorted({*found, *returned})[:limit]
+        return [Head(*row) for row in found]
 
     def _find_heads(self) -> None:
         for line in self._headless:
             if line.waiting > 0:
-                rows = self._tables.all("waiting_in_line", customer=line.owner, level=line.level, after=0, limit=1)
-                self.turns.change_head(line, Head(*rows[0]) if rows else None)
+                heads = self._heads(line, 0, 1)
+                self.turns.change_head(line, heads[0] if heads else None)
         self._headless.clear()
 
 

@@ -1,30 +1,30 @@
 """How documents come in: checks, documents, idempotency keys. One write transaction a call."""
 
 import json
+import re
 from collections.abc import Sequence
-from functools import partial
-from itertools import groupby
-from operator import attrgetter, itemgetter
+from functools import lru_cache, partial
+from itertools import chain, groupby
 from typing import Any, Final
 
 import apsw
 
 from inturn.errors import InvalidInputError, KeyConflictError
-from inturn.model import NO_METADATA, Check, DocumentState, NewDocument, Receipt
+from inturn.model import Check, DocumentState, NewDocument, Receipt
 from inturn.policy import Counter
 from inturn.policy.priority import CheckedMany
 from inturn.policy.turns import Head
 from inturn.store import KEY_KEPT, EventKind, Submission, check_fingerprint
+from inturn.stores._given import are_alike, columns_of, metadata_of
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.moves import Moves
-from inturn.stores.sqlite.tables import Tables, packed_all
+from inturn.stores.sqlite.tables import QUERIES, Tables, packed_all
 
 WAITING: Final = str(DocumentState.WAITING)
 DELAYED: Final = str(DocumentState.DELAYED)
-_columns: Final = attrgetter(
-    "cost", "max_attempts", "start_by", "name", "uri", "blob", "sha256", "size", "media_type", "batch", "pages", "delay"
-)
-_delay: Final = attrgetter("delay")
+_NAME: Final = re.compile(r":(\w+)")
+TEN: Final = 10
+"""Documents kept by one statement, where there are as many; by one each it takes half as long again."""
 _receipt: Final = partial(tuple.__new__, Receipt)
 """A receipt from its fields, without a look at them: one is made for every document."""
 
@@ -58,7 +58,7 @@ class Intake:
         receipts = tuple([_receipt((id_, *each)) for id_, each in zip(ids, checked.each(), strict=True)])
         kept = packed_all(ids)
         documents = self._tables.policy(number).policy.costs.applied(documents)
-        self._insert(owner, last - len(ids) + 1, kept, receipts, documents, now)
+        self._insert(owner, last - len(ids) + 1, kept, checked, documents, now)
         moves = Moves(self._tables, self._later, now)
         moves.note(EventKind.SUBMITTED, customer, kept)
         moves.write()
@@ -67,26 +67,38 @@ class Intake:
         return receipts
 
     def _insert(
-        self,
-        owner: int,
-        first: int,
-        ids: bytes,
-        receipts: Sequence[Receipt],
-        documents: Sequence[NewDocument],
-        now: int,
+        self, owner: int, first: int, ids: bytes, checked: CheckedMany, documents: Sequence[NewDocument], now: int
     ) -> None:
-        rows = [
-            (first + at, ids[16 * at : 16 * at + 16], owner, level, count, now, _metadata(given), *_columns(given))
-            for at, ((_, level, count), given) in enumerate(zip(receipts, documents, strict=True))
-        ]
+        given = columns_of(documents)
+        given["level"] = levels = [level for level, n in checked.levels for _ in range(n)]
+        given["metadata"] = [metadata_of(each) for each in documents]
         try:
-            self._tables.many("add_document", rows)
+            self._keep(owner, first, ids, checked.counter.count + len(levels) - 1, given, now)
         except apsw.ConstraintError as wrong:
             raise InvalidInputError("a document with one of these ids exists already; ids are given once") from wrong
-        waiting = rows if not any(map(_delay, documents)) else [row for row in rows if not row[-1]]
-        for level, run in groupby(waiting, key=itemgetter(3)):
+        delays, costs = given["delay"], given["cost"]
+        waiting = [at for at, delay in enumerate(delays) if not delay] if any(delays) else range(len(levels))
+        for level, run in groupby(waiting, key=levels.__getitem__):
             several = list(run)
-            self._later.joined(owner, level, len(several), Head(several[0][0], now, several[0][7]))
+            self._later.joined(owner, level, len(several), Head(first + several[0], now, costs[several[0]]))
+
+    def _keep(self, owner: int, first: int, ids: bytes, count: int, given: dict[str, list[Any]], now: int) -> None:
+        """By statements of ten documents, as far as that goes; what all have alike is given to each only once."""
+        n = len(given["name"])
+        alike = [name for name, values in given.items() if n > 1 and are_alike(values)]
+        common = [given[name][0] for name in alike]
+        names = tuple(name for name in given if name not in alike)
+        each = [ids[at : at + 16] for at in range(0, 16 * n, 16)], *[given[name] for name in names]
+        flat = list(chain.from_iterable(zip(*each, strict=True)))
+        width, tens = len(each), n - n % TEN
+        for places, rows in ((range(0, tens, TEN), TEN), (range(tens, n), 1)):
+            self._tables.connection.executemany(
+                _statement(tuple(alike), names, rows),
+                [
+                    (first + at, owner, count - at, now, *common, *flat[width * at : width * (at + rows)])
+                    for at in places
+                ],
+            )
 
     def lower(self, owner: int, counter: Counter | None, n: int, now: int, version: int | None = None) -> CheckedMany:
         """Lower a customer's counter n times."""
@@ -121,5 +133,15 @@ class Intake:
         self._tables.one("keep_key", customer=owner, key=key, fingerprint=fingerprint, at=now, answer=text)
 
 
-def _metadata(given: NewDocument) -> str | None:
-    return None if given.metadata is NO_METADATA else json.dumps(dict(given.metadata))
+@lru_cache(maxsize=100)
+def _statement(alike: tuple[str, ...], names: tuple[str, ...], rows: int) -> str:
+    """What keeps so many documents: their first seq, owner, first count, the time, what is alike, then by document."""
+    common = {name: f"?{at}" for at, name in enumerate(("seq", "owner", "count", "now", *alike), start=1)}
+    insert, values, row = QUERIES["add_document"].partition("VALUES ")
+    each, texts = ("id", *names), []
+    for at in range(rows):
+        own = {name: f"?{number}" for number, name in enumerate(each, start=1 + len(common) + at * len(each))}
+        place = {"seq": f"{common['seq']} + {at}", "count": f"{common['count']} - {at}"}
+        known = {**common, **own, **place}
+        texts.append(_NAME.sub(lambda found: known[found[1]], row))  # noqa: B023 - used at once
+    return insert + values + ", ".join(texts)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from inturn.model import DocumentState, Receipt
+from inturn.model import EXPEDITED, DocumentState, Receipt
 from inturn.policy.turns import Head
 from inturn.store import (
     ATTEMPTS_KEPT,
@@ -154,7 +154,18 @@ class Moves:
         if facts.state == DocumentState.RUNNING:
             self._stopped(facts.owner)
         self._tables.one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=settled)
-        self._changes.joined(facts.owner, facts.line, 1, Head(facts.seq, self.now, facts.cost))
+        self._return(facts, facts.line, self.now)
+
+    def _return(self, facts: Facts, line: int, ready_at: int) -> None:
+        """Into a line whose front may have passed it."""
+        head = Head(facts.seq, ready_at, facts.cost)
+        self._tables.run("keep_returned", facts.owner, line, *head)
+        self._changes.returned(facts.owner, line, 1, head)
+
+    def _leave(self, facts: Facts) -> None:
+        """Out of the line in which it waits."""
+        self._tables.run("forget_returned", facts.owner, facts.line, facts.seq)
+        self._changes.left(facts.owner, facts.line, facts.seq)
 
     def end(self, facts: Facts, state: DocumentState, *, error: str | None, settled: str | None) -> None:
         """The document's life ends, wherever it was."""
@@ -162,7 +173,7 @@ class Moves:
             self._stopped(facts.owner)
         self._tables.one("end_document", seq=facts.seq, state=state, now=self.now, error=error, settled=settled)
         if facts.state == DocumentState.WAITING:
-            self._changes.left(facts.owner, facts.line, facts.seq)
+            self._leave(facts)
 
     def cancel(self, facts: Facts) -> None:
         """End it by hand; what its last attempt said stays."""
@@ -170,7 +181,7 @@ class Moves:
             self._stopped(facts.owner)
         self._tables.one("cancel_document", seq=facts.seq, now=self.now)
         if facts.state == DocumentState.WAITING:
-            self._changes.left(facts.owner, facts.line, facts.seq)
+            self._leave(facts)
 
     def begin_again(self, facts: Facts, id_: str, seq: int, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
@@ -185,8 +196,8 @@ class Moves:
         if found is None:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
-            self._changes.left(facts.owner, facts.line, facts.seq)
-        self._changes.joined(facts.owner, 0, 1, Head(facts.seq, found[0], facts.cost))
+            self._leave(facts)
+        self._return(facts, EXPEDITED, found[0])
 
     def _end_attempt(self, facts: Facts, id_: bytes, ended: EventKind, error: str | None = None) -> None:
         """Remember an attempt that does not end its document, before the document forgets it."""
@@ -204,7 +215,7 @@ class Moves:
     def move_on(self, book: Book) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         now = self.now
-        _, _, _, _, _, _, _, _, start_by, lease, due, rate = book.queue
+        *_, start_by, lease, due, rate = book.queue
         if self._has_new_deadlines:  # of this transaction: perhaps of now
             start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
         swept = Swept(

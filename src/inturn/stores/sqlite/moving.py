@@ -17,7 +17,7 @@ from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.closing import lifted, mark_of, put_mark, tables_of, take_mark_away, transaction
 from inturn.stores.sqlite.connection import connect, errors_of
 from inturn.stores.sqlite.store import SqliteStore
-from inturn.stores.sqlite.tables import packed, packed_all, unpacked_all
+from inturn.stores.sqlite.tables import QUERIES, packed, packed_all, unpacked_all
 
 _ids: Final = (lambda kept: list(unpacked_all(kept)), packed_all)
 _id: Final = (lambda kept: unpacked_all(kept)[0], packed)
@@ -30,8 +30,10 @@ SHAPES: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], An
     "event": {"documents": _ids},
 }
 """Columns that are kept in another shape than they are moved in: how they are read, and written."""
-OWN: Final = {"closed", "line_change", "queue", "worker"}
+OWN: Final = {"closed", "line_change", "queue", "returned", "worker"}
 """Tables that are not moved row by row: changes are folded in before, and workers say for themselves how they are."""
+MADE_UP: Final = {"front"}
+"""Columns that are not moved: in a queue that arrives every document counts as one that came back."""
 
 
 class SqliteEnd(End):
@@ -69,7 +71,9 @@ class SqliteEnd(End):
 
     def tables(self) -> dict[str, list[str]]:
         names = sorted(tables_of(self._connection) - OWN)
-        return {table: [name for _, name, *_ in _columns(self._connection, table)] for table in names}
+        return {
+            table: [name for _, name, *_ in _columns(self._connection, table) if name not in MADE_UP] for table in names
+        }
 
     def let_go(self) -> None:
         if "_connection" in self.__dict__:
@@ -135,6 +139,7 @@ class SqliteEnd(End):
         names = ", ".join(f"{name} = ?" for name in QueueRecord._fields)
         with errors_of(self.path), lifted(self._connection, run, self.path):
             self._connection.execute(f"UPDATE queue SET version = version + 1, {names}", queue)  # noqa: S608 - fields
+            self._connection.execute(QUERIES["return_all"])
             take_mark_away(self._connection)
 
 

@@ -4,6 +4,7 @@
 -- name: queue
 SELECT
     fence, event, policy, ordered, turns, paused_by, version, EXISTS (SELECT 1 FROM line_change),
+    EXISTS (SELECT 1 FROM returned),
     deadline.start_by, deadline.lease, deadline.due, deadline.rate
 FROM queue, deadline;
 
@@ -77,11 +78,12 @@ INSERT OR REPLACE INTO key (customer, key, fingerprint, at, answer) VALUES (:cus
 
 -- name: add_document
 INSERT INTO document (
-    seq, id, customer, level, line, count, submitted_at, ready_at, metadata,
-    cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
+    seq, id, customer, level, line, count, submitted_at, ready_at, metadata, cost, max_attempts, start_by, name, uri,
+    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
 ) VALUES (
-    ?1, ?2, ?3, ?4, ?4, ?5, ?6, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, 0,
-    iif(?19, 'delayed', 'waiting'), iif(?19, ?6 + ?19, NULL)
+    :seq, :id, :owner, :level, :level, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name, :uri,
+    :blob, :sha256, :size, :media_type, :batch, :pages, :delay, 0, iif(:delay, 'delayed', 'waiting'),
+    iif(:delay, :now + :delay, NULL)
 );
 
 -- name: add_change
@@ -121,23 +123,23 @@ SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.custome
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= :now ORDER BY rate_closed_until, name LIMIT :limit;
 
 -- name: lines_of
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE customer = :customer;
 
 -- name: line
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE customer = :customer AND level = :level;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line INDEXED BY line_place
 WHERE filed = 1 AND level = :level AND (place, tie) > (:seen, :tie) ORDER BY place, tie LIMIT :limit;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line INDEXED BY line_age
 WHERE filed = 1 AND level = :level AND (head_ready_at, head_seq) > (:seen, :tie)
@@ -145,8 +147,8 @@ ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: save_line
 INSERT OR REPLACE INTO line (
-    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, place, tie
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: forget_line
 DELETE FROM line WHERE customer = ? AND level = ?;
@@ -161,8 +163,22 @@ SELECT settings, running, whole_at, rate_closed_until FROM limits WHERE customer
 INSERT OR REPLACE INTO limits (customer, settings, running, whole_at, rate_closed_until) VALUES (?, ?, ?, ?, ?);
 
 -- name: waiting_in_line
-SELECT seq, ready_at, cost FROM document INDEXED BY document_waiting
-WHERE state = 'waiting' AND customer = :customer AND line = :level AND seq > :after ORDER BY seq LIMIT :limit;
+SELECT seq, ready_at, cost FROM document INDEXED BY document_line
+WHERE customer = :customer AND line = :level AND seq >= :first AND state = 'waiting' ORDER BY seq LIMIT :limit;
+
+-- name: returned_to_line
+SELECT seq, ready_at, cost FROM returned
+WHERE customer = :customer AND line = :level AND seq >= :first ORDER BY seq LIMIT :limit;
+
+-- name: keep_returned
+INSERT INTO returned (customer, line, seq, ready_at, cost) VALUES (?, ?, ?, ?, ?);
+
+-- name: forget_returned
+DELETE FROM returned WHERE customer = ? AND line = ? AND seq = ?;
+
+-- name: return_all
+INSERT OR IGNORE INTO returned (customer, line, seq, ready_at, cost)
+SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'waiting';
 
 -- name: start_document
 UPDATE document SET
@@ -263,11 +279,14 @@ DELETE FROM file WHERE document IN (SELECT seq FROM document WHERE customer = :c
 -- name: purge_documents
 DELETE FROM document WHERE customer = :customer;
 
+-- name: purge_returned
+DELETE FROM returned WHERE customer = :customer;
+
 -- name: purge_keys
 DELETE FROM key WHERE customer = :customer;
 
--- name: lines_with_waiting
-SELECT DISTINCT line FROM document WHERE customer = :customer AND state = 'waiting' ORDER BY line;
+-- name: waiting_of
+SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY line ORDER BY line;
 
 -- name: ended_before
 SELECT seq, blob FROM document
@@ -276,7 +295,7 @@ WHERE finished_at IS NOT NULL AND finished_at < :before
 ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: ended_before_of
-SELECT seq, blob FROM document INDEXED BY document_customer
+SELECT seq, blob FROM document INDEXED BY document_line
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: forget_document
@@ -304,7 +323,7 @@ ORDER BY seq DESC LIMIT :limit;
 
 -- name: newest_documents_of
 SELECT * FROM whole
-WHERE owner = :owner
+WHERE owner = :owner AND line = :line
   AND seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
@@ -323,7 +342,7 @@ ORDER BY seq ASC LIMIT :limit;
 
 -- name: oldest_documents_of
 SELECT * FROM whole
-WHERE owner = :owner
+WHERE owner = :owner AND line = :line
   AND seq > :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
@@ -341,18 +360,27 @@ WHERE (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
 GROUP BY 1, 2;
 
 -- name: customers
+WITH changed AS MATERIALIZED (
+    SELECT customer, sum(n) AS n FROM line_change WHERE level IS NOT NULL GROUP BY customer
+)
 SELECT id, name, count, updated_at, settings FROM customer
 WHERE name > coalesce(:after, '')
   AND (:text IS NULL OR instr(lowered(name), :text) > 0)
   AND (:paused IS NULL OR paused = :paused)
-  AND (:waiting IS NULL OR :waiting = EXISTS (
-      SELECT 1 FROM document WHERE document.customer = customer.id AND state = 'waiting'
+  AND (:waiting IS NULL OR :waiting = (0 <
+      coalesce((SELECT sum(waiting) FROM line WHERE line.customer = customer.id), 0)
+      + coalesce((SELECT n FROM changed WHERE changed.customer = customer.id), 0)
   ))
 ORDER BY name LIMIT :limit;
 
 -- name: waiting_by_line
-SELECT customer, line, count(*) FROM document INDEXED BY document_waiting
-WHERE customer IN (SELECT value FROM json_each(:customers)) AND state = 'waiting' GROUP BY 1, 2 ORDER BY 1, 2;
+SELECT customer, level, sum(n) FROM (
+    SELECT customer, level, waiting AS n FROM line WHERE customer IN (SELECT value FROM json_each(:customers))
+    UNION ALL
+    SELECT customer, level, n FROM line_change
+    WHERE level IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers))
+)
+GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
 -- name: running_by_customer
 SELECT customer, count(*) FROM document INDEXED BY document_due
@@ -363,14 +391,28 @@ SELECT customer, settings FROM limits
 WHERE rate_closed_until IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers));
 
 -- name: open_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE filed = 1 ORDER BY level, turn, stamp;
 
 -- name: ahead
-SELECT count(*) FROM document AS other
-JOIN document AS mine ON other.customer = mine.customer AND other.line = mine.line AND other.seq < mine.seq
-WHERE mine.id = :id AND mine.state = 'waiting' AND other.state = 'waiting';
+WITH mine AS MATERIALIZED (
+    SELECT seq, customer, line FROM document WHERE id = :id AND state = 'waiting'
+), front AS MATERIALIZED (
+    SELECT coalesce(
+        (SELECT front FROM line WHERE line.customer = mine.customer AND line.level = mine.line),
+        (SELECT min(seq) FROM line_change
+         WHERE kind = 'joined' AND line_change.customer = mine.customer AND line_change.level = mine.line),
+        9223372036854775807
+    ) AS seq
+    FROM mine
+)
+SELECT
+    (SELECT count(*) FROM document INDEXED BY document_line
+     WHERE customer = mine.customer AND line = mine.line AND seq >= front.seq AND seq < mine.seq AND state = 'waiting')
+    + (SELECT count(*) FROM returned
+       WHERE customer = mine.customer AND line = mine.line AND seq < min(front.seq, mine.seq))
+FROM mine, front;
 
 -- name: pace
 SELECT
@@ -386,7 +428,18 @@ SELECT number, at, kind, customer, documents, operator, why, detail FROM event
 WHERE number > :after ORDER BY number LIMIT :limit;
 
 -- name: waiting_counts
-SELECT document.customer, line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
+SELECT document.customer, document.line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
+
+-- name: found_counts
+SELECT document.customer, document.line, count(*)
+FROM document LEFT JOIN line ON line.customer = document.customer AND line.level = document.line
+WHERE state = 'waiting' AND (
+    document.seq >= line.front OR EXISTS (
+        SELECT 1 FROM returned
+        WHERE returned.customer = document.customer AND returned.line = document.line AND returned.seq = document.seq
+    )
+)
+GROUP BY 1, 2;
 
 -- name: line_counts
 SELECT customer, level, waiting FROM line;

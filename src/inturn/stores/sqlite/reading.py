@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
-from inturn.policy.turns import Head
+from inturn.policy.turns import LEVELS, Head
 from inturn.store import (
     ATTEMPTS_KEPT,
     Attempt,
@@ -36,13 +37,9 @@ from inturn.stores.sqlite.tables import (
 )
 
 NEVER: Final = 2**63 - 1
-LISTS: Final = {
-    (DocumentSort.NEWEST, False): "newest_documents",
-    (DocumentSort.NEWEST, True): "newest_documents_of",
-    (DocumentSort.OLDEST, False): "oldest_documents",
-    (DocumentSort.OLDEST, True): "oldest_documents_of",
-}
-"""The query of a list by its sort, and by whether it is of one customer."""
+LISTS: Final = {DocumentSort.NEWEST: "newest_documents", DocumentSort.OLDEST: "oldest_documents"}
+LISTS_OF_A_LINE: Final = {DocumentSort.NEWEST: "newest_documents_of", DocumentSort.OLDEST: "oldest_documents_of"}
+_seq: Final = itemgetter(2)
 
 
 class Reading:
@@ -82,7 +79,12 @@ class Reading:
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
         begin = 0 if sort is DocumentSort.OLDEST else NEVER
         values = {**self._where(where), "after": begin if after is None else int(after), "limit": limit + 1}
-        rows = self._tables.all(LISTS[sort, where.customer is not None], **values)
+        if where.customer is None:
+            rows = self._tables.all(LISTS[sort], **values)
+        else:
+            query = LISTS_OF_A_LINE[sort]
+            rows = [row for line in LEVELS for row in self._tables.all(query, **values, line=line)]
+            rows.sort(key=_seq, reverse=sort is DocumentSort.NEWEST)
         shown = tuple(document_of(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
 
@@ -181,7 +183,7 @@ class Reading:
         _, dispatched, rotation, levels = json.loads(turns)
         lines = tuple(
             LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))
-            for owner, level, weight, turn, stamp, waiting, *head, _, _ in self._tables.all("open_lines")
+            for owner, level, weight, turn, stamp, waiting, *head, _, _, _ in self._tables.all("open_lines")
         )
         return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
 

@@ -148,11 +148,15 @@ class SqliteStore(Store):
     def _claim(self, book: Book, request: ClaimRequest, moves: Moves, now: int) -> tuple[Claimed, ...]:
         book.reach(request.limit)
         taken: list[tuple[int, str, int, int, int, str]] = []
+        places: list[tuple[int, int, int]] = []
         until = now + request.lease
         while len(taken) < request.limit and (found := book.take(now)) is not None:
             line, head = found
             book.fence += 1
             taken.append((head.seq, self._tables.name(line.owner), now, until, book.fence, request.worker))
+            places.append((line.owner, line.level, head.seq))
+        if book.has_returned:
+            self._tables.many("forget_returned", places)
         rows = self._tables.each("start_document", taken)
         if len(rows) != len(taken):
             raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} have a row")
@@ -244,14 +248,15 @@ class SqliteStore(Store):
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
         def work() -> Removed:
             owner = self._owner(customer)
-            for (level,) in self._tables.all("lines_with_waiting", customer=owner):
-                self._later.emptied(owner, level)
+            for level, n in self._tables.all("waiting_of", customer=owner):
+                self._later.emptied(owner, level, n)
             if (self._tables.one("is_capped", id=owner) or (0,))[0]:
                 for _ in range(self._running(owner)):
                     self._later.stopped(owner)
             blobs = tuple(blob for (blob,) in self._tables.all("blobs_of", customer=owner))
             self._tables.one("purge_files", customer=owner)
             self._tables.one("purge_attempts", customer=owner)
+            self._tables.one("purge_returned", customer=owner)
             self._tables.one("purge_documents", customer=owner)
             documents = self._tables.connection.changes()
             self._tables.one("purge_keys", customer=owner)

@@ -17,6 +17,7 @@
 --   worker       the last report of each worker
 --   access_key   who may use the servers of the queue: see 0002_access.sql
 --   attempt      earlier attempts at documents, with their errors: see 0003_attempts.sql
+--   returned     documents that came back into a line: see 0004_fronts.sql
 --
 -- Times are microseconds, ids of documents the 16 bytes of their UUID. Partial indexes hold only the documents that are in the state they serve, so that a claim
 -- costs the same whatever the number of documents that wait or have ended. Every index of documents ends with their

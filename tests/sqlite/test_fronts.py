@@ -1,0 +1,111 @@
+"""Documents are looked for from their line's front on; what comes back behind it must be found, and cost no walk."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from coming_back import Walk
+
+import inturn
+from inturn import NewDocument, Queue
+from inturn.clock import ManualClock
+from inturn.model import seconds
+from inturn.store import Operator
+from inturn.stores import migrate
+from inturn.stores.sqlite import SqliteStore, schema
+
+ANNA = Operator("anna", "a test")
+
+
+def opened(path: Path, clock: ManualClock) -> SqliteStore:
+    store = SqliteStore(path, clock)
+    store._tables.connection.execute("PRAGMA synchronous = OFF")
+    return store
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_comes_back_or_leaves_keeps_the_order_of_memory(tmp_path: Path, seed: int) -> None:
+    clock = ManualClock(seconds(1_700_000_000))
+    store = opened(tmp_path / "queue.db", clock)
+    Walk(store, clock, seed).go(250)
+    store.close()
+
+
+def steps(store: SqliteStore, work: Callable[[], object]) -> int:
+    """SQLite's own count of the steps of its virtual machine."""
+    counted: list[int] = []
+
+    def traced(event: dict[str, Any]) -> None:
+        counted.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
+
+    store._tables.connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
+    work()
+    store._tables.connection.trace_v2(0, None)
+    return sum(counted)
+
+
+def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanwhile(tmp_path: Path) -> None:
+    def steps_with(ended: int) -> int:
+        clock = ManualClock(seconds(1_700_000_000))
+        store = opened(tmp_path / f"{ended}.db", clock)
+        queue = Queue(store)
+        queue.submit("acme", [NewDocument("x")] * (ended + 30))
+        queue.claim("worker", 21)  # from here on all are of one line
+        (back,) = queue.claim("worker", 1)
+        queue.fail(back, "later", retry_in=seconds(60))
+        for each in queue.claim("worker", ended):
+            queue.finish(each)
+        clock.advance(seconds(61))
+        store._tables.forget()
+        counted = steps(store, lambda: queue.claim("worker", 1) + queue.claim("worker", 1))
+        store.close()
+        return counted
+
+    assert steps_with(900) < 1.5 * steps_with(9)
+
+
+def test_a_file_from_before_there_were_fronts_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before_fronts: str
+) -> None:
+    """Its changes that no claim has seen yet, too: lines emptied and filled again, documents that came back."""
+    path, clock = tmp_path / "queue.db", ManualClock(seconds(1_700_000_000))
+    with inturn.open(str(path), clock=clock) as queue:
+        for customer in ("acme", "beta", "gamma"):
+            queue.submit(customer, [NewDocument("x")] * 12)
+        taken = queue.claim("worker", 5)
+        queue.submit("acme", [NewDocument("y")] * 3)
+        for each in taken:
+            queue.hand_back(each)
+        waiting = [each.id for each in queue.documents().items if each.customer == "beta"]
+        queue.cancel(waiting[3], ANNA)
+        queue.purge("gamma", ANNA)
+        queue.submit("gamma", [NewDocument("z")] * 2)
+        before = [(each.name, each.lines) for each in queue.customers().items]
+        expected = [each.id for each in queue.documents().items if each.state == "waiting"]
+        queue.store._tables.connection.execute(before_fronts)  # type: ignore[attr-defined]
+    with monkeypatch.context() as old:
+        old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
+        assert migrate(str(path)) == []
+    assert migrate(str(path)) == ["0004_fronts"]
+    with inturn.open(str(path), clock=clock) as queue:
+        assert [(each.name, each.lines) for each in queue.customers().items] == before
+        queue.submit("beta", [NewDocument("new")])
+        claimed = [each.document for each in queue.claim("worker", 100)]
+        assert sorted(each.id for each in claimed if each.given.name != "new") == sorted(expected)
+        assert len(claimed) == len(expected) + 1
+        assert queue.store.recount(repair=False) == ()
+
+
+def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -> None:
+    store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
+    queue = Queue(store)
+    queue.submit("acme", [NewDocument("x")] * 3)
+    queue.claim("worker", 1)
+    store._tables.connection.execute("UPDATE line SET front = front + 2")
+    store._tables.forget()
+    assert [each.what for each in store.recount(repair=True)] == ["found in level 1"]
+    assert store.recount(repair=False) == ()
+    assert len(queue.claim("worker", 5)) == 2
+    store.close()
