@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
+from inturn import Queue
 from inturn.clock import ManualClock
 from inturn.model import DocumentState, NewDocument, seconds
 from inturn.policy import Policy, PriorityPolicy
@@ -92,3 +93,37 @@ class Walk:
         self._both(lambda store: [store.ahead(one) for one in asked])
         for customer in CUSTOMERS:
             self._both(lambda store: store.documents(DocumentFilter(customer=customer), limit=7))  # noqa: B023 - at once
+
+
+Left = tuple[list[tuple[str, object]], list[str]]
+
+
+def leave_changes(queue: Queue) -> Left:
+    """A queue with much that no claim has seen yet: lines emptied and filled again, documents that came back.
+
+    How long its lines are, and what waits.
+    """
+    for customer in CUSTOMERS:
+        queue.submit(customer, [NewDocument("x")] * 12)
+    taken = queue.claim("worker", 5)
+    queue.submit("acme", [NewDocument("y")] * 3)
+    for each in taken:
+        queue.hand_back(each)
+    queue.cancel([each.id for each in queue.documents().items if each.customer == "beta"][3], ANNA)
+    queue.purge("gamma", ANNA)
+    queue.submit("gamma", [NewDocument("z")] * 2)
+    waiting = DocumentFilter(states=frozenset({DocumentState.WAITING}))
+    return _lines(queue), sorted(each.id for each in queue.documents(waiting).items)
+
+
+def go_on(queue: Queue, left: Left) -> None:
+    """Nothing is lost and nothing comes twice."""
+    lines, ids = left
+    assert _lines(queue) == lines
+    (new,) = queue.submit("beta", [NewDocument("new")])
+    assert sorted(each.document.id for each in queue.claim("worker", 100)) == sorted([*ids, new.id])
+    assert queue.store.recount(repair=False) == ()
+
+
+def _lines(queue: Queue) -> list[tuple[str, object]]:
+    return [(each.name, each.lines) for each in queue.customers().items]

@@ -148,3 +148,20 @@ def server() -> Iterator[PostgresServer]:
     own.start()
     yield own
     own.remove()
+
+
+@pytest.fixture
+def before_fronts() -> str:
+    """What makes a queue one from before there were fronts."""
+    return """
+        CREATE INDEX document_customer ON document (customer, seq);
+        DROP INDEX document_line;
+        ALTER TABLE returned RENAME TO waiting;
+        ALTER INDEX returned_pkey RENAME TO waiting_pkey;
+        INSERT INTO waiting (customer, line, seq, ready_at, cost)
+        SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'waiting' ON CONFLICT DO NOTHING;
+        ALTER TABLE line DROP COLUMN front;
+        UPDATE line_change SET kind = 'joined' WHERE kind = 'returned';
+        UPDATE line_change SET n = NULL WHERE kind IN ('left', 'emptied');
+        DELETE FROM migration WHERE number > 4;
+    """

@@ -19,18 +19,21 @@ pytestmark = needs_postgres
 ANNA = Operator("anna", "because the test says so")
 
 
-def test_a_queue_from_before_attempts_were_kept_goes_on(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_from_before_attempts_were_kept_goes_on(
+    url: str, monkeypatch: pytest.MonkeyPatch, before_fronts: str
+) -> None:
     clock, name = ManualClock(SECOND), parse(url).schema
     with inturn.open(url, clock=clock) as queue:
         (receipt,) = queue.submit("acme", [NewDocument("a")])
         queue.fail(queue.claim("worker", 1)[0], "first", retry_in=0)
     with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
         admin.execute(f"SET search_path = {name}".encode())
+        admin.execute(before_fronts.encode())
         admin.execute("DROP TABLE attempt; DROP INDEX event_by_hand_of; DELETE FROM migration WHERE number > 3")
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(url) == []
-    assert migrate(url) == ["0004_attempts"]
+    assert migrate(url) == ["0004_attempts", "0005_fronts"]
     with inturn.open(url, clock=clock) as queue:
         assert queue.attempts(receipt.id) == ()
         queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)

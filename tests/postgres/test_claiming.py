@@ -51,10 +51,12 @@ def test_a_claim_that_would_start_what_does_not_wait_is_not_committed(
 ) -> None:
     call = submission(2)
     store.submit(call)
+    for each in store.claim(ClaimRequest("worker", 2, 60_000_000)):
+        store.exchange([Outcome(each.document.id, each.fence, OutcomeKind.HANDED_BACK)], None)
     admin.execute("UPDATE document SET state = 'cancelled' WHERE id = %s", (call.ids[0],))
     with pytest.raises(StoreError, match="nothing was written"):
         store.claim(ClaimRequest("worker", 2, 60_000_000))
     assert store.counts(DocumentFilter()).states == {"cancelled": 1, "waiting": 1}
-    assert admin.execute("SELECT count(*) FROM waiting").fetchone() == (2,)
+    assert admin.execute("SELECT count(*) FROM returned").fetchone() == (2,)
     admin.execute("UPDATE document SET state = 'waiting'")
     assert [each.document.id for each in store.claim(ClaimRequest("worker", 2, 60_000_000))] == list(call.ids)

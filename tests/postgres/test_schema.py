@@ -122,6 +122,7 @@ SAVE = {
     "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
 }  # fmt: skip
 ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker")
+LINES = {"customer": [1], "level": [1], "after": [0], "front": [1], "limit": 5}
 TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
 
 
@@ -130,13 +131,14 @@ TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
     [
         ("lowest_lines", "line_place", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
         ("oldest_lines", "line_age", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
-        ("waiting_in_lines", "waiting_pkey", {"customer": [1], "level": [1], "after": [0], "limit": 5}),
+        ("waiting_in_lines", "document_line", LINES),
+        ("waiting_in_lines", "returned_pkey", LINES),
         ("due_documents", "document_due", {"floor": 0, "now": 1, "limit": 5}),
         ("lost_leases", "running_pkey", {"floor": 0, "now": 1, "limit": 5}),
         ("late_to_start", "document_start_by", {"floor": 0, "now": 1, "limit": 5}),
         ("lines_of", "line_pkey", {"customer": [1], "level": [1]}),
         ("save_claim", "document_pkey", SAVE),
-        ("save_claim", "waiting_pkey", SAVE),
+        ("save_claim", "returned_pkey", SAVE),
         ("save_claim", "line_pkey", SAVE),
         ("finish_documents", "document_id", {"ids": [], "fences": [], "results": [], "now": 1}),
         ("finish_documents", "running_pkey", {"ids": [], "fences": [], "results": [], "now": 1}),
@@ -171,7 +173,7 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
 
     store.exchange([Outcome(each.document.id, each.fence, OutcomeKind.DONE, "null") for each in claimed()], None)
     with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
-        for table in ("running", "waiting", "line"):
+        for table in ("running", "returned", "line"):
             admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
     again = claimed()
     ids, fences = [each.document.id for each in again], [each.fence for each in again]

@@ -7,6 +7,7 @@ process that claims again, with nobody else in between, finds the lines as it le
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from inturn.model import CustomerSettings, plain
@@ -81,18 +82,26 @@ class Book:
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
         line = self._line(owner, level)
-        if line.ahead and head.seq < line.ahead[-1].seq:
-            line.ahead.clear()
+        line.begins(head)
+        self._join(owner, line, n, head)
+
+    def returned(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._join(owner, self._line(owner, level), n, head)
+
+    def _join(self, owner: int, line: SqlLine, n: int, head: Head) -> None:
+        line.comes(head)
         self._book.joined(self.customer(owner), line, head, n)
 
     def left(self, owner: int, level: int, seq: int) -> None:
         line = self._line(owner, level)
         line.ahead.clear()
         self._book.left(line, seq)
+        if line.waiting == 0:
+            line.ends()
 
-    def emptied(self, owner: int, level: int) -> None:
+    def emptied(self, owner: int, level: int, n: int) -> None:  # noqa: ARG002 - as for whoever counts
         line = self._line(owner, level)
-        line.ahead.clear()
+        line.ends()
         self._book.emptied(line)
 
     def stopped(self, owner: int) -> None:
@@ -146,10 +155,12 @@ class Book:
         ready_at, cost, settings = more
         if kind == "joined":
             self.joined(owner, level, n, Head(seq, ready_at, cost))
+        elif kind == "returned":
+            self.returned(owner, level, n, Head(seq, ready_at, cost))
         elif kind == "left":
             self.left(owner, level, seq)
         elif kind == "emptied":
-            self.emptied(owner, level)
+            self.emptied(owner, level, -n)
         elif kind == "stopped":
             self.stopped(owner)
         elif kind == "changed":
@@ -177,6 +188,7 @@ class Book:
             return None
         customer = self.customer(line.owner)
         self._book.started(customer, line, now)
+        line.passed(head)
         self._touched.add(line)
         if line.owner in self._limits:
             self._touch_all(line.owner, customer)
@@ -312,13 +324,12 @@ class Book:
     def _read_lines(self, rows: list[Row]) -> None:
         self._know(dict.fromkeys(row[0] for row in rows))
         for row in rows:
-            owner, level, weight, turn, stamp, waiting, *head, filed, version = row
+            owner, level, weight, turn, stamp, waiting, *head, filed, front, version = row
             lines = self._customers[owner].lines
             if level not in lines:
                 first = None if head[0] is None else Head(*head)
-                lines[level] = SqlLine(
-                    str(owner), level, weight, turn, stamp, waiting, first, owner=owner, kept=row[:-1], version=version
-                )
+                stands = (str(owner), level, weight, turn, stamp, waiting, first)
+                lines[level] = SqlLine(*stands, owner=owner, front=front, kept=row[:-1], version=version)
                 if filed:
                     self.turns.file(lines[level])
 
@@ -397,16 +408,24 @@ class Book:
         self._read_heads(list(lines), {each: each.head.seq if each.head else 0 for each in lines}, at_once)
 
     def _read_heads(self, lines: list[SqlLine], after: dict[SqlLine, int], limit: int) -> None:
-        by_key = {(line.owner, line.level): line for line in lines}
+        """Documents behind these; a document that came back may stand behind the front as well."""
         rows = self.tables.all(
             "waiting_in_lines",
             customer=[line.owner for line in lines],
             level=[line.level for line in lines],
             after=[after[line] for line in lines],
+            front=[NEVER if line.front is None else line.front for line in lines],
             limit=limit,
         )
-        for owner, level, *head in sorted(rows):
-            by_key[owner, level].ahead.append(Head(*head))
+        found: dict[tuple[int, int], dict[int, Head]] = {}
+        for owner, level, seq, ready_at, cost, _ in sorted(rows):
+            found.setdefault((owner, level), {})[seq] = Head(seq, ready_at, cost)
+        any_new = {(owner, level) for owner, level, *_, is_new in rows if is_new}
+        for line in lines:
+            key = line.owner, line.level
+            line.ahead.extend(islice(found.get(key, {}).values(), limit))
+            if key not in any_new:
+                line.found_none(after[line])
 
     def _find_heads(self) -> None:
         """Of lines whose head has left: none of their documents stands before the one that was known."""

@@ -14,15 +14,19 @@ class Changes(Protocol):
     """What happens to lines, told either to the line changes or to the book itself."""
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        """So many documents came into a line; `head` is the first."""
+        """So many new documents came into a line; `head` is the first."""
+        ...
+
+    def returned(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many documents came back into a line; `head` is the first."""
         ...
 
     def left(self, owner: int, level: int, seq: int) -> None:
         """A document left a line other than by a claim."""
         ...
 
-    def emptied(self, owner: int, level: int) -> None:
-        """All documents of a line are gone."""
+    def emptied(self, owner: int, level: int, n: int) -> None:
+        """All documents of a line are gone: so many."""
         ...
 
     def stopped(self, owner: int) -> None:
@@ -54,11 +58,14 @@ class LaterChanges:
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
         self._rows.append((owner, "joined", level, n, head.seq, head.ready_at, float(head.cost), None))
 
-    def left(self, owner: int, level: int, seq: int) -> None:
-        self._rows.append((owner, "left", level, None, seq, None, None, None))
+    def returned(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._rows.append((owner, "returned", level, n, head.seq, head.ready_at, float(head.cost), None))
 
-    def emptied(self, owner: int, level: int) -> None:
-        self._rows.append((owner, "emptied", level, None, None, None, None, None))
+    def left(self, owner: int, level: int, seq: int) -> None:
+        self._rows.append((owner, "left", level, -1, seq, None, None, None))
+
+    def emptied(self, owner: int, level: int, n: int) -> None:
+        self._rows.append((owner, "emptied", level, -n, None, None, None, None))
 
     def stopped(self, owner: int) -> None:
         self._rows.append((owner, "stopped", None, None, None, None, None, None))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from inturn.model import DocumentState, Receipt
+from inturn.model import EXPEDITED, DocumentState, Receipt
 from inturn.policy.turns import Head
 from inturn.store import (
     ATTEMPTS_KEPT,
@@ -205,7 +205,7 @@ class Moves:
         if facts.state == DocumentState.RUNNING:
             self._stopped(facts.owner)
         self.tables.run("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=settled)
-        self._changes.joined(facts.owner, facts.line, 1, Head(facts.seq, self.now, facts.cost))
+        self._changes.returned(facts.owner, facts.line, 1, Head(facts.seq, self.now, facts.cost))
         self.wakes = True
         return facts._replace(state=DocumentState.WAITING, attempt=attempt)
 
@@ -241,7 +241,7 @@ class Moves:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
             self._changes.left(facts.owner, facts.line, facts.seq)
-        self._changes.joined(facts.owner, 0, 1, Head(facts.seq, found[0], facts.cost))
+        self._changes.returned(facts.owner, EXPEDITED, 1, Head(facts.seq, found[0], facts.cost))
 
     def _end_attempt(self, facts: Facts, ended: EventKind, error: str | None = None) -> None:
         """An attempt that does not end its document is to be remembered."""

@@ -25,10 +25,11 @@ from inturn.stores.postgres.trouble import errors_of
 MADE_UP: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": lower_of},
     "document": {"lower_name": lower_of, "look_at": None, "lease_until": None},
-    "line": {"version": None},
+    "line": {"version": None, "front": None},
 }
-"""Columns that no other store has: made from the name, or of running documents alone, which are not moved."""
-OWN: Final = {*SPARED, "ended", "line_change", "news", "numbering", "queue", "running", "turns", "waiting"}
+"""Columns that are not moved: made from the name, or of running documents alone, or of no use: in a queue that arrives
+every document counts as one that came back."""
+OWN: Final = {*SPARED, "ended", "line_change", "news", "numbering", "queue", "returned", "running", "turns"}
 """Tables that are not moved row by row: changes are folded in and events numbered before."""
 ANYTHING_MAY_BE_DUE: Final = Bounds(dict.fromkeys(KINDS, 0), [(0, 0) for _ in LEVELS])
 """For a queue whose deadlines nobody has looked at yet; the first claims find out."""

@@ -111,10 +111,10 @@ WITH taken AS (
         document.fence, worker, lease_until, document.line, error, name, uri, blob, sha256, size, media_type, batch,
         metadata, cost, delay, start_by, max_attempts, pages, document.customer, lower_name
 ), gone AS (
-    DELETE FROM waiting WHERE ctid = ANY (ARRAY(
+    DELETE FROM returned WHERE ctid = ANY (ARRAY(
         SELECT row.at FROM taken CROSS JOIN LATERAL (
-            SELECT ctid AS at FROM waiting
-            WHERE waiting.customer = taken.customer AND waiting.line = taken.line AND waiting.seq = taken.seq LIMIT 1
+            SELECT ctid AS at FROM returned
+            WHERE returned.customer = taken.customer AND returned.line = taken.line AND returned.seq = taken.seq LIMIT 1
         ) AS row
     ))
 ), runs AS (
@@ -140,12 +140,14 @@ WITH taken AS (
     ))
 ), stand AS (
     INSERT INTO line (
-        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, place, tie, version
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, place, tie,
+        version
     )
     SELECT each.*, %(version)s + 1 FROM unnest(
         %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[],
         %(stamp)s::bigint[], %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[],
-        %(head_cost)s::double precision[], %(filed)s::boolean[], %(place)s::bigint[], %(tie)s::bigint[]
+        %(head_cost)s::double precision[], %(filed)s::boolean[], %(front)s::bigint[], %(place)s::bigint[],
+        %(tie)s::bigint[]
     ) AS each
 ), before AS (
     DELETE FROM turns WHERE version = %(version)s RETURNING folded
@@ -277,8 +279,6 @@ WITH lowered AS MATERIALIZED (
         FROM lowered
     ) AS checked
     RETURNING customer, line, seq, ready_at, cost
-), queued AS (
-    INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM kept
 ), joined AS (
     INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
     SELECT customer, 'joined', line, 1, seq, ready_at, cost FROM kept
@@ -322,9 +322,6 @@ WITH lowered AS MATERIALIZED (
         blob, sha256, size, media_type, batch, pages, delay, 0, CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END,
         CASE WHEN delay > 0 THEN now + delay END
     FROM given
-), queued AS (
-    INSERT INTO waiting (customer, line, seq, ready_at, cost)
-    SELECT customer, level, seq, now, cost FROM given WHERE delay = 0
 ), joined AS (
     INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
     SELECT customer, 'joined', level, n, seq, now, cost
@@ -470,7 +467,7 @@ WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rat
 -- name: lines_of
 SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
 CROSS JOIN LATERAL (
-    SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, version
+    SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version
     FROM line
     WHERE (line.customer, line.level, version) >= (wanted.customer, wanted.level, 0)
         AND (line.customer, line.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
@@ -478,13 +475,13 @@ CROSS JOIN LATERAL (
 ) AS newest;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, version
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version
 FROM line
 WHERE filed AND level = %(level)s AND (place, tie) > (%(seen)s, %(tie)s)
 ORDER BY place, tie LIMIT %(limit)s;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, version
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version
 FROM line
 WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
@@ -503,13 +500,24 @@ ON CONFLICT (customer) DO UPDATE SET
     rate_closed_until = excluded.rate_closed_until;
 
 -- name: waiting_in_lines
-SELECT wanted.customer, wanted.level, found.seq, found.ready_at, found.cost
-FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(after)s::bigint[]) AS wanted (customer, level, after)
+SELECT wanted.customer, wanted.level, found.seq, found.ready_at, found.cost, found.is_new
+FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(after)s::bigint[], %(front)s::bigint[])
+    AS wanted (customer, level, after, front)
 CROSS JOIN LATERAL (
-    SELECT seq, ready_at, cost FROM waiting
-    WHERE (waiting.customer, line, seq) > (wanted.customer, wanted.level, wanted.after)
-        AND (waiting.customer, line, seq) < (wanted.customer, wanted.level, 9223372036854775807)
-    ORDER BY waiting.customer, line, seq LIMIT %(limit)s
+    (
+        SELECT seq, ready_at, cost, true AS is_new FROM document
+        WHERE (document.customer, line, seq) >= (wanted.customer, wanted.level, greatest(wanted.after + 1, wanted.front))
+            AND (document.customer, line, seq) < (wanted.customer, wanted.level, 9223372036854775807)
+            AND state = 'waiting'
+        ORDER BY document.customer, line, seq LIMIT %(limit)s
+    )
+    UNION ALL
+    (
+        SELECT seq, ready_at, cost, false FROM returned
+        WHERE (returned.customer, line, seq) > (wanted.customer, wanted.level, wanted.after)
+            AND (returned.customer, line, seq) < (wanted.customer, wanted.level, 9223372036854775807)
+        ORDER BY returned.customer, line, seq LIMIT %(limit)s
+    )
 ) AS found;
 
 -- name: whole_by_id
@@ -585,7 +593,7 @@ WITH moved AS (
 ), gone AS (
     DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq
 )
-INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved;
+INSERT INTO returned (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved;
 
 -- name: delay_document
 WITH moved AS (
@@ -604,8 +612,8 @@ WITH moved AS (
     WHERE seq = %(seq)s
     RETURNING customer, line, seq, look_at
 ), gone AS (
-    DELETE FROM waiting USING moved
-    WHERE waiting.customer = moved.customer AND waiting.line = moved.line AND waiting.seq = moved.seq
+    DELETE FROM returned USING moved
+    WHERE returned.customer = moved.customer AND returned.line = moved.line AND returned.seq = moved.seq
 ), stopped AS (
     DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq
 )
@@ -618,8 +626,8 @@ WITH moved AS (
     WHERE seq = %(seq)s
     RETURNING customer, line, seq, look_at
 ), gone AS (
-    DELETE FROM waiting USING moved
-    WHERE waiting.customer = moved.customer AND waiting.line = moved.line AND waiting.seq = moved.seq
+    DELETE FROM returned USING moved
+    WHERE returned.customer = moved.customer AND returned.line = moved.line AND returned.seq = moved.seq
 ), stopped AS (
     DELETE FROM running USING moved WHERE running.look_at = moved.look_at AND running.seq = moved.seq
 )
@@ -630,23 +638,20 @@ WITH before AS (
     SELECT seq, finished_at FROM document WHERE seq = %(seq)s
 ), gone AS (
     DELETE FROM ended USING before WHERE ended.finished_at = before.finished_at AND ended.seq = before.seq
-), moved AS (
-    UPDATE document SET
-        seq = nextval('document_seq'), level = %(level)s, line = %(level)s, count = %(count)s, state = 'waiting',
-        ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
-        error = NULL, settled = NULL
-    WHERE seq = %(seq)s
-    RETURNING customer, line, seq, ready_at, cost
 )
-INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved
+UPDATE document SET
+    seq = nextval('document_seq'), level = %(level)s, line = %(level)s, count = %(count)s, state = 'waiting',
+    ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
+    error = NULL, settled = NULL
+WHERE seq = %(seq)s
 RETURNING seq;
 
 -- name: expedite_document
 WITH before AS (
     SELECT customer, line, seq FROM document WHERE seq = %(seq)s
 ), gone AS (
-    DELETE FROM waiting USING before
-    WHERE waiting.customer = before.customer AND waiting.line = before.line AND waiting.seq = before.seq
+    DELETE FROM returned USING before
+    WHERE returned.customer = before.customer AND returned.line = before.line AND returned.seq = before.seq
 ), moved AS (
     UPDATE document SET
         line = 0, due_at = NULL, state = 'waiting',
@@ -654,7 +659,7 @@ WITH before AS (
     WHERE seq = %(seq)s
     RETURNING customer, line, seq, ready_at, cost
 )
-INSERT INTO waiting (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved
+INSERT INTO returned (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved
 RETURNING ready_at;
 
 -- name: heartbeat
@@ -685,7 +690,7 @@ DELETE FROM file USING document WHERE file.document = document.seq AND document.
 WITH gone AS (
     DELETE FROM document WHERE customer = %(customer)s RETURNING state, line, seq, look_at, finished_at
 ), waited AS (
-    DELETE FROM waiting WHERE customer = %(customer)s
+    DELETE FROM returned WHERE customer = %(customer)s
 ), ran AS (
     DELETE FROM running USING gone WHERE running.look_at = gone.look_at AND running.seq = gone.seq
 ), stood AS (
@@ -712,8 +717,8 @@ WITH gone AS (DELETE FROM document WHERE seq = ANY (%(seqs)s::bigint[]) RETURNIN
 DELETE FROM ended USING gone WHERE ended.finished_at = gone.finished_at AND ended.seq = gone.seq;
 
 -- name: file_documents
-DELETE FROM waiting; DELETE FROM running; DELETE FROM ended;
-INSERT INTO waiting (customer, line, seq, ready_at, cost)
+DELETE FROM returned; DELETE FROM running; DELETE FROM ended;
+INSERT INTO returned (customer, line, seq, ready_at, cost)
 SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'waiting';
 INSERT INTO running (look_at, seq, customer) SELECT look_at, seq, customer FROM document WHERE state = 'running';
 INSERT INTO ended (finished_at, seq) SELECT finished_at, seq FROM document WHERE finished_at IS NOT NULL;
@@ -740,10 +745,24 @@ SELECT * FROM whole
 WHERE seq < %(after)s
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
-  AND (%(owner)s::bigint IS NULL OR owner = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+ORDER BY seq DESC LIMIT %(limit)s;
+
+-- name: newest_documents_of
+SELECT whole.* FROM unnest(%(lines)s::int[]) AS each (line)
+CROSS JOIN LATERAL (
+    SELECT * FROM whole
+    WHERE (owner, line, seq) < (%(owner)s::bigint, each.line, %(after)s)
+      AND (owner, line, seq) >= (%(owner)s::bigint, each.line, 0)
+      AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+      AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
+      AND (%(level)s::int IS NULL OR level = %(level)s::int)
+      AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+      AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+    ORDER BY owner DESC, line DESC, seq DESC LIMIT %(limit)s
+) AS whole
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: oldest_documents
@@ -751,10 +770,24 @@ SELECT * FROM whole
 WHERE seq > %(after)s
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
-  AND (%(owner)s::bigint IS NULL OR owner = %(owner)s::bigint)
   AND (%(level)s::int IS NULL OR level = %(level)s::int)
   AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+ORDER BY seq LIMIT %(limit)s;
+
+-- name: oldest_documents_of
+SELECT whole.* FROM unnest(%(lines)s::int[]) AS each (line)
+CROSS JOIN LATERAL (
+    SELECT * FROM whole
+    WHERE (owner, line, seq) > (%(owner)s::bigint, each.line, %(after)s)
+      AND (owner, line, seq) <= (%(owner)s::bigint, each.line, 9223372036854775807)
+      AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
+      AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
+      AND (%(level)s::int IS NULL OR level = %(level)s::int)
+      AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
+      AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
+    ORDER BY owner, line, seq LIMIT %(limit)s
+) AS whole
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: counts
@@ -768,28 +801,51 @@ WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
 GROUP BY 1, 2;
 
 -- name: customers
-SELECT id, name, count, updated_at, settings FROM customer
+WITH changed AS (
+    SELECT customer, sum(n) AS n FROM line_change WHERE level IS NOT NULL GROUP BY customer
+)
+SELECT id, name, count, updated_at, settings FROM customer LEFT JOIN changed ON changed.customer = customer.id
 WHERE (%(name)s::text IS NULL OR name = %(name)s::text)
   AND (%(after)s::text IS NULL OR name > %(after)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND (%(paused)s::boolean IS NULL OR paused = %(paused)s::boolean)
-  AND (%(waiting)s::boolean IS NULL OR %(waiting)s::boolean = EXISTS (
-      SELECT 1 FROM waiting WHERE waiting.customer = customer.id
+  AND (%(waiting)s::boolean IS NULL OR %(waiting)s::boolean = (
+      coalesce((SELECT sum(waiting) FROM line WHERE line.customer = customer.id), 0) + coalesce(changed.n, 0) > 0
   ))
 ORDER BY name LIMIT %(limit)s;
 
 -- name: waiting_by_line
-SELECT customer, line, count(*) FROM waiting
-WHERE customer = ANY (%(ids)s::bigint[]) GROUP BY customer, line ORDER BY customer, line;
+SELECT customer, level, sum(n)::bigint FROM (
+    SELECT customer, level, waiting AS n FROM line WHERE customer = ANY (%(ids)s::bigint[])
+    UNION ALL
+    SELECT customer, level, n FROM line_change WHERE level IS NOT NULL AND customer = ANY (%(ids)s::bigint[])
+) AS told
+GROUP BY customer, level HAVING sum(n) > 0 ORDER BY customer, level;
 
 -- name: open_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost
 FROM line WHERE filed ORDER BY level, turn, stamp;
 
 -- name: ahead
-SELECT count(*) FROM waiting AS other
-JOIN document AS mine ON other.customer = mine.customer AND other.line = mine.line AND other.seq < mine.seq
-WHERE mine.id = %(id)s::uuid AND mine.state = 'waiting';
+WITH mine AS MATERIALIZED (
+    SELECT seq, customer, line FROM document WHERE id = %(id)s::uuid AND state = 'waiting'
+), front AS MATERIALIZED (
+    SELECT coalesce(
+        (SELECT front FROM line WHERE line.customer = mine.customer AND line.level = mine.line),
+        (SELECT min(seq) FROM line_change
+         WHERE kind = 'joined' AND line_change.customer = mine.customer AND line_change.level = mine.line),
+        9223372036854775807
+    ) AS seq
+    FROM mine
+)
+SELECT
+    (SELECT count(*) FROM document AS other
+     WHERE other.customer = mine.customer AND other.line = mine.line AND other.state = 'waiting'
+         AND other.seq >= front.seq AND other.seq < mine.seq)
+    + (SELECT count(*) FROM returned
+       WHERE returned.customer = mine.customer AND returned.line = mine.line
+           AND returned.seq < least(front.seq, mine.seq))
+FROM mine, front;
 
 -- name: pace
 SELECT
@@ -806,6 +862,17 @@ WHERE number > %(after)s ORDER BY number LIMIT %(limit)s;
 
 -- name: waiting_counts
 SELECT customer, line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
+
+-- name: found_counts
+SELECT document.customer, document.line, count(*)
+FROM document LEFT JOIN line ON line.customer = document.customer AND line.level = document.line
+WHERE state = 'waiting' AND (
+    document.seq >= line.front OR EXISTS (
+        SELECT 1 FROM returned
+        WHERE returned.customer = document.customer AND returned.line = document.line AND returned.seq = document.seq
+    )
+)
+GROUP BY 1, 2;
 
 -- name: line_counts
 SELECT customer, level, waiting FROM line;

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from inturn.errors import NotFoundError
 from inturn.model import Customer, Document, DocumentState, Line, ResultFile, Worker, report_of
-from inturn.policy.turns import Head
+from inturn.policy.turns import LEVELS, Head
 from inturn.store import (
     ATTEMPTS_KEPT,
     Attempt,
@@ -28,10 +28,10 @@ from inturn.stores.postgres.rows import STATES, attempt_of, document_of, event_o
 from inturn.stores.postgres.tables import Row, Tables
 
 LISTS: Final = {
-    DocumentSort.NEWEST: ("newest_documents", 2**63 - 1),
-    DocumentSort.OLDEST: ("oldest_documents", 0),
+    DocumentSort.NEWEST: ("newest_documents", "newest_documents_of", 2**63 - 1),
+    DocumentSort.OLDEST: ("oldest_documents", "oldest_documents_of", 0),
 }
-"""The query of a list by its sort, and the seq before which it begins."""
+"""The query of a list by its sort, that of one customer's, and the seq before which it begins."""
 
 
 class Reading:
@@ -70,9 +70,12 @@ class Reading:
         return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
-        query, begin = LISTS[sort]
-        seen = begin if after is None else int(after)
-        rows = self._tables.all(query, **self._where(where), after=seen, limit=limit + 1)
+        query, query_of, begin = LISTS[sort]
+        values = {**self._where(where), "after": begin if after is None else int(after), "limit": limit + 1}
+        if where.customer is None:
+            rows = self._tables.all(query, **values)
+        else:
+            rows = self._tables.all(query_of, **values, lines=list(LEVELS))
         shown = tuple(document_of(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
 

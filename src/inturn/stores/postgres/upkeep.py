@@ -80,7 +80,7 @@ class Upkeep:
         for state, line, n in sorted(tables.all("purge_documents", customer=owner)):
             documents += n
             if state == DocumentState.WAITING:
-                later.emptied(owner, line)
+                later.emptied(owner, line, n)
             elif state == DocumentState.RUNNING and is_capped:
                 for _ in range(n):
                     later.stopped(owner)

@@ -6,14 +6,13 @@ process that claims again, with nobody else in between, finds the lines as it le
 """
 
 import json
-from collections import deque
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from inturn.model import CustomerSettings, plain
 from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook, LinesOf
-from inturn.policy.turns import LEVELS, Head, Level, Line, Order, Standing, Turns
+from inturn.policy.turns import LEVELS, Head, Level, Order, Standing, Turns
+from inturn.stores._lines import TableLine
 from inturn.stores.sqlite.tables import Row, Tables, read_settings
 
 START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
@@ -46,27 +45,16 @@ class QueueRow(NamedTuple):
     rate: int | None
 
 
-@dataclass(slots=True, eq=False)
-class SqlLine(Line):
-    """A line as it stands in its table."""
+class SqlLine(TableLine):
+    """A line, its next documents, and its row."""
 
-    owner: int = 0
-    ahead: deque[Head] = field(default_factory=deque)
-    """Its next documents, as far as they were read."""
-    front: int | None = None
-    """No document before this seq waits but those that came back; None: no other at all."""
-    kept: tuple[Any, ...] | None = None
-    """The row as it was read or written last; None for a line that has none."""
+    __slots__ = ()
 
     def row(self) -> tuple[Any, ...]:
         """The row as it should be, without its place."""
         head = self.head or (None, None, None)
         stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
         return (*stands, *head, int(self.filed), self.front)
-
-    def place(self, *, fair: bool) -> tuple[int, int]:
-        """What sorts it among the open lines of its level."""
-        return (self.turn, self.stamp) if fair else (0 if self.head is None else self.head.seq, 0)
 
 
 class Book:
@@ -119,15 +107,15 @@ class Book:
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
         line = self._line(owner, level)
-        if line.front is None:
-            line.front = head.seq
-        self._book.joined(self.customer(owner), line, head, n)
+        line.begins(head)
+        self._join(owner, line, n, head)
 
     def returned(self, owner: int, level: int, n: int, head: Head) -> None:
-        line = self._line(owner, level)
-        if line.ahead and head.seq < line.ahead[-1].seq:
-            line.ahead.clear()
         self.has_returned = True
+        self._join(owner, self._line(owner, level), n, head)
+
+    def _join(self, owner: int, line: SqlLine, n: int, head: Head) -> None:
+        line.comes(head)
         self._book.joined(self.customer(owner), line, head, n)
 
     def left(self, owner: int, level: int, seq: int) -> None:
@@ -135,12 +123,11 @@ class Book:
         line.ahead.clear()
         self._book.left(line, seq)
         if line.waiting == 0:
-            line.front = None
+            line.ends()
 
     def emptied(self, owner: int, level: int, n: int) -> None:  # noqa: ARG002 - as for whoever counts
         line = self._line(owner, level)
-        line.ahead.clear()
-        line.front = None
+        line.ends()
         self._book.emptied(line)
 
     def stopped(self, owner: int) -> None:
@@ -212,10 +199,7 @@ class Book:
             return None
         customer = self.customer(line.owner)
         self._book.started(customer, line, now)
-        if line.waiting == 0:
-            line.front = None
-        elif line.front is not None and line.front <= head.seq:
-            line.front = head.seq + 1
+        line.passed(head)
         self._touched.add(line)
         if line.owner in self._limits:
             self._touch_all(line.owner, customer)
@@ -368,28 +352,25 @@ class Book:
         if self._folding:
             self._headless.add(line)
             return line.head
-        after = line.head.seq if line.head is not None else 0
-        while line.ahead and line.ahead[0].seq <= after:
-            line.ahead.popleft()
-        if not line.ahead:
-            self._read_ahead(line, after)
+        if not line.has_ahead():
+            self._read_ahead(line)
         return line.ahead[0] if line.ahead else None
 
-    def _read_ahead(self, line: SqlLine, after: int) -> None:
+    def _read_ahead(self, line: SqlLine) -> None:
         open_lines = max(1, self.turns.levels[line.level].open_lines)
         limit = min(line.waiting, max(1 + self._reach // open_lines, AHEAD if self._is_remembered else 1))
-        line.ahead.extend(self._heads(line, after + 1, limit))
+        line.ahead.extend(self._heads(line, 0 if line.head is None else line.head.seq, limit))
 
-    def _heads(self, line: SqlLine, first: int, limit: int) -> list[Head]:
-        """Its documents from this seq on; what it knows of its head says that none stands before."""
+    def _heads(self, line: SqlLine, after: int, limit: int) -> list[Head]:
+        """Documents behind this one; a document that came back may stand behind the front as well."""
         where = {"customer": line.owner, "level": line.level, "limit": limit}
         found: list[Row] = []
         if line.front is not None:
-            found = self._tables.all("waiting_in_line", first=max(first, line.front), **where)
-            if not found and first <= line.front:
-                line.front = None
+            found = self._tables.all("waiting_in_line", first=max(after + 1, line.front), **where)
+            if not found:
+                line.found_none(after)
         if self.has_returned:
-            returned = self._tables.all("returned_to_line", first=first, **where)
+            returned = self._tables.all("returned_to_line", first=after + 1, **where)
             found = sorted({*found, *returned})[:limit]
         return [Head(*row) for row in found]
 

@@ -18,7 +18,7 @@
 --                its row: seqs and line changes of one customer are numbered in the order in which they happened
 --   document     one row a document: the truth, and what everybody locks. Starts, heartbeats and ends change no column
 --                that is in an index, so that the new row stays on its page (HOT). A result comes last in its row
---   waiting      the documents that wait, in the order of their lines
+--   returned     the documents that came back into a line: see 0005_fronts.sql
 --   running      the documents that run, by `look_at`, which is never after `lease_until`: when to look whether the lease
 --                was lost
 --   ended        the documents that have ended, by when. These three are written with their document's state, always in

@@ -1,0 +1,69 @@
+"""Documents are looked for from their line's front on; what comes back behind it must be found, and cost no walk."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from coming_back import Walk, go_on, leave_changes
+from services import needs_postgres
+
+import inturn
+from inturn import NewDocument, Queue
+from inturn.clock import ManualClock
+from inturn.model import seconds
+from inturn.stores import migrate
+from inturn.stores.postgres import PostgresStore, schema
+from inturn.stores.postgres.address import parse
+
+pytestmark = needs_postgres
+Admin = psycopg.Connection[tuple[Any, ...]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_comes_back_or_leaves_keeps_the_order_of_memory(url: str, seed: int) -> None:
+    clock = ManualClock(seconds(1_700_000_000))
+    store = PostgresStore(url, clock=clock)
+    Walk(store, clock, seed).go(120)
+    store.close()
+
+
+def test_a_queue_from_before_there_were_fronts_goes_on(
+    url: str, monkeypatch: pytest.MonkeyPatch, before_fronts: str
+) -> None:
+    clock = ManualClock(seconds(1_700_000_000))
+    with inturn.open(url, clock=clock) as queue:
+        left = leave_changes(queue)
+    options = f"-c search_path={parse(url).schema}"
+    with psycopg.connect(parse(url).conninfo, autocommit=True, options=options) as admin:
+        admin.execute(before_fronts.encode())
+    with monkeypatch.context() as old:
+        old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:4])
+        assert migrate(url) == []
+    assert migrate(url) == ["0005_fronts"]
+    with inturn.open(url, clock=clock) as queue:
+        go_on(queue, left)
+
+
+def test_a_front_that_has_run_ahead_is_found_out_and_put_right(store: PostgresStore, admin: Admin) -> None:
+    queue = Queue(store)
+    queue.submit("acme", [NewDocument("x")] * 3)
+    queue.claim("worker", 1)
+    admin.execute("UPDATE line SET front = front + 2")
+    assert [each.what for each in store.recount(repair=True)] == ["found in level 1"]
+    assert store.recount(repair=False) == ()
+    assert len(queue.claim("worker", 5)) == 2
+
+
+def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanwhile(
+    store: PostgresStore, admin: Admin
+) -> None:
+    """The front stays where it was."""
+    queue = Queue(store)
+    queue.submit("acme", [NewDocument("x")] * 60)
+    queue.claim("worker", 21)  # from here on all are of one line
+    (back,) = queue.claim("worker", 1)
+    for each in queue.claim("worker", 30):
+        queue.finish(each)
+    queue.hand_back(back)
+    assert queue.claim("worker", 1)[0].document.id == back.document.id
+    assert admin.execute("SELECT front, head_seq FROM line WHERE waiting > 0").fetchall() == [(53, 53)]
