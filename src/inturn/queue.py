@@ -6,7 +6,6 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Final, Self
@@ -54,7 +53,6 @@ MAX_RESULT: Final = 256 * 1024
 MAX_ERROR: Final = 8_192
 DEFAULT_LEASE: Final = 60 * SECOND
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-_GIVEN: Final = tuple(each.name for each in fields(NewDocument))
 
 
 class Queue:
@@ -116,6 +114,8 @@ class Queue:
         """One call's documents, looked through and given their ids."""
         customer = clean_text("a customer's name", customer)
         given = tuple(documents)
+        if isinstance(documents, NewDocument) or not {NewDocument}.issuperset(map(type, given)):
+            raise InvalidInputError("documents must be a list of NewDocument; one alone is given as [document]")
         clean_count("the number of documents", len(given))
         ids = self._ids.make(len(given), self._clock.now() if now is None else now)
         submission = Submission(customer, ids, given)
@@ -363,8 +363,9 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
     """Tells a repeated call from another one under the same key: what was given, not where we put its bytes."""
     digest = hashlib.sha256()
     for given in documents:
-        values = {name: getattr(given, name) for name in _GIVEN if name != "blob"}
+        values = given._asdict()
         values["metadata"] = dict(given.metadata)
+        del values["blob"]
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")
     return digest.hexdigest()

@@ -73,6 +73,5 @@ def _bulk(given: schemas.Filter, by_hand: Scoped, act: Act) -> schemas.Bulk:
 def _these(ids: Sequence[str], by_hand: Scoped, act: Act, *, dry_run: bool) -> schemas.Bulk:
     """Oldest first: a retry is a check, and the oldest should get the best level."""
     found = [each.id for each in reversed(by_hand.these(ids)) if each.state in act.allowed]
-    if not dry_run and found:
-        found = list(act.to_these(found, by_hand.operator))  # type: ignore[arg-type]  # only their number counts
-    return schemas.Bulk(documents=len(found), done=not dry_run)
+    n = len(found) if dry_run or not found else len(act.to_these(found, by_hand.operator))
+    return schemas.Bulk(documents=n, done=not dry_run)

@@ -48,7 +48,7 @@ class CostPolicy:
     def _with_cost(self, given: NewDocument) -> NewDocument:
         if given.pages is None or given.cost != DEFAULT_COST:
             return given
-        return given.at_cost(self.cost(given.pages, given.size))
+        return given._replace(cost=self.cost(given.pages, given.size))
 
 
 class Timed(NamedTuple):

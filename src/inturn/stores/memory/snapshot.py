@@ -17,7 +17,7 @@ from inturn.stores.memory.rows import CustomerRow, Row
 from inturn.stores.memory.state import KeyRecord, State
 
 FORMAT = 1
-GIVEN = [each.name for each in fields(NewDocument)]
+GIVEN = NewDocument._fields
 ROW = [each.name for each in fields(Row) if each.name not in {"given", "line_level"}]
 
 

@@ -1,7 +1,6 @@
 """What the memory store holds, and the moves that keep documents, lines and deadlines in step."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from inturn.access import AccessKey
@@ -203,7 +202,7 @@ class State:
         ((row.level, row.count),) = self.check(self.lines.customers[row.customer], 1, now)
         self.seq += 1
         row.seq = self.seq
-        row.given = replace(row.given, start_by=None)
+        row.given = row.given._replace(start_by=None)
         row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
         row.line_level = row.level
         row.started_at = row.finished_at = None

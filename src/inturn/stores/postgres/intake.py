@@ -9,11 +9,11 @@ from typing import Any, Final
 from psycopg import errors
 
 from inturn.errors import InvalidInputError, KeyConflictError
-from inturn.model import NO_METADATA, Check, NewDocument, Receipt
+from inturn.model import Check, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import CheckedMany, PriorityPolicy
 from inturn.store import KEY_KEPT, Submission, check_fingerprint
-from inturn.stores._given import GIVEN, columns_of, metadata_of, values_of
+from inturn.stores._given import columns_of, json_of, json_of_all
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import lower_of
 from inturn.stores.postgres.tables import Row, Tables
@@ -182,26 +182,20 @@ def _is_plain(documents: Sequence[NewDocument]) -> bool:
 
 def _one(id_: str, given: NewDocument) -> tuple[str, dict[str, Any]]:
     """The statement for one plain document, and its values."""
-    values = dict(zip(GIVEN, values_of(given), strict=True))
+    values = given._asdict()
     del values["delay"], values["start_by"]
-    values.update(id=id_, cost=float(given.cost), metadata=metadata_of(given), lower_name=lower_of(given.name))
+    values.update(id=id_, cost=float(given.cost), metadata=json_of(values["metadata"]), lower_name=lower_of(given.name))
     return "take_in_one", values
 
 
 def _many(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, dict[str, Any]]:
     """The statement for any, with one list for each column; what none has, or all have alike, is not sent for each."""
     given: dict[str, Any] = {**columns_of(documents)}
+    metadata = json_of_all(given.pop("metadata"))
     given["cost"] = list(map(float, given["cost"]))
-    given["lower_name"] = [lower_of(each) for each in given["name"]]
+    given["lower_name"] = list(map(lower_of, given["name"]))
     alike = {f"same_{name}": given[name][0] for name in _ALIKE}
     for name, values in given.items():
         if values.count(alike.get(f"same_{name}")) == len(values):
             given[name] = None
-    return "take_in", {"id": list(ids), "n": len(ids), "metadata": _metadata_of_all(documents), **given, **alike}
-
-
-def _metadata_of_all(documents: Sequence[NewDocument]) -> str | None:
-    """As one JSON array, written in a third of the time that one by one takes."""
-    if all(given.metadata is NO_METADATA for given in documents):
-        return None
-    return json.dumps([None if given.metadata is NO_METADATA else dict(given.metadata) for given in documents])
+    return "take_in", {"id": list(ids), "n": len(ids), "metadata": metadata, **given, **alike}

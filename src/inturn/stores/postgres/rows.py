@@ -59,8 +59,8 @@ def document_of(row: Row, customer: str | None = None) -> Document:
         delay, start_by, max_attempts, pages, _, _,
     ) = row  # fmt: skip
     more = MappingProxyType(json.loads(metadata)) if metadata else NO_METADATA
-    given = NewDocument.kept(
-        name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages
+    given = NewDocument._make(
+        (name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
         id_, customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,

@@ -15,7 +15,7 @@ from inturn.policy import Counter
 from inturn.policy.priority import CheckedMany
 from inturn.policy.turns import Head
 from inturn.store import KEY_KEPT, EventKind, Submission, check_fingerprint
-from inturn.stores._given import are_alike, columns_of, metadata_of
+from inturn.stores._given import are_alike, columns_of, json_of
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.moves import Moves
 from inturn.stores.sqlite.tables import QUERIES, Tables, packed_all
@@ -71,7 +71,7 @@ class Intake:
     ) -> None:
         given = columns_of(documents)
         given["level"] = levels = [level for level, n in checked.levels for _ in range(n)]
-        given["metadata"] = [metadata_of(each) for each in documents]
+        given["metadata"] = list(map(json_of, given["metadata"]))
         try:
             self._keep(owner, first, ids, checked.counter.count + len(levels) - 1, given, now)
         except apsw.ConstraintError as wrong:

@@ -109,8 +109,8 @@ def document_of(row: Row) -> Document:
         delay, start_by, max_attempts, pages, _,
     ) = row  # fmt: skip
     more = MappingProxyType(json.loads(metadata)) if metadata else NO_METADATA
-    given = NewDocument.kept(
-        name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages
+    given = NewDocument._make(
+        (name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
         _written(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
