@@ -194,8 +194,12 @@ def _many(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, di
     metadata = json_of_all(given.pop("metadata"))
     given["cost"] = list(map(float, given["cost"]))
     given["lower_name"] = list(map(lower_of, given["name"]))
+    soonest = {
+        "soonest_delay": min(filter(None, given["delay"]), default=None),
+        "soonest_start_by": min((each for each in given["start_by"] if each is not None), default=None),
+    }
     alike = {f"same_{name}": given[name][0] for name in _ALIKE}
     for name, values in given.items():
         if values.count(alike.get(f"same_{name}")) == len(values):
             given[name] = None
-    return "take_in", {"id": list(ids), "n": len(ids), "metadata": metadata, **given, **alike}
+    return "take_in", {"id": list(ids), "n": len(ids), "metadata": metadata, **given, **alike, **soonest}

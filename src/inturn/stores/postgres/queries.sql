@@ -294,44 +294,48 @@ WITH lowered AS MATERIALIZED (
 ), counted AS (
     UPDATE customer SET count = first - (%(n)s - 1), updated_at = lowered.updated_at
     FROM lowered WHERE customer.id = lowered.id
-), given AS MATERIALIZED (
-    SELECT
-        nextval('document_seq') AS seq, each.id, lowered.id AS customer, first - (place - 1) AS count,
-        1 + cardinality(%(thresholds)s::bigint[]) - width_bucket(first - (place - 1), %(thresholds)s::bigint[]) AS level,
-        now, nullif(metadata::text, 'null') AS metadata, lower_name, coalesce(cost, %(same_cost)s) AS cost,
-        coalesce(max_attempts, %(same_max_attempts)s::int) AS max_attempts, start_by, name, uri, blob, sha256, size,
-        media_type, batch, pages, coalesce(delay, %(same_delay)s) AS delay
-    FROM lowered, ROWS FROM (
-        unnest(
-            %(id)s::uuid[], %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[],
-            %(start_by)s::bigint[], %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[],
-            %(size)s::bigint[], %(media_type)s::text[], %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[]
-        ),
-        json_array_elements(%(metadata)s::json)
-    ) WITH ORDINALITY AS each (
-        id, lower_name, cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay,
-        metadata, place
-    )
 ), kept AS (
     INSERT INTO document (
         seq, id, customer, level, line, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
         start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
     )
     SELECT
-        seq, id, customer, level, level, count, now, now, metadata, lower_name, cost, max_attempts, start_by, name, uri,
-        blob, sha256, size, media_type, batch, pages, delay, 0, CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END,
-        CASE WHEN delay > 0 THEN now + delay END
-    FROM given
+        nextval('document_seq'), id, customer, level, level, count, now, now, nullif(metadata::text, 'null'), lower_name,
+        cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
+        CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN now + delay END
+    FROM (
+        SELECT
+            each.*, lowered.id AS customer, now, first - (place - 1) AS count,
+            1 + cardinality(%(thresholds)s::bigint[])
+                - width_bucket(first - (place - 1), %(thresholds)s::bigint[]) AS level,
+            coalesce(each_cost, %(same_cost)s) AS cost, coalesce(attempts, %(same_max_attempts)s::int) AS max_attempts,
+            coalesce(each_delay, %(same_delay)s) AS delay
+        FROM lowered, ROWS FROM (
+            unnest(
+                %(id)s::uuid[], %(lower_name)s::text[], %(cost)s::double precision[], %(max_attempts)s::int[],
+                %(start_by)s::bigint[], %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[],
+                %(size)s::bigint[], %(media_type)s::text[], %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[]
+            ),
+            json_array_elements(%(metadata)s::json)
+        ) WITH ORDINALITY AS each (
+            id, lower_name, each_cost, attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages,
+            each_delay, metadata, place
+        )
+    ) AS given
+    RETURNING seq, line, count, due_at
 ), joined AS (
     INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
-    SELECT customer, 'joined', level, n, seq, now, cost
-    FROM (SELECT min(seq) AS seq, count(*) AS n FROM given WHERE delay = 0 GROUP BY level) AS first JOIN given USING (seq)
+    SELECT
+        id, 'joined', line, n, seq, now,
+        coalesce((%(cost)s::double precision[])[first - highest + 1], %(same_cost)s)
+    FROM lowered, (
+        SELECT line, count(*) AS n, min(seq) AS seq, max(count) AS highest FROM kept WHERE due_at IS NULL GROUP BY line
+    ) AS begun
     UNION ALL
-    SELECT id, 'due', NULL, NULL, NULL, soonest + now, NULL
-    FROM (SELECT min(delay) AS soonest FROM given WHERE delay > 0) AS delayed, lowered WHERE soonest IS NOT NULL
+    SELECT id, 'due', NULL, NULL, NULL, now + %(soonest_delay)s::bigint, NULL FROM lowered WHERE %(soonest_delay)s::bigint IS NOT NULL
     UNION ALL
-    SELECT id, 'start_by', NULL, NULL, NULL, soonest, NULL
-    FROM (SELECT min(start_by) AS soonest FROM given) AS late, lowered WHERE soonest IS NOT NULL
+    SELECT id, 'start_by', NULL, NULL, NULL, %(soonest_start_by)s::bigint, NULL FROM lowered
+    WHERE %(soonest_start_by)s::bigint IS NOT NULL
 ), told AS (
     INSERT INTO news (at, kind, customers, documents)
     SELECT now, 'submitted', ARRAY[%(customer)s::text], %(id)s::uuid[] FROM lowered
