@@ -25,7 +25,7 @@ from inturn.demo.documents import KINDS, Made, bind, make
 from inturn.processing import parser, sandbox
 from inturn.store import DocumentFilter
 
-ROUNDS = 3
+ROUNDS = 7
 
 
 def bare(path: str, media_type: str) -> int:

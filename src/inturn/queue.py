@@ -389,7 +389,8 @@ def json_text(result: Any) -> str:
     """A result as JSON."""
     try:
         text = _JSON.encode(result)
-        text.encode()
+        if not text.isascii():
+            text.encode()
     except (TypeError, ValueError, RecursionError) as wrong:
         raise InvalidInputError(f"a result must be JSON: {wrong}") from wrong
     return text
@@ -397,7 +398,7 @@ def json_text(result: Any) -> str:
 
 def fits_row(text: str) -> bool:
     """Whether a result is small enough for a row."""
-    return len(text) <= MAX_RESULT and len(text.encode()) <= MAX_RESULT
+    return len(text) <= MAX_RESULT and (text.isascii() or len(text.encode()) <= MAX_RESULT)
 
 
 def result_text(result: Any) -> str:

@@ -5,7 +5,7 @@ import math
 import selectors
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,19 +17,14 @@ from inturn.processing.handler import Reject, Retry
 from inturn.processing.hands import START_LIMIT, Crew, Hand, ProcessorError
 from inturn.processing.ledger import Job, Ledger
 from inturn.processing.options import WorkerOptions
+from inturn.processing.pace import AHEAD, Pace
 from inturn.processing.perform import Said, Where
 from inturn.processing.wire import Message
 from inturn.processing.workplace import holds_more
 from inturn.queue import fits_row, json_text
 
 log: Final = logging.getLogger("inturn.worker")
-AHEAD: Final = 0.02
-"""Seconds of work that a child may have before it beyond what it does now: documents that take longer are claimed when
-they can start, and no sooner."""
-MOST_AHEAD: Final = 50
 MOST_ROOM: Final = 1_000
-STUCK: Final = 5 * AHEAD
-"""Seconds after which a child is seen to take longer than it used to: what stands behind its document goes back."""
 CANCEL_GRACE: Final = 5.0
 """Seconds in which a processor may notice that its document was cancelled, before its process is ended."""
 FAILED_STARTS: Final = 5
@@ -60,19 +55,37 @@ class Floor:
         self._recycle = options.documents_per_child if box is None else box.documents
         self._memory = options.memory_per_child
         self._failed_starts = 0
-        self._pace: float | None = None
-        """Seconds that a document takes, lately."""
+        self._pace = Pace()
         self.blown: str | None = None
         """Why nothing more should be started, once the fuse has blown."""
         self._blown_at = 0
 
     def room(self) -> int:
-        """How many documents could be started now, or within a moment by documents that take less."""
+        """How many documents could be started now, or within a moment."""
         if self.blown is not None:
             return 0
-        ahead = 0 if self._pace is None else min(MOST_AHEAD, int(AHEAD / max(self._pace, 1e-6)))
-        capacity = self.crew.most() * (self.crew.capacity() + ahead)
+        now = time.monotonic()
+        soon = sum(at - AHEAD <= now <= at + AHEAD for at in self._ends())
+        capacity = self.crew.most() * (self.crew.capacity() + self._pace.ahead()) + soon
         return max(0, min(capacity - len(self._ledger) + len(self._ledger.outcomes), MOST_ROOM))
+
+    def next_room(self) -> Iterator[float]:
+        """When each child should be given what comes after its document."""
+        return (at - AHEAD for at in self._ends())
+
+    def _ends(self) -> Iterator[float]:
+        """When children should be done with documents that take longer than a moment, if that can be told."""
+        if self.crew.capacity() == 1 and not self._pace.ahead():
+            for hand in self.crew.hands:
+                if (at := self._ends_at(hand)) is not None:
+                    yield at
+
+    def _ends_at(self, hand: Hand) -> float | None:
+        at_work = next((job for job in hand.jobs.values() if job.begun_at is not None and not job.is_finished), None)
+        if at_work is None or at_work.begun_at is None:
+            return None
+        expected = self._pace.expected(at_work.claimed.document.given.pages)
+        return None if expected is None else at_work.begun_at + expected
 
     def start(self) -> Hand:
         """One child more."""
@@ -151,11 +164,20 @@ class Floor:
         usable = [hand for hand in self.crew.hands if not hand.is_retiring and not hand.is_killed]
         busy = [hand for hand in self.crew.hands if hand.is_busy()]
         if len(busy) >= self.crew.most():  # one that retires still has its slot
+            if self.crew.capacity() == 1 and not self._pace.ahead():
+                return self._soonest(busy, usable)
             return min((hand for hand in busy if hand in usable), key=lambda hand: len(hand.jobs), default=None)
         best = min(usable, key=lambda hand: len(hand.jobs), default=None)
         if (best is None or len(best.jobs) >= self.crew.capacity()) and len(usable) < self.crew.most():
             return self.start()
         return best
+
+    def _soonest(self, busy: Sequence[Hand], usable: Sequence[Hand]) -> Hand | None:
+        """The child that should be free within a moment, if it goes on after that and has nothing before it yet."""
+        ends = [(at, hand.process, hand) for hand in busy if (at := self._ends_at(hand)) is not None]
+        alone = [each for each in ends if len(each[-1].jobs) == 1]
+        at, _, hand = min(alone, default=(math.inf, 0, None))
+        return hand if hand in usable and abs(at - time.monotonic()) <= AHEAD else None
 
     # -- what children say ------------------------------------------------------------------------------------------
 
@@ -192,9 +214,9 @@ class Floor:
             (_, took, value, reason, files), said = rest, Said(word)
             took = _number(took)
             if said is Said.ERROR:
-                self._pace = None  # what fails at once does not tell how long documents take
+                self._pace.forget()
             else:
-                self._pace = took if self._pace is None else 0.8 * self._pace + 0.2 * took
+                self._pace.took(took, job.claimed.document.given.pages)
             self._finished(hand, job, said, (value, str(reason), files))
 
     def _finished(self, hand: Hand, job: Job, said: Said, told: tuple[Any, str, Any]) -> None:
@@ -282,7 +304,8 @@ class Floor:
             is_ahead = self.crew.capacity() == 1 and any(job.begun_at is None for job in hand.jobs.values())
             for job in hand.jobs.values():
                 if job.begun_at is not None and not job.is_finished:
-                    yield job.begun_at + (min(STUCK, self._timeout) if is_ahead else self._timeout)
+                    late = self._pace.late_after(job.claimed.document.given.pages)
+                    yield job.begun_at + (min(late, self._timeout) if is_ahead else self._timeout)
                     if job.doomed_at is not None:
                         yield job.doomed_at
 
@@ -302,6 +325,7 @@ class Floor:
                     self._enforce_on(hand, job, job.begun_at, now)
 
     def _enforce_on(self, hand: Hand, job: Job, begun_at: float, now: float) -> None:
+        pages = job.claimed.document.given.pages
         if now >= begun_at + self._timeout:
             del hand.jobs[job.number]
             reason = f"it took longer than {self._timeout:g} s"
@@ -314,10 +338,10 @@ class Floor:
             self._ledger.drop(job)
             hand.is_condemned = True
             hand.kill("its document was cancelled")
-        elif now >= begun_at + STUCK and self.crew.capacity() == 1:
+        elif now >= begun_at + self._pace.late_after(pages) and self.crew.capacity() == 1:
             # It takes longer than those before it: what stands behind goes back to whoever is free.
             self._take_back(hand)
-            self._pace = max(self._pace or 0.0, STUCK)
+            self._pace.is_late(pages)
 
     def _take_back(self, hand: Hand) -> None:
         """What it has not begun is nobody's again."""

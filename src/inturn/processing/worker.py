@@ -183,6 +183,8 @@ class Worker:
         times = [now + PATIENCE, *self._floor.deadlines()]
         if self._ledger.outcomes or (self._is_hungry and not self._stops and self._floor.room()):
             times.append(self._next_try)
+        elif self._is_hungry and not self._stops:
+            times.extend(at for at in self._floor.next_room() if at > now)
         if self._stop_at is not None:
             times.append(self._stop_at)
         return max(0.0, min(times) - now)
@@ -226,7 +228,8 @@ class Worker:
                 log.warning("the store cannot be used, trying again: %s", wrong)
                 self._next_try = now + STORE_PAUSE
                 return
-            self._is_hungry = room > 0 and len(jobs) == room
+            if room:
+                self._is_hungry = len(jobs) == room
             self._floor.pending.extend(jobs)
         if not (self._is_hungry or self._is_armed or self._stops) and self._floor.room():
             self._listen_for_more()

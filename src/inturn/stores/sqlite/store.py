@@ -92,6 +92,8 @@ class SqliteStore(Store):
         self._reading = Reading(self._reader)
         self._doorbell = Doorbell(gate_of(self.path))
         self._doorbell.arm()
+        self._found = False
+        """Whether the last claim found anything: then the next may as well."""
         self.keys = SqliteKeys(self._tables, self._reader, self._write, self._read, self._note)
 
     # -- documents come in ------------------------------------------------------------------------------------------
@@ -120,11 +122,12 @@ class SqliteStore(Store):
     ) -> Exchanged:
         if request is None:
             return Exchanged(self._write(lambda: self._settle(outcomes, self._now(now))), ())
-        if not outcomes and not self._read(lambda: self._reading.may_be_claimed(self._now(now))):
+        if not (outcomes or self._found or self._read(lambda: self._reading.may_be_claimed(self._now(now)))):
             return Exchanged((), ())
         verdicts, claimed = self._write(lambda: self._exchange(outcomes, request, self._now(now)))
         while claimed is None:
             _, claimed = self._write(lambda: self._exchange((), request, self._now(now)))
+        self._found = bool(claimed)
         return Exchanged(verdicts, claimed)
 
     def _settle(self, outcomes: Sequence[Outcome], now: int) -> tuple[Verdict, ...]:

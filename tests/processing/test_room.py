@@ -1,0 +1,80 @@
+"""For whom a worker claims: children that are free, and those that should be within a moment."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from inturn.model import NewDocument
+from inturn.processing.floor import Floor
+from inturn.processing.options import WorkerOptions
+from inturn.processing.pace import AHEAD
+
+TOOK = 0.3
+
+
+class Held(list[Any]):
+    """A ledger with these jobs."""
+
+    outcomes: tuple[()] = ()
+
+
+def job(begun_at: float | None) -> Any:
+    document = SimpleNamespace(given=NewDocument("x"))
+    claimed = SimpleNamespace(document=document)
+    return SimpleNamespace(begun_at=begun_at, is_finished=False, claimed=claimed, number=begun_at, doomed_at=None)
+
+
+def floor_of(*begun: float) -> Floor:
+    """Two children, each at a document that it began at such a time; ten before took as long as each other."""
+    jobs = [job(at) for at in begun]
+    hands = [
+        SimpleNamespace(jobs={at: each}, is_retiring=False, is_killed=False, is_busy=lambda: True, process=at)
+        for at, each in enumerate(jobs)
+    ]
+    spec = SimpleNamespace(limits=None)
+    crew: Any = SimpleNamespace(spec=spec, hands=hands, most=lambda: 2, capacity=lambda: 1)
+    ledger: Any = Held(jobs)
+    floor = Floor(crew, ledger, SimpleNamespace(), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
+    for _ in range(10):
+        floor._pace.took(TOOK, None)
+    return floor
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def set_to(now: float) -> None:
+        monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    return set_to
+
+
+def test_nothing_is_claimed_for_a_child_that_is_in_the_middle_of_a_document(at: Any) -> None:
+    floor = floor_of(100.0, 100.1)
+    at(100.0 + TOOK - 2 * AHEAD)
+    assert (floor.room(), floor._free_hand()) == (0, None)
+    assert list(floor.next_room()) == pytest.approx([100.0 + TOOK - AHEAD, 100.1 + TOOK - AHEAD])
+
+
+def test_a_child_that_should_be_done_within_a_moment_gets_the_next_document(at: Any) -> None:
+    floor = floor_of(100.1, 100.0)
+    at(100.0 + TOOK - AHEAD / 2)
+    assert floor.room() == 1
+    hand = floor._free_hand()
+    assert hand is floor.crew.hands[1]
+    hand.jobs[7] = job(None)
+    assert floor._free_hand() is None
+
+
+def test_nothing_is_claimed_for_a_child_that_is_late(at: Any) -> None:
+    floor = floor_of(100.0, 100.2)
+    at(100.0 + TOOK + 2 * AHEAD)
+    assert (floor.room(), floor._free_hand()) == (0, None)
+
+
+def test_what_comes_after_one_that_retires_waits_for_its_slot(at: Any) -> None:
+    floor = floor_of(100.0, 100.2)
+    floor.crew.hands[0].is_retiring = True
+    at(100.0 + TOOK)
+    assert (floor.room(), floor._free_hand()) == (1, None)
