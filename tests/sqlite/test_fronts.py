@@ -14,6 +14,7 @@ from inturn.clock import ManualClock
 from inturn.model import seconds
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
+from inturn.stores.sqlite.book import SqlLine
 
 
 def opened(path: Path, clock: ManualClock) -> SqliteStore:
@@ -89,3 +90,12 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -
     assert store.recount(repair=False) == ()
     assert len(queue.claim("worker", 5)) == 2
     store.close()
+
+
+def test_a_front_behind_which_the_head_stands_is_not_given_up() -> None:
+    """A document that comes back before it would be the head then, and nobody would find the other."""
+    line = SqlLine("acme", 1, front=5)
+    line.found_none(7)
+    assert line.front == 5
+    line.found_none(4)
+    assert line.front is None
