@@ -21,7 +21,6 @@ from bench.peers import postgres_inturn, postgres_pgqueuer, postgres_procrastina
 from bench.peers.postgres_server import SETTINGS, database, server
 from inturn import Queue
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.tables import QUERIES
 
 SIDES: tuple[ModuleType, ...] = (postgres_inturn, postgres_pgqueuer, postgres_procrastinate)
 OURS, PGQUEUER, PROCRASTINATE = (side.NAME for side in SIDES)
@@ -223,7 +222,6 @@ def _filled(url: str, waiting: int, customers: int) -> Queue:
         connection.execute(b"SET search_path = inturn")
         script = FILL.format(customers=customers, share=waiting // customers, now=time.time_ns() // 1000)
         connection.execute(script.encode())
-        connection.execute(QUERIES["file_documents"])
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(b"VACUUM ANALYZE")
     queue.claim("bench", 1)

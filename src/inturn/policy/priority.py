@@ -46,8 +46,12 @@ class CheckedMany(NamedTuple):
         (level, how_many), *more = self.levels
         if how_many == 1 and not more:
             return ((level, last),)
-        levels = [level for level, how_many in self.levels for _ in range(how_many)]
+        levels = self.level_of_each()
         return zip(levels, range(last + len(levels) - 1, last - 1, -1), strict=True)
+
+    def level_of_each(self) -> list[int]:
+        """The level of each document, in order."""
+        return [level for level, how_many in self.levels for _ in range(how_many)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
 
 from psycopg import errors
@@ -13,15 +12,13 @@ from inturn.model import Check, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import CheckedMany, PriorityPolicy
 from inturn.store import KEY_KEPT, Submission, check_fingerprint
-from inturn.stores._given import columns_of, json_of, json_of_all
+from inturn.stores._given import columns_of, json_of, json_of_all, receipts_of
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import lower_of
 from inturn.stores.postgres.tables import Row, Tables
 from inturn.stores.postgres.wire import Asked, WiredTables, asked
 
 _ALIKE: Final = ("cost", "max_attempts", "delay")
-_receipt: Final = partial(tuple.__new__, Receipt)
-"""A receipt from its fields, without a look at them: one is made for every document."""
 
 
 class Intake:
@@ -163,7 +160,7 @@ def _ids_given_once() -> Iterator[None]:
 def _receipts(ids: Sequence[str], priority: PriorityPolicy, first: int, now: int) -> tuple[Receipt, ...]:
     """Of documents whose first check gave this count."""
     checked = priority.check_many(Counter(first + 1, now), now, len(ids))
-    return tuple([_receipt((id_, *each)) for id_, each in zip(ids, checked.each(), strict=True)])
+    return receipts_of(ids, checked)
 
 
 def _statement(submission: Submission, policy: Policy, now: int | None) -> tuple[str, dict[str, Any]]:
@@ -193,13 +190,19 @@ def _many(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, di
     given: dict[str, Any] = {**columns_of(documents)}
     metadata = json_of_all(given.pop("metadata"))
     given["cost"] = list(map(float, given["cost"]))
-    given["lower_name"] = list(map(lower_of, given["name"]))
+    given["lower_name"] = None if _are_lower(given["name"]) else list(map(lower_of, given["name"]))
     soonest = {
         "soonest_delay": min(filter(None, given["delay"]), default=None),
         "soonest_start_by": min((each for each in given["start_by"] if each is not None), default=None),
     }
     alike = {f"same_{name}": given[name][0] for name in _ALIKE}
     for name, values in given.items():
-        if values.count(alike.get(f"same_{name}")) == len(values):
+        if values is not None and values.count(alike.get(f"same_{name}")) == len(values):
             given[name] = None
     return "take_in", {"id": list(ids), "n": len(ids), "metadata": metadata, **given, **alike, **soonest}
+
+
+def _are_lower(names: Sequence[str]) -> bool:
+    """Whether a search finds them as they are: seen at once for all."""
+    joined = "\n".join(names)
+    return joined.lower() == joined

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain, groupby
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from inturn.policy import Counter
 from inturn.policy.priority import CheckedMany
 from inturn.policy.turns import Head
 from inturn.store import KEY_KEPT, EventKind, Submission, check_fingerprint
-from inturn.stores._given import are_alike, columns_of, json_of
+from inturn.stores._given import are_alike, columns_of, json_of, receipts_of
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.moves import Moves
 from inturn.stores.sqlite.tables import QUERIES, Tables, packed_all
@@ -25,8 +25,6 @@ DELAYED: Final = str(DocumentState.DELAYED)
 _NAME: Final = re.compile(r":(\w+)")
 TEN: Final = 10
 """Documents kept by one statement, where there are as many; by one each it takes half as long again."""
-_receipt: Final = partial(tuple.__new__, Receipt)
-"""A receipt from its fields, without a look at them: one is made for every document."""
 
 
 class Intake:
@@ -55,7 +53,7 @@ class Intake:
             return tuple(Receipt(*each) for each in first)
         last, number = self._tables.one("give_seqs", n=len(ids)) or (0, 0)
         checked = self.lower(owner, counter, len(ids), now, number)
-        receipts = tuple([_receipt((id_, *each)) for id_, each in zip(ids, checked.each(), strict=True)])
+        receipts = receipts_of(ids, checked)
         kept = packed_all(ids)
         documents = self._tables.policy(number).policy.costs.applied(documents)
         self._insert(owner, last - len(ids) + 1, kept, checked, documents, now)
@@ -70,7 +68,7 @@ class Intake:
         self, owner: int, first: int, ids: bytes, checked: CheckedMany, documents: Sequence[NewDocument], now: int
     ) -> None:
         given = columns_of(documents)
-        given["level"] = levels = [level for level, n in checked.levels for _ in range(n)]
+        given["level"] = levels = checked.level_of_each()
         given["metadata"] = list(map(json_of, given["metadata"]))
         try:
             self._keep(owner, first, ids, checked.counter.count + len(levels) - 1, given, now)
