@@ -371,7 +371,7 @@ class Book:
                 line.found_none(after)
         if self.has_returned:
             returned = self._tables.all("returned_to_line", first=after + 1, **where)
-            found = sorted({*found, *returned})[:limit]
+            found = sorted({row[0]: row for row in (*found, *returned)}.values())[:limit]
         return [Head(*row) for row in found]
 
     def _find_heads(self) -> None:
