@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from services import needs_postgres
 
+from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.ids import RandomIds
 from inturn.model import NO_METADATA, NewDocument
 from inturn.policy import Counter, Policy, PriorityPolicy
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
+from inturn.stores.memory import MemoryStore
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.postgres.tables import array
 
@@ -180,3 +182,17 @@ def test_a_policy_that_another_process_set_holds_for_the_next_submit(store: Post
     other.close()
     levels = [store.submit(submission())[0].level for _ in range(3)]
     assert levels == [1, 2, 2]
+
+
+def test_the_lines_of_one_submit_begin_in_the_order_of_its_documents(store: PostgresStore) -> None:
+    """Each with the first document that waits in it: its seq, its cost, its turn."""
+    memory = MemoryStore(ManualClock(NOW))
+    documents = [NewDocument("a document", cost=1.0 + at, delay=5_000_000 if at % 3 == 0 else 0) for at in range(60)]
+    call = Submission("acme", RandomIds().make(60, NOW), documents)
+    for each in (memory, store):
+        each.submit(call, now=NOW)
+        each.sweep(now=NOW)
+    assert len(store.standings().lines) > 3
+    assert store.standings() == memory.standings()
+    assert store.next_due() == memory.next_due() == NOW + 5_000_000
+    memory.close()

@@ -329,7 +329,8 @@ WITH lowered AS MATERIALIZED (
         id, 'joined', line, n, seq, now,
         coalesce((%(cost)s::double precision[])[first - highest + 1], %(same_cost)s)
     FROM lowered, (
-        SELECT line, count(*) AS n, min(seq) AS seq, max(count) AS highest FROM kept WHERE due_at IS NULL GROUP BY line
+        SELECT line, count(*) AS n, min(seq) AS seq, max(count) AS highest FROM kept WHERE due_at IS NULL
+        GROUP BY line ORDER BY seq
     ) AS begun
     UNION ALL
     SELECT id, 'due', NULL, NULL, NULL, now + %(soonest_delay)s::bigint, NULL FROM lowered WHERE %(soonest_delay)s::bigint IS NOT NULL
