@@ -167,7 +167,7 @@ class NewDocument(_Given):
     """What a submitter gives: a file we keep (`blob`) or a reference to one elsewhere (`uri`), and how to treat it.
 
     `pages` is as counted when it came in. A tuple because one is made for every document; treat it as a record.
-    `_make` and `_replace` check nothing: they are for values that were clean before.
+    `_make` checks nothing: it is for values that were clean before.
     """
 
     __slots__ = ()
@@ -207,6 +207,10 @@ class NewDocument(_Given):
         own = NO_METADATA if metadata is NO_METADATA else _private_copy(metadata)
         content = (name, uri, blob, sha256, size, media_type, batch, own)
         return tuple.__new__(cls, (*content, cost, delay, start_by, max_attempts, pages))
+
+    def _replace(self, **changes: Any) -> Self:
+        """The same with these changes, checked again."""
+        return type(self)(**{**self._asdict(), **changes})
 
 
 def _validate_content(

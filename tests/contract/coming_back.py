@@ -1,7 +1,7 @@
 """A walk on which documents come back into their lines, or leave them, all the time, on a store and in memory."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from inturn import Queue
@@ -19,10 +19,13 @@ Answer = TypeVar("Answer")
 
 
 class Walk:
-    """Both must take the same documents, tell the same lengths and the same places, and find nothing amiss."""
+    """Both must take the same documents, tell the same lengths and the same places, and find nothing amiss.
 
-    def __init__(self, store: Store, clock: ManualClock, seed: int) -> None:
-        self._store, self._memory, self._clock = store, MemoryStore(clock), clock
+    A store that is opened several times remembers its lines in each: every step is done by one of them.
+    """
+
+    def __init__(self, stores: Sequence[Store], clock: ManualClock, seed: int) -> None:
+        self._stores, self._memory, self._clock = stores, MemoryStore(clock), clock
         self._chance = random.Random(seed)
         self._given = 0
         self._both(lambda store: store.set_policy(Policy(PriorityPolicy(seconds(20), (-2, -8))), ANNA))
@@ -35,11 +38,13 @@ class Walk:
             self._chance.choices(does, [30, 10, 5, 3, 2, 50])[0]()
             if step % 5 == 0:
                 self._look()
-        assert self._store.recount(repair=False) == ()
+        for each in self._stores:
+            assert each.recount(repair=False) == ()
+            each.close()
         self._memory.close()
 
     def _both(self, ask: Callable[[Store], Answer]) -> Answer:
-        first, second = ask(self._memory), ask(self._store)
+        first, second = ask(self._memory), ask(self._chance.choice(self._stores))
         assert first == second
         return first
 

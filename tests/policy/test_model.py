@@ -56,3 +56,11 @@ def test_names_become_text_as_json_has_it() -> None:
 def test_what_is_no_json_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match="metadata must be JSON"):
         NewDocument("a", metadata={"a": wrong})
+
+
+def test_a_document_that_is_changed_is_checked_again() -> None:
+    document = NewDocument("a", metadata={"n": 1}, cost=2.0)
+    assert document._replace(name="b") == NewDocument("b", metadata={"n": 1}, cost=2.0)
+    for bad in ({"name": ""}, {"cost": -1.0}, {"metadata": {1: object()}}, {"max_attempts": 0}):
+        with pytest.raises(InvalidInputError):
+            document._replace(**bad)

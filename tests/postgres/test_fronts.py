@@ -11,6 +11,7 @@ import inturn
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.model import seconds
+from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.address import parse
@@ -22,9 +23,7 @@ Admin = psycopg.Connection[tuple[Any, ...]]
 @pytest.mark.parametrize("seed", range(3))
 def test_what_comes_back_or_leaves_keeps_the_order_of_memory(url: str, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
-    store = PostgresStore(url, clock=clock)
-    Walk(store, clock, seed).go(120)
-    store.close()
+    Walk([PostgresStore(url, clock=clock) for _ in range(1 + seed % 2)], clock, seed).go(120)
 
 
 def test_a_queue_from_before_there_were_fronts_goes_on(
@@ -67,3 +66,17 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
     queue.hand_back(back)
     assert queue.claim("worker", 1)[0].document.id == back.document.id
     assert admin.execute("SELECT front, head_seq FROM line WHERE waiting > 0").fetchall() == [(53, 53)]
+
+
+def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_found_out(store: PostgresStore, admin: Admin) -> None:
+    """No claim starts it; what waits behind it goes on once it was put right."""
+    queue = Queue(store)
+    gone, waits = (receipt.id for receipt in queue.submit("acme", [NewDocument("x")] * 2))
+    queue.cancel(gone, Operator("anna", "a test"))
+    admin.execute(
+        "INSERT INTO returned SELECT customer, line, seq, ready_at, cost FROM document WHERE id = %s", (gone,)
+    )
+    assert [(each.what, each.kept, each.counted) for each in store.recount(repair=True)] == [("found in level 1", 2, 1)]
+    assert store.recount(repair=False) == ()
+    assert [each.document.id for each in queue.claim("worker", 5)] == [waits]
+    assert queue.document(gone).state == "cancelled"

@@ -58,3 +58,10 @@ def test_a_failure_says_nothing_of_how_long_documents_take() -> None:
     pace = seen(*[(0.001, None)] * 10)
     pace.forget()
     assert (pace.ahead(), pace.expected(None)) == (0, None)
+
+
+def test_pages_that_nobody_can_have_are_not_waited_for() -> None:
+    """What stands behind such a document must not wait until then."""
+    by_pages = seen(*[(0.01 * pages, pages) for pages in (3, 70, 10, 44, 90, 8, 61, 25, 33, 5)])
+    assert by_pages.expected(10**9) is None
+    assert by_pages.late_after(10**9) == LATE

@@ -12,6 +12,7 @@ import inturn
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.model import seconds
+from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
 from inturn.stores.sqlite.book import SqlLine
@@ -26,9 +27,7 @@ def opened(path: Path, clock: ManualClock) -> SqliteStore:
 @pytest.mark.parametrize("seed", range(6))
 def test_what_comes_back_or_leaves_keeps_the_order_of_memory(tmp_path: Path, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
-    store = opened(tmp_path / "queue.db", clock)
-    Walk(store, clock, seed).go(250)
-    store.close()
+    Walk([opened(tmp_path / "queue.db", clock) for _ in range(1 + seed % 2)], clock, seed).go(250)
 
 
 def steps(store: SqliteStore, work: Callable[[], object]) -> int:
@@ -99,3 +98,30 @@ def test_a_front_behind_which_the_head_stands_is_not_given_up() -> None:
     assert line.front == 5
     line.found_none(4)
     assert line.front is None
+
+
+def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started_nor_kept(tmp_path: Path) -> None:
+    """As a process leaves it that was at work before the file was migrated, and cancels something since."""
+    store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
+    queue = Queue(store)
+    gone, waits = (receipt.id for receipt in queue.submit("acme", [NewDocument("x")] * 2))
+    queue.cancel(gone, Operator("anna", "a test"))
+    ghost = "INSERT INTO returned SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'cancelled'"
+    store._tables.connection.execute(ghost)
+    assert [each.document.id for each in queue.claim("worker", 5)] == [waits]
+    assert [(each.what, each.kept, each.counted) for each in store.recount(repair=True)] == [("found in level 1", 1, 0)]
+    assert store.recount(repair=False) == ()
+    store.close()
+
+
+def test_a_line_emptied_by_a_process_from_before_there_were_fronts_is_empty(tmp_path: Path) -> None:
+    """It does not say how many documents went."""
+    store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
+    queue = Queue(store)
+    queue.submit("acme", [NewDocument("x")] * 2)
+    queue.purge("acme", Operator("anna", "a test"))
+    store._tables.connection.execute("UPDATE line_change SET n = NULL WHERE kind = 'emptied'")
+    queue.submit("acme", [NewDocument("y")])
+    assert [each.document.given.name for each in queue.claim("worker", 5)] == ["y"]
+    assert store.recount(repair=False) == ()
+    store.close()

@@ -10,6 +10,9 @@ LATE: Final = 5 * AHEAD
 """Seconds by which a document may be late before what stands behind it goes back."""
 MOST_DOUBT: Final = 0.25
 """Share by which documents may miss what was expected of them, on average, for anything to be expected."""
+MOST_TIMES: Final = 4
+"""A document that by its pages should take longer than so many others is expected at no time: pages are what a customer
+says."""
 
 
 class Pace:
@@ -53,7 +56,10 @@ class Pace:
 
     def expected(self, pages: int | None) -> float | None:
         """Seconds that a document should take; None if that cannot be told well enough."""
-        return None if self._doubt > MOST_DOUBT else self._guess(pages)
+        guess = self._guess(pages)
+        if guess is None or self._each is None or self._doubt > MOST_DOUBT or guess > MOST_TIMES * self._each:
+            return None
+        return guess
 
     def _guess(self, pages: int | None) -> float | None:
         return self._page * pages if pages and self._page is not None else self._each

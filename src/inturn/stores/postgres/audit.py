@@ -16,10 +16,12 @@ def discrepancies(tables: Tables, known: Known) -> tuple[Discrepancy, ...]:
     kept = {(owner, level): n for owner, level, n in tables.all("line_counts")}
     capped = [row for row in tables.all("capped_counts") if row[1] != row[2]]
     wrong = [each for each in kept.keys() | counted.keys() if kept.get(each, 0) != counted.get(each, 0)]
-    missed = [each for each, n in counted.items() if reached.get(each, 0) != n]
+    missed = [each for each in reached.keys() | counted.keys() if reached.get(each, 0) != counted.get(each, 0)]
     names = known.names(tables, {owner for owner, *_ in (*wrong, *missed, *capped)})
     found = [
-        Discrepancy(names[owner], f"found in level {level}", reached.get((owner, level), 0), counted[owner, level])
+        Discrepancy(
+            names[owner], f"found in level {level}", reached.get((owner, level), 0), counted.get((owner, level), 0)
+        )
         for owner, level in missed
     ]
     found += [
@@ -38,7 +40,7 @@ def repair(tables: Tables, book: Book) -> None:
     counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
     kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
     for owner, level in sorted(kept | counted.keys()):
-        book.emptied(owner, level, 0)
+        book.emptied(owner, level)
         if (owner, level) in counted:
             n, seq = counted[owner, level]
             where = {"customer": [owner], "level": [level], "after": [seq - 1], "front": [NEVER]}

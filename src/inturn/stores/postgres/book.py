@@ -99,7 +99,8 @@ class Book:
         if line.waiting == 0:
             line.ends()
 
-    def emptied(self, owner: int, level: int, n: int) -> None:  # noqa: ARG002 - as for whoever counts
+    def emptied(self, owner: int, level: int) -> None:
+        """All documents of a line are gone."""
         line = self._line(owner, level)
         line.ends()
         self._book.emptied(line)
@@ -160,7 +161,7 @@ class Book:
         elif kind == "left":
             self.left(owner, level, seq)
         elif kind == "emptied":
-            self.emptied(owner, level, -n)
+            self.emptied(owner, level)
         elif kind == "stopped":
             self.stopped(owner)
         elif kind == "changed":

@@ -869,14 +869,13 @@ WHERE number > %(after)s ORDER BY number LIMIT %(limit)s;
 SELECT customer, line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
 
 -- name: found_counts
-SELECT document.customer, document.line, count(*)
-FROM document LEFT JOIN line ON line.customer = document.customer AND line.level = document.line
-WHERE state = 'waiting' AND (
-    document.seq >= line.front OR EXISTS (
-        SELECT 1 FROM returned
-        WHERE returned.customer = document.customer AND returned.line = document.line AND returned.seq = document.seq
-    )
-)
+SELECT customer, line, count(*) FROM (
+    SELECT document.customer, document.line, seq
+    FROM document JOIN line ON line.customer = document.customer AND line.level = document.line
+    WHERE state = 'waiting' AND seq >= front
+    UNION
+    SELECT customer, line, seq FROM returned
+) AS found
 GROUP BY 1, 2;
 
 -- name: line_counts

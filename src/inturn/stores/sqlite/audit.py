@@ -13,9 +13,14 @@ def discrepancies(tables: Tables) -> tuple[Discrepancy, ...]:
     reached = {(owner, level): n for owner, level, n in tables.all("found_counts")}
     kept = {(owner, level): n for owner, level, n in tables.all("line_counts")}
     found = [
-        Discrepancy(tables.name(owner), f"found in level {level}", reached.get((owner, level), 0), n)
-        for (owner, level), n in counted.items()
-        if reached.get((owner, level), 0) != n
+        Discrepancy(
+            tables.name(owner),
+            f"found in level {level}",
+            reached.get((owner, level), 0),
+            counted.get((owner, level), 0),
+        )
+        for owner, level in reached.keys() | counted.keys()
+        if reached.get((owner, level), 0) != counted.get((owner, level), 0)
     ]
     found += [
         Discrepancy(
@@ -34,13 +39,14 @@ def discrepancies(tables: Tables) -> tuple[Discrepancy, ...]:
 
 def repair(tables: Tables) -> None:
     """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    tables.run("forget_all_returned")
     tables.run("return_all")
     counted = {(owner, level): n for owner, level, n, _ in tables.all("waiting_counts")}
     kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
     tables.forget()  # what this process remembers may be what is wrong
     book = Book.opened(tables)
     for owner, level in sorted(kept | counted.keys()):
-        book.emptied(owner, level, 0)
+        book.emptied(owner, level)
         if (owner, level) in counted:
             n = counted[owner, level]
             (first,) = tables.all("returned_to_line", customer=owner, level=level, first=0, limit=1)

@@ -23,10 +23,6 @@ class Changes(Protocol):
         """A document left a line other than by a claim."""
         ...
 
-    def emptied(self, owner: int, level: int, n: int) -> None:
-        """All documents of a line are gone: so many."""
-        ...
-
     def stopped(self, owner: int) -> None:
         """A document of a customer with a cap runs no more."""
         ...
@@ -56,6 +52,7 @@ class LaterChanges:
         self._tables.run("add_change", owner, "left", level, -1, seq, None, None, None)
 
     def emptied(self, owner: int, level: int, n: int) -> None:
+        """All documents of a line are gone: so many."""
         self._tables.run("add_change", owner, "emptied", level, -n, None, None, None, None)
 
     def stopped(self, owner: int) -> None:

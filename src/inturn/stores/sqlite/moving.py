@@ -32,7 +32,7 @@ SHAPES: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], An
 """Columns that are kept in another shape than they are moved in: how they are read, and written."""
 OWN: Final = {"closed", "line_change", "queue", "returned", "worker"}
 """Tables that are not moved row by row: changes are folded in before, and workers say for themselves how they are."""
-MADE_UP: Final = {"front"}
+NOT_MOVED: Final = {"front"}
 """Columns that are not moved: in a queue that arrives every document counts as one that came back."""
 
 
@@ -72,7 +72,8 @@ class SqliteEnd(End):
     def tables(self) -> dict[str, list[str]]:
         names = sorted(tables_of(self._connection) - OWN)
         return {
-            table: [name for _, name, *_ in _columns(self._connection, table) if name not in MADE_UP] for table in names
+            table: [name for _, name, *_ in _columns(self._connection, table) if name not in NOT_MOVED]
+            for table in names
         }
 
     def let_go(self) -> None:

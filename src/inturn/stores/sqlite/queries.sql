@@ -167,23 +167,28 @@ SELECT seq, ready_at, cost FROM document INDEXED BY document_line
 WHERE customer = :customer AND line = :level AND seq >= :first AND state = 'waiting' ORDER BY seq LIMIT :limit;
 
 -- name: returned_to_line
-SELECT seq, ready_at, cost FROM returned
-WHERE customer = :customer AND line = :level AND seq >= :first ORDER BY seq LIMIT :limit;
+SELECT returned.seq, returned.ready_at, returned.cost
+FROM returned CROSS JOIN document ON document.seq = returned.seq AND document.state = 'waiting'
+WHERE returned.customer = :customer AND returned.line = :level AND returned.seq >= :first
+ORDER BY returned.seq LIMIT :limit;
 
 -- name: keep_returned
-INSERT INTO returned (customer, line, seq, ready_at, cost) VALUES (?, ?, ?, ?, ?);
+INSERT OR REPLACE INTO returned (customer, line, seq, ready_at, cost) VALUES (?, ?, ?, ?, ?);
 
 -- name: forget_returned
 DELETE FROM returned WHERE customer = ? AND line = ? AND seq = ?;
 
+-- name: forget_all_returned
+DELETE FROM returned;
+
 -- name: return_all
-INSERT OR IGNORE INTO returned (customer, line, seq, ready_at, cost)
+INSERT INTO returned (customer, line, seq, ready_at, cost)
 SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'waiting';
 
 -- name: start_document
 UPDATE document SET
     state = 'running', attempt = attempt + 1, started_at = ?3, due_at = ?4, fence = ?5, worker = ?6, settled = NULL
-WHERE seq = ?1
+WHERE seq = ?1 AND state = 'waiting'
 RETURNING
     id, ?2, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
@@ -431,13 +436,12 @@ WHERE number > :after ORDER BY number LIMIT :limit;
 SELECT document.customer, document.line, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
 
 -- name: found_counts
-SELECT document.customer, document.line, count(*)
-FROM document LEFT JOIN line ON line.customer = document.customer AND line.level = document.line
-WHERE state = 'waiting' AND (
-    document.seq >= line.front OR EXISTS (
-        SELECT 1 FROM returned
-        WHERE returned.customer = document.customer AND returned.line = document.line AND returned.seq = document.seq
-    )
+SELECT customer, line, count(*) FROM (
+    SELECT document.customer, document.line, seq
+    FROM document JOIN line ON line.customer = document.customer AND line.level = document.line
+    WHERE state = 'waiting' AND seq >= front
+    UNION
+    SELECT customer, line, seq FROM returned
 )
 GROUP BY 1, 2;
 

@@ -162,7 +162,7 @@ class SqliteStore(Store):
             self._tables.many("forget_returned", places)
         rows = self._tables.each("start_document", taken)
         if len(rows) != len(taken):
-            raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} have a row")
+            raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} wait")
         claimed = tuple(
             [Claimed(document_of(row), fence) for row, (_, _, _, _, fence, _) in zip(rows, taken, strict=True)]
         )

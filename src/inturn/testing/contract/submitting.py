@@ -177,6 +177,13 @@ class Submitting(StoreSuite):
             rig.store.document(fresh)
         assert (rig.store.customer("acme"), rig.store.events(0, limit=100)) == before
 
+    @pytest.mark.parametrize("given", [NewDocument("a"), ["a.pdf"], []])
+    def test_s4_what_is_no_list_of_documents_is_refused(self, rig: Rig, given: Any) -> None:
+        """One document is not a list of one, though it can be counted."""
+        with pytest.raises(InvalidInputError, match="documents must be"):
+            rig.queue.submit("acme", given)
+        assert not rig.all_documents()
+
     def test_a1_now_may_be_given(self, rig: Rig) -> None:
         """Then it rules instead of the clock."""
         rig.queue.submit("acme", [NewDocument("a")], now=5)
