@@ -1,5 +1,5 @@
--- The queries of the PostgreSQL store that move documents, by name; what only reads is in reading.sql. The map of the tables is in migrations/0001_begin.sql. Queries that do
--- the same as in SQLite have the same name.
+-- The queries of the PostgreSQL store, by name; lists and counts are in reading.sql, the map of the tables is in
+-- migrations/0001_begin.sql. Queries that do the same as in SQLite have the same name.
 -- Writers plan with sequential scans, bitmaps and sorts off and with one plan for all values (`settings`): the plan is
 -- the same with statistics or without, and a LIMIT need not be a constant for lines to be read in the order of an index.
 -- A claim is committed with the statement that writes it down, so that one says itself that every document taken was waiting:

@@ -1,4 +1,5 @@
--- The queries of the SQLite store that move documents, by name; what only reads is in reading.sql. The map of the tables is in migrations/0001_begin.sql.
+-- The queries of the SQLite store, by name; lists and counts are in reading.sql, the map of the tables is in
+-- migrations/0001_begin.sql.
 -- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without.
 
 -- name: queue
