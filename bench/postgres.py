@@ -27,6 +27,7 @@ OURS, PGQUEUER, PROCRASTINATE = (side.NAME for side in SIDES)
 PAYLOAD = "x" * 200
 BATCH = 500
 ROUNDS = 5
+BULKS = 120
 LOAD = {OURS: 6_000, PGQUEUER: 6_000, PROCRASTINATE: 500}
 """Documents of one drain."""
 PATIENCE = 60
@@ -62,16 +63,15 @@ class Database:
 
 
 def submits(databases: Sequence[Database]) -> int:
-    """One at a time, each call a durable commit; and by 500."""
+    """One at a time, each call a durable commit; and by 500, in turns: a machine changes its pace within a second."""
     singles: Rates = {each.name: [] for each in databases}
     bulks: Rates = {each.name: [] for each in databases}
     for _ in range(ROUNDS):
         for each in databases:
             singles[each.name].append(300 / seconds(lambda: each.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
-        for each in databases:
-            n = 10 if each.name != PROCRASTINATE else 4
-            took = seconds(lambda: [each.submitter.bulk([PAYLOAD] * BATCH) for _ in range(n)])  # noqa: B023
-            bulks[each.name].append(n * BATCH / took)
+    for turn in range(BULKS):
+        for each in databases if turn % 2 else databases[::-1]:
+            bulks[each.name].append(BATCH / seconds(lambda: each.submitter.bulk([PAYLOAD] * BATCH)))  # noqa: B023
     _show("single submits/s", singles)
     _show(f"submits/s by {BATCH}", bulks)
     return verdict("single submits against PgQueuer's", _ratio(singles, PGQUEUER), 0.8, at_most=False) + verdict(

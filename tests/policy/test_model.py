@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inturn import model
 from inturn.errors import InvalidInputError
 from inturn.model import MAX_METADATA, NewDocument
 
@@ -52,7 +53,11 @@ def test_names_become_text_as_json_has_it() -> None:
     assert NewDocument("a", metadata={1: "a"}).metadata == {"1": "a"}  # type: ignore[dict-item]
 
 
-@pytest.mark.parametrize("wrong", [{1, 2}, float("nan"), b"x", object()])
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize("wrong", [{1, 2}, float("nan"), b"x", object(), CIRCLE])
 def test_what_is_no_json_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match="metadata must be JSON"):
         NewDocument("a", metadata={"a": wrong})
@@ -64,3 +69,10 @@ def test_a_document_that_is_changed_is_checked_again() -> None:
     for bad in ({"name": ""}, {"cost": -1.0}, {"metadata": {1: object()}}, {"max_attempts": 0}):
         with pytest.raises(InvalidInputError):
             document._replace(**bad)
+
+
+def test_another_python_writes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    metadata = {"a": [1, 2.5, None, {"b": 'ł"'}], "c": True}
+    here = model._json_writer()(metadata)
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    assert model._json_writer()(metadata) == here == json.dumps(metadata, ensure_ascii=False)

@@ -6,6 +6,8 @@ import psycopg
 import pytest
 from services import needs_postgres
 
+import inturn
+from inturn import Queue
 from inturn.errors import StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
@@ -60,3 +62,24 @@ def test_a_claim_that_would_start_what_does_not_wait_is_not_committed(
     assert admin.execute("SELECT count(*) FROM returned").fetchone() == (2,)
     admin.execute("UPDATE document SET state = 'waiting'")
     assert [each.document.id for each in store.claim(ClaimRequest("worker", 2, 60_000_000))] == list(call.ids)
+
+
+def test_rows_that_were_moved_since_they_were_read_are_found(
+    url: str, store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]]
+) -> None:
+    """A process remembers where it read lines; VACUUM FULL puts others there."""
+    queue = Queue(store)
+    names = [f"customer {number:02}" for number in range(30)]
+    for name in names:
+        queue.submit(name, [NewDocument("x")] * 3)
+    with inturn.open(url) as other:
+        claimed = [each.document.customer for each in other.claim("worker", 5)]
+    claimed += [each.document.customer for each in queue.claim("worker", 5)]
+    before = admin.execute("SELECT customer, level, ctid FROM line").fetchall()
+    admin.execute("VACUUM FULL line")
+    assert set(admin.execute("SELECT customer, level, ctid FROM line").fetchall()) != set(before)
+    for _ in range(4):
+        claimed += [each.document.customer for each in queue.claim("worker", 5)]
+    assert claimed == names
+    assert store.recount(repair=False) == ()
+    assert admin.execute("SELECT customer, level FROM line GROUP BY 1, 2 HAVING count(*) > 1").fetchall() == []

@@ -118,7 +118,7 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 
 SAVE = {
     **Work(1, (), [Taken(1, 1, 1, 1)], "worker", 1).values(),
-    **columns(lines.COLUMNS, ()), **columns(lines.OLD, [(1, 1, 1)]),
+    **columns(lines.COLUMNS, ()), **columns(lines.OLD, [(1, 1, 1, "(0,1)")]),
     "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
 }  # fmt: skip
 ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker")
@@ -140,6 +140,7 @@ TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
         ("save_claim", "document_pkey", SAVE),
         ("save_claim", "returned_pkey", SAVE),
         ("save_claim", "line_pkey", SAVE),
+        ("save_claim", "TID Cond: (ctid = old.at)", SAVE),
         ("finish_documents", "document_id", {"ids": [], "fences": [], "results": [], "now": 1}),
         ("finish_documents", "running_pkey", {"ids": [], "fences": [], "results": [], "now": 1}),
         ("fold", "line_change_xid", {}),

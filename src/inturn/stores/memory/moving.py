@@ -224,11 +224,10 @@ class MemoryReader(Reader):
 
     def _document(self) -> Iterator[Row]:
         for row in self._in_order():
-            given = {name: getattr(row.given, name) for name in GIVEN}
-            metadata = row.given.metadata
-            given["metadata"] = None if metadata is NO_METADATA else json.dumps(dict(metadata))
+            kept = row.given._asdict()
+            given = (kept[name] for name in GIVEN)
             own = (getattr(row, name) for name in OF_THE_ROW)
-            yield (*own, *given.values(), self._ids[row.customer], row.line_level)
+            yield (*own, *given, self._ids[row.customer], row.line_level)
 
     def _file(self) -> Iterator[Row]:
         for row in self._in_order():

@@ -212,7 +212,7 @@ class Book:
                 self._forget(line)
             elif row != kept:
                 rows.append((*row, *line.place(fair=self._fair)))
-                line.kept, line.version = row, self.queue.version + 1
+                line.kept, line.version, line.at = row, self.queue.version + 1, None
         if self._limited:
             self._save_limits()
         started = self._save_queue(work, {**columns(COLUMNS, rows), **columns(OLD, old)}, is_last=is_last)
@@ -325,12 +325,12 @@ class Book:
     def _read_lines(self, rows: list[Row]) -> None:
         self._know(dict.fromkeys(row[0] for row in rows))
         for row in rows:
-            owner, level, weight, turn, stamp, waiting, *head, filed, front, version = row
+            owner, level, weight, turn, stamp, waiting, *head, filed, front, version, at = row
             lines = self._customers[owner].lines
             if level not in lines:
                 first = None if head[0] is None else Head(*head)
                 stands = (str(owner), level, weight, turn, stamp, waiting, first)
-                lines[level] = SqlLine(*stands, owner=owner, front=front, kept=row[:-1], version=version)
+                lines[level] = SqlLine(*stands, owner=owner, front=front, kept=row[:-2], version=version, at=at)
                 if filed:
                     self.turns.file(lines[level])
 

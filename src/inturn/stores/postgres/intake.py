@@ -12,10 +12,10 @@ from inturn.model import Check, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import CheckedMany, PriorityPolicy
 from inturn.store import KEY_KEPT, Submission, check_fingerprint
-from inturn.stores._given import columns_of, json_of, json_of_all, receipts_of
+from inturn.stores._given import columns_of, receipts_of
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import lower_of
-from inturn.stores.postgres.tables import Row, Tables
+from inturn.stores.postgres.tables import EDGE, Row, Tables, Uuids
 from inturn.stores.postgres.wire import Asked, WiredTables, asked
 
 _ALIKE: Final = ("cost", "max_attempts", "delay")
@@ -181,14 +181,15 @@ def _one(id_: str, given: NewDocument) -> tuple[str, dict[str, Any]]:
     """The statement for one plain document, and its values."""
     values = given._asdict()
     del values["delay"], values["start_by"]
-    values.update(id=id_, cost=float(given.cost), metadata=json_of(values["metadata"]), lower_name=lower_of(given.name))
+    values.update(id=id_, cost=float(given.cost), lower_name=lower_of(given.name))
     return "take_in_one", values
 
 
 def _many(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, dict[str, Any]]:
     """The statement for any, with one list for each column; what none has, or all have alike, is not sent for each."""
     given: dict[str, Any] = {**columns_of(documents)}
-    metadata = json_of_all(given.pop("metadata"))
+    metadata = given.pop("metadata")
+    texts = EDGE.join([text or "" for text in metadata]) if any(metadata) else None
     given["cost"] = list(map(float, given["cost"]))
     given["lower_name"] = None if _are_lower(given["name"]) else list(map(lower_of, given["name"]))
     soonest = {
@@ -199,7 +200,7 @@ def _many(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, di
     for name, values in given.items():
         if values is not None and values.count(alike.get(f"same_{name}")) == len(values):
             given[name] = None
-    return "take_in", {"id": list(ids), "n": len(ids), "metadata": metadata, **given, **alike, **soonest}
+    return "take_in", {"id": Uuids(ids), "n": len(ids), "metadata": texts, **given, **alike, **soonest}
 
 
 def _are_lower(names: Sequence[str]) -> bool:

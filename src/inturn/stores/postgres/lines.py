@@ -9,7 +9,7 @@ COLUMNS: Final = (
     "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
     "front", "place", "tie",
 )  # fmt: skip
-OLD: Final = ("old_customer", "old_level", "old_version")
+OLD: Final = ("old_customer", "old_level", "old_version", "old_at")
 
 
 @dataclass(slots=True, eq=False)
@@ -18,6 +18,8 @@ class SqlLine(TableLine):
 
     version: int = 0
     """Of that row."""
+    at: str | None = None
+    """Where it was read; None for one that was written."""
 
     def row(self) -> tuple[Any, ...]:
         """The row as it should be, without its place."""
@@ -25,6 +27,6 @@ class SqlLine(TableLine):
         stands = (self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting)
         return (*stands, *head, self.filed, self.front)
 
-    def key(self) -> tuple[int, int, int]:
+    def key(self) -> tuple[int, int, int, str | None]:
         """What finds its row."""
-        return self.owner, self.level, self.version
+        return self.owner, self.level, self.version, self.at

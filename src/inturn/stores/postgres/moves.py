@@ -22,7 +22,7 @@ from inturn.stores.postgres.bounds import NEVER
 from inturn.stores.postgres.changes import Changes
 from inturn.stores.postgres.known import Known
 from inturn.stores.postgres.rows import NO_ID, id_of
-from inturn.stores.postgres.tables import NEWS, Row, Tables, array
+from inturn.stores.postgres.tables import NEWS, Row, Tables, Uuids, array
 
 AT_ONCE: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
@@ -143,7 +143,7 @@ class Moves:
         found = self.tables.all(
             "finish_documents",
             now=self.now,
-            ids=[id_ for id_, _ in done],
+            ids=Uuids(id_ for id_, _ in done),
             fences=[outcome.fence for _, outcome in done],
             results=[outcome.result for _, outcome in done],
         )

@@ -5,7 +5,8 @@
 -- A claim is committed with the statement that writes it down, so that one says itself that every document taken was waiting:
 -- otherwise `ordered` would be null, which its column refuses.
 -- Where many rows go at once, each is looked up in its index first (LIMIT keeps it so) and deleted by its place: a join with a
--- table that was empty when it was last analyzed would compare every row with every other.
+-- table that was empty when it was last analyzed would compare every row with every other. The row of a line is looked for
+-- where it was read first: that takes no index. It says itself whether it is the one, for a VACUUM FULL moves rows.
 -- Where equal customers and lines would do, rows are compared: no index but the one meant sorts them so.
 -- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions, {lowered} for the
 -- query of that name: a customer's counter after one check (`PriorityPolicy.check`), its row locked, the clock read after
@@ -130,13 +131,18 @@ WITH taken AS (
     ) AS told (kind, customers, documents, operator, why, detail)
 ), left_behind AS (
     DELETE FROM line WHERE ctid = ANY (ARRAY(
-        SELECT row.at
-        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[])
-            AS old (customer, level, version)
-        CROSS JOIN LATERAL (
-            SELECT ctid AS at FROM line
-            WHERE line.customer = old.customer AND line.level = old.level AND line.version = old.version LIMIT 1
-        ) AS row
+        SELECT coalesce(
+            (
+                SELECT ctid FROM line WHERE ctid = old.at
+                AND ARRAY[line.customer, line.level, line.version] = ARRAY[old.customer, old.level, old.version]
+            ),
+            (
+                SELECT ctid FROM line
+                WHERE line.customer = old.customer AND line.level = old.level AND line.version = old.version LIMIT 1
+            )
+        )
+        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[], %(old_at)s::tid[])
+            AS old (customer, level, version, at)
     ))
 ), stand AS (
     INSERT INTO line (
@@ -300,7 +306,7 @@ WITH lowered AS MATERIALIZED (
         start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
     )
     SELECT
-        nextval('document_seq'), id, customer, level, level, count, now, now, nullif(metadata::text, 'null'), lower_name,
+        nextval('document_seq'), id, customer, level, level, count, now, now, nullif(metadata, ''), lower_name,
         cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
         CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN now + delay END
     FROM (
@@ -316,7 +322,7 @@ WITH lowered AS MATERIALIZED (
                 %(start_by)s::bigint[], %(name)s::text[], %(uri)s::text[], %(blob)s::text[], %(sha256)s::text[],
                 %(size)s::bigint[], %(media_type)s::text[], %(batch)s::text[], %(pages)s::bigint[], %(delay)s::bigint[]
             ),
-            json_array_elements(%(metadata)s::json)
+            unnest(string_to_array(%(metadata)s::text, chr(31)))
         ) WITH ORDINALITY AS each (
             id, lower_name, each_cost, attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages,
             each_delay, metadata, place
@@ -472,7 +478,7 @@ WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rat
 -- name: lines_of
 SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
 CROSS JOIN LATERAL (
-    SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version
+    SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
     FROM line
     WHERE (line.customer, line.level, version) >= (wanted.customer, wanted.level, 0)
         AND (line.customer, line.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
@@ -480,13 +486,13 @@ CROSS JOIN LATERAL (
 ) AS newest;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
 FROM line
 WHERE filed AND level = %(level)s AND (place, tie) > (%(seen)s, %(tie)s)
 ORDER BY place, tie LIMIT %(limit)s;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
 FROM line
 WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;

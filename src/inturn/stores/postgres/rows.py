@@ -1,7 +1,6 @@
 """Rows turned into values, and values into what PostgreSQL takes."""
 
 import json
-from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -58,9 +57,8 @@ def document_of(row: Row, customer: str | None = None) -> Document:
         fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
         delay, start_by, max_attempts, pages, _, _,
     ) = row  # fmt: skip
-    more = MappingProxyType(json.loads(metadata)) if metadata else NO_METADATA
     given = NewDocument._make(
-        (name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages)
+        (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
         id_, customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,

@@ -16,8 +16,12 @@ Connection = psycopg.Connection[Row]
 NEWS: Final = ("kind", "customers", "documents", "operator", "why", "detail")
 """The columns of an event that has no number yet."""
 _BARE: Final = frozenset({int, float, bool})
-_EDGE: Final = "\x1f"
-"""Stands between the texts of an array while all of them are escaped at once."""
+EDGE: Final = "\x1f"
+"""Stands between texts that are treated or sent as one. JSON never has it as it is."""
+
+
+class Uuids(list[str]):
+    """Ids of documents, at least one: on connections of ours they are sent as they are kept."""
 
 
 class Tables:
@@ -68,9 +72,9 @@ def array(values: Sequence[Any]) -> str:
     if _BARE.issuperset(map(type, values)):
         return f"{{{','.join(map(str, values))}}}"
     if set(map(type, values)) == {str}:
-        joined = _EDGE.join(values)
-        if joined.count(_EDGE) == len(values) - 1:
-            escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace(_EDGE, '","')
+        joined = EDGE.join(values)
+        if joined.count(EDGE) == len(values) - 1:
+            escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace(EDGE, '","')
             return f'{{"{escaped}"}}'
     return f"{{{','.join([_element(value) for value in values])}}}"
 

@@ -15,7 +15,7 @@ from inturn.policy import Counter
 from inturn.policy.priority import CheckedMany
 from inturn.policy.turns import Head
 from inturn.store import KEY_KEPT, EventKind, Submission, check_fingerprint
-from inturn.stores._given import are_alike, columns_of, json_of, receipts_of
+from inturn.stores._given import are_alike, columns_of, receipts_of
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.moves import Moves
 from inturn.stores.sqlite.tables import QUERIES, Tables, packed_all
@@ -69,7 +69,6 @@ class Intake:
     ) -> None:
         given = columns_of(documents)
         given["level"] = levels = checked.level_of_each()
-        given["metadata"] = list(map(json_of, given["metadata"]))
         try:
             self._keep(owner, first, ids, checked.counter.count + len(levels) - 1, given, now)
         except apsw.ConstraintError as wrong:

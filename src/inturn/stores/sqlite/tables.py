@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 import apsw
@@ -108,9 +107,8 @@ def document_of(row: Row) -> Document:
         fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
         delay, start_by, max_attempts, pages, _,
     ) = row  # fmt: skip
-    more = MappingProxyType(json.loads(metadata)) if metadata else NO_METADATA
     given = NewDocument._make(
-        (name, uri, blob, sha256, size, media_type, batch, more, cost, delay, start_by, max_attempts, pages)
+        (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
         _written(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
