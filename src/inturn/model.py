@@ -3,7 +3,7 @@
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
@@ -115,26 +115,26 @@ def clean_time(what: str, value: int) -> int:
     return value
 
 
-def _json_writer() -> Callable[[Any], str]:
-    """What writes JSON. `JSONEncoder.encode` makes it anew for each text: half of the time that a small one takes."""
+def _json_writer() -> Callable[[Any, int], Iterable[str]]:
+    """What writes JSON in parts. `JSONEncoder` makes it anew for each text: half of the time that a small one takes."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     try:
         write = make(None, encoder.default, json.encoder.encode_basestring, None, ": ", ", ", False, False, False)
         "".join(write({"a": 1}, 0))
     except TypeError:  # not the Python it was made for
-        return encoder.encode
-    return lambda value: "".join(write(value, 0))
+        return lambda value, _: encoder.encode(value)
+    return write  # type: ignore[no-any-return]
 
 
-_as_json: Final = _json_writer()
+_in_json: Final = _json_writer()
 
 
 def _metadata_text(metadata: Mapping[str, Any]) -> str | None:
     """As it is kept; None if there is nothing in it."""
     try:
         given = metadata if type(metadata) is dict else dict(metadata)
-        text = _as_json(given)
+        text = "".join(_in_json(given, 0))
         if not text.isascii():
             text.encode()
     except (TypeError, ValueError, RecursionError) as wrong:
@@ -187,7 +187,8 @@ class NewDocument(_Given):
         pages: int | None = None,
     ) -> Self:
         """Check what is given."""
-        name = clean_text("a document's name", name)
+        if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME):
+            name = clean_text("a document's name", name)
         if cost is not DEFAULT_COST:
             clean_number("cost", cost, MIN_COST, MAX_COST)
         if delay is not NO_DELAY:
@@ -203,8 +204,10 @@ class NewDocument(_Given):
         if uri is not None or media_type is not None or size is not None or pages is not None:
             _validate_content(uri, blob, media_type, size, pages)
         text = None if metadata is NO_METADATA else _metadata_text(metadata)
-        content = (name, uri, blob, sha256, size, media_type, batch, text)
-        return tuple.__new__(cls, (*content, cost, delay, start_by, max_attempts, pages))
+        return tuple.__new__(
+            cls,
+            (name, uri, blob, sha256, size, media_type, batch, text, cost, delay, start_by, max_attempts, pages),
+        )
 
     @property
     def metadata(self) -> Mapping[str, Any]:

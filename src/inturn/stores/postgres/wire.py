@@ -227,8 +227,8 @@ def asked(query: str, values: Mapping[str, Any]) -> Asked:
 def _packed(ids: Uuids) -> bytes:
     """An array as the server has it; it would take a twentieth of the time of a submit to read ids from text."""
     raw = bytes.fromhex("".join(ids).replace("-", ""))
-    each = [_SIXTEEN + raw[at : at + 16] for at in range(0, len(raw), 16)]
-    return _UUIDS_HEAD.pack(1, 0, _UUID, len(each), 1) + b"".join(each)
+    each = [raw[at : at + 16] for at in range(0, len(raw), 16)]
+    return _SIXTEEN.join([_UUIDS_HEAD.pack(1, 0, _UUID, len(each), 1), *each])
 
 
 @cache
