@@ -5,8 +5,8 @@
 -- A claim is committed with the statement that writes it down, so that one says itself that every document taken was waiting:
 -- otherwise `ordered` would be null, which its column refuses.
 -- Where many rows go at once, each is looked up in its index first (LIMIT keeps it so) and deleted by its place: a join with a
--- table that was empty when it was last analyzed would compare every row with every other. The row of a line is looked for
--- where it was read first: that takes no index. It says itself whether it is the one, for a VACUUM FULL moves rows.
+-- table that was empty when it was last analyzed would compare every row with every other. The row of a line is
+-- first looked for where it was read, which takes no index; it says itself whether it is the one, for VACUUM FULL moves rows.
 -- Where equal customers and lines would do, rows are compared: no index but the one meant sorts them so.
 -- {schema} stands for the name of the queue's schema, {local} for LOCAL where a pooler shares sessions, {lowered} for the
 -- query of that name: a customer's counter after one check (`PriorityPolicy.check`), its row locked, the clock read after
@@ -478,7 +478,9 @@ WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rat
 -- name: lines_of
 SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
 CROSS JOIN LATERAL (
-    SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
+    SELECT
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version,
+        ctid::text
     FROM line
     WHERE (line.customer, line.level, version) >= (wanted.customer, wanted.level, 0)
         AND (line.customer, line.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
@@ -486,13 +488,15 @@ CROSS JOIN LATERAL (
 ) AS newest;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
 FROM line
 WHERE filed AND level = %(level)s AND (place, tie) > (%(seen)s, %(tie)s)
 ORDER BY place, tie LIMIT %(limit)s;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
 FROM line
 WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
