@@ -57,7 +57,7 @@ CIRCLE: list[Any] = []
 CIRCLE.append(CIRCLE)
 
 
-@pytest.mark.parametrize("wrong", [{1, 2}, float("nan"), b"x", object(), CIRCLE])
+@pytest.mark.parametrize("wrong", [{1, 2}, float("nan"), b"x", object(), "\ud800", CIRCLE])
 def test_what_is_no_json_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match="metadata must be JSON"):
         NewDocument("a", metadata={"a": wrong})

@@ -1,0 +1,31 @@
+"""`make mutants` takes too long for every change; to see that each mutant has its piece and its tests does not."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MUTANTS: dict[str, Any] = tomllib.loads((ROOT / "tests/mutants.toml").read_text(encoding="utf-8"))
+TESTS = "".join(
+    path.read_text(encoding="utf-8")
+    for folder in (ROOT / "tests", ROOT / "src/inturn/testing")
+    for path in sorted(folder.rglob("*.py"))
+)
+"""Also those that a user's own store may be put to."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_mutant_has_its_piece_and_its_tests(name: str) -> None:
+    mutant = MUTANTS[name]
+    text = (ROOT / "src/inturn" / mutant["file"]).read_text(encoding="utf-8")
+    assert text.count(mutant["old"]) == 1
+    assert mutant["new"] != mutant["old"]
+    places = [each for each in mutant["tests"] if each.startswith("tests/")]
+    assert places
+    for path, *named in (each.split("::") for each in places):
+        assert (ROOT / path).exists(), path
+        missing = [part for part in named if not re.search(rf"\b{part.partition('[')[0]}\b", f"{TESTS} runTest")]
+        assert missing == []
