@@ -1,10 +1,11 @@
 """A claim is committed with the statement that writes it down, in as few trips as can be."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
-from services import needs_postgres
+from services import needs_postgres, wait_until
 
 import inturn
 from inturn import Queue
@@ -83,3 +84,15 @@ def test_rows_that_were_moved_since_they_were_read_are_found(
     assert claimed == names
     assert store.recount(repair=False) == ()
     assert admin.execute("SELECT customer, level FROM line GROUP BY 1, 2 HAVING count(*) > 1").fetchall() == []
+
+
+def test_claims_of_a_queue_go_one_by_one(store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]]) -> None:
+    store.submit(submission())
+    waits = "SELECT 1 FROM pg_locks WHERE relation = 'claiming'::regclass AND NOT granted"
+    with ThreadPoolExecutor(1) as pool:
+        with admin.transaction():
+            admin.execute("LOCK TABLE claiming IN EXCLUSIVE MODE")
+            claim = pool.submit(store.claim, REQUEST)
+            wait_until(lambda: claim.done() or admin.execute(waits).fetchone())
+            assert not claim.done()
+        assert len(claim.result()) == 1
