@@ -13,6 +13,8 @@ from inturn.errors import InvalidInputError
 SECOND: Final = 1_000_000
 MAX_NAME: Final = 255
 MAX_METADATA: Final = 16_384
+MAX_DEPTH: Final = 100
+"""How deep metadata may be nested: whoever reads it may stand deep in calls already."""
 MAX_COST: Final = 10_000.0
 MIN_COST: Final = 0.001
 MAX_WEIGHT: Final = 1_000.0
@@ -141,7 +143,20 @@ def _metadata_text(metadata: Mapping[str, Any]) -> str | None:
         raise InvalidInputError(f"metadata must be JSON, an object with text keys: {wrong}") from wrong
     if len(text) > MAX_METADATA:
         raise InvalidInputError(f"metadata may have {MAX_METADATA} characters as JSON, not {len(text)}")
+    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(given, MAX_DEPTH):
+        raise InvalidInputError(f"metadata may be nested {MAX_DEPTH} deep, not deeper")
     return text if given else None
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    layer = [value]
+    for _ in range(most):
+        nested = [each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, _NESTING)]
+        layer = [part for each in nested for part in each]
+    return any(isinstance(each, _NESTING) for each in layer)
+
+
+_NESTING: Final = (dict, list, tuple)
 
 
 class _Given(NamedTuple):
@@ -214,6 +229,10 @@ class NewDocument(_Given):
         """As JSON makes it of what was given, read anew each time; the tuple has it as text."""
         text: str | None = super().metadata
         return NO_METADATA if text is None else MappingProxyType(json.loads(text))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """What makes a copy of it, also in another process."""
+        return tuple({**self._asdict(), "metadata": dict(self.metadata)}.values())
 
     def _replace(self, **changes: Any) -> Self:
         """The same with these changes, checked again."""

@@ -1,6 +1,9 @@
 """What a submitter gives: metadata is kept as JSON keeps it, whichever way it was looked at."""
 
+import copy
 import json
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 
 from inturn import model
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_METADATA, NewDocument
+from inturn.model import MAX_DEPTH, MAX_METADATA, NewDocument
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
@@ -76,3 +79,20 @@ def test_another_python_writes_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     here = "".join(model._json_writer()(metadata, 0))
     monkeypatch.setattr(json.encoder, "c_make_encoder", None)
     assert "".join(model._json_writer()(metadata, 0)) == here == json.dumps(metadata, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"a": [1, {"b": None}]}])
+def test_a_document_can_be_copied_and_sent_to_another_process(metadata: dict[str, Any]) -> None:
+    document = NewDocument("a", metadata=metadata, cost=2.0, pages=3)
+    sent = pickle.loads(pickle.dumps(document))  # noqa: S301 - our own
+    assert document == copy.copy(document) == copy.deepcopy(document) == sent
+
+
+@pytest.mark.parametrize("deepen", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_metadata_is_not_nested_deeper_than_others_can_read(deepen: Callable[[Any], Any]) -> None:
+    inner: Any = 1
+    for _ in range(MAX_DEPTH - 1):
+        inner = deepen(inner)
+    assert NewDocument("a", metadata={"a": inner, "b": [{}] * 200}).metadata["a"] == inner
+    with pytest.raises(InvalidInputError, match="nested 100 deep"):
+        NewDocument("a", metadata={"a": deepen(inner)})
