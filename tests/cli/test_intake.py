@@ -54,6 +54,7 @@ def test_a_document_may_have_a_name_alone(inturn: Inturn) -> None:
         (["submit", "--customer", "acme", "a://b", "a://c", "--name", "n"], "single"),
         (["submit", "--customer", "acme", "--name", "n", "--metadata", "{"], "JSON"),
         (["submit", "--customer", "acme", "--name", "n", "--metadata", "[]"], "object"),
+        (["submit", "--customer", "acme", "--name", "n", "--metadata", "[" * 5_000 + "]" * 5_000], "must be JSON"),
         (["submit", "a://b"], "--customer"),
     ],
 )

@@ -204,7 +204,7 @@ def _tell_sum(session: Session, customer: str, receipts: Sequence[Receipt]) -> N
 def _metadata(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise InvalidInputError(f"--metadata must be JSON: {wrong}") from wrong
     if not isinstance(found, dict):
         raise InvalidInputError(f'--metadata must be a JSON object such as {{"pages": 3}}, not {text}')
