@@ -79,6 +79,8 @@ RULES: dict[str, Any] = {"header": Header("tenant"), "function": owner}
 def make(broker: str, counters: str, record: str, *, customer: str = "customer_id", **settings: Any) -> Celery:
     """`customer` says where customers come from; the settings are Celery's."""
     app = Celery("fleet", broker=broker, set_as_current=False)
+    if broker.startswith("amqp"):  # what was sent is in its queue then, and not still on the way
+        app.conf.broker_transport_options = {"confirm_publish": True}
     app.record = record
     app.conf.update(broker_connection_retry_on_startup=True, worker_enable_remote_control=False, **settings)
     # A Celery worker may leave a message that came with the answer before it in its buffer until the next frame comes.
