@@ -19,7 +19,8 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._closed = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def __enter__(self) -> Self:
         return self
@@ -27,6 +28,9 @@ class Proxy:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._closed = True
         self._flows.set()
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes whoever accepts: closing alone would not
+        self._accepting.join()
         self._listener.close()
         self.cut()
 
@@ -52,9 +56,11 @@ class Proxy:
         while not self._closed:
             with suppress(OSError):
                 client, _ = self._listener.accept()
+                with self._lock:
+                    self._sockets.append(client)
                 server = socket.create_connection(("127.0.0.1", self._to))
                 with self._lock:
-                    self._sockets += [client, server]
+                    self._sockets.append(server)
                 for one, other in ((client, server), (server, client)):
                     threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
 
