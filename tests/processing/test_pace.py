@@ -2,7 +2,7 @@
 
 import pytest
 
-from inturn.processing.pace import AHEAD, LATE, MOST_AHEAD, Pace
+from inturn.processing.pace import AHEAD, LATE, MOST_AHEAD, SOON, End, Pace
 
 
 def seen(*documents: tuple[float, int | None]) -> Pace:
@@ -27,6 +27,12 @@ def test_documents_that_take_as_long_as_those_before_are_expected_to() -> None:
     steady = seen(*[(0.3, None)] * 10)
     assert steady.expected(None) == pytest.approx(0.3)
     assert steady.late_after(None) == pytest.approx(0.3 + LATE)
+
+
+def test_the_next_one_is_claimed_a_moment_before_and_no_sooner_than_half_way() -> None:
+    assert seen(*[(0.3, None)] * 3).end(100.0, None) is None
+    assert seen(*[(0.3, None)] * 10).end(100.0, None) == pytest.approx(End(100.3, SOON))
+    assert seen(*[(0.04, None)] * 10).end(100.0, None) == pytest.approx(End(100.04, 0.02))
 
 
 def test_pages_tell_more_where_they_were_counted() -> None:

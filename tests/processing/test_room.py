@@ -9,7 +9,7 @@ import pytest
 from inturn.model import NewDocument
 from inturn.processing.floor import Floor
 from inturn.processing.options import WorkerOptions
-from inturn.processing.pace import AHEAD
+from inturn.processing.pace import SOON
 
 TOOK = 0.3
 
@@ -52,14 +52,14 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_nothing_is_claimed_for_a_child_that_is_in_the_middle_of_a_document(at: Any) -> None:
     floor = floor_of(100.0, 100.1)
-    at(100.0 + TOOK - 2 * AHEAD)
+    at(100.0 + TOOK - 2 * SOON)
     assert (floor.room(), floor._free_hand()) == (0, None)
-    assert list(floor.next_room()) == pytest.approx([100.0 + TOOK - AHEAD, 100.1 + TOOK - AHEAD])
+    assert list(floor.next_room()) == pytest.approx([100.0 + TOOK - SOON, 100.1 + TOOK - SOON])
 
 
 def test_a_child_that_should_be_done_within_a_moment_gets_the_next_document(at: Any) -> None:
     floor = floor_of(100.1, 100.0)
-    at(100.0 + TOOK - AHEAD / 2)
+    at(100.0 + TOOK - SOON / 2)
     assert floor.room() == 1
     hand = floor._free_hand()
     assert hand is floor.crew.hands[1]
@@ -69,7 +69,7 @@ def test_a_child_that_should_be_done_within_a_moment_gets_the_next_document(at: 
 
 def test_nothing_is_claimed_for_a_child_that_is_late(at: Any) -> None:
     floor = floor_of(100.0, 100.2)
-    at(100.0 + TOOK + 2 * AHEAD)
+    at(100.0 + TOOK + 2 * SOON)
     assert (floor.room(), floor._free_hand()) == (0, None)
 
 

@@ -1,5 +1,6 @@
 """What a processor, a child in hostile hands, or bad luck might do to a worker, and must not."""
 
+import json
 import os
 import signal
 import threading
@@ -263,6 +264,9 @@ def test_the_nursery_may_be_killed(shop: Shop) -> None:
     first = shop.submit("", content=b"# Title\n\nSome words.", name="a.md")
     eventually(lambda: shop.state(first) is DONE)
     ((nursery, _),) = [each for each in set(children_of(os.getpid())) - others if descendants_of(each[0])]
+    loaded = Path(f"/proc/{nursery}/maps").read_text(encoding="utf-8")
+    assert "/kreuzberg/" in loaded, "children would have to load it, each for itself"
+    assert "/libpdfium" in loaded
     os.kill(nursery, signal.SIGKILL)
     second = shop.submit("", content=b"# Title\n\nSome words.", name="b.md")
     eventually(lambda: shop.state(second) is DONE or not running.is_alive())
@@ -273,19 +277,30 @@ NONSENSE = [
     '["begun"]',
     '["begun", [1]]',
     '["begun", {}]',
-    '["what", 1, 0, null, "", []]',
+    '["what", 1, 0, "", [], null]',
     '["done", 1]',
-    '["done", 1, "long", null, "", []]',
-    '["done", 1, null, null, "", []]',
-    '["done", 1, 0.0, "\\ud800", "", []]',
-    '["done", 1, 0.0, null, "", 5]',
-    '["done", 1, 0.0, null, "", [["a", "../../../../etc/passwd"]]]',
-    '["done", 1, 0.0, null, "", [["a"]]]',
-    '["done", 1, 0.0, null, "", [["a", 3]]]',
-    '["retry", 1, 0.0, "soon", "", []]',
-    '["retry", 1, 0.0, 1e300, "", []]',
-    '["error", 1, 0.0, null, "\\ud800", []]',
-    '["error", 1, 0.0, null, 5, []]',
+    '["done", 1, 0.0, "", [], null]',
+    '["done", 1, 0.0, "", [], {"json": "null", "size": 4}]',
+    '["done", 1, 0.0, "", []]',
+    '=null\n["done", 1, "long", "", []]',
+    '=null\n["done", 1, null, "", []]',
+    '=null\n["done", 1, 0.0, "", 5]',
+    '=null\n["done", 1, 0.0, "", [["a", "../../../../etc/passwd"]]]',
+    '=null\n["done", 1, 0.0, "", [["a"]]]',
+    '=null\n["done", 1, 0.0, "", [["a", 3]]]',
+    '=null\n["error", 1, 0.0, "", []]',
+    '=null\n["retry", 1, 0.0, "", []]',
+    '="\\ud800"\n["done", 1, 0.0, "", []]',
+    '=NaN\n["done", 1, 0.0, "", []]',
+    '=1e400\n["done", 1, 0.0, "", []]',
+    '={"a": \n["done", 1, 0.0, "", []]',
+    '=1 2\n["done", 1, 0.0, "", []]',
+    '=\n["done", 1, 0.0, "", []]',
+    '=1\n=2\n["begun", 1]',
+    '["retry", 1, 0.0, "", [], "soon"]',
+    '["retry", 1, 0.0, "", [], 1e300]',
+    '["error", 1, 0.0, "\\ud800", [], null]',
+    '["error", 1, 0.0, 5, [], null]',
     '["progress", 1, "\\ud800", null]',
     '["progress", 1, "x"]',
     '["progress", 1, 1e400, null]',
@@ -298,7 +313,7 @@ NONSENSE = [
     "{}",
     "no json",
     "\x00\x00",
-    '["error", 99999999999999999999, 0.0, null, "", []]',
+    '["error", 99999999999999999999, 0.0, "", [], null]',
 ]
 
 
@@ -308,6 +323,7 @@ def test_a_child_in_hostile_hands_cannot_bring_the_worker_down(shop: Shop, line:
     bad = shop.submit("talk_nonsense", line=line, max_attempts=1)
     running = shop.begin(slots=1, lease=SECOND)
     eventually(lambda: shop.state(bad) in {DONE, FAILED} or not running.is_alive())
+    assert json.dumps(shop.queue.result(bad), ensure_ascii=False, allow_nan=False).encode()
     good = shop.submit_many(3, "echo", "other")
     eventually(lambda: all(shop.state(id_) is DONE for id_ in good) or not running.is_alive())
     assert running.stop().done >= 3

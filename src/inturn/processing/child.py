@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from inturn.errors import InturnError
-from inturn.processing import sandbox
+from inturn.processing import parser, sandbox
 from inturn.processing.handler import Reject
 from inturn.processing.perform import Processor, Said, Told, Where, keep_files, load, perform, perform_async, where_of
-from inturn.processing.wire import Message, Wire
+from inturn.processing.wire import Message, Wire, written
 
 PROGRESS_EVERY: Final = 0.25
 """Seconds between two tellings of progress: a processor may call it for every page."""
@@ -150,10 +150,10 @@ class Child:
         else:
             asyncio.run(self._serve_by_loop(slots))
 
-    def say(self, *message: Any) -> None:
+    def say(self, *message: Any, text: bytes | None = None, more: bool = False) -> None:
         """Tell the worker."""
         with self._saying:
-            self._wire.say(*message)
+            self._wire.say(*message, text=text, more=more)
 
     def look_up(self) -> None:
         """Hear what the worker says meanwhile, if nobody else listens."""
@@ -184,7 +184,6 @@ class Child:
     def _serve_one_by_one(self) -> None:
         while self._todo or self._hear() is not None:
             while self._todo:
-                self.look_up()
                 self._process(self._todo.popleft())
 
     def _begins(self, document: DocumentAtHand) -> bool:
@@ -202,18 +201,26 @@ class Child:
         if self._before_each is not None:
             self._before_each()
         began = time.perf_counter()
-        self._tell(document, perform(self._processor, document), time.perf_counter() - began)
+        told = perform(self._processor, document)
+        took = time.perf_counter() - began
+        self.look_up()
+        self._tell(document, told, took)
 
     def _tell(self, document: DocumentAtHand, told: Told, took: float) -> None:
+        """Say what came of it; if the next one can begin now, in one breath with that."""
         number, reason = document.number, told.reason.encode(errors="replace").decode()
+        more = self._is_alone and bool(self._todo) and not self._todo[0].stopped
         self._at_hand.pop(number, None)
         try:
             files = keep_files(told.files, self.scratch, self._numbers) if told.files else []
-            self.say(told.said, number, took, told.value, reason, files)
+            if told.said is Said.DONE:
+                self.say(told.said, number, took, reason, files, text=written(told.value), more=more)
+            else:
+                self.say(told.said, number, took, reason, files, told.value, more=more)
         except (OSError, TypeError, ValueError, RecursionError) as wrong:
             why = str(wrong).encode(errors="replace").decode()
             reason = f"the result cannot be kept: {why}; a result is JSON, and its files are bytes or paths"
-            self.say(Said.ERROR, number, took, None, reason, [])
+            self.say(Said.ERROR, number, took, reason, [], None, more=more)
         finally:
             document.close()
 
@@ -327,37 +334,41 @@ def main() -> None:
     wire = Wire(socket.socket(fileno=int(sys.argv[1])), takes_fds=True)
     spec = json.loads(sys.argv[2])
     limits = None if spec["limits"] is None else sandbox.Limits(**spec["limits"])
+    is_nursery = spec["scratch"] is None
     try:
         processor = load(spec["processor"])
+        if is_nursery:  # of the default processor: there is no other
+            parser.warm()
     except Exception as wrong:  # noqa: BLE001 - the worker says it and ends
         reason = str(wrong) if isinstance(wrong, InturnError) else f"{type(wrong).__name__}: {wrong}"
         wire.say("unready", f"the processor {spec['processor']} cannot be loaded: {reason}")
         return
 
+    readable = [] if limits is None else _readable(Path(spec["library"]))
+
     def start(own: Wire, scratch: Path) -> None:
         where, box = where_of(processor), None
         if limits is not None:
             try:
-                box = _confined(limits, Path(spec["library"]), scratch)
+                box = sandbox.enter(limits, readable, scratch).renew
             except (InturnError, OSError) as wrong:
                 own.say("unready", f"the sandbox cannot be entered: {wrong}")
                 return
         own.say("ready", where)
         Child(own, scratch, processor, box).serve(where, spec["slots"])
 
-    if spec["scratch"] is None:
-        getattr(processor, "warm", bool)()
+    if is_nursery:
         wire.say("ready", Where.PROCESSES)
         Nursery(wire, start).serve()
     else:
         start(wire, Path(spec["scratch"]))
 
 
-def _confined(limits: sandbox.Limits, library: Path, scratch: Path) -> Callable[[], None]:
+def _readable(library: Path) -> list[Path]:
+    """What children in the box may read; found out once for all that the nursery forks."""
     importable = [Path(each) for each in sys.path if each and Path(each).exists()]
     libraries = [library] if library.exists() else []
-    confinement = sandbox.enter(limits, [*sandbox.needed_paths(), *libraries, *importable], scratch)
-    return confinement.renew
+    return [*sandbox.needed_paths(), *libraries, *importable]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
-from inturn.errors import InvalidInputError
 from inturn.model import SECOND, Progress
 from inturn.processing.desk import Bytes, Desk, Kept
 from inturn.processing.fuse import Fuse
@@ -17,11 +16,11 @@ from inturn.processing.handler import Reject, Retry
 from inturn.processing.hands import START_LIMIT, Crew, Hand, ProcessorError
 from inturn.processing.ledger import Job, Ledger
 from inturn.processing.options import WorkerOptions
-from inturn.processing.pace import AHEAD, Pace
+from inturn.processing.pace import End, Pace
 from inturn.processing.perform import Said, Where
-from inturn.processing.wire import Message
+from inturn.processing.wire import Message, Text
 from inturn.processing.workplace import holds_more
-from inturn.queue import fits_row, json_text
+from inturn.queue import MAX_RESULT
 
 log: Final = logging.getLogger("inturn.worker")
 MOST_ROOM: Final = 1_000
@@ -65,27 +64,26 @@ class Floor:
         if self.blown is not None:
             return 0
         now = time.monotonic()
-        soon = sum(at - AHEAD <= now <= at + AHEAD for at in self._ends())
+        soon = sum(end.is_soon(now) for end in self._ends())
         capacity = self.crew.most() * (self.crew.capacity() + self._pace.ahead()) + soon
         return max(0, min(capacity - len(self._ledger) + len(self._ledger.outcomes), MOST_ROOM))
 
     def next_room(self) -> Iterator[float]:
         """When each child should be given what comes after its document."""
-        return (at - AHEAD for at in self._ends())
+        return (end.at - end.soon for end in self._ends())
 
-    def _ends(self) -> Iterator[float]:
+    def _ends(self) -> Iterator[End]:
         """When children should be done with documents that take longer than a moment, if that can be told."""
         if self.crew.capacity() == 1 and not self._pace.ahead():
             for hand in self.crew.hands:
-                if (at := self._ends_at(hand)) is not None:
-                    yield at
+                if (end := self._end_of(hand)) is not None:
+                    yield end
 
-    def _ends_at(self, hand: Hand) -> float | None:
+    def _end_of(self, hand: Hand) -> End | None:
         at_work = next((job for job in hand.jobs.values() if job.begun_at is not None and not job.is_finished), None)
         if at_work is None or at_work.begun_at is None:
             return None
-        expected = self._pace.expected(at_work.claimed.document.given.pages)
-        return None if expected is None else at_work.begun_at + expected
+        return self._pace.end(at_work.begun_at, at_work.claimed.document.given.pages)
 
     def start(self) -> Hand:
         """One child more."""
@@ -174,10 +172,10 @@ class Floor:
 
     def _soonest(self, busy: Sequence[Hand], usable: Sequence[Hand]) -> Hand | None:
         """The child that should be free within a moment, if it goes on after that and has nothing before it yet."""
-        ends = [(at, hand.process, hand) for hand in busy if (at := self._ends_at(hand)) is not None]
+        ends = [(end, hand.process, hand) for hand in busy if (end := self._end_of(hand)) is not None]
         alone = [each for each in ends if len(each[-1].jobs) == 1]
-        at, _, hand = min(alone, default=(math.inf, 0, None))
-        return hand if hand in usable and abs(at - time.monotonic()) <= AHEAD else None
+        end, _, hand = min(alone, default=(End(math.inf, 0), 0, None))
+        return hand if hand in usable and end.is_soon(time.monotonic()) else None
 
     # -- what children say ------------------------------------------------------------------------------------------
 
@@ -211,8 +209,10 @@ class Floor:
         elif word == "progress":
             job.progress = Progress(_number(rest[1]), None if rest[2] is None else _number(rest[2]))
         else:
-            (_, took, value, reason, files), said = rest, Said(word)
+            (_, took, reason, files, value), said = rest, Said(word)
             took = _number(took)
+            if said is Said.DONE and not isinstance(value, Text):
+                raise TypeError("a result that was not looked through")
             if said is Said.ERROR:
                 self._pace.forget()
             else:
@@ -223,15 +223,11 @@ class Floor:
         value, reason, files = told
         job.is_finished = True
         if said is Said.DONE:
-            try:
-                text = "" if job.is_dropped else json_text(value)
-            except InvalidInputError as wrong:
-                said, reason = Said.ERROR, f"the result cannot be kept: {wrong}"
-            else:
-                if (files or not fits_row(text)) and not job.is_dropped:
-                    self._in_thread(partial(self._desk.keep, text, files, hand.scratch), partial(self._kept, hand, job))
-                    return
-                self._ledger.done(job, Kept(text))
+            if (files or value.size > MAX_RESULT) and not job.is_dropped:
+                keep = partial(self._desk.keep, value.json, files, hand.scratch)
+                self._in_thread(keep, partial(self._kept, hand, job))
+                return
+            self._ledger.done(job, Kept(value.json))
         del hand.jobs[job.number]
         if said is Said.ERROR:
             self._ledger.failed(job, reason)

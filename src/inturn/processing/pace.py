@@ -1,10 +1,13 @@
 """How long documents take, by those before them: how many may stand before a child, and when the next one should."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 AHEAD: Final = 0.02
-"""Seconds of work that a child may have before it beyond what it does now: documents that take longer are claimed when
-they can start, or so long before a child should be free, and no sooner."""
+"""Seconds of work that a child may have before it beyond what it does now, if documents take less than that."""
+SOON: Final = 0.05
+"""Documents that take longer are claimed when they can start, or so many seconds before a child should be free, and no
+sooner: the commit takes some of that, and guesses are wrong by some. Half of what one takes, if that is less: whoever
+comes meanwhile waits for no more than one and a half."""
 MOST_AHEAD: Final = 50
 LATE: Final = 5 * AHEAD
 """Seconds by which a document may be late before what stands behind it goes back."""
@@ -13,6 +16,18 @@ MOST_DOUBT: Final = 0.25
 MOST_TIMES: Final = 4
 """A document that by its pages should take longer than so many others is expected at no time: pages are what a customer
 says."""
+
+
+class End(NamedTuple):
+    """When a document should be done."""
+
+    at: float
+    soon: float
+    """Seconds before and after that in which the next one may be claimed."""
+
+    def is_soon(self, now: float) -> bool:
+        """Whether it may be claimed now."""
+        return abs(self.at - now) <= self.soon
 
 
 class Pace:
@@ -60,6 +75,11 @@ class Pace:
         if guess is None or self._each is None or self._doubt > MOST_DOUBT or guess > MOST_TIMES * self._each:
             return None
         return guess
+
+    def end(self, began: float, pages: int | None) -> End | None:
+        """When one that began then should be done; None if that cannot be told well enough."""
+        expected = self.expected(pages)
+        return None if expected is None else End(began + expected, min(SOON, expected / 2))
 
     def _guess(self, pages: int | None) -> float | None:
         return self._page * pages if pages and self._page is not None else self._each

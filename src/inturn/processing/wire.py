@@ -1,20 +1,38 @@
 """What worker and children say to each other: a line of JSON each, with file descriptors beside it.
 
 JSON and never pickle: a child that a hostile file has taken over can say wrong things, but make nobody run them.
+
+A result is a line of its own, before the message that speaks of it: whoever keeps it keeps it as it was written, and
+nobody writes it twice.
 """
 
 import json
+import math
 import socket
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from inturn.queue import json_text
 
 AT_ONCE: Final = 1 << 18
 MAX_FDS: Final = 64
 LONGEST: Final = 64 << 20
 """Bytes of one message: more is no result but an attack, or a mistake."""
 
+TEXT: Final = b"="
+"""What a line begins with that is no message, but JSON that the next message speaks of."""
+
 Message = list[Any]
+_WRITER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+class Text(NamedTuple):
+    """JSON as the other side wrote it, and looked through: a message cannot hold one otherwise."""
+
+    json: str
+    size: int
+    """Its bytes."""
 
 
 class WireError(Exception):
@@ -30,14 +48,22 @@ class Wire:
         self._heard = bytearray()
         self._fds: deque[int] = deque()
         self._unsent: deque[tuple[bytes, Sequence[int]]] = deque()
+        self._held = b""
+        self._text: Text | None = None
 
     def fileno(self) -> int:
         """For selectors."""
         return self._socket.fileno()
 
-    def say(self, *message: Any, fds: Sequence[int] = ()) -> None:
-        """Send a message, however long the other side takes."""
-        data = _line(message)
+    def say(self, *message: Any, fds: Sequence[int] = (), text: bytes | None = None, more: bool = False) -> None:
+        """Send a message, and the `text` that it speaks of, however long the other side takes; with `more` it is held
+        until the next one is sent, which has to be at once.
+        """
+        before = self._held if text is None else b"".join((self._held, TEXT, text, b"\n"))
+        data, self._held = before + _line(message), b""
+        if more:
+            self._held = data
+            return
         sent = socket.send_fds(self._socket, [data], fds) if fds else 0
         self._socket.sendall(data[sent:])
 
@@ -74,16 +100,32 @@ class Wire:
             return None
         if not data:
             return None
-        self._heard += data
         if b"\n" not in data:
+            self._heard += data
             if len(self._heard) > LONGEST:
                 raise WireError(
                     f"it said more than {LONGEST >> 20} MB at once: large output belongs into a result's files"
                 )
             return []
-        *lines, rest = bytes(self._heard).split(b"\n")
+        *lines, rest = (bytes(self._heard) + data).split(b"\n")
         self._heard = bytearray(rest)
-        return list(_understood(lines))
+        return list(self._understood(lines))
+
+    def _understood(self, lines: Sequence[bytes]) -> Iterator[Message]:
+        """The messages up to the first that nobody can understand, which is told by a word of its own."""
+        for line in lines:
+            try:
+                if line.startswith(TEXT):
+                    self._text = _text(line.removeprefix(TEXT))
+                    continue
+                message = _message(line)
+            except WireError:
+                yield ["nonsense"]
+                return
+            if self._text is not None:
+                message.append(self._text)
+                self._text = None
+            yield message
 
     def take_fd(self) -> int:
         """The descriptor that came beside the message in hand."""
@@ -96,18 +138,40 @@ class Wire:
         self._socket.close()
 
 
+def written(result: Any) -> bytes:
+    """A result as a `text` to be said; ValueError or TypeError if it is no JSON."""
+    return _WRITER.encode(result).encode()
+
+
 def _line(message: Sequence[Any]) -> bytes:
-    return json.dumps(message, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    return _WRITER.encode(message).encode() + b"\n"
 
 
-def _understood(lines: Sequence[bytes]) -> Iterator[Message]:
-    """The messages up to the first that nobody can understand, which is told by a word of its own."""
-    for line in lines:
-        try:
-            yield _message(line)
-        except WireError:
-            yield ["nonsense"]
-            return
+def _text(line: bytes) -> Text:
+    """What is no JSON that all can read is refused: not a number, numbers too large to be one, half letters."""
+    try:
+        text = line.decode()
+        value = _READER.decode(text)
+        if "\\u" in text:
+            text = json_text(value)
+            line = text.encode()
+    except (ValueError, RecursionError) as wrong:
+        raise WireError("a result that is no JSON") from wrong
+    return Text(text, len(line))
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(text)
+
+
+_READER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_constant)
 
 
 def _message(line: bytes) -> Message:
