@@ -94,6 +94,7 @@ class Worker:
                 while not self._is_over():
                     self._listen()
                     self._enforce()
+                    self._floor.hand_out()  # what was claimed ahead need not wait for the commit
                     self._exchange()
                     self._floor.hand_out()
             finally:
