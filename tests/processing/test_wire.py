@@ -62,6 +62,12 @@ def test_what_is_held_goes_out_with_the_next_word_in_one_breath(pair: Pair) -> N
     assert pair[1].hear() == [["done", 1, Text("{}", 2)], ["begun", 2]]
     said.say("begun", 3)
     assert pair[1].hear() == [["begun", 3]]
+    said.say("done", 3, text=b"3", more=True)
+    said.release()
+    assert pair[1].hear() == [["done", 3, Text("3", 1)]]
+    said.release()
+    with pytest.raises(BlockingIOError):
+        pair[1].hear()
 
 
 @pytest.mark.parametrize(

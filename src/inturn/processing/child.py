@@ -191,6 +191,8 @@ class Child:
         if document.stopped:
             self._at_hand.pop(document.number, None)
             document.close()
+            with self._saying:
+                self._wire.release()
             return False
         self.say("begun", document.number)
         return True

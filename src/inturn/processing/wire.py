@@ -57,7 +57,7 @@ class Wire:
 
     def say(self, *message: Any, fds: Sequence[int] = (), text: bytes | None = None, more: bool = False) -> None:
         """Send a message, and the `text` that it speaks of, however long the other side takes; with `more` it is held
-        until the next one is sent, which has to be at once.
+        until the next one is sent, or until `release`.
         """
         before = self._held if text is None else b"".join((self._held, TEXT, text, b"\n"))
         data, self._held = before + _line(message), b""
@@ -66,6 +66,11 @@ class Wire:
             return
         sent = socket.send_fds(self._socket, [data], fds) if fds else 0
         self._socket.sendall(data[sent:])
+
+    def release(self) -> None:
+        """Send what is held, if anything is."""
+        data, self._held = self._held, b""
+        self._socket.sendall(data)
 
     def say_later(self, *message: Any, fds: Sequence[int] = ()) -> None:
         """Send a message as far as the other side takes it now; `flush` sends the rest. The fds stay the caller's."""
