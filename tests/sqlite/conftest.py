@@ -137,9 +137,32 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def before_fronts() -> str:
-    """What makes a file one from before there were fronts."""
+def before_clock() -> str:
+    """What makes a file one from before lines could be unsaved."""
     return """
+        DROP VIEW next_due;
+        DROP VIEW line_length;
+        DROP INDEX document_clock;
+        ALTER TABLE queue DROP COLUMN unsaved;
+        CREATE INDEX document_due ON document (state, due_at) WHERE due_at IS NOT NULL;
+        CREATE INDEX document_ended ON document (finished_at) WHERE finished_at IS NOT NULL;
+        CREATE VIEW deadline AS
+        SELECT
+            (SELECT min(start_by) FROM document INDEXED BY document_start_by
+             WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed')) AS start_by,
+            (SELECT min(due_at) FROM document INDEXED BY document_due
+             WHERE state = 'running' AND due_at IS NOT NULL) AS lease,
+            (SELECT min(due_at) FROM document INDEXED BY document_due
+             WHERE state = 'delayed' AND due_at IS NOT NULL) AS due,
+            (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL) AS rate;
+        PRAGMA user_version = 4;
+    """
+
+
+@pytest.fixture
+def before_fronts(before_clock: str) -> str:
+    """What makes a file one from before there were fronts."""
+    after = """
         CREATE INDEX document_customer ON document (customer);
         CREATE INDEX document_waiting ON document (customer, line) WHERE state = 'waiting';
         DROP INDEX document_line;
@@ -149,3 +172,4 @@ def before_fronts() -> str:
         UPDATE line_change SET n = NULL WHERE kind IN ('left', 'emptied');
         PRAGMA user_version = 3;
     """
+    return before_clock + after

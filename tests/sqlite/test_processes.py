@@ -181,9 +181,10 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
     gate = type(store._writer._gate)(gate_of(store.path))
     try:
         with ThreadPoolExecutor(len(works)) as pool:
-            with gate.entered():
-                futures = [pool.submit(caught, work) for work in works]
-                spy.until_queued(len(works))
+            gate.enter()
+            futures = [pool.submit(caught, work) for work in works]
+            spy.until_queued(len(works))
+            gate.leave()
             return [future.result(60) for future in futures]
     finally:
         gate.close()

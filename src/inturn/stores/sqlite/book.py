@@ -2,10 +2,14 @@
 
 Only claims write lines. Everything else appends a line change, and a claim folds all changes in before it takes. So a
 process that claims again, with nobody else in between, finds the lines as it left them and need not read them again:
-`queue.version` tells.
+`queue.version` tells. If nobody wrote anything at all, it need not even look.
+
+Of a line that was only taken from, what changed is kept in the queue's row at first, which is written anyway; its own
+row follows when there are too many such lines, or when another process comes to read it.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from inturn.model import CustomerSettings, plain
@@ -23,8 +27,13 @@ MORE: Final = 32
 """Lines read beyond those that a claim needs: whoever claims again will want them."""
 AHEAD: Final = 16
 """Documents of a line read at once by a process that claims again and again."""
+MAX_UNSAVED: Final = 32
+"""Lines kept in the queue's row: it has to fit a page."""
+NEVER: Final = 2**63
 NOTHING_SEEN: Final = (-1, -1)
-ALL_SEEN: Final = (2**63, 0)
+ALL_SEEN: Final = (NEVER, 0)
+TURN, STAMP, HEAD, FILED, FRONT = 3, 4, 6, 9, 10
+"""Where a line's row says where it stands, which document is its head, whether it is open, and its front."""
 
 
 class QueueRow(NamedTuple):
@@ -35,6 +44,7 @@ class QueueRow(NamedTuple):
     policy: int
     ordered: str
     turns: str
+    unsaved: str
     paused_by: str | None
     version: int
     has_changes: int
@@ -43,6 +53,12 @@ class QueueRow(NamedTuple):
     lease: int | None
     due: int | None
     rate: int | None
+
+    @property
+    def next_due(self) -> int:
+        """When something is due, whatever it is."""
+        times = (self.start_by, self.lease, self.due, self.rate)
+        return min([at for at in times if at is not None], default=NEVER)
 
 
 class SqlLine(TableLine):
@@ -56,6 +72,13 @@ class SqlLine(TableLine):
         stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
         return (*stands, *head, int(self.filed), self.front)
 
+    def may_stay_unsaved(self) -> bool:
+        """Whether its row does for those who only look: it is there, and open, and its front has not run ahead."""
+        kept = self.kept
+        if kept is None or not self.filed or not kept[FILED]:
+            return False
+        return self.front is None or (kept[FRONT] is not None and kept[FRONT] <= self.front)
+
 
 class Book:
     """A claim's view of the lines.
@@ -66,7 +89,11 @@ class Book:
     def __init__(self, tables: Tables, queue: QueueRow) -> None:
         self._tables = tables
         self.turns: Turns[SqlLine] = _turns_of(tables.policy(queue.policy).policy.turns, queue.turns)
+        self._level_texts = [_level_text(level) for level in self.turns.levels]
         self._fair = self.turns.policy.order is Order.FAIR
+        self._unsaved: dict[SqlLine, str] = {}
+        """Lines of which the queue's row says more than their own, as it says it."""
+        self._save_rows(json.loads(queue.unsaved))
         if queue.ordered != self.turns.policy.order:
             self._tables.one("order_lines", fair=self._fair)
             self._tables.one("ordered", ordered=self.turns.policy.order)
@@ -80,28 +107,41 @@ class Book:
         self._seen_place = [NOTHING_SEEN for _ in LEVELS]
         self._seen_age = [NOTHING_SEEN for _ in LEVELS]
         self._reach = 1
+        self._left_at = -1
         self._begin(queue)
         self._is_remembered = False
 
     @classmethod
-    def opened(cls, tables: Tables) -> "Book":
-        """This process's book, if nobody else has claimed since; otherwise a new one."""
+    def opened(cls, tables: Tables, now: int = NEVER) -> "Book":
+        """This process's book, if nobody else has claimed since; otherwise a new one.
+
+        Where nothing at all was written since and nothing is due by `now`, the queue is as this book left it.
+        """
+        left: Book | None = tables.book
+        if left is not None and left.next_due > now and tables.is_as_left(left._left_at):  # noqa: SLF001 - its own class
+            left._is_remembered = True  # noqa: SLF001
+            return left
         found = tables.one("queue")
         if found is None:
             raise AssertionError("the queue has no row")
         queue = QueueRow._make(found)
-        book: Book | None = tables.book
-        if book is None or (book.queue.version, book.queue.policy) != (queue.version, queue.policy):
+        if left is None or (left._version, left._policy) != (queue.version, queue.policy):  # noqa: SLF001
             return cls(tables, queue)
-        book._begin(queue)  # noqa: SLF001 - its own class
-        return book
+        left._begin(queue)  # noqa: SLF001
+        return left
 
     def _begin(self, queue: QueueRow) -> None:
-        self.queue = queue
         self.fence = queue.fence
+        self.paused_by = queue.paused_by
         self._event = queue.event
+        self._version = queue.version
+        self._policy = queue.policy
+        self._saved = (queue.fence, queue.event, queue.turns, queue.unsaved)
         self._is_remembered = True
+        self.has_changes = bool(queue.has_changes)
         self.has_returned = bool(queue.has_returned)
+        self.next_due = queue.next_due
+        """Nothing is due before this, as far as the book was told; something may well be due later."""
 
     # -- told ---------------------------------------------------------------------------------------------------
 
@@ -160,8 +200,9 @@ class Book:
 
     def fold(self) -> None:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
-        if not self.queue.has_changes:
+        if not self.has_changes:
             return
+        self.has_changes = False
         self._folding = True
         for owner, kind, level, n, seq, ready_at, cost, settings in self._tables.all("changes"):
             if kind == "joined":
@@ -206,27 +247,50 @@ class Book:
             self._touch_all(line.owner, customer)
         return line, head
 
-    def save(self) -> None:
-        """Write back what changed, and remember the rest."""
-        rows, gone = [], []
+    def save(self, *, whole: bool = False) -> None:
+        """Write back what changed, `whole` if every line's own row has to tell, and remember the rest."""
+        for number in {line.level for line in self._touched}:
+            self._level_texts[number] = _level_text(self.turns.levels[number])
+        self._save_lines(whole=whole or len(self._touched) > MAX_UNSAVED)
+        if self._limited:
+            self._save_limits()
+        self._save_queue()
+        if self._limited or self.has_returned:
+            self.next_due = 0  # look again: a rate may have closed somebody, and what had returned may be gone
+        self._touched.clear()
+        self._limited.clear()
+        self._left_at = self._tables.connection.total_changes()
+        self._tables.book = self if len(self._customers) <= MAX_REMEMBERED else None
+
+    def _save_lines(self, *, whole: bool) -> None:
+        rows, gone, unsaved = [], [], self._unsaved
         for line in self._touched:
+            row = line.row()
+            if not whole and row != line.kept and line.may_stay_unsaved():
+                unsaved[line] = _row_text(row)
+                continue
+            unsaved.pop(line, None)
             if self.turns.is_spent(line):
                 self._forget(line)
                 if line.kept is not None:
                     gone.append((line.owner, line.level))
-            elif (row := line.row()) != line.kept:
-                rows.append((*row, *line.place(fair=self._fair)))
+            elif row != line.kept:
+                rows.append(row)
                 line.kept = row
-        if rows:
-            self._tables.many("save_line", rows)
+        if unsaved and (whole or len(unsaved) > MAX_UNSAVED):
+            for line in unsaved:
+                line.kept = row = line.row()
+                rows.append(row)
+            unsaved.clear()
+        self._save_rows(rows)
         if gone:
             self._tables.many("forget_line", gone)
-        if self._limited:
-            self._save_limits()
-        self._save_queue()
-        self._touched.clear()
-        self._limited.clear()
-        self._tables.book = self if len(self._customers) <= MAX_REMEMBERED else None
+
+    def _save_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows of lines, each with its place."""
+        if rows:
+            placed = [(*row, row[TURN], row[STAMP]) if self._fair else (*row, row[HEAD] or 0, 0) for row in rows]
+            self._tables.many("save_line", placed)
 
     def _forget(self, line: SqlLine) -> None:
         lines = self._customers[line.owner].lines
@@ -244,14 +308,14 @@ class Book:
                 self._limits[owner] = row
 
     def _save_queue(self) -> None:
-        turns, queue = _plain(self.turns), self.queue
-        if (
-            self._touched
-            or self._limited
-            or (self.fence, self._event, turns) != (queue.fence, queue.event, queue.turns)
-        ):
-            self._tables.run("save_claim", self.fence, self._event, turns)
-            self.queue = queue._replace(version=queue.version + 1)
+        turns = self.turns
+        levels = ", ".join(self._level_texts)
+        place = f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{levels}]]"
+        now = (self.fence, self._event, place, f"[{', '.join(self._unsaved.values())}]")
+        if self._touched or self._limited or now != self._saved:
+            self._tables.run("save_claim", *now)
+            self._version += 1
+            self._saved = now
 
     # -- read ---------------------------------------------------------------------------------------------------
 
@@ -392,11 +456,11 @@ def _turns_of(policy: TurnPolicy, text: str) -> Turns[SqlLine]:
     return turns
 
 
-def _plain(turns: Turns[SqlLine]) -> str:
-    levels = ", ".join(
-        [
-            f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
-            for level in turns.levels
-        ]
-    )
-    return f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{levels}]]"
+def _level_text(level: Level[SqlLine]) -> str:
+    return f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
+
+
+def _row_text(row: Row) -> str:
+    """The row of an open line as JSON: numbers all of them, but for the front, which may be null."""
+    *_, front = row
+    return f"[{', '.join(map(str, row[:-1]))}, {'null' if front is None else front}]"

@@ -28,6 +28,7 @@ from inturn.errors import (
 from inturn.stores.sqlite.doorbell import Doorbell
 
 BUSY_MS: Final = 30_000
+AT_ONCE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
 GATE_POLL: Final = 0.05
 """Seconds after which a writer at the gate looks for itself: one that died inside rang for nobody."""
 CHECKPOINT_PAGES: Final = 4_000
@@ -75,15 +76,19 @@ def errors_of(path: Path) -> Iterator[None]:
     """What went wrong in SQLite, said in terms of what to do."""
     try:
         yield
-    except apsw.Error as wrong:
-        if getattr(wrong, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:  # only a closed queue has triggers
-            raise StoreMovedError(str(wrong)) from wrong
+    except (apsw.Error, PermissionError) as wrong:
         raise _error(path, wrong) from wrong
-    except PermissionError as wrong:
-        raise StoreReadOnlyError(f"{path} cannot be reached: check the rights of the folders above it") from wrong
 
 
-def _error(path: Path, wrong: apsw.Error) -> StoreError:
+def _error(path: Path, wrong: Exception) -> StoreError:
+    if isinstance(wrong, PermissionError):
+        return StoreReadOnlyError(f"{path} cannot be reached: check the rights of the folders above it")
+    if getattr(wrong, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:  # only a closed queue has triggers
+        return StoreMovedError(str(wrong))
+    return _sqlite_error(path, wrong)
+
+
+def _sqlite_error(path: Path, wrong: Exception) -> StoreError:
     if isinstance(wrong, (apsw.BusyError, apsw.LockedError)):
         return StoreBusyError(f"{path} has been locked by another process for {BUSY_MS // 1000} s; try again")
     if isinstance(wrong, apsw.FullError):
@@ -111,30 +116,33 @@ class Gate:
         with suppress(OSError):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """Hold the gate. Where no lock file can be made, SQLite's own lock does."""
-        if self._file is None:
-            yield
-            return
-        self._enter(self._file)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-            with suppress(OSError):
-                os.pwrite(self._file, b"!", 0)
+    def enter(self) -> None:
+        """Hold the gate until `leave`. Where no lock file can be made, SQLite's own lock does."""
+        if self._file is not None:
+            try:
+                fcntl.flock(self._file, AT_ONCE)
+            except BlockingIOError:
+                self._wait(self._file)
 
-    def _enter(self, file: int) -> None:
+    def leave(self) -> None:
+        """Let the next one in, and ring."""
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            try:  # noqa: SIM105 - a context manager takes longer than the write
+                os.pwrite(self._file, b"!", 0)
+            except OSError:  # a full disk, say: who waits looks for itself after a while
+                pass
+
+    def _wait(self, file: int) -> None:
         """Whoever leaves rings, and all who wait try again; nobody waits for ever for one that does not leave."""
         until = time.monotonic() + BUSY_MS / 1000
         while True:
+            self._bell.wait(GATE_POLL)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(file, AT_ONCE)
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise apsw.BusyError("the gate is held") from None
-                self._bell.wait(GATE_POLL)
             else:
                 return
 
@@ -161,8 +169,15 @@ class Job(Generic[Answer]):
 class Writer:
     """Runs write transactions: each caller's work entirely or not at all, several callers' in one commit."""
 
-    def __init__(self, path: Path, connection: apsw.Connection, rolled_back: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: apsw.Connection,
+        committed: Callable[[], None],
+        rolled_back: Callable[[], None],
+    ) -> None:
         self.connection = connection
+        self._committed = committed
         self._path = path
         self._gate = Gate(gate_of(path))
         self._rolled_back = rolled_back
@@ -205,19 +220,28 @@ class Writer:
     def _commit_pending(self) -> None:
         jobs: list[Job[Any]] = []
         try:
-            with errors_of(self._path), self._gate.entered():
+            self._gate.enter()
+            try:
                 jobs = self._take_pending()
-                try:
-                    self._transact(jobs)
-                except BaseException:
-                    self._roll_back()
-                    raise
+                self._transact(jobs)
+            except BaseException:
+                self._roll_back()
+                raise
+            finally:
+                self._gate.leave()
         except BaseException as wrong:  # noqa: BLE001 - each caller raises it in its own thread
             jobs = jobs or self._take_pending()
-            for job in jobs:
-                job.error = job.error or wrong
+            self._fail(jobs, wrong)
         for job in jobs:
             job.done = True
+
+    def _fail(self, jobs: list[Job[Any]], wrong: BaseException) -> None:
+        told = wrong
+        if isinstance(wrong, (apsw.Error, PermissionError)):
+            told = _error(self._path, wrong)
+            told.__cause__ = wrong
+        for job in jobs:
+            job.error = job.error or told
 
     def _take_pending(self) -> list[Job[Any]]:
         with self._pending_lock:
@@ -234,6 +258,7 @@ class Writer:
             for job in jobs:
                 self._attempt(job)
         self.connection.execute("COMMIT")
+        self._committed()
 
     def _attempt(self, job: Job[Any]) -> None:
         """One of several: what it refuses concerns nobody else."""

@@ -215,9 +215,11 @@ class Moves:
     def move_on(self, book: Book) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         now = self.now
-        *_, start_by, lease, due, rate = book.queue
         if self._has_new_deadlines:  # of this transaction: perhaps of now
-            start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
+            book.next_due = 0
+        if book.next_due > now:
+            return Swept()
+        start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
         swept = Swept(
             self._expire() if start_by is not None and start_by <= now else 0,
             self._lose_leases() if lease is not None and lease <= now else 0,

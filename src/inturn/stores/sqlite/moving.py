@@ -155,7 +155,8 @@ class SqliteReader(Reader):
         workers = self._connection.execute("SELECT name FROM worker WHERE seen_at >= ? ORDER BY name", (since,))
         names = tuple(name for (name,) in workers)
         running = self._connection.execute("SELECT count(*) FROM document WHERE state = 'running'").get
-        return Busy(running, names, bool(self.count("line_change")))
+        unsaved = self._connection.execute("SELECT unsaved <> '[]' FROM queue").get
+        return Busy(running, names, bool(unsaved or self.count("line_change")))
 
     def queue(self) -> QueueRecord:
         found = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields

@@ -1,13 +1,14 @@
 -- The queries of the SQLite store, by name; lists and counts are in reading.sql, the map of the tables is in
 -- migrations/0001_begin.sql.
--- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without.
+-- INDEXED BY stands where a claim's cost depends on it: the plan is then the same with statistics or without. `state <>
+-- 'waiting'` and `coalesce(due_at, finished_at)` stand as document_clock has them, so that SQLite sees that it serves.
 
 -- name: queue
 SELECT
-    fence, event, policy, ordered, turns, paused_by, version, EXISTS (SELECT 1 FROM line_change),
+    fence, event, policy, ordered, turns, unsaved, paused_by, version, EXISTS (SELECT 1 FROM line_change),
     EXISTS (SELECT 1 FROM returned),
-    deadline.start_by, deadline.lease, deadline.due, deadline.rate
-FROM queue, deadline;
+    next_due.start_by, next_due.lease, next_due.due, next_due.rate
+FROM queue, next_due;
 
 -- name: turns
 SELECT turns FROM queue;
@@ -16,7 +17,7 @@ SELECT turns FROM queue;
 UPDATE queue SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
-UPDATE queue SET fence = ?, event = ?, turns = ?, version = version + 1;
+UPDATE queue SET fence = ?, event = ?, turns = ?, unsaved = ?, version = version + 1;
 
 -- name: give_events
 UPDATE queue SET event = event + :n RETURNING event;
@@ -68,8 +69,8 @@ UPDATE customer SET settings = :settings, paused = :paused, capped = :capped, ke
 SELECT capped FROM customer WHERE id = :id;
 
 -- name: running_of
-SELECT count(*) FROM document INDEXED BY document_due
-WHERE state = 'running' AND due_at IS NOT NULL AND +customer = :customer;
+SELECT count(*) FROM document INDEXED BY document_clock
+WHERE state = 'running' AND state <> 'waiting' AND +customer = :customer;
 
 -- name: key
 SELECT fingerprint, at, answer FROM key WHERE customer = :customer AND key = :key;
@@ -104,7 +105,7 @@ SELECT paused_by IS NULL AND (EXISTS (SELECT 1 FROM line_change) OR EXISTS (SELE
 FROM queue;
 
 -- name: deadlines
-SELECT start_by, lease, due, rate FROM deadline;
+SELECT start_by, lease, due, rate FROM next_due;
 
 -- name: late_to_start
 SELECT seq FROM document INDEXED BY document_start_by
@@ -112,12 +113,14 @@ WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') A
 ORDER BY start_by, seq LIMIT :limit;
 
 -- name: lost_leases
-SELECT seq FROM document INDEXED BY document_due
-WHERE state = 'running' AND due_at IS NOT NULL AND due_at <= :now ORDER BY due_at, seq LIMIT :limit;
+SELECT seq FROM document INDEXED BY document_clock
+WHERE state = 'running' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
+ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: due_documents
-SELECT seq FROM document INDEXED BY document_due
-WHERE state = 'delayed' AND due_at IS NOT NULL AND due_at <= :now ORDER BY due_at, seq LIMIT :limit;
+SELECT seq FROM document INDEXED BY document_clock
+WHERE state = 'delayed' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
+ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: due_rates
 SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
@@ -295,9 +298,35 @@ DELETE FROM key WHERE customer = :customer;
 SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY line ORDER BY line;
 
 -- name: ended_before
-SELECT seq, blob FROM document
-WHERE finished_at IS NOT NULL AND finished_at < :before
-    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+SELECT seq, blob FROM (
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'done' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'failed' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'cancelled' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'expired' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+)
 ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: ended_before_of
@@ -333,5 +362,6 @@ SELECT customer, level, waiting FROM line;
 
 -- name: capped_counts
 SELECT limits.customer, limits.running,
-    (SELECT count(*) FROM document WHERE state = 'running' AND due_at IS NOT NULL AND +document.customer = limits.customer)
+    (SELECT count(*) FROM document INDEXED BY document_clock
+     WHERE state = 'running' AND state <> 'waiting' AND +document.customer = limits.customer)
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped = 1;

@@ -52,7 +52,7 @@ GROUP BY 1, 2;
 
 -- name: customers
 WITH changed AS MATERIALIZED (
-    SELECT customer, sum(n) AS n FROM line_change WHERE level IS NOT NULL GROUP BY customer
+    SELECT customer, sum(n) AS n FROM line_length GROUP BY customer
 )
 SELECT id, name, count, updated_at, settings FROM customer
 WHERE name > coalesce(:after, '')
@@ -68,14 +68,13 @@ ORDER BY name LIMIT :limit;
 SELECT customer, level, sum(n) FROM (
     SELECT customer, level, waiting AS n FROM line WHERE customer IN (SELECT value FROM json_each(:customers))
     UNION ALL
-    SELECT customer, level, n FROM line_change
-    WHERE level IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers))
+    SELECT customer, level, n FROM line_length WHERE customer IN (SELECT value FROM json_each(:customers))
 )
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
 -- name: running_by_customer
-SELECT customer, count(*) FROM document INDEXED BY document_due
-WHERE state = 'running' AND due_at IS NOT NULL GROUP BY 1;
+SELECT customer, count(*) FROM document INDEXED BY document_clock
+WHERE state = 'running' AND state <> 'waiting' GROUP BY 1;
 
 -- name: rate_closed
 SELECT customer, settings FROM limits
@@ -107,12 +106,14 @@ FROM mine, front;
 
 -- name: pace
 SELECT
-    (SELECT count(*) FROM document WHERE state = 'running' AND due_at IS NOT NULL AND started_at >= :since)
-    + (SELECT count(*) FROM document
-       WHERE finished_at IS NOT NULL AND finished_at >= :since AND started_at >= :since),
-    (SELECT count(*) FROM document
-     WHERE finished_at IS NOT NULL AND finished_at >= :since AND state IN ('done', 'failed')),
-    (SELECT count(*) FROM document WHERE state = 'running' AND due_at IS NOT NULL);
+    (SELECT count(*) FROM document INDEXED BY document_clock
+     WHERE state = 'running' AND state <> 'waiting' AND started_at >= :since)
+    + (SELECT count(*) FROM document INDEXED BY document_clock
+       WHERE state IN ('done', 'failed', 'cancelled', 'expired') AND state <> 'waiting'
+           AND coalesce(due_at, finished_at) >= :since AND started_at >= :since),
+    (SELECT count(*) FROM document INDEXED BY document_clock
+     WHERE state IN ('done', 'failed') AND state <> 'waiting' AND coalesce(due_at, finished_at) >= :since),
+    (SELECT count(*) FROM document INDEXED BY document_clock WHERE state = 'running' AND state <> 'waiting');
 
 -- name: events
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event

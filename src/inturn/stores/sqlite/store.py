@@ -56,8 +56,8 @@ from inturn.store import (
     Swept,
     Verdict,
 )
-from inturn.stores.sqlite import audit, schema
-from inturn.stores.sqlite.book import Book
+from inturn.stores.sqlite import audit, schema, single
+from inturn.stores.sqlite.book import NEVER, Book
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.closing import refuse_closed
 from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
@@ -83,7 +83,7 @@ class SqliteStore(Store):
         with errors_of(self.path):
             refuse_closed(connection, str(self.path))
         self._tables = Tables(connection)
-        self._writer = Writer(self.path, connection, self._tables.forget)
+        self._writer = Writer(self.path, connection, self._tables.committed, self._tables.forget)
         self._later = LaterChanges(self._tables)
         self._intake = Intake(self._tables, self._later)
         self._read_lock = threading.Lock()
@@ -138,12 +138,16 @@ class SqliteStore(Store):
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
     ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
         """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
-        book = self._fold()
+        book = self._fold(now)
+        if single.is_single(outcomes, request):
+            exchanged = single.exchange(self._tables, book, outcomes, request, now)
+            if exchanged is not None:
+                return exchanged
         moves = Moves(self._tables, book, now)
         verdicts = moves.settle(outcomes)
         claimed: tuple[Claimed, ...] | None = None
         if AT_ONCE not in moves.move_on(book):
-            claimed = () if book.queue.paused_by is not None else self._claim(book, request, moves, now)
+            claimed = () if book.paused_by is not None else self._claim(book, request, moves, now)
         moves.write()
         book.save()
         return verdicts, claimed
@@ -153,6 +157,7 @@ class SqliteStore(Store):
         taken: list[tuple[int, str, int, int, int, str]] = []
         places: list[tuple[int, int, int]] = []
         until = now + request.lease
+        book.next_due = min(book.next_due, until)
         while len(taken) < request.limit and (found := book.take(now)) is not None:
             line, head = found
             book.fence += 1
@@ -397,7 +402,7 @@ class SqliteStore(Store):
         return self._read(lambda: self._reading.kept_bytes(customer))
 
     def standings(self) -> Standings:
-        self._write(lambda: self._fold().save())
+        self._write(lambda: self._fold().save(whole=True))
         return self._read(self._reading.standings)
 
     def ahead(self, id: str) -> int:
@@ -478,7 +483,7 @@ class SqliteStore(Store):
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         def work() -> tuple[Discrepancy, ...]:
-            self._fold().save()
+            self._fold().save(whole=True)
             found = audit.discrepancies(self._tables)
             if found and repair:
                 audit.repair(self._tables)
@@ -538,9 +543,9 @@ class SqliteStore(Store):
         with self._moves(self._now(now)) as moves:
             moves.note(kind, customer, b"", operator, detail)
 
-    def _fold(self) -> Book:
-        """The lines, with everything folded in; to be saved."""
-        book = Book.opened(self._tables)
+    def _fold(self, now: int = NEVER) -> Book:
+        """The lines, with everything folded in; to be saved. What is due by `now` is known."""
+        book = Book.opened(self._tables, now)
         book.fold()
         return book
 

@@ -24,6 +24,7 @@ class Tables:
         self.connection = connection
         self._names: dict[int, str] = {}
         self._policy: PolicyVersion | None = None
+        self._version = -1
         self.book: Any = None
         """The lines as the last claim of this process left them: a `Book`, or None."""
         connection.create_scalar_function("lowered", _lowered, 1, deterministic=True)
@@ -49,6 +50,15 @@ class Tables:
     def each(self, query: str, rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Run a statement for each row of values; all that it returns, in their order."""
         return self.connection.executemany(QUERIES[query], rows).fetchall()
+
+    def committed(self) -> None:
+        """To be told of each commit: who asks `is_as_left` next will hear of what others did since."""
+        self._version = self.connection.data_version()
+
+    def is_as_left(self, changes: int) -> bool:
+        """Whether nobody wrote since this connection had made so many changes, neither others nor itself."""
+        connection = self.connection
+        return connection.total_changes() == changes and connection.data_version() == self._version
 
     def forget(self) -> None:
         """What was read in a transaction that came to nothing."""
