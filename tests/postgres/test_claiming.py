@@ -77,6 +77,8 @@ def test_rows_that_were_moved_since_they_were_read_are_found(
         claimed = [each.document.customer for each in other.claim("worker", 5)]
     claimed += [each.document.customer for each in queue.claim("worker", 5)]
     before = admin.execute("SELECT customer, level, ctid FROM line").fetchall()
+    # The first row goes to the end, and all others move up by one.
+    admin.execute("UPDATE line SET waiting = waiting WHERE ctid = (SELECT min(ctid) FROM line)")
     admin.execute("VACUUM FULL line")
     assert set(admin.execute("SELECT customer, level, ctid FROM line").fetchall()) != set(before)
     for _ in range(4):

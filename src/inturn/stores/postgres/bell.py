@@ -18,6 +18,7 @@ from inturn.stores.postgres.wire import Asked, PatientConnection, asked
 
 log: Final = logging.getLogger("inturn.postgres")
 EVERY: Final = 0.1
+NEVER: Final = float("-inf")
 POLL: Final = 0.5
 """Seconds after which a waiter looks for itself, whether it was told or not."""
 DEAF_POLL: Final = 0.1
@@ -32,7 +33,7 @@ class Bell:
         self._channel = f"inturn_{database.address.schema}"
         self._sending = threading.Lock()
         self._sender: PatientConnection | None = None
-        self._rung_at = 0.0
+        self._rung_at = NEVER
         self._timer: threading.Timer | None = None
         self._listening = threading.Lock()
         self._listener: PatientConnection | None = None
@@ -52,7 +53,7 @@ class Bell:
         """There was no commit behind which to ring."""
         if stroke is not None:
             with self._sending:
-                self._rung_at = 0.0
+                self._rung_at = NEVER
 
     def _wait(self) -> float:
         """Seconds until it may ring again."""
