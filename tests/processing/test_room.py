@@ -18,6 +18,7 @@ class Held(list[Any]):
     """A ledger with these jobs."""
 
     outcomes: tuple[()] = ()
+    waits_since = 0.0
 
 
 def job(begun_at: float | None) -> Any:
@@ -78,3 +79,29 @@ def test_what_comes_after_one_that_retires_waits_for_its_slot(at: Any) -> None:
     floor.crew.hands[0].is_retiring = True
     at(100.0 + TOOK)
     assert (floor.room(), floor._free_hand()) == (1, None)
+
+
+def test_what_came_of_a_document_is_recorded_with_the_claim_that_comes_within_a_moment(at: Any) -> None:
+    floor = floor_of(100.0, 100.2)
+    claim, now = 100.0 + TOOK - SOON, 100.0 + TOOK - 1.5 * SOON
+    at(now)
+    floor._ledger.waits_since = now
+    assert floor.recording_at(now) == pytest.approx(claim)
+
+
+def test_what_came_of_a_document_waits_for_no_more_than_a_moment(at: Any) -> None:
+    floor = floor_of(100.0, 100.2)
+    at(now := 100.0 + TOOK - 1.5 * SOON)
+    floor._ledger.waits_since = now - SOON
+    assert floor.recording_at(now) == now
+    at(now := 100.0)
+    floor._ledger.waits_since = now
+    assert floor.recording_at(now) == now
+
+
+def test_what_came_of_a_document_waits_for_no_claim_that_nobody_expects(at: Any) -> None:
+    floor = floor_of(100.0, 100.2)
+    floor._pace.forget()
+    at(now := 100.0 + TOOK - 1.5 * SOON)
+    floor._ledger.waits_since = now
+    assert floor.recording_at(now) == now

@@ -230,9 +230,12 @@ def test_a_child_that_cannot_end_by_itself_is_ended_when_it_is_replaced(shop: Sh
 
 
 def test_a_child_that_grew_is_replaced_after_its_document(shop: Shop) -> None:
-    ids = [shop.submit("grow") for _ in range(6)]
-    shop.work(slots=1, memory_per_child=1 << 20)
-    assert len({shop.queue.result(id_) for id_ in ids}) >= 3  # some were claimed ahead
+    running, ids = shop.begin(slots=1, memory_per_child=1 << 20), []
+    for _ in range(3):  # one after another: none is claimed ahead
+        ids.append(shop.submit("grow"))
+        eventually(lambda: shop.state(ids[-1]) is DONE)
+    running.stop()
+    assert len({shop.queue.result(id_) for id_ in ids}) == 3
 
 
 @pytest.mark.parametrize("do", ["leave_now", "crash", "raise"])

@@ -16,7 +16,7 @@ from inturn.processing.handler import Reject, Retry
 from inturn.processing.hands import START_LIMIT, Crew, Hand, ProcessorError
 from inturn.processing.ledger import Job, Ledger
 from inturn.processing.options import WorkerOptions
-from inturn.processing.pace import End, Pace
+from inturn.processing.pace import SOON, End, Pace
 from inturn.processing.perform import Said, Where
 from inturn.processing.wire import Message, Text
 from inturn.processing.workplace import holds_more
@@ -71,6 +71,11 @@ class Floor:
     def next_room(self) -> Iterator[float]:
         """When each child should be given what comes after its document."""
         return (end.at - end.soon for end in self._ends())
+
+    def recording_at(self, now: float) -> float:
+        """When outcomes are recorded: with the next claim if that comes a moment after the first, otherwise now."""
+        claim = min((at for at in self.next_room() if at > now), default=math.inf)
+        return claim if claim <= self._ledger.waits_since + SOON else now
 
     def _ends(self) -> Iterator[End]:
         """When children should be done with documents that take longer than a moment, if that can be told."""

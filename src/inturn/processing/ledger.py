@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -64,6 +65,8 @@ class Ledger:
         """The number of the job that was claimed last."""
         self._counts: Counter[str] = Counter()
         self.outcomes: list[tuple[Job, Outcome]] = []
+        self.waits_since = 0.0
+        """When the first of them came."""
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -152,6 +155,8 @@ class Ledger:
         if job.is_dropped:
             self.drop(job)
         else:
+            if not self.outcomes:
+                self.waits_since = time.monotonic()
             self.outcomes.append((job, outcome))
 
 

@@ -182,8 +182,10 @@ class Worker:
         """Seconds until there is something to do even if nobody says anything."""
         now = time.monotonic()
         times = [now + PATIENCE, *self._floor.deadlines()]
-        if self._ledger.outcomes or (self._is_hungry and not self._stops and self._floor.room()):
+        if self._is_hungry and not self._stops and self._floor.room():
             times.append(self._next_try)
+        elif self._ledger.outcomes:
+            times.append(max(self._next_try, self._recorded_at(now)))
         elif self._is_hungry and not self._stops:
             times.extend(at for at in self._floor.next_room() if at > now)
         if self._stop_at is not None:
@@ -222,7 +224,7 @@ class Worker:
         """Record what came of documents, and claim the next ones in the same commit."""
         outcomes, now = self._ledger.outcomes, time.monotonic()
         room = 0 if self._stops or not (self._is_hungry or outcomes) else self._floor.room()
-        if (room or outcomes) and now >= self._next_try:
+        if (room or (outcomes and now >= self._recorded_at(now))) and now >= self._next_try:
             try:
                 jobs = self._ledger.exchange(room)
             except StoreError as wrong:
@@ -234,6 +236,10 @@ class Worker:
             self._floor.pending.extend(jobs)
         if not (self._is_hungry or self._is_armed or self._stops) and self._floor.room():
             self._listen_for_more()
+
+    def _recorded_at(self, now: float) -> float:
+        """When what came of documents is recorded that no claim goes with yet."""
+        return self._floor.recording_at(now) if self._is_hungry and not self._stops else now
 
     def _listen_for_more(self) -> None:
         """Nothing is there to be claimed: let the doorbell wake us."""
