@@ -11,7 +11,7 @@ SELECT
 FROM queue, next_due;
 
 -- name: turns
-SELECT turns FROM queue;
+SELECT turns, unsaved FROM queue;
 
 -- name: give_seqs
 UPDATE queue SET seq = seq + :n RETURNING seq, policy;

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from inturn.errors import NotFoundError
@@ -177,15 +177,17 @@ class Reading:
         return tuple(policy_of(row) for row in self._tables.all("policies"))
 
     def standings(self) -> Standings:
-        """As the last claim or fold left them."""
+        """As the last claim or fold left them, whether their own rows tell already or not."""
         policy = self.policy().policy.turns
-        (turns,) = self._tables.one("turns") or (START,)
+        turns, unsaved = self._tables.one("turns") or (START, "[]")
         _, dispatched, rotation, levels = json.loads(turns)
-        lines = tuple(
+        rows = {tuple(row[:2]): row for row in (*self._tables.all("open_lines"), *json.loads(unsaved))}
+        lines = [
             LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))
-            for owner, level, weight, turn, stamp, waiting, *head, _, _, _ in self._tables.all("open_lines")
-        )
-        return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
+            for owner, level, weight, turn, stamp, waiting, *head in (row[:9] for row in rows.values())
+        ]
+        lines.sort(key=attrgetter("level", "turn", "stamp"))
+        return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), tuple(lines))
 
     def ahead(self, id_: str) -> int:
         self.document(id_)

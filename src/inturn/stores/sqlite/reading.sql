@@ -83,7 +83,7 @@ WHERE rate_closed_until IS NOT NULL AND customer IN (SELECT value FROM json_each
 -- name: open_lines
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
-FROM line WHERE filed = 1 ORDER BY level, turn, stamp;
+FROM line WHERE filed = 1;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (

@@ -402,7 +402,7 @@ class SqliteStore(Store):
         return self._read(lambda: self._reading.kept_bytes(customer))
 
     def standings(self) -> Standings:
-        self._write(lambda: self._fold().save(whole=True))
+        self._write(lambda: self._fold().save())
         return self._read(self._reading.standings)
 
     def ahead(self, id: str) -> int:
