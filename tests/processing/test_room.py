@@ -27,7 +27,7 @@ def job(begun_at: float | None) -> Any:
     return SimpleNamespace(begun_at=begun_at, is_finished=False, claimed=claimed, number=begun_at, doomed_at=None)
 
 
-def floor_of(*begun: float) -> Floor:
+def floor_of(*begun: float, took: float = TOOK) -> Floor:
     """Two children, each at a document that it began at such a time; ten before took as long as each other."""
     jobs = [job(at) for at in begun]
     hands = [
@@ -39,7 +39,7 @@ def floor_of(*begun: float) -> Floor:
     ledger: Any = Held(jobs)
     floor = Floor(crew, ledger, SimpleNamespace(), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
     for _ in range(10):
-        floor._pace.took(TOOK, None)
+        floor._pace.took(took, None)
     return floor
 
 
@@ -105,3 +105,11 @@ def test_what_came_of_a_document_waits_for_no_claim_that_nobody_expects(at: Any)
     at(now := 100.0 + TOOK - 1.5 * SOON)
     floor._ledger.waits_since = now
     assert floor.recording_at(now) == now
+
+
+@pytest.mark.parametrize(("took", "waits"), [(0.8 * SOON, False), (1.2 * SOON, True)])
+def test_what_came_of_a_short_document_waits_for_nothing(at: Any, took: float, waits: bool) -> None:  # noqa: FBT001
+    floor = floor_of(100.0, 100.0, took=took)
+    at(now := 100.0 + 0.4 * took)
+    floor._ledger.waits_since = now
+    assert (floor.recording_at(now) > now) is waits

@@ -70,11 +70,15 @@ class Floor:
 
     def next_room(self) -> Iterator[float]:
         """When each child should be given what comes after its document."""
-        return (end.at - end.soon for end in self._ends())
+        return (end.claim_at for end in self._ends())
 
     def recording_at(self, now: float) -> float:
-        """When outcomes are recorded: with the next claim if that comes a moment after the first, otherwise now."""
-        claim = min((at for at in self.next_room() if at > now), default=math.inf)
+        """When outcomes are recorded: with the next claim if that comes a moment after the first, otherwise now.
+
+        Among short documents at once: a claim that takes more with it is a claim that hears of newcomers later.
+        """
+        claims = (end.claim_at for end in self._ends() if end.claim_at > now and end.soon >= SOON / 2)
+        claim = min(claims, default=now)
         return claim if claim <= self._ledger.waits_since + SOON else now
 
     def _ends(self) -> Iterator[End]:

@@ -25,6 +25,11 @@ class End(NamedTuple):
     soon: float
     """Seconds before and after that in which the next one may be claimed."""
 
+    @property
+    def claim_at(self) -> float:
+        """When the next one may be claimed."""
+        return self.at - self.soon
+
     def is_soon(self, now: float) -> bool:
         """Whether it may be claimed now."""
         return abs(self.at - now) <= self.soon
