@@ -231,10 +231,12 @@ def waited(flood: Flooded) -> float | None:
 
 
 def light() -> int:
-    """The peers side by side, as they mostly sleep; Inturn alone, five times."""
+    """The peers side by side, as they mostly sleep; Inturn alone, fifteen times, since one in ten meets a pause of the
+    whole machine.
+    """
     ours: list[float] = []
     if there():
-        for _ in range(5):
+        for _ in range(15):
             with InturnSide() as side:
                 ours.append(waited(flooded(side)) or LONGEST)
     else:
