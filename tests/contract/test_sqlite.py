@@ -10,7 +10,8 @@ from steps import STEPS
 from inturn.clock import Clock, ManualClock
 from inturn.store import ClaimRequest, Exchanged, Outcome, Store
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.book import NEVER, Book
+from inturn.stores.sqlite.book import Book
+from inturn.stores.sqlite.rows import NEVER
 from inturn.testing.contract import StoreContract, same_steps
 
 

@@ -15,7 +15,7 @@ from inturn.model import seconds
 from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
-from inturn.stores.sqlite.book import SqlLine
+from inturn.stores.sqlite.rows import SqlLine
 
 
 def opened(path: Path, clock: ManualClock) -> SqliteStore:

@@ -307,3 +307,20 @@ def test_a_process_of_an_older_version_stops_at_its_first_look(store: SqliteStor
     older = "SELECT turns, deadline.lease FROM queue, deadline"
     with pytest.raises(StoreError, match="deadline"):
         store._write(lambda: store._tables.connection.execute(older))
+
+
+def test_what_ended_first_is_pruned_first_however_it_ended(store: SqliteStore, clock: ManualClock) -> None:
+    queue = Queue(store)
+    first, last = (each.id for each in queue.submit("gamma", [NewDocument("x")] * 2))
+    queue.cancel(first, ANNA)
+    done = []
+    for _ in range(2):
+        clock.advance(1)
+        done += queue.claim("worker")
+        queue.finish(done[-1])
+    clock.advance(1)
+    queue.cancel(last, ANNA)
+    assert store.prune(START + seconds(1), limit=2).documents == 2
+    kept = {each.id for each in queue.documents().items}
+    assert kept.isdisjoint({first, done[0].document.id})
+    assert kept.issuperset({last, done[1].document.id})

@@ -10,17 +10,14 @@ row follows when there are too many such lines, or when another process comes to
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from inturn.model import CustomerSettings, plain
-from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook, LinesOf
-from inturn.policy.turns import LEVELS, Head, Level, Order, Standing, Turns
-from inturn.stores._lines import TableLine
+from inturn.policy.turns import LEVELS, Head, Level, Order, Turns
+from inturn.stores.sqlite.rows import NEVER, QueueRow, SqlLine, level_text, placed, row_text, turns_of, turns_text
 from inturn.stores.sqlite.tables import Row, Tables, read_settings
 
-START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
-"""Where the turns of a new queue are: next stamp, dispatched, rotation; by level V, highest, overdue uses, open."""
 MAX_REMEMBERED: Final = 5_000
 """Customers whose lines a process remembers between claims."""
 MORE: Final = 32
@@ -29,55 +26,8 @@ AHEAD: Final = 16
 """Documents of a line read at once by a process that claims again and again."""
 MAX_UNSAVED: Final = 32
 """Lines kept in the queue's row: it has to fit a page."""
-NEVER: Final = 2**63
 NOTHING_SEEN: Final = (-1, -1)
 ALL_SEEN: Final = (NEVER, 0)
-TURN, STAMP, HEAD, FILED, FRONT = 3, 4, 6, 9, 10
-"""Where a line's row says where it stands, which document is its head, whether it is open, and its front."""
-
-
-class QueueRow(NamedTuple):
-    """The queue's row, and what one look tells besides."""
-
-    fence: int
-    event: int
-    policy: int
-    ordered: str
-    turns: str
-    unsaved: str
-    paused_by: str | None
-    version: int
-    has_changes: int
-    has_returned: int
-    start_by: int | None
-    lease: int | None
-    due: int | None
-    rate: int | None
-
-    @property
-    def next_due(self) -> int:
-        """When something is due, whatever it is."""
-        times = (self.start_by, self.lease, self.due, self.rate)
-        return min([at for at in times if at is not None], default=NEVER)
-
-
-class SqlLine(TableLine):
-    """A line, its next documents, and its row."""
-
-    __slots__ = ()
-
-    def row(self) -> tuple[Any, ...]:
-        """The row as it should be, without its place."""
-        head = self.head or (None, None, None)
-        stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
-        return (*stands, *head, int(self.filed), self.front)
-
-    def may_stay_unsaved(self) -> bool:
-        """Whether its row does for those who only look: it is there, and open, and its front has not run ahead."""
-        kept = self.kept
-        if kept is None or not self.filed or not kept[FILED]:
-            return False
-        return self.front is None or (kept[FRONT] is not None and kept[FRONT] <= self.front)
 
 
 class Book:
@@ -88,8 +38,8 @@ class Book:
 
     def __init__(self, tables: Tables, queue: QueueRow) -> None:
         self._tables = tables
-        self.turns: Turns[SqlLine] = _turns_of(tables.policy(queue.policy).policy.turns, queue.turns)
-        self._level_texts = [_level_text(level) for level in self.turns.levels]
+        self.turns: Turns[SqlLine] = turns_of(tables.policy(queue.policy).policy.turns, queue.turns)
+        self._level_texts = [level_text(level) for level in self.turns.levels]
         self._fair = self.turns.policy.order is Order.FAIR
         self._unsaved: dict[SqlLine, str] = {}
         """Lines of which the queue's row says more than their own, as it says it."""
@@ -250,7 +200,7 @@ class Book:
     def save(self, *, whole: bool = False) -> None:
         """Write back what changed, `whole` if every line's own row has to tell, and remember the rest."""
         for number in {line.level for line in self._touched}:
-            self._level_texts[number] = _level_text(self.turns.levels[number])
+            self._level_texts[number] = level_text(self.turns.levels[number])
         self._save_lines(whole=whole or len(self._touched) > MAX_UNSAVED)
         if self._limited:
             self._save_limits()
@@ -267,7 +217,7 @@ class Book:
         for line in self._touched:
             row = line.row()
             if not whole and row != line.kept and line.may_stay_unsaved():
-                unsaved[line] = _row_text(row)
+                unsaved[line] = row_text(row)
                 continue
             unsaved.pop(line, None)
             if self.turns.is_spent(line):
@@ -286,11 +236,10 @@ class Book:
         if gone:
             self._tables.many("forget_line", gone)
 
-    def _save_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+    def _save_rows(self, rows: Sequence[Row]) -> None:
         """Write rows of lines, each with its place."""
         if rows:
-            placed = [(*row, row[TURN], row[STAMP]) if self._fair else (*row, row[HEAD] or 0, 0) for row in rows]
-            self._tables.many("save_line", placed)
+            self._tables.many("save_line", [placed(row, fair=self._fair) for row in rows])
 
     def _forget(self, line: SqlLine) -> None:
         lines = self._customers[line.owner].lines
@@ -308,10 +257,8 @@ class Book:
                 self._limits[owner] = row
 
     def _save_queue(self) -> None:
-        turns = self.turns
-        levels = ", ".join(self._level_texts)
-        place = f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{levels}]]"
-        now = (self.fence, self._event, place, f"[{', '.join(self._unsaved.values())}]")
+        turns, unsaved = turns_text(self.turns, self._level_texts), f"[{', '.join(self._unsaved.values())}]"
+        now = (self.fence, self._event, turns, unsaved)
         if self._touched or self._limited or now != self._saved:
             self._tables.run("save_claim", *now)
             self._version += 1
@@ -445,22 +392,3 @@ class Book:
                 heads = self._heads(line, 0, 1)
                 self.turns.change_head(line, heads[0] if heads else None)
         self._headless.clear()
-
-
-def _turns_of(policy: TurnPolicy, text: str) -> Turns[SqlLine]:
-    turns: Turns[SqlLine] = Turns(policy)
-    turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
-    for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
-        level.v, level.highest = Standing(turn, stamp), highest
-        level.overdue_uses, level.open_lines = uses, open_lines
-    return turns
-
-
-def _level_text(level: Level[SqlLine]) -> str:
-    return f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
-
-
-def _row_text(row: Row) -> str:
-    """The row of an open line as JSON: numbers all of them, but for the front, which may be null."""
-    *_, front = row
-    return f"[{', '.join(map(str, row[:-1]))}, {'null' if front is None else front}]"

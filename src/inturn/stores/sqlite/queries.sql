@@ -298,36 +298,10 @@ DELETE FROM key WHERE customer = :customer;
 SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY line ORDER BY line;
 
 -- name: ended_before
-SELECT seq, blob FROM (
-    SELECT * FROM (
-        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
-        WHERE state = 'done' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
-            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
-    )
-    UNION ALL
-    SELECT * FROM (
-        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
-        WHERE state = 'failed' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
-            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
-    )
-    UNION ALL
-    SELECT * FROM (
-        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
-        WHERE state = 'cancelled' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
-            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
-    )
-    UNION ALL
-    SELECT * FROM (
-        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
-        WHERE state = 'expired' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
-            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
-    )
-)
-ORDER BY finished_at, seq LIMIT :limit;
+SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+WHERE state = :state AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document INDEXED BY document_line

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError, StoreError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
+    ENDED,
     EXPEDITED,
     RETRYABLE,
     Check,
@@ -57,7 +59,7 @@ from inturn.store import (
     Verdict,
 )
 from inturn.stores.sqlite import audit, schema, single
-from inturn.stores.sqlite.book import NEVER, Book
+from inturn.stores.sqlite.book import Book
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.closing import refuse_closed
 from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
@@ -66,6 +68,7 @@ from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
 from inturn.stores.sqlite.keys import SqliteKeys
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
+from inturn.stores.sqlite.rows import NEVER
 from inturn.stores.sqlite.tables import QUERIES, Row, Tables, document_of, packed, read_settings
 
 Answer = TypeVar("Answer")
@@ -448,7 +451,7 @@ class SqliteStore(Store):
             return self._forget_all(self._tables.all("ended_before_of", customer=owner, before=before, limit=limit))
 
         def work() -> Removed:
-            removed = self._forget_all(self._tables.all("ended_before", before=before, limit=limit))
+            removed = self._forget_all(self._ended(before, limit))
             self._tables.one("forget_events", before=before, limit=limit)
             events = self._tables.connection.changes()
             self._tables.one("forget_keys", before=self._now(now) - KEY_KEPT)
@@ -456,6 +459,15 @@ class SqliteStore(Store):
             return removed._replace(events=events, keys=keys)
 
         return self._write(work if customer is None else lambda: work_for(customer))
+
+    def _ended(self, before: int, limit: int) -> list[Row]:
+        """The documents that ended first, however they did, but for those of customers with a time of their own."""
+        ended = [
+            (finished_at, seq, blob)
+            for state in ENDED
+            for seq, blob, finished_at in self._tables.all("ended_before", state=state, before=before, limit=limit)
+        ]
+        return [(seq, blob) for _, seq, blob in sorted(ended, key=itemgetter(0, 1))[:limit]]
 
     def _forget_all(self, old: list[Row]) -> Removed:
         """Delete these documents, given as seq and blob, with their attempts and the files of their results."""
