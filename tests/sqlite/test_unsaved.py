@@ -302,7 +302,7 @@ def test_a_file_from_before_goes_on_and_what_ended_is_still_pruned(
     again.close()
 
 
-def test_a_process_of_an_older_version_stops_at_its_first_look(store: SqliteStore) -> None:
+def test_a_process_of_an_older_version_is_refused_before_it_claims(store: SqliteStore) -> None:
     one_by_one(store, 3)
     older = "SELECT turns, deadline.lease FROM queue, deadline"
     with pytest.raises(StoreError, match="deadline"):

@@ -14,10 +14,11 @@ from inturn.model import CustomerSettings, plain
 from inturn.policy import TurnPolicy
 from inturn.policy.lines import LineBook, LinesOf
 from inturn.policy.turns import LEVELS, Head, Level, Order, Turns
+from inturn.stores._turns import level_text, turns_of, turns_text
 from inturn.stores.postgres.bounds import NEVER, Bounds
 from inturn.stores.postgres.lines import COLUMNS, OLD, SqlLine
 from inturn.stores.postgres.rows import read_settings
-from inturn.stores.postgres.standing import QueueRow, Work, text_of, turns_of
+from inturn.stores.postgres.standing import QueueRow, Work
 from inturn.stores.postgres.tables import Row, Tables, columns
 
 MAX_REMEMBERED: Final = 5_000
@@ -247,7 +248,8 @@ class Book:
 
     def _save_queue(self, work: Work, lines: dict[str, list[Any]], *, is_last: bool) -> list[Row]:
         """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
-        standing, bounds, queue = text_of(self.turns), self.bounds.text(), self.queue
+        bounds, queue = self.bounds.text(), self.queue
+        standing = turns_text(self.turns, [level_text(level) for level in self.turns.levels])
         reserved, reserves = queue.reserved, not queue.alive or self.fence > queue.reserved
         if reserves:
             reserved = self.fence + FENCES

@@ -9,9 +9,9 @@ from inturn.errors import StoreVersionError
 from inturn.policy import Policy
 from inturn.store import FIRST_OPERATOR
 from inturn.stores._sql import Migration, migrations
+from inturn.stores._turns import START
 from inturn.stores.postgres.address import Address, parse
 from inturn.stores.postgres.bounds import Bounds
-from inturn.stores.postgres.standing import START
 from inturn.stores.postgres.tables import QUERIES, Connection, Tables
 from inturn.stores.postgres.trouble import errors_of
 

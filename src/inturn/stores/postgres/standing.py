@@ -1,17 +1,10 @@
 """What a claim reads first and writes last: the queue's own rows, where the turns are, and the work it did."""
 
-import json
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from inturn.policy import TurnPolicy
-from inturn.policy.turns import LEVELS, Standing, Turns
-from inturn.stores.postgres.lines import SqlLine
 from inturn.stores.postgres.tables import NEWS, Row, columns
-
-START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
-"""Where the turns of a new queue are: next stamp, dispatched, rotation; by level V, highest, overdue uses, open."""
 
 
 class QueueRow(NamedTuple):
@@ -63,24 +56,3 @@ class Work(NamedTuple):
             **columns(NEWS, self.news),
             **columns(Taken._fields, self.taken),
         }
-
-
-def turns_of(policy: TurnPolicy, text: str) -> Turns[SqlLine]:
-    """Where the turns are, without their lines."""
-    turns: Turns[SqlLine] = Turns(policy)
-    turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
-    for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
-        level.v, level.highest = Standing(turn, stamp), highest
-        level.overdue_uses, level.open_lines = uses, open_lines
-    return turns
-
-
-def text_of(turns: Turns[SqlLine]) -> str:
-    """To be kept."""
-    levels = ", ".join(
-        [
-            f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
-            for level in turns.levels
-        ]
-    )
-    return f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{levels}]]"

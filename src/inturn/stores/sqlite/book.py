@@ -15,7 +15,8 @@ from typing import Any, Final
 from inturn.model import CustomerSettings, plain
 from inturn.policy.lines import LineBook, LinesOf
 from inturn.policy.turns import LEVELS, Head, Level, Order, Turns
-from inturn.stores.sqlite.rows import NEVER, QueueRow, SqlLine, level_text, placed, row_text, turns_of, turns_text
+from inturn.stores._turns import level_text, turns_of, turns_text
+from inturn.stores.sqlite.rows import NEVER, QueueRow, SqlLine, placed, row_text
 from inturn.stores.sqlite.tables import Row, Tables, read_settings
 
 MAX_REMEMBERED: Final = 5_000

@@ -23,7 +23,7 @@ from inturn.store import (
     PolicyVersion,
     Standings,
 )
-from inturn.stores.sqlite.rows import START
+from inturn.stores._turns import START
 from inturn.stores.sqlite.tables import (
     STATES,
     Row,

@@ -1,15 +1,10 @@
 """How the queue and its lines stand in their rows: what a book reads, and how it writes it back."""
 
-import json
 from typing import Any, Final, NamedTuple
 
-from inturn.policy import TurnPolicy
-from inturn.policy.turns import LEVELS, Level, Standing, Turns
 from inturn.stores._lines import TableLine
 from inturn.stores.sqlite.tables import Row
 
-START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
-"""Where the turns of a new queue are: next stamp, dispatched, rotation; by level V, highest, overdue uses, open."""
 NEVER: Final = 2**63
 TURN, STAMP, HEAD, FILED, FRONT = 3, 4, 6, 9, 10
 """Where a line's row says where it stands, which document is its head, whether it is open, and its front."""
@@ -59,30 +54,10 @@ class SqlLine(TableLine):
         return self.front is None or (kept[FRONT] is not None and kept[FRONT] <= self.front)
 
 
-def turns_of(policy: TurnPolicy, text: str) -> Turns[SqlLine]:
-    """Turns as the queue's row has them, without lines."""
-    turns: Turns[SqlLine] = Turns(policy)
-    turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
-    for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
-        level.v, level.highest = Standing(turn, stamp), highest
-        level.overdue_uses, level.open_lines = uses, open_lines
-    return turns
-
-
-def level_text(level: Level[SqlLine]) -> str:
-    """A level's part of that."""
-    return f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
-
-
 def row_text(row: Row) -> str:
     """The row of an open line as JSON: numbers all of them, but for the front, which may be null."""
     *_, front = row
     return f"[{', '.join(map(str, row[:-1]))}, {'null' if front is None else front}]"
-
-
-def turns_text(turns: Turns[SqlLine], levels: list[str]) -> str:
-    """All of it, of levels that were written already."""
-    return f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{', '.join(levels)}]]"
 
 
 def placed(row: Row, *, fair: bool) -> Row:

@@ -10,8 +10,8 @@ from inturn.errors import StoreCorruptError, StoreVersionError
 from inturn.policy import Policy
 from inturn.store import FIRST_OPERATOR
 from inturn.stores._sql import migrations
+from inturn.stores._turns import START
 from inturn.stores.sqlite.connection import begin_log, errors_of
-from inturn.stores.sqlite.rows import START
 
 APPLICATION: Final = 0x1A7D0C5
 """Marks the file as ours (PRAGMA application_id)."""

@@ -8,7 +8,7 @@
 --                   and what is leased now stand side by side
 --
 -- `line_length` tells by how much lines are longer or shorter than their rows say. `next_due` was called `deadline`: a
--- process of an older version, to which unsaved lines mean nothing, stops there.
+-- process of an older version, to which unsaved lines mean nothing, is refused there before it claims.
 
 ALTER TABLE queue ADD COLUMN unsaved TEXT NOT NULL DEFAULT '[]';
 
