@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+import inturn
 from bench.measure import interleaved, median, spread, verdict
 from bench.services import ROOT, folder, kill, start, wait_until
 
@@ -132,6 +133,7 @@ def postgres() -> Iterator[str]:
     server = importlib.import_module("services").PostgresServer()
     try:
         server.start(fsync="on")
+        inturn.migrate(server.url)
         yield server.url
     finally:
         server.remove()

@@ -215,6 +215,7 @@ SELECT customer, 'joined', line, count(*), min(seq), {now}, 1 FROM document GROU
 def _filled(url: str, waiting: int, customers: int) -> Queue:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(b"CREATE EXTENSION pg_stat_statements")
+    inturn.migrate(url)
     queue = inturn.open(url)
     store = queue.store
     assert isinstance(store, PostgresStore)  # noqa: S101 - opened above

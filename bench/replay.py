@@ -22,7 +22,7 @@ from inturn.model import SECOND
 from inturn.simulate.compare import compare
 from inturn.simulate.history import read_history
 from inturn.simulate.replay import AS_IT_WAS
-from inturn.stores import open_store
+from inturn.stores import migrate, open_store
 
 sys.path.append(str(ROOT / "tests"))  # the recorded day is the tests' own
 import recorded_day
@@ -72,6 +72,7 @@ def days() -> int:
     with server() as url:
         for seed in (SEEDS[0], FRESH[0]):
             own = database(url, f"replay{seed}")
+            migrate(own)
             store = open_store(own)
             recorded_day.record(store, seed=seed)
             store.close()

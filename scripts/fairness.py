@@ -1,18 +1,25 @@
-"""Writes the tables of docs/fairness.md anew from the simulator.
+"""Write the tables of docs/fairness.md anew from the simulator.
 
 python scripts/fairness.py              all tables
-python scripts/fairness.py two-bulk     only these; `erlang` is the comparison with theory
+python scripts/fairness.py two-bulk     only these
+
+`ranges` plays the scenarios that the page's text speaks of with eight seeds; `erlang` is the comparison with theory.
+Either takes some minutes, all other tables together about as long.
 """
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
 from math import factorial
 from pathlib import Path
+from typing import NamedTuple
 
 from inturn.simulate import Scenario, load, report, run
 from inturn.simulate.arrivals import Poisson
 from inturn.simulate.engine import Play
+from inturn.simulate.report import GroupReport
 from inturn.simulate.scenario import Group, Service
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "fairness.md"
@@ -29,6 +36,71 @@ HEADINGS = (
     "longest gap",
     "Jain",
 )
+SEEDS = range(1, 9)
+OVER_CLASSIC = "mean wait over classic"
+RANGE_HEADINGS = ("scenario", "order", "customers", "figure", "lowest", "highest")
+
+
+class Figure(NamedTuple):
+    """A figure that the page's text states: of which group, in which order."""
+
+    scenario: str
+    play: Play
+    group: str
+    figure: str
+
+
+FIGURES = (
+    Figure("flood", Play.FAIR, "small", "worst wait, s"),
+    Figure("flood", Play.FIFO, "small", "mean wait, s"),
+    Figure("two-bulk", Play.FAIR, "bulk B", "mean wait, s"),
+    Figure("two-bulk", Play.CLASSIC, "bulk B", "mean wait, s"),
+    Figure("two-bulk", Play.FAIR, "bulk A", "behind ideal, s"),
+    Figure("two-bulk", Play.FAIR, "bulk B", "behind ideal, s"),
+    Figure("two-bulk", Play.CLASSIC, "bulk B", "behind ideal, s"),
+    Figure("trickler", Play.FAIR, "trickler", "mean wait, s"),
+    Figure("trickler", Play.CLASSIC, "trickler", "mean wait, s"),
+    Figure("trickler-long", Play.FAIR, "trickler", "mean wait, s"),
+    Figure("trickler-long", Play.CLASSIC, "trickler", "mean wait, s"),
+    Figure("starving-102", Play.FAIR, "level 9", "worst wait, s"),
+    Figure("starving-102", Play.CLASSIC, "level 9", "worst wait, s"),
+    Figure("starving-102", Play.FAIR, "newcomers", OVER_CLASSIC),
+    Figure("starving-105", Play.FAIR, "level 9", "worst wait, s"),
+    Figure("starving-105", Play.CLASSIC, "level 9", "worst wait, s"),
+    Figure("starving-105", Play.FAIR, "newcomers", OVER_CLASSIC),
+    Figure("newcomers", Play.FAIR, "regular", "worst wait, s"),
+    Figure("newcomers", Play.CLASSIC, "regular", "worst wait, s"),
+)
+
+
+@cache
+def played(scenario: str, play: Play, seed: int) -> dict[str, GroupReport]:
+    """Play a scenario with a seed; its groups by name."""
+    return {group.group: group for group in report(run(replace(load(scenario), seed=seed), play)).groups}
+
+
+def values(figure: Figure) -> Iterator[float]:
+    """Yield the figure for each seed."""
+    for seed in SEEDS:
+        group = played(figure.scenario, figure.play, seed)[figure.group]
+        if figure.figure == OVER_CLASSIC:
+            yield 100 * (group.mean / played(figure.scenario, Play.CLASSIC, seed)[figure.group].mean - 1)
+        else:
+            yield {"mean": group.mean, "worst": group.worst, "behind": group.behind_ideal}[figure.figure.split()[0]]
+
+
+def range_row(figure: Figure) -> tuple[str, ...]:
+    """Return the row of a figure: its lowest and highest value over the seeds."""
+    measured = list(values(figure))
+    ends = min(measured), max(measured)
+    shown = (f"{round(end):+d} %" if figure.figure == OVER_CLASSIC else f"{end:,.1f}" for end in ends)
+    return f"`{figure.scenario}`", f"`{figure.play}`", figure.group, figure.figure, *shown
+
+
+def ranges_table() -> str:
+    """Return what the page's text states, over all seeds."""
+    title = f"Lowest and highest of seeds {SEEDS[0]} to {SEEDS[-1]}."
+    return f"{title}\n\n{markdown(RANGE_HEADINGS, [range_row(figure) for figure in FIGURES])}"
 
 
 def scenario_table(name: str) -> str:
@@ -87,8 +159,13 @@ def erlang_c(workers: int, load: float) -> float:
 
 def markdown(headings: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """A Markdown table; figures stand on the right."""
-    sides = ["---" if heading in {"order", "customers"} else "---:" for heading in headings]
+    words = {"order", "customers", "scenario", "figure"}
+    sides = ["---" if heading in words else "---:" for heading in headings]
     return "\n".join(f"| {' | '.join(row)} |" for row in [headings, tuple(sides), *rows]) + "\n"
+
+
+TABLES = {"erlang": erlang_table, "ranges": ranges_table}
+"""Tables of more than one scenario."""
 
 
 def regenerated(page: str, wanted: Callable[[str], bool]) -> str:
@@ -99,7 +176,8 @@ def regenerated(page: str, wanted: Callable[[str], bool]) -> str:
         if not wanted(name):
             return match[0]
         print(f"fairness: {name}", file=sys.stderr, flush=True)
-        return f"{match[1]}{erlang_table() if name == 'erlang' else scenario_table(name)}{match[3]}"
+        made = TABLES[name]() if name in TABLES else scenario_table(name)
+        return f"{match[1]}{made}{match[3]}"
 
     return TABLE.sub(table, page)
 

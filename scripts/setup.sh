@@ -45,6 +45,10 @@ make_venv() {
   fi
 }
 
+# A lock names every package, so nothing is left to resolve. Asked to resolve one, pip wants the hash of whatever is newest
+# for a requirement with extras ("coverage[toml]") and refuses the lock on the day that a newer version appears.
+install_lock() { install --no-deps --require-hashes -r "requirements/$1.txt"; }
+
 install() {
   if $has_uv; then
     uv pip install --quiet --compile-bytecode --python "$venv/bin/python" "$@"
@@ -60,6 +64,7 @@ missing_programs() {
     echo postgresql
   command -v redis-server >/dev/null || echo redis-server
   compgen -G '/usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server' >/dev/null || echo rabbitmq-server
+  compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || echo libfaketime
   command -v chromium-headless-shell >/dev/null || printf '%s\n' chromium-headless-shell fonts-dejavu-core
 }
 
@@ -99,12 +104,12 @@ usable || make_venv
 case ${1-} in
   run)
     say "installing requirements/run.txt, every hash checked: what Inturn needs to run"
-    install --require-hashes -r requirements/run.txt
+    install_lock run
     rm -f "$venv"/.run-*
     ;;
   test)
     say "installing requirements/test.txt, every hash checked: what Inturn needs to run, and the tools that check it"
-    install --require-hashes -r requirements/test.txt
+    install_lock test
     say "installing Inturn itself from src/, editable: for the tests and the command $venv/bin/inturn"
     install --no-deps --no-build-isolation --editable .
     install_programs
@@ -113,7 +118,7 @@ case ${1-} in
     ;;
   bench)
     say "installing requirements/bench.txt, every hash checked: what Inturn is measured against"
-    install --require-hashes -r requirements/bench.txt
+    install_lock bench
     rm -f "$venv"/.bench-*
     touch "$(stamp bench)"
     ;;

@@ -1,5 +1,6 @@
 """Hypothesis profiles: "quick", or "soak" with INTURN_SOAK=1. With CI=true "quick" always draws the same examples."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("soak" if os.environ.get("INTURN_SOAK") == "1" else "quick")
+
+
+@pytest.fixture(autouse=True)
+def _loggers_as_before() -> Iterator[None]:
+    """Undo what a command run in this process did to the loggers: its handler writes to a stream that gets closed."""
+    loggers = [logging.getLogger(name) for name in ("inturn", "uvicorn", "asyncio")]
+    before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
+    yield
+    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+        logger.handlers[:] = handlers
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 @pytest.fixture

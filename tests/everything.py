@@ -9,7 +9,7 @@ from inturn.clock import ManualClock
 from inturn.insights import Insights
 from inturn.model import SECOND, NewDocument, ResultFile
 from inturn.policy import Policy
-from inturn.store import Claimed, Operator, Outcome, OutcomeKind, Store
+from inturn.store import Claimed, Operator, Outcome, OutcomeKind, Store, Work
 from inturn.stores import open_end, open_store
 from inturn.stores.moving import End, Move
 
@@ -66,7 +66,8 @@ def outcome(claimed: Claimed, number: int, blobs: Blobs) -> Outcome:
     if number % 4 == 0:
         kept = blobs.put(io.BytesIO(id_.encode()))
         files = (ResultFile("page-1.png", kept.key, kept.size, kept.sha256, "image/png"),)
-        return Outcome(id_, fence, OutcomeKind.DONE, result='{"pages": 1, "text": "\\u0000ü"}', files=files)
+        text = '{"pages": 1, "text": "\\u0000ü"}'
+        return Outcome(id_, fence, OutcomeKind.DONE, result=text, files=files, work=Work(0, 0))
     if number % 4 == 1:
         return Outcome(id_, fence, OutcomeKind.FAILED, error="no good: ü", retry_in=None)
     if number % 4 == 2:

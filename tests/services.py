@@ -1,6 +1,7 @@
 """Servers of the tests' own: each in a folder of its own, on a free port, stopped by its id.
 
-PostgreSQL, Redis and RabbitMQ are Debian's (`apt-get install postgresql redis-server rabbitmq-server`).
+PostgreSQL, Redis, RabbitMQ and libfaketime are Debian's (`apt-get install postgresql redis-server rabbitmq-server
+libfaketime`).
 INTURN_TEST_POSTGRES may name another PostgreSQL: an address without a schema, whose role may create some. Where there
 is none, tests are skipped at home and fail with CI=true.
 """
@@ -25,6 +26,8 @@ from typing import Any
 
 import psycopg
 import pytest
+
+from inturn.stores import migrate
 
 GIVEN = os.environ.get("INTURN_TEST_POSTGRES")
 CI = os.environ.get("CI") == "true"
@@ -52,6 +55,13 @@ needs_postgres = pytest.mark.skipif(
 )
 needs_own_postgres = pytest.mark.skipif(
     binaries() is None and not CI, reason="no PostgreSQL of our own here: apt-get install postgresql"
+)
+
+
+FAKETIME = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+"""Lets a program see another time than the machine's."""
+needs_faketime = pytest.mark.skipif(
+    FAKETIME is None and not CI, reason="no libfaketime here: apt-get install libfaketime"
 )
 
 
@@ -350,9 +360,12 @@ def _shared(note: Path) -> Iterator[dict[str, Any]]:
 _names = itertools.count()
 
 
-def new_schema() -> str:
-    """The address of a queue that is not there yet."""
-    return f"{postgres()}?schema=t_{uuid.uuid4().hex[:12]}_{next(_names)}"
+def new_schema(*, migrated: bool = True) -> str:
+    """The address of an empty queue, or of one that is not there yet."""
+    url = f"{postgres()}?schema=t_{uuid.uuid4().hex[:12]}_{next(_names)}"
+    if migrated:
+        migrate(url)
+    return url
 
 
 def fresh_redis() -> str:

@@ -17,7 +17,7 @@ def settings(choice: int) -> str:
 
 
 def setup(url: str) -> None:
-    inturn.open(url).close()
+    inturn.migrate(url)
 
 
 class Submitter:

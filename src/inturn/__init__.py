@@ -12,6 +12,7 @@ from inturn.errors import (
     NotFoundError,
     StaleFenceError,
     StoreError,
+    StoreNotFoundError,
     VersionConflictError,
 )
 from inturn.model import (
@@ -30,7 +31,7 @@ from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy
 from inturn.processing.handler import OpenDocument, Reject, Result, Retry
 from inturn.queue import Queue
 from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, Operator
-from inturn.stores import open_store
+from inturn.stores import migrate, open_store
 
 if TYPE_CHECKING:
     from inturn.blobs import open_blobs
@@ -89,11 +90,13 @@ __all__ = [
     "RetryPolicy",
     "StaleFenceError",
     "StoreError",
+    "StoreNotFoundError",
     "SystemClock",
     "TurnPolicy",
     "VersionConflictError",
     "Worker",
     "WorkerOptions",
+    "migrate",
     "open",
     "open_blobs",
     "open_counters",
@@ -104,7 +107,10 @@ __all__ = [
 
 
 def open(url: str, *, clock: Clock | None = None) -> Queue:  # noqa: A001 - reads as inturn.open(…)
-    """A queue on the store at this address, for example `memory://`."""
+    """A queue on the store at this address, for example `memory://`.
+
+    A file is made if it is missing. A queue in PostgreSQL is made and upgraded by `inturn.migrate(url)` alone.
+    """
     return Queue(open_store(url, clock), clock=clock)
 
 

@@ -10,7 +10,10 @@ from types import TracebackType
 from typing import Any, Final, Self, TypedDict
 from urllib.parse import quote
 
-import httpx2
+try:
+    import httpx2
+except ImportError as missing:
+    raise ImportError("inturn.Client needs httpx2, which is not installed: pip install 'inturn[client]'") from missing
 
 from inturn import errors
 from inturn.model import ENDED, Check, Receipt
@@ -35,6 +38,8 @@ class RemoteDocument(TypedDict):
     ready_at: int
     due_at: int | None
     started_at: int | None
+    began_at: int | None
+    worked: int | None
     finished_at: int | None
     attempt: int
     max_attempts: int
@@ -208,7 +213,8 @@ def _receipts(answer: httpx2.Response) -> list[Receipt]:
 
 
 def _seconds(text: str | None) -> float:
-    return float(text) if text is not None and text.isdigit() else 0.0
+    """The Retry-After of an answer; a proxy's may be a date, which is no number."""
+    return float(text) if text is not None and text.isascii() and text.isdigit() else 0.0
 
 
 def _error(answer: httpx2.Response) -> errors.InturnError:

@@ -1,7 +1,8 @@
 """Where `now` comes from when a caller leaves it out. Times are integer microseconds since 1970 (UTC)."""
 
 import time
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 
 class Clock(Protocol):
@@ -40,3 +41,23 @@ class ManualClock:
         """Move by so many microseconds and return the new time."""
         self._now += by
         return self._now
+
+
+class Uptime(NamedTuple):
+    """How long a machine has been up, in microseconds, and since which boot."""
+
+    boot: str
+    microseconds: int
+
+
+def machine_uptime() -> Uptime | None:
+    """Read this machine's uptime from the kernel, time asleep included; setting the clock does not change it.
+
+    None where the kernel does not tell.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        seconds, *_ = Path("/proc/uptime").read_text(encoding="ascii").split()
+        return Uptime(boot, round(float(seconds) * 1_000_000))
+    except (OSError, ValueError):
+        return None

@@ -55,6 +55,11 @@ NUMBERS: Final = {
     "timeout": Range(0.1, 7 * DAY),
     "grace": Range(0, DAY),
     "keep": Range(0, 36_500),
+    "max_pages": Range(1, 1_000_000, is_whole=True),
+    "max_megapixels": Range(0.001, 100_000),
+    "max_text": Range(0.001, 10_000),
+    "max_unpacked": Range(0.001, 100_000),
+    "max_memory": Range(256, 1_000_000),
     "port": Range(0, 65_535, is_whole=True),
     "max_file": Range(0.001, 100_000),
     "max_body": Range(0.001, 1_000_000),
@@ -88,6 +93,14 @@ class Settings:
     """Hosts that documents given by address may be fetched from, with commas between them."""
     keep: float = 30
     """Days that ended documents are kept."""
+    max_pages: int = 2_000
+    """Of a document that the built-in processor reads, as the next four."""
+    max_megapixels: float = 89
+    max_text: float = 10
+    """Megabytes, as the next two."""
+    max_unpacked: float = 200
+    max_memory: float = 1024
+    """That a process in the sandbox may use."""
     host: str = "127.0.0.1"
     """Where a server listens, with the port."""
     port: int = 8000

@@ -78,8 +78,14 @@ class StoreCorruptError(StoreError):
     code = "store_corrupt"
 
 
+class StoreNotFoundError(StoreError, NotFoundError):
+    """There is no queue at this address; the message says which command makes one."""
+
+    code = "store_not_found"
+
+
 class StoreVersionError(StoreError):
-    """The store was made by a newer version of Inturn; use that version."""
+    """The store was made by a newer version of Inturn: use that one. Or by an older one: run inturn migrate."""
 
     code = "store_version"
 
@@ -88,6 +94,12 @@ class StoreMovedError(StoreError):
     """The queue was moved elsewhere, or a move into it is not complete; the message says where, and what to do."""
 
     code = "store_moved"
+
+
+class RetentionRefusedError(InturnError):
+    """A maintenance round deleted nothing because its clock may be wrong; the message says why, and what to do."""
+
+    code = "retention_refused"
 
 
 class BlobError(InturnError):

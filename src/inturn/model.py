@@ -290,11 +290,32 @@ class Document(NamedTuple):
     lease_until: int | None
     expedited: bool
     error: str | None
+    began_at: int | None = None
+    """When a worker's slot began its last attempt, claimed at `started_at`; None while nobody has said."""
+    worked: int | None = None
+    """Microseconds that the slot worked in that attempt; None while nobody has said."""
+
+    @property
+    def work_began_at(self) -> int | None:
+        """When its last attempt began; the claim, where nothing else is known."""
+        return self.started_at if self.began_at is None else self.began_at
+
+    @property
+    def work_ended_at(self) -> int | None:
+        """When its last attempt ended: some time before that was recorded; None while it goes on."""
+        if self.began_at is None or self.worked is None:
+            return self.finished_at
+        return self.began_at + self.worked
 
     @property
     def line_level(self) -> int:
         """The level whose line it waits in: its own, or 0, before all others, once expedited."""
         return EXPEDITED if self.expedited else self.level
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether it failed with attempts left: then another attempt was not worth making."""
+        return self.state is DocumentState.FAILED and self.attempt < self.given.max_attempts
 
 
 EXPEDITED: Final = 0
@@ -331,11 +352,23 @@ class WorkerReport(NamedTuple):
     stopping: bool = False
     progress: Mapping[str, Progress] = MappingProxyType({})
     """By the ids of documents whose processors told it."""
+    at_work: Mapping[str, int] | None = None
+    """By the ids of the documents that its slots work on, for how many microseconds they have; what else it holds is
+    claimed ahead. None: it does not say."""
 
 
-def report_of(kept: Mapping[str, Any]) -> WorkerReport:
-    """A report read back from JSON."""
-    return WorkerReport(**{**kept, "progress": {id_: Progress(*each) for id_, each in kept["progress"].items()}})
+def report_texts(report: WorkerReport) -> tuple[str, str | None]:
+    """A report as JSON, what it says of documents at work apart: older versions know nothing of that."""
+    kept = {**report._asdict(), "progress": dict(report.progress)}
+    at_work = kept.pop("at_work")
+    return json.dumps(kept), None if at_work is None else json.dumps(dict(at_work))
+
+
+def report_of(text: str, at_work: str | None) -> WorkerReport:
+    """A report read back from `report_texts`."""
+    kept = json.loads(text)
+    progress = {id_: Progress(*each) for id_, each in kept["progress"].items()}
+    return WorkerReport(**{**kept, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
 
 
 class Worker(NamedTuple):

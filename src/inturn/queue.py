@@ -46,6 +46,7 @@ from inturn.store import (
     Removed,
     Store,
     Submission,
+    Work,
 )
 
 MAX_AT_ONCE: Final = 10_000
@@ -146,11 +147,20 @@ class Queue:
         """Record outcomes (made by `done`, `failed`, `handed_back`) and claim the next documents in one commit."""
         return self.store.exchange(outcomes, claim_request(worker, limit, lease), now=now)
 
-    def done(self, claimed: Claimed, result: Any = None) -> Outcome:
+    def done(self, claimed: Claimed, result: Any = None, *, work: Work | None = None) -> Outcome:
         """The outcome of a claim that succeeded, with a result that JSON can hold."""
-        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result=result_text(result))
+        text, work = result_text(result), clean_work(work)
+        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result=text, work=work)
 
-    def failed(self, claimed: Claimed, error: str, *, retry_in: int | None = None, final: bool = False) -> Outcome:
+    def failed(
+        self,
+        claimed: Claimed,
+        error: str,
+        *,
+        retry_in: int | None = None,
+        final: bool = False,
+        work: Work | None = None,
+    ) -> Outcome:
         """The outcome of a claim that failed: tried again after `retry_in`, by default a delay that doubles."""
         if final:
             retry_in = None
@@ -158,9 +168,9 @@ class Queue:
             retry_in = self.retries.delay(claimed.document.attempt, self._chance.random())
         else:
             clean_time("retry_in", retry_in)
-        return Outcome(
-            claimed.document.id, claimed.fence, OutcomeKind.FAILED, error=clean_error(error), retry_in=retry_in
-        )
+        id_, kind = claimed.document.id, OutcomeKind.FAILED
+        error, work = clean_error(error), clean_work(work)
+        return Outcome(id_, claimed.fence, kind, error=error, retry_in=retry_in, work=work)
 
     def handed_back(self, claimed: Claimed) -> Outcome:
         """The outcome of a claim that was not begun."""
@@ -378,6 +388,13 @@ def clean_lease(lease: int) -> int:
             f"a lease must be 1 millisecond to 1 day in microseconds, not {lease!r}; for seconds write seconds(…)",
         )
     return lease
+
+
+def clean_work(work: Work | None) -> Work | None:
+    """When work began and how long it took, if that is given."""
+    if work is None:
+        return None
+    return Work(clean_time("began_after", work.began_after), clean_time("worked", work.worked))
 
 
 def clean_error(error: str) -> str:

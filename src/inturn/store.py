@@ -8,6 +8,7 @@ Everywhere:
 - A3. Each change of a document's state is one of `inturn.model.MOVES`, and is told by an event.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +32,7 @@ from inturn.model import (
     WorkerReport,
 )
 from inturn.policy import Policy, TurnPolicy
+from inturn.policy.retention import Checkpoint
 from inturn.policy.turns import Head
 
 KEY_KEPT: Final = 7 * 86_400 * SECOND
@@ -40,6 +42,9 @@ WORKER_KEPT: Final = 86_400 * SECOND
 
 ATTEMPTS_KEPT: Final = 50
 """How many earlier attempts of a document are remembered."""
+
+MAX_SEQ: Final = 2**63 - 1
+"""No document has a higher seq."""
 
 LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
 
@@ -86,6 +91,13 @@ class OutcomeKind(StrEnum):
     HANDED_BACK = "handed_back"
 
 
+class Work(NamedTuple):
+    """How long after the claim work began, and how long it took: microseconds, as the worker's clock may be wrong."""
+
+    began_after: int
+    worked: int
+
+
 class Outcome(NamedTuple):
     """What a worker says of a document it had claimed under this fence."""
 
@@ -99,6 +111,8 @@ class Outcome(NamedTuple):
     """With FAILED: try again after so many microseconds, if attempts are left; None is a final failure."""
     files: tuple[ResultFile, ...] = ()
     """With DONE."""
+    work: Work | None = None
+    """None: it was worked on from the claim until now; a document handed back, not at all."""
 
 
 class Verdict(StrEnum):
@@ -217,6 +231,10 @@ class Attempt(NamedTuple):
     error: str | None
     worker: str | None
     """Not known any more of one that ended its document."""
+    began_at: int | None = None
+    """When a worker's slot began it, claimed at `started_at`; None of one never begun, and of a lost lease."""
+    worked: int | None = None
+    """Microseconds that the slot worked; None with `began_at`."""
 
 
 class PolicyVersion(NamedTuple):
@@ -268,6 +286,44 @@ class Swept(NamedTuple):
     customers_opened: int = 0
 
 
+class AheadOfClock(NamedTuple):
+    """How many leases, delays and rates were set by a clock ahead of this one."""
+
+    leases: int = 0
+    delays: int = 0
+    rates: int = 0
+
+
+class MaintenanceRecord(NamedTuple):
+    """The last maintenance round that might delete, and the last that was refused since."""
+
+    at: int
+    boot: str | None = None
+    """Which start of which machine that round ran in, where that is known."""
+    uptime: int | None = None
+    """Microseconds from that start to the round."""
+    refused_at: int | None = None
+    """When a round was last refused since; None: none was."""
+    drift: int | None = None
+    """By how many microseconds that round's clock was from where it should have been."""
+    old: int | None = None
+    """How many documents it would have deleted."""
+    ended: int | None = None
+    """Of how many."""
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """Oldest first."""
+
+    @classmethod
+    def from_json(cls, text: str) -> "MaintenanceRecord":
+        """Read a record back that `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "checkpoints": tuple(Checkpoint(*each) for each in fields.get("checkpoints", ()))})
+
+    def to_json(self) -> str:
+        """The record as stores keep it."""
+        return json.dumps(self._asdict())
+
+
 class Removed(NamedTuple):
     """What a purge or prune deleted, and the blobs that nothing refers to any more."""
 
@@ -284,6 +340,16 @@ class Discrepancy(NamedTuple):
     what: str
     kept: int
     counted: int
+
+
+def work_recorded(outcome: Outcome, started_at: int, now: int) -> tuple[int | None, int | None]:
+    """When work began and how long it took, as S51 keeps it of an outcome recorded now."""
+    if outcome.work is None and outcome.kind is OutcomeKind.HANDED_BACK:
+        return None, None
+    held = max(0, now - started_at)
+    began_after, worked = outcome.work or (0, held)
+    began_after = min(began_after, held)
+    return started_at + began_after, min(worked, held - began_after)
 
 
 def check_fingerprint(n: int) -> str:
@@ -337,7 +403,7 @@ class Store(Protocol):
 
         S4. When this returns, the documents are kept, and counter, level and line changed with them.
         S5. Each waits in the line of its level, behind the customer's earlier ones (`delay`: from then on).
-        S37. A document with pages whose cost was not given costs what the policy's `costs` say.
+        S37. A document whose cost was not given costs what the policy's `costs` say of its pages and size.
         S6. With a key, a repeat within 7 days returns the first receipts and changes nothing; other content is refused
             with KeyConflict. A call refused for any reason leaves no trace.
         """
@@ -370,8 +436,10 @@ class Store(Protocol):
         S7. An outcome counts once: RECORDED under the fence of the running claim, REPEATED when this very outcome was
             recorded under this fence before, STALE otherwise; a stale outcome changes nothing.
         S8. DONE keeps the result and its files. FAILED with `retry_in` and an attempt left delays; otherwise it fails
-            for good. An automatic retry keeps level and place (its seq) and is no check. HANDED_BACK waits again, its
-            attempt not counted.
+            for good. An automatic retry keeps level and place (its seq) and is no check. HANDED_BACK (a
+            release) waits again as if it had not been claimed: no attempt, no charge to its line, the same `ready_at`.
+        S51. Whatever is recorded keeps when work began and how long it took, as the outcome's `work` says: begun
+            between the claim and now, and ended by now. A claim forgets both until then.
         S9. A claim first moves on everything that is due: `start_by` (never started documents only), lost leases,
             delays, rate limits. Each in the order of its time, then of seq or name.
         S10. It then takes documents in the order of `inturn.policy.turns`; k at once equal k claims of one.
@@ -621,14 +689,50 @@ class Store(Protocol):
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
     def sweep(self, *, now: int | None = None) -> Swept:
-        """Move on what is due (S9) without claiming. S27. Any number may do it at once, as often as they like."""
+        """Move on what is due (S9) without claiming.
+
+        S27. Any number may do it at once, as often as they like.
+        S46. First it looks at leases and delays that began in the future, by `inturn.policy.clocks.reviewed`, and
+             brings rates back to `inturn.policy.rates.bounded`: once the clock is right nothing is held longer than its
+             own length. A heartbeat ends the doubt in a lease. Workers last heard of more than a day in the future
+             are forgotten, like those that fell silent.
+        """
         ...
 
-    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
+    def now(self) -> int:
+        """The time, where `now` is left out. S47. The database's own clock rules where there is one."""
+        ...
+
+    def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
+        """Count what a clock ahead of this one has set. S48. Exactly what a sweep would doubt or bring back."""
+        ...
+
+    def maintenance(self) -> MaintenanceRecord | None:
+        """The record of the last maintenance round; None before the first. S49. As it was last set."""
+        ...
+
+    def record_maintenance(self, record: MaintenanceRecord) -> None:
+        """Set the record of the last maintenance round: S49."""
+        ...
+
+    def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
+        """Count the ended documents that a prune would delete without its limit. S50. Nothing is deleted."""
+        ...
+
+    def prune(
+        self,
+        before: int,
+        *,
+        limit: int,
+        customer: str | None = None,
+        up_to: int | None = None,
+        now: int | None = None,
+    ) -> Removed:
         """Delete up to `limit` ended documents and as many events older than `before`, and outlived keys.
 
         S28. Nothing that waits or runs is touched; events with an operator are kept. With a customer: its documents
-             alone, and nothing else; without: not those of customers with a `keep` of their own.
+             alone, and nothing else; without: not those of customers with a `keep` of their own. With `up_to`: no
+             document with a higher seq, whatever its times say.
         """
         ...
 

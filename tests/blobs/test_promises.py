@@ -57,6 +57,13 @@ def test_any_bytes_in_any_chunks_come_back(rig: Any, chunks: list[bytes], kind: 
     assert content(rig.blobs, blob.key) == data
 
 
+def test_whether_a_blob_is_there(rig: Any) -> None:
+    blob = rig.blobs.put(io.BytesIO(b"abc"))
+    assert (rig.blobs.has(blob.key), rig.blobs.has(UNKNOWN)) == (True, False)
+    rig.blobs.delete([blob.key])
+    assert not rig.blobs.has(blob.key)
+
+
 def test_a_chunk_may_be_used_again_by_its_owner(rig: Any) -> None:
     chunk, summed = bytearray(5_000_000), hashlib.sha256()
     with rig.blobs.begin() as writing:

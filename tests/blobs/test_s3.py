@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 from obstore.store import LocalStore, MemoryStore
 
+import inturn
+from inturn.backup import Backup, Restore
 from inturn.blobs import objects as objects_module
 from inturn.blobs import open_blobs
 from inturn.blobs.objects import ObjectBlobs
+from inturn.cli.missing_files import find_missing
 from inturn.errors import BlobError, BlobFullError, InvalidInputError
+from inturn.stores import restore_target, snapshot_file, snapshot_source
 
 FAR = 2**62
 UNKNOWN = "018f3c5e-0000-7000-8000-0000000000ff"
@@ -39,6 +43,25 @@ def test_the_address_is_stronger_than_the_environment(
     monkeypatch.setenv(variable, "https://127.0.0.1:9")
     blobs = open_blobs(f"s3://{bucket.name}/?endpoint={bucket.endpoint}")
     assert blobs.put(io.BytesIO(b"x")).size == 1
+
+
+def test_a_backup_takes_objects_along_and_a_restore_puts_them_back(bucket: Any, tmp_path: Path) -> None:
+    here, there = (f"s3://{bucket.name}/{name}?endpoint={bucket.endpoint}&region=us-east-1" for name in ("a", "b"))
+    blobs = open_blobs(here)
+    kept = [blobs.put(io.BytesIO(f"object {n}".encode())) for n in range(205)]
+    with inturn.open(str(tmp_path / "queue.db")) as queue:
+        queue.submit("acme", [inturn.NewDocument("x", blob=each.key, sha256=each.sha256) for each in kept])
+        assert find_missing(queue, blobs, is_told=True).missing == 0
+    manifest = Backup(snapshot_source(str(tmp_path / "queue.db")), snapshot_file, blobs, tmp_path / "copy").run(
+        lambda _: None, with_blobs=True, force=False
+    )
+    assert (manifest.files, manifest.missing) == (205, [])
+    job = Restore(tmp_path / "copy", snapshot_file, restore_target(str(tmp_path / "new.db")))
+    job.check()
+    assert job.run(open_blobs(there), lambda _: None).lost == []
+    open_blobs(there).delete([kept[0].key, kept[204].key])
+    with inturn.open(str(tmp_path / "new.db")) as queue:
+        assert find_missing(queue, open_blobs(there), is_told=True) == (205, {"acme": 2}, False)
 
 
 def test_two_prefixes_do_not_see_each_other(bucket: Any) -> None:

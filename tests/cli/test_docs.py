@@ -83,8 +83,9 @@ def test_the_examples_run_in_order_and_print_what_they_show(
 
     for command, printed in examples():
         done = inturn_here(*shlex.split(command)[1:]) if is_plain(command) else shell(command)
-        assert (done.returncode, done.stderr) == (0, ""), f"{command}\n{done.stderr}"
-        lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+        beside = [line for line in done.stderr.splitlines() if line not in printed]
+        assert (done.returncode, beside) == (0, []), f"{command}\n{done.stderr}"
+        lines = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
         for line in printed:
             expected = re.escape(" ".join(line.split())).replace("…", ".+")
             assert any(re.fullmatch(expected, each) for each in lines), f"{command}\n{line}\n{done.stdout}"

@@ -14,6 +14,7 @@ Inturn = Callable[..., Any]
 
 
 def test_a_key_is_printed_once_and_nothing_else(inturn_here: Inturn, tmp_path: Path) -> None:
+    inturn_here("migrate")
     made = inturn_here("keys", "create", "--customer", "acme", "--name", "portal", "--by", "anna")
     text = made.stdout.strip()
     assert (made.returncode, made.stderr, len(text.split())) == (0, "", 1)

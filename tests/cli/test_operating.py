@@ -19,6 +19,7 @@ def submit(inturn_here: Inturn, n: int = 1) -> list[str]:
 
 
 def test_the_queue_is_paused_and_goes_on(inturn_here: Inturn) -> None:
+    inturn_here("migrate")
     (paused,) = inturn_here("pause", "--by", "anna", "--why", "moving house", "--json").records
     assert paused == {"customer": None, "setting": "paused", "before": False, "after": True}
     assert inturn_here("status", "--json").records[0]["paused"] == {"name": "anna", "why": "moving house"}
@@ -46,6 +47,7 @@ def test_a_customers_settings_are_changed_and_shown(inturn_here: Inturn) -> None
 
 
 def test_a_customer_nobody_has_seen_is_pointed_out(inturn_here: Inturn) -> None:
+    inturn_here("migrate")
     assert "Nothing of acem has been seen yet" in inturn_here("weight", "acem", "2").stdout
 
 
@@ -140,3 +142,36 @@ def test_bad_input_changes_nothing(inturn_here: Inturn, args: list[str], advice:
     assert (done.returncode, done.stdout) == (2, "")
     assert advice in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "microseconds"),
+    [("1500", 1_500), ("25m", 1_500), ("90s", 90), ("1.5h", 5_400), ("1d", 86_400), (" 2w ", 1_209_600)],
+)
+def test_lengths_of_time_have_units_everywhere(inturn_here: Inturn, typed: str, microseconds: int) -> None:
+    inturn_here("check", "acme")
+    inturn_here("policy", "set", "--reset-interval", typed, "--overdue-after", typed)
+    shown = inturn_here("policy", "show", "--json").records[0]
+    assert (shown["reset_interval"], shown["overdue_after"]) == (microseconds * 1_000_000,) * 2
+
+
+def test_other_lengths_take_units_too(inturn_here: Inturn) -> None:
+    inturn_here("check", "acme")
+    assert inturn_here("rate", "acme", "100/1m", "--json").records[0]["after"] == [100, 60_000_000]
+    assert inturn_here("keep", "acme", "12h", "--json").records[0]["after"] == 43_200_000_000
+    assert inturn_here("keep", "acme", "2", "--json").records[0]["after"] == 2 * 86_400_000_000
+    assert inturn_here("worker", "--until-empty", "--lease", "2m", "--timeout", "1h", "--keep", "1w").returncode == 0
+    refused = inturn_here("worker", "--until-empty", "--lease", "2d")
+    assert (refused.returncode, "from 0.1 to 86400" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("typed", ["-5m", "25 minutes", "", "m", "1e9", "9" * 400, "nan", "inf"])
+def test_a_length_that_is_none_is_refused_with_examples(inturn_here: Inturn, typed: str) -> None:
+    inturn_here("check", "acme")
+    for option in ("--reset-interval", "--overdue-after"):
+        refused = inturn_here("policy", "set", f"{option}={typed}")
+        assert refused.returncode == 2
+        assert f"{option} takes a time such as 90s, 15m, 24h or 7d" in refused.stderr
+    lease = inturn_here("worker", "--until-empty", f"--lease={typed}")
+    assert lease.returncode == 2
+    assert inturn_here("policy", "show", "--json").records[0]["version"] == 1

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,13 +165,25 @@ def test_ctrl_c_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "Stopped. Nothing was changed.\n"
 
 
+def _reads(process: int, path: Path) -> bool:
+    """Whether a process has this file open."""
+    for each in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            if each.readlink() == path:
+                return True
+    return False
+
+
 def test_ctrl_c_ends_it_cleanly(tmp_path: Path, environment: dict[str, str]) -> None:
     path = tmp_path / "much.csv"
     rows = "\n".join(f"customer {n % 50},{n // 100},3" for n in range(200_000))
     path.write_text(f"customer,arrived,service\n{rows}\n")
     command = [sys.executable, "-m", "inturn.cli", "simulate", "--replay", "--csv", str(path), "--slots", "4"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:  # noqa: S603
-        time.sleep(2)
+        until = time.monotonic() + 60
+        while not _reads(process.pid, path):
+            assert time.monotonic() < until, "the file is never read"
+            time.sleep(0.005)
         process.send_signal(signal.SIGINT)
         said, wrong = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -166,6 +166,7 @@ def test_names_that_the_queue_does_not_take_are_mended(inturn_here: Inturn, tmp_
     [
         (b"%PDF-1.7", "a.txt", "application/pdf"),
         (b"PK\x03\x04", "a.odt", "application/vnd.oasis.opendocument.text"),
+        (b"PK\x03\x04", "a.epub", "application/epub+zip"),
         (b"PK\x03\x04", "a.pdf", "application/zip"),
         (b"a,b\n1,2\n", "a.csv", "text/csv"),
         (b"plain words", "a.pdf", "text/plain"),

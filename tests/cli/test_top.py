@@ -144,6 +144,8 @@ def test_the_doctor_tells_what_workers_find(inturn_here: Inturn, tmp_path: Path)
     assert done.returncode == 0
     facts = dict(line.split(": ", 1) for line in done.stdout.splitlines()[1:])
     assert facts["Sandbox"].startswith("limits")
+    assert ("This is root" in facts["Sandbox"]) == (os.geteuid() == 0)
+    assert inturn_here("doctor", "--json").records[-1]["root"] == (os.geteuid() == 0)
     assert facts["Blobs"] == "inturn.db.blobs can be written and read."
     assert facts["Measured"].startswith("Too little")
     assert "Not set" in inturn_here("doctor", "--store", "memory://").stdout

@@ -1,4 +1,4 @@
-"""`inturn migrate`, `backup` and `doctor`; and how the command line behaves when it is cut off."""
+"""`inturn migrate` and `doctor`; and how the command line behaves when it is cut off."""
 
 import json
 import os
@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 
 from inturn import cli
 from inturn.cli import session
+from inturn.clock import SystemClock, machine_uptime
+from inturn.model import SECOND, NewDocument, RateLimit
 from inturn.queue import Queue
-from inturn.store import Discrepancy
+from inturn.store import Discrepancy, MaintenanceRecord, Operator
 from inturn.stores import open_store
 
 Inturn = Callable[..., Any]
@@ -36,42 +38,87 @@ def test_the_migrations_can_be_read_before(inturn: Inturn, tmp_path: Path) -> No
     assert json.loads(inturn("migrate", "--print", "--json").stdout)["sql"] in done.stdout
 
 
-def test_a_backup_is_a_queue_and_overwrites_nothing(inturn: Inturn, tmp_path: Path) -> None:
-    inturn("submit", "--customer", "acme", "--name", "n")
-    assert "copy.db" in inturn("backup", "copy.db").stdout
-    assert json.loads(inturn("status", "--store", "copy.db", "--json").stdout)["states"] == {"waiting": 1}
-    inturn("submit", "--customer", "acme", "--name", "n")
-    refused = inturn("backup", "copy.db")
-    assert refused.returncode == 1
-    assert "--force" in refused.stderr
-    told = json.loads(inturn("backup", "copy.db", "--force", "--json").stdout)
-    assert told == {"path": "copy.db", "size": (tmp_path / "copy.db").stat().st_size}
-    assert json.loads(inturn("status", "--store", "copy.db", "--json").stdout)["states"] == {"waiting": 2}
-    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("copy.db.")] == []
-
-
-@pytest.mark.parametrize(("path", "advice"), [("inturn.db", "itself"), ("no/where.db", "folder")])
-def test_a_backup_to_a_wrong_place_is_refused(inturn: Inturn, path: str, advice: str) -> None:
-    inturn("migrate")
-    done = inturn("backup", path, "--force")
-    assert done.returncode == 2
-    assert advice in done.stderr
-
-
-def test_a_backup_does_not_replace_a_queue_in_use(inturn: Inturn, tmp_path: Path) -> None:
-    inturn("migrate")
-    (tmp_path / "copy.db-wal").write_bytes(b"somebody writes here")
-    done = inturn("backup", "copy.db", "--force")
-    assert done.returncode == 1
-    assert "copy.db-wal" in done.stderr
-    assert not (tmp_path / "copy.db").exists()
-
-
 def test_the_doctor_finds_nothing_wrong(inturn: Inturn) -> None:
     inturn("submit", "--customer", "acme", "--name", "n")
     assert inturn("doctor").stdout.startswith("All counts agree with the documents.\n")
     told = json.loads(inturn("doctor", "--repair", "--json").stdout)
     assert (told["found"], told["left"]) == (0, 0)
+
+
+def test_doctor_names_files_that_others_may_read(inturn: Inturn, tmp_path: Path) -> None:
+    inturn("submit", "--customer", "acme", "--name", "n")
+    assert "chmod" not in inturn("doctor").stdout
+    (tmp_path / "inturn.db").chmod(0o644)
+    (tmp_path / "inturn.db.blobs").mkdir()
+    (tmp_path / "inturn.db.blobs").chmod(0o755)
+    done = inturn("doctor")
+    assert done.returncode == 0
+    assert "inturn.db can be read by others (mode 644). Run chmod 600 inturn.db\n" in done.stdout
+    assert "(mode 755). Run chmod 700 inturn.db.blobs\n" in done.stdout
+    told = json.loads(inturn("doctor", "--json").stdout)["wide_files"]
+    assert told[0] == {"path": "inturn.db", "mode": "644", "command": "chmod 600 inturn.db"}
+    for each in told:
+        subprocess.run(each["command"].split(), cwd=tmp_path, check=True)  # noqa: S603 - as it was told
+    assert json.loads(inturn("doctor", "--json").stdout)["wide_files"] == []
+
+
+def test_doctor_counts_what_a_clock_ahead_has_set(inturn: Inturn, tmp_path: Path) -> None:
+    queue = Queue(open_store(str(tmp_path / "inturn.db")))
+    ahead = SystemClock().now() + 365 * 86_400 * SECOND
+    queue.change_customer("acme", Operator("anna", ""), rate=RateLimit(1, 60 * SECOND))
+    queue.submit("acme", [NewDocument("n")])
+    queue.submit("beta", [NewDocument("n", delay=60 * SECOND)], now=ahead)
+    queue.claim("w", 1, now=ahead)
+    assert "Clock" not in inturn("doctor", "--store", "memory://").stdout
+    done = inturn("doctor")
+    assert done.returncode == 0
+    assert "Clock: Set by a clock ahead of this one: leases 1, delays 1, rates 1." in done.stdout
+    assert json.loads(inturn("doctor", "--json").stdout)["ahead"] == {"leases": 1, "delays": 1, "rates": 1}
+    queue.close()
+
+
+def test_a_round_by_a_wrong_clock_deletes_nothing_and_asks_for_force(inturn: Inturn, tmp_path: Path) -> None:
+    queue = Queue(open_store(str(tmp_path / "inturn.db")))
+    queue.submit("acme", [NewDocument("n")] * 5)
+    for claimed in queue.claim("w", 5):
+        queue.finish(claimed)
+    uptime, now = machine_uptime(), SystemClock().now()
+    assert uptime is not None
+    # As if the last round had been ten years ago by the clock, and a minute ago by the kernel.
+    ten_years, minute = 3_650 * 86_400 * SECOND, 60 * SECOND
+    record = MaintenanceRecord(now - ten_years, uptime.boot, uptime.microseconds - minute)
+    queue.store.record_maintenance(record)
+    done = inturn("upkeep", "--once", "--keep", "0")
+    assert done.returncode == 1
+    assert "Deleted: documents 0" in done.stdout
+    assert "3,650.0 days later" in done.stderr
+    assert "5 of 5 ended documents" in done.stderr
+    assert "inturn upkeep --once --force" in done.stderr
+    told = json.loads(inturn("upkeep", "--once", "--keep", "0", "--json").stderr)
+    assert told["error"] == "retention_refused"
+    doctor = inturn("doctor")
+    assert doctor.returncode == 1
+    assert "took 5 of 5 ended documents for too old" in doctor.stdout
+    assert "inturn upkeep --once --force" in doctor.stdout
+    assert json.loads(inturn("doctor", "--json").stdout)["maintenance"]["old"] == 5
+    forced = inturn("upkeep", "--once", "--keep", "0", "--force")
+    assert forced.returncode == 0
+    assert "Deleted: documents 5" in forced.stdout
+    assert inturn("doctor").returncode == 0
+    assert inturn("upkeep", "--once").returncode == 0
+    queue.close()
+
+
+def test_exports_are_private(inturn: Inturn, tmp_path: Path) -> None:
+    queue = Queue(open_store(str(tmp_path / "inturn.db")))
+    (receipt,) = queue.submit("acme", [NewDocument("n")])
+    for claimed in queue.claim("w", 1):
+        queue.finish(claimed, {"text": "private"})
+    queue.close()
+    assert inturn("simulate", "--replay", "--export", "history.csv", "--html", "page.html").returncode == 0
+    assert inturn("result", receipt.id, "--out", "result.json").returncode == 0
+    written = [tmp_path / name for name in ("history.csv", "page.html", "result.json")]
+    assert [path.stat().st_mode & 0o777 for path in written] == [0o600] * 3
 
 
 @pytest.mark.parametrize(("repair", "code"), [(False, 1), (True, 0)])

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile import hidden_bomb_pdf, package
+
+from inturn.demo import make
 
 Inturn = Callable[..., Any]
 
@@ -82,7 +85,7 @@ def test_documents_are_processed_and_their_results_shown(inturn: Inturn, inturn_
     assert len(large["more"]) == 300_000
     failed = inturn_here("result", ids["bad"])
     assert failed.returncode == 1
-    assert "failed in attempt 1 of 3: it is bad; try it again with `inturn retry" in failed.stderr
+    assert "was rejected in attempt 1 of 3: it is bad; another attempt would end the same way" in failed.stderr
     shows_files(inturn, inturn_here, ids, folder)
 
 
@@ -115,9 +118,48 @@ def test_the_built_in_processor_works_in_the_sandbox(inturn: Inturn, inturn_here
     assert len(inturn("result", ids["long"], "--text").stdout) >= 300_000
 
 
+LIMITED = [
+    ("a.pdf", make("pdf", 2).data, "max_pages", "1", "pages; the limit is 1"),
+    ("a.png", make("png", 2).data, "max_megapixels", "0.1", "the limit is 0.1 million pixels"),
+    ("a.md", b"word " * 1_000, "max_text", "0.001", "the limit is 0.001 MB"),
+    ("a.docx", package({"word/media/a.bin": bytes(400_000)}), "max_unpacked", "0.25", "opens to more than 0.25 MB"),
+]
+
+
+@pytest.mark.parametrize("way", ["flags", "environment", "file"])
+def test_what_the_built_in_processor_reads_can_be_set(
+    inturn: Inturn, inturn_here: Inturn, folder: Path, way: str
+) -> None:
+    for name, data, *_ in LIMITED:
+        (folder / name).write_bytes(data)
+    inturn_here("submit", "--customer", "acme", *(name for name, *_ in LIMITED))
+    chosen = {setting: value for _, _, setting, value, _ in LIMITED}
+    flags, variables = list[str](), dict[str, str]()
+    if way == "flags":
+        flags = [part for name, value in chosen.items() for part in (f"--{name.replace('_', '-')}", value)]
+    elif way == "environment":
+        variables = {f"INTURN_{name.upper()}": value for name, value in chosen.items()}
+    else:
+        (folder / "inturn.toml").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
+    inturn("worker", "--until-empty", *flags, **variables)
+    errors = {each["name"]: each["error"] for each in inturn_here("documents", "--json").records}
+    for name, *_, reason in LIMITED:
+        assert reason in errors[name]
+
+
+def test_the_memory_of_the_sandbox_can_be_set(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:
+    (folder / "bomb.pdf").write_bytes(hidden_bomb_pdf())
+    inturn_here("submit", "--customer", "acme", "bomb.pdf")
+    inturn("worker", "--until-empty", "--max-memory", "500")
+    (document,) = inturn_here("documents", "--json").records
+    assert document["error"] == "This document needs more than 500 MB of memory, which is the limit"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "advice"),
     [
+        (["--max-pages", "0"], 2, "max_pages (flag) must be a whole number from 1"),
+        (["--max-memory", "1"], 2, "max_memory (flag) must be a number from 256"),
         (["--processor", "nothing.there:at_all"], 1, "no module 'nothing'"),
         (["--processor", "mine:missing"], 1, "has no 'missing'"),
         (["--processor", "mine"], 1, "package.module:function"),
@@ -187,6 +229,7 @@ def test_a_batch_is_shown_by_state_and_customer(inturn_here: Inturn) -> None:
 def test_waiting_ends_when_the_documents_are_deleted(
     inturn_here: Inturn, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
+    inturn_here("migrate")
     with start("submit", "--customer", "acme", "a://1", "--wait") as waiting:
         assert waiting.stderr is not None
         assert "No worker" in waiting.stderr.readline()
@@ -222,3 +265,14 @@ def test_a_purge_deletes_the_bytes_too(inturn_here: Inturn, folder: Path) -> Non
     submitted(inturn_here, "good.txt")
     left = inturn_here("purge", "acme", "--yes", "--blobs", "nowhere")
     assert "The file of 1 document is still there" in left.stderr
+
+
+def test_a_result_is_shown_however_deep_it_is(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:
+    (folder / "deep.py").write_text(
+        "def process(document):\n    found = 1\n    for _ in range(940):\n        found = [found]\n    return found\n"
+    )
+    id_ = submitted(inturn_here, "good.txt")["good"]
+    assert inturn("worker", "--until-empty", "--processor", "deep:process").returncode == 0
+    shown = inturn("result", id_, "--out", "deep.json")
+    assert shown.returncode == 0, shown.stderr
+    assert "".join((folder / "deep.json").read_text().split()) == "[" * 940 + "1" + "]" * 940

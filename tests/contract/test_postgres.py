@@ -1,11 +1,13 @@
 """The PostgreSQL store keeps the contract, and takes every step as the memory store does."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from openings import Openings, in_processes
 from services import drop_schema, needs_postgres, new_schema
 from steps import SOAK, STEPS
 
@@ -61,9 +63,23 @@ class Forgetful(Temporary):
         self._claims._opened = forgotten  # type: ignore[method-assign]
 
 
+def several_openings(clock: ManualClock) -> Openings:
+    url = new_schema()
+    return Openings([PostgresStore(url, clock) for _ in range(3)], partial(drop_schema, url))
+
+
+def several_processes(clock: ManualClock) -> Openings:
+    url = new_schema()
+    return in_processes(url, clock, partial(drop_schema, url))
+
+
 FEWER = settings(STEPS, max_examples=STEPS.max_examples if SOAK else 20)
 """A step is a dozen transactions here."""
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = FEWER
 TestForgetfulSteps = same_steps(Forgetful).TestCase
 TestForgetfulSteps.settings = FEWER
+TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
+TestStepsOfSeveralOpenings.settings = FEWER
+TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase
+TestStepsOfSeveralProcesses.settings = FEWER

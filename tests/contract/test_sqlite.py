@@ -1,17 +1,16 @@
 """The SQLite store keeps the contract, and takes every step as the memory store does."""
 
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import settings
+from openings import Openings, in_processes
 from steps import STEPS
 
 from inturn.clock import Clock, ManualClock
-from inturn.store import ClaimRequest, Exchanged, Outcome, Store
+from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
 from inturn.stores.sqlite.book import Book
-from inturn.stores.sqlite.rows import NEVER
 from inturn.testing.contract import StoreContract, same_steps
 
 
@@ -39,37 +38,27 @@ class Temporary(SqliteStore):
 class Forgetful(Temporary):
     """As if another process had claimed before every claim: the lines are read from their table each time."""
 
-    def _fold(self, now: int = NEVER) -> Book:
+    def _fold(self) -> Book:
         self._tables.book = None
-        return super()._fold(now)
+        return super()._fold()
 
 
-class Several(Temporary):
-    """Opened three times, as by three processes: claims and outcomes come by one after another."""
+def several_openings(clock: ManualClock) -> Openings:
+    folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
+    path = Path(folder.name) / "queue.db"
+    return Openings([SqliteStore(path, clock) for _ in range(3)], folder.cleanup)
 
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(clock)
-        self._others = [SqliteStore(self.path, clock) for _ in range(2)]
-        self._next = 0
 
-    def exchange(
-        self, outcomes: Sequence[Outcome], request: ClaimRequest | None, *, now: int | None = None
-    ) -> Exchanged:
-        self._next += 1
-        which = self._next % 7  # some exchange twice in a row, and so find everything as they left it
-        if which < 4:
-            return super().exchange(outcomes, request, now=now)
-        return self._others[which % 2].exchange(outcomes, request, now=now)
-
-    def close(self) -> None:
-        for each in self._others:
-            each.close()
-        super().close()
+def several_processes(clock: ManualClock) -> Openings:
+    folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
+    return in_processes(f"{folder.name}/queue.db", clock, folder.cleanup)
 
 
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = STEPS
 TestForgetfulSteps = same_steps(Forgetful).TestCase
 TestForgetfulSteps.settings = settings(STEPS, max_examples=STEPS.max_examples // 3)
-TestSeveralSteps = same_steps(Several).TestCase
-TestSeveralSteps.settings = settings(STEPS, max_examples=STEPS.max_examples // 3)
+TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
+TestStepsOfSeveralOpenings.settings = STEPS
+TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase
+TestStepsOfSeveralProcesses.settings = settings(STEPS, max_examples=STEPS.max_examples // 3)

@@ -22,13 +22,48 @@ def fairness() -> ModuleType:
 def test_the_page_shows_every_scenario_and_theory() -> None:
     module = fairness()
     shown = {match["name"] for match in module.TABLE.finditer(module.PAGE.read_text(encoding="utf-8"))}
-    assert shown == {*built_in(), "erlang"}
+    assert shown == {*built_in(), "erlang", "ranges"}
 
 
 def test_quick_tables_are_what_the_simulator_says_now() -> None:
     module = fairness()
     page = module.PAGE.read_text(encoding="utf-8")
     assert module.regenerated(page, QUICK.__contains__) == page
+
+
+def ranges(page: str) -> list[list[str]]:
+    table = page[page.index("<!-- table: ranges -->") :]
+    table = table[: table.index("<!-- end -->")]
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines() if row.startswith("| `")]
+
+
+def test_quick_ranges_are_what_the_simulator_says_now() -> None:
+    module = fairness()
+    shown = ranges(module.PAGE.read_text(encoding="utf-8"))
+    assert len(shown) == len(module.FIGURES)
+    for figure, row in zip(module.FIGURES, shown, strict=True):
+        assert row[:4] == [f"`{figure.scenario}`", f"`{figure.play}`", figure.group, figure.figure]
+        if figure.scenario == "two-bulk":
+            assert row == list(module.range_row(figure))
+
+
+def test_the_text_states_every_range_of_the_table() -> None:
+    module = fairness()
+    page = module.PAGE.read_text(encoding="utf-8")
+    text = " ".join(module.TABLE.sub("", page).split())
+    for *_, lowest, highest in ranges(page):
+        assert f"{lowest.strip('+ %')} to {highest.strip('+')}" in text
+
+
+def test_the_design_states_the_range_of_endless_newcomers() -> None:
+    (row,) = (
+        row
+        for row in ranges(fairness().PAGE.read_text(encoding="utf-8"))
+        if row[:3:2] == ["`newcomers`", "regular"] and row[1] == "`fair`"
+    )
+    design = (ROOT / "docs" / "design" / "README.md").read_text(encoding="utf-8")
+    lowest, highest = (f"{float(cell.replace(',', '')):,.0f}" for cell in row[4:])
+    assert f"within {lowest} to {highest} s" in " ".join(design.split())
 
 
 def test_no_difference_from_theory_exceeds_two_percent() -> None:

@@ -27,6 +27,7 @@ LAST = PRIORITY.levels
 RESET = PRIORITY.reset_interval // SECOND
 OVERDUE = TURNS.overdue_after // SECOND
 EVERY = TURNS.overdue_every
+OUT_OF_TURN = TURNS.out_of_turn_interval // SECOND
 LEVELS_OF_BURST = [level for level, _ in PRIORITY.check_many(None, 0, BURST).each()]
 
 
@@ -54,7 +55,7 @@ def mismatches(text: str) -> list[str]:
             [BURST, BURST, 0, end, first_in_last_level, LAST, RESET, RESET, end - 1, LAST, 0, 1],
         ),
         "turns": (turns, [2, 1, LAST, 10_000]),
-        "overdue": (overdue, [1, LAST, OVERDUE, OVERDUE // 60, EVERY, OLDEST_EVERY, 1, EVERY * LAST]),
+        "overdue": (overdue, [1, LAST, OVERDUE, OVERDUE // 60, EVERY, OLDEST_EVERY, OUT_OF_TURN, 1, EVERY * LAST]),
         "questions": (questions, [LAST, 1]),
     }
     wrong = [
@@ -135,7 +136,14 @@ def test_a_row_or_a_sign_that_is_missing_is_found(language: str) -> None:
 def test_all_pages_have_the_same_shape(language: str) -> None:
     headings, rows, blocks = shape(page(language))
     assert (headings, rows, blocks) == shape(page("en"))
-    assert (len(headings), rows, blocks) == (7, 19, 1)
+    assert (len(headings), rows, blocks) == (7, 20, 1)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_page_links_to_how_the_specification_is_read(language: str) -> None:
+    (link,) = re.findall(r"\[How we read the specification\]\((\S+)\)", page(language))
+    assert (PAGES / link).resolve() == PAGES.parent / "reading-the-specification.md"
+    assert (PAGES / link).is_file()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -1,5 +1,7 @@
 """inturn.Client against a real server."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -88,3 +90,12 @@ def test_what_was_cut_off_is_sent_again_and_comes_in_once(
 def test_a_server_that_is_not_there_is_told() -> None:
     with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not answer"):
         nobody.cancel(MISSING)
+
+
+def test_without_its_extra_it_says_what_to_install() -> None:
+    code = "import sys; sys.modules['httpx2'] = None; import inturn; inturn.Client"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "ImportError: inturn.Client needs httpx2, which is not installed: pip install 'inturn[client]'"
+    )

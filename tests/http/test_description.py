@@ -30,6 +30,71 @@ CHECKS = [
     response_schema_conformance,
 ]
 EXAMPLES = 5
+OPERATIONS = """
+    GET /healthz getHealth
+    GET /metrics getMetrics
+    GET /readyz getReadiness
+    GET /v1/audit listAuditEvents
+    GET /v1/batches/{name} getBatch
+    POST /v1/checks checkPriority
+    GET /v1/customers listCustomers
+    GET /v1/customers/{name} getCustomer
+    PATCH /v1/customers/{name} updateCustomer
+    POST /v1/customers/{name}/purge purgeCustomer
+    GET /v1/documents listDocuments
+    POST /v1/documents submitDocuments
+    POST /v1/documents/cancel cancelDocuments
+    GET /v1/documents/counts countDocuments
+    POST /v1/documents/expedite expediteDocuments
+    POST /v1/documents/retry retryDocuments
+    DELETE /v1/documents/{id} cancelDocument
+    GET /v1/documents/{id} getDocument
+    GET /v1/documents/{id}/content getDocumentContent
+    POST /v1/documents/{id}/expedite expediteDocument
+    GET /v1/documents/{id}/files/{name} getDocumentResultFile
+    GET /v1/documents/{id}/life getDocumentTimeline
+    GET /v1/documents/{id}/result getDocumentResult
+    POST /v1/documents/{id}/retry retryDocument
+    GET /v1/documents/{id}/why explainDocument
+    GET /v1/estimates getEstimates
+    GET /v1/events streamEvents
+    GET /v1/keys listApiKeys
+    POST /v1/keys createApiKey
+    DELETE /v1/keys/{id} revokeApiKey
+    POST /v1/keys/{id}/rotate rotateApiKey
+    GET /v1/limits getUploadLimits
+    GET /v1/overview getOverview
+    GET /v1/policy getPolicy
+    PUT /v1/policy setPolicy
+    POST /v1/policy/preview previewPolicy
+    GET /v1/policy/versions listPolicyVersions
+    POST /v1/policy/versions/{version}/judgement evaluatePolicyVersion
+    GET /v1/priority getPriorityRules
+    GET /v1/queue getQueue
+    POST /v1/queue/pause pauseQueue
+    POST /v1/queue/resume resumeQueue
+    POST /v1/replays runReplay
+    GET /v1/server getServer
+    GET /v1/simulations listScenarios
+    POST /v1/simulations runSimulation
+    GET /v1/workers listWorkers
+"""
+REQUIRED = {
+    "CheckRequest": set(),
+    "Chosen": {"ids"},
+    "CustomerChange": set(),
+    "Filter": set(),
+    "GivenDocument": {"name"},
+    "KeyWanted": {"name", "scope"},
+    "PolicyChange": {"policy"},
+    "PolicyPreview": {"policy"},
+    "Purge": {"confirm"},
+    "Replay": set(),
+    "Rotation": set(),
+    "Simulation": {"scenario"},
+    "Submission": {"documents"},
+}
+"""The fields that a request must have, by schema."""
 
 
 @pytest.mark.parametrize("customer", [None, "acme"])
@@ -94,3 +159,26 @@ def test_errors_are_described_as_problems_and_there_are_examples(rig: Rig) -> No
     references = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert references <= described["components"]["schemas"].keys()
     assert "examples" in text
+
+
+def test_operations_have_the_names_that_programs_call_them_by(rig: Rig) -> None:
+    described = [
+        f"{method.upper()} {path} {operation['operationId']}"
+        for path, operations in rig.app.openapi()["paths"].items()
+        for method, operation in operations.items()
+    ]
+    listed = [line.strip() for line in OPERATIONS.strip().splitlines()]
+    assert sorted(described, key=lambda line: line.split()[1::-1]) == listed
+    names = [line.split()[2] for line in described]
+    assert len(set(names)) == len(names)
+
+
+def test_what_may_be_left_out_of_a_request_is_optional_for_generators_of_types(rig: Rig) -> None:
+    schemas = rig.app.openapi()["components"]["schemas"]
+    taken = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
+    assert taken - {"Policy", "Rate"} == REQUIRED.keys()  # these two are told as well, whole
+    for name, required in REQUIRED.items():
+        assert set(schemas[name].get("required", ())) == required, name
+    for name, schema in schemas.items():
+        for field, described in schema.get("properties", {}).items():
+            assert "default" not in described, f"{name}.{field}: openapi-typescript takes it for required"

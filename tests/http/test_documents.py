@@ -122,6 +122,9 @@ def test_pages_are_counted_where_they_cost(rig: Rig, acme: TestClient) -> None:
     assert rig.queue.document(free).given.pages is None
     counted = rig.queue.document(answer.json()["receipts"][0]["id"]).given
     assert (counted.pages, counted.cost) == (3, 2.5)
+    answer = acme.post("/v1/documents", files=[("file", ("a.bin", b"\0" * 3_000_001))])
+    unknown = rig.queue.document(answer.json()["receipts"][0]["id"]).given
+    assert (unknown.pages, unknown.cost) == (None, 3)
 
 
 @pytest.mark.parametrize(

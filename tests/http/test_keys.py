@@ -179,12 +179,19 @@ def test_the_queue_is_paused_by_operators_alone(rig: Rig) -> None:
     assert rig.queue.store.paused() is None
 
 
-def test_everybody_is_told_version_and_limits(make_rig: Callable[..., Rig]) -> None:
+def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callable[..., Rig]) -> None:
     rig = make_rig(limits=Limits(file=7, waiting=5))
-    told = rig.as_(rig.key("acme")).get("/v1/server").json()
-    assert told["version"] == inturn.__version__
-    assert (told["limits"]["file"], told["limits"]["waiting"], told["limits"]["files"]) == (7, 5, 10)
-    assert rig.as_(None).get("/v1/server").status_code == 401
+    anna, acme, nobody = rig.as_(rig.operator), rig.as_(rig.key("acme")), rig.as_(None)
+    eyes, own_eyes = (rig.as_(rig.key(each, KeyScope.READ_ONLY)) for each in (None, "acme"))
+    limits = anna.get("/v1/server").json()["limits"]
+    assert (limits["file"], limits["waiting"], limits["files"]) == (7, 5, 10)
+    for knows, client in ((True, anna), (True, eyes), (False, acme), (False, own_eyes)):
+        version = inturn.__version__ if knows else None
+        assert client.get("/v1/server").json() == {"version": version, "limits": limits}
+        assert client.get("/session").json()["version"] == version
+        assert client.get("/openapi.json").json()["info"]["version"] == (version or "1")
+    assert nobody.get("/v1/server").status_code == 401
+    assert nobody.get("/session").json()["version"] is None
 
 
 # -- the audit log ----------------------------------------------------------------------------------------------------

@@ -155,6 +155,7 @@ def test_workers_are_listed(rig: Rig, anna: TestClient) -> None:
 def test_starts_that_were_told_are_compared_with_what_happened(rig: Rig, anna: TestClient) -> None:
     rig.queue.submit("acme", [NewDocument("a")] * 30)
     rig.work(n=25)
+    rig.queue.store.see_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
     waiting = rig.queue.documents(limit=5).items
     for each in waiting:
         assert anna.get(f"/v1/documents/{each.id}/why").json()["start"] is not None

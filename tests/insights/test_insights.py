@@ -7,7 +7,7 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError, NotFoundError
-from inturn.insights import Bounds, Closed, Insights, NoPlace, NoStart, expected_start, lived
+from inturn.insights import Bounds, Closed, Insights, NoPlace, NoStart, lived
 from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import Standings
@@ -28,8 +28,12 @@ def insights(rig: Rig) -> Insights:
     return Insights(rig.store, rig.clock)
 
 
+WORKER = WorkerReport("reporting", "host", 1, 2, 0, "p", 0)
+
+
 def finish(rig: Rig, n: int, customer: str = "worked") -> None:
     rig.submit(customer, n)
+    rig.store.see_worker(WORKER)
     for claimed in rig.claim(n):
         rig.queue.finish(claimed)
 
@@ -190,14 +194,41 @@ def test_without_a_worker_nobody_knows_the_start(rig: Rig, insights: Insights) -
     finish(rig, 25)
     id_ = rig.one("acme")
     assert insights.why(id_).start is not None
-    rig.advance(61)
+    rig.advance(31)
     assert insights.why(id_).no_start is NoStart.NO_WORKER
-    rig.store.see_worker(WorkerReport("w", "host", 1, 2, 0, "p", 0, stopping=True))
+    rig.store.see_worker(WORKER._replace(stopping=True))
     assert insights.why(id_).no_start is NoStart.NO_WORKER
-    rig.store.see_worker(WorkerReport("w", "host", 1, 2, 0, "p", 0))
+    rig.store.see_worker(WORKER)
     assert insights.why(id_).start is not None
-    rig.queue.claim("worker", lease=seconds(3600))
+
+
+def test_a_worker_that_was_killed_holds_its_claims_and_promises_nothing(rig: Rig, insights: Insights) -> None:
+    finish(rig, 25)
+    rig.submit("acme", 3)
+    rig.queue.claim(WORKER.name, lease=seconds(3600))
     assert insights.why(rig.one("acme")).start is not None
+    rig.advance(31)
+    assert insights.why(rig.one("acme")).no_start is NoStart.NO_WORKER
+
+
+def test_one_that_has_taken_leave_promises_nothing(rig: Rig, insights: Insights) -> None:
+    finish(rig, 25)
+    rig.store.forget_worker(WORKER.name)
+    assert insights.why(rig.one("acme")).no_start is NoStart.NO_WORKER
+
+
+def test_who_never_reports_is_there_while_it_holds_a_claim(rig: Rig, insights: Insights) -> None:
+    """A loop of somebody's own, with nothing but the library."""
+    finish(rig, 25)
+    rig.store.forget_worker(WORKER.name)
+    rig.submit("acme", 2)
+    claimed = rig.claim_one()
+    assert insights.why(rig.one("acme")).start is not None
+    rig.queue.finish(claimed)
+    assert insights.why(rig.one("acme")).no_start is NoStart.NO_WORKER
+    rig.claim_one()
+    rig.advance(61)
+    assert insights.why(rig.one("acme")).no_start is NoStart.NO_WORKER
 
 
 def test_nineteen_finishes_are_too_few(rig: Rig, insights: Insights) -> None:
@@ -240,6 +271,30 @@ def test_a_young_queue_is_measured_by_the_time_it_has_been_there(rig: Rig, insig
     assert insights.live().per_second == pytest.approx(2.0, rel=0.1)
 
 
+def test_an_idle_hour_does_not_put_a_start_off(rig: Rig, insights: Insights) -> None:
+    """Ten a second while there is something to do, then nothing for minutes, then again: the pace is ten a second."""
+    for idle in (400, 0):
+        rig.submit("flood", 300)
+        for _ in range(10 if idle else 2):
+            finished = rig.claim(10)
+            rig.advance(1)
+            for claimed in finished:
+                rig.queue.finish(claimed)
+        rig.store.cancel([each.id for each in rig.all_documents() if each.state == "waiting" and idle], ANNA)
+        rig.advance(idle)
+    rig.store.see_worker(WORKER)
+    why = insights.why(rig.one("flood"))
+    assert why.place is not None
+    assert why.start is not None
+    alone = why.place // 10
+    assert (
+        alone / 3
+        < (why.start.earliest - rig.clock.now()) / SECOND
+        < alone
+        < (why.start.latest - rig.clock.now()) / SECOND
+    )
+
+
 def test_a_queue_that_began_later_than_now_says_nothing_of_its_age() -> None:
     assert lived(60 * SECOND, 100 * SECOND, 90 * SECOND) == 60 * SECOND
     assert lived(60 * SECOND, 100 * SECOND, 100 * SECOND) == SECOND
@@ -247,10 +302,37 @@ def test_a_queue_that_began_later_than_now_says_nothing_of_its_age() -> None:
     assert lived(60 * SECOND, 100 * SECOND, 161 * SECOND) == 60 * SECOND
 
 
-def test_the_span_is_wider_with_fewer_finishes_and_starts_now_for_the_next() -> None:
-    few, many = expected_start(100, 20, 60 * SECOND, 0), expected_start(100, 2_000, 6_000 * SECOND, 0)
-    assert few.earliest < many.earliest < 300 * SECOND < many.latest < few.latest
-    assert expected_start(0, 20, 60 * SECOND, 5).earliest == 5
+# -- what workers are at ------------------------------------------------------------------------------------------
+
+
+def test_what_a_worker_claimed_ahead_is_not_shown_as_its_work(rig: Rig, insights: Insights) -> None:
+    ids = [receipt.id for receipt in rig.submit("acme", 10)]
+    rig.queue.claim(WORKER.name, 10, lease=seconds(3600))
+    rig.advance(10)
+    rig.store.see_worker(WORKER._replace(at_work={ids[4]: seconds(3), ids[5]: seconds(20)}))
+    (shown,) = insights.live().at_work
+    assert {each.id: each.work_began_at for each in shown.documents} == {
+        ids[4]: rig.clock.now() - seconds(3),
+        ids[5]: rig.clock.now() - seconds(10),
+    }
+    assert shown.claimed_ahead == 8
+
+
+def test_what_was_claimed_since_the_last_report_fills_the_slots(rig: Rig, insights: Insights) -> None:
+    rig.store.see_worker(WORKER._replace(at_work={}))
+    rig.advance(1)
+    ids = [receipt.id for receipt in rig.submit("acme", 5)]
+    rig.queue.claim(WORKER.name, 5)
+    (shown,) = insights.live().at_work
+    assert [each.id for each in shown.documents] == ids[:2]
+    assert shown.claimed_ahead == 3
+    rig.store.see_worker(WORKER)
+    (shown,) = insights.live().at_work
+    assert len(shown.documents) == 2
+    rig.advance(10)
+    rig.store.see_worker(WORKER._replace(at_work={}))
+    (shown,) = insights.live().at_work
+    assert (shown.documents, shown.claimed_ahead) == ((), 5)
 
 
 # -- overview -------------------------------------------------------------------------------------------------------

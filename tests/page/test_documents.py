@@ -361,6 +361,26 @@ def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> Non
     assert steps.all_inner_texts()[2:6] == [*wanted, "Started, attempt 2 of 2", "Failed for good"]
 
 
+def test_the_list_says_why_a_document_failed(shop: Shop, visit: Visit) -> None:
+    first, second = shop.submit("Reasons", 2, max_attempts=2)
+    page = visit(f"{shop.url}/documents?customer=Reasons")
+    reasons = page.locator(".documents-reason:visible")
+    expect(rows(page)).to_have_count(2)
+    expect(reasons).to_have_count(0)
+    shop.queue.fail(shop.claim(first), f"{EVIL} in it\nat page 3", final=True)
+    expect(reasons).to_have_text([f"{EVIL} in it"], timeout=10_000)
+    expect(reasons.first).to_have_attribute("title", f"{EVIL} in it")
+    shop.queue.fail(shop.claim(second), "no answer", retry_in=10**9)
+    expect(reasons).to_have_text(["no answer", f"{EVIL} in it"], timeout=10_000)
+    expect(box(page, "reasons-000.pdf")).to_be_visible()
+    shop.queue.retry(first, ANNA)
+    expect(reasons).to_have_text(["no answer"], timeout=10_000)
+    shop.queue.fail(shop.claim(first), "no total", final=True)
+    page.goto(f"{shop.url}/documents/{first}")
+    expect(page.locator(".document-now")).to_contain_text("It was rejected in attempt 1 of 2")
+    expect(page.locator(".document-now")).not_to_contain_text("Once the cause is removed")
+
+
 def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> None:
     with shop.blobs.begin() as writing:
         writing.write(f"<script>alert(2)</script>{LONG}".encode())

@@ -46,6 +46,18 @@ class Lanes:
             self.close(lane.customer)
         return lane, head
 
+    def release(self, lane: Lane, head: Head) -> None:
+        """Give a claim back unstarted."""
+        self.running[lane.customer] -= 1
+        self.turns.refund(lane, head.cost)
+        lane.documents = deque(sorted([*lane.documents, head]))
+        if len(lane.documents) == 1:
+            lane.head = head
+            if lane.is_open:
+                self.turns.enter(lane)
+        else:
+            self.turns.change_head(lane, lane.documents[0])
+
     def close(self, customer: str) -> None:
         for lane in self._of(customer):
             lane.is_open = False

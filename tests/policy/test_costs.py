@@ -28,15 +28,23 @@ def test_costs_out_of_range_are_refused(wrong: tuple[float, ...]) -> None:
         CostPolicy(*wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
-@given(NUMBERS, st.floats(0.001, 100), st.integers(0, 10**9), st.none() | st.integers(0, 10**12))
+@given(NUMBERS, st.floats(0.001, 100), st.none() | st.integers(0, 10**9), st.none() | st.integers(0, 10**12))
 def test_a_cost_is_in_range_and_no_small_claim_makes_a_large_file_cheap(
-    per_document: float, per_page: float, pages: int, size: int | None
+    per_document: float, per_page: float, pages: int | None, size: int | None
 ) -> None:
     costs = CostPolicy(per_document, per_page)
     cost = costs.cost(pages, size)
     assert MIN_COST <= cost <= MAX_COST
     assert cost >= costs.cost(0, size)
     assert cost >= costs.cost(0, None)
+
+
+def test_a_file_whose_pages_cannot_be_counted_costs_a_page_for_each_megabyte() -> None:
+    costs = CostPolicy(per_document=0.6, per_page=0.4)
+    sizes = (49_000_000, 49_000_001, 1, None)
+    assert [costs.charged_pages(None, size) for size in sizes] == [49, 50, 1, 1]
+    priced = costs.applied([NewDocument("a", size=size) for size in sizes])
+    assert [document.cost for document in priced] == pytest.approx([20.2, 20.6, 1, 1])
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.lists(st.integers(1, 300), min_size=20, max_size=60, unique=True))

@@ -1,7 +1,7 @@
 """What the order promises, as properties of random histories."""
 
 from collections import Counter as Tally
-from itertools import combinations, count
+from itertools import combinations, count, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lanes import Lane, Lanes
 
 from inturn import InvalidInputError, Order, TurnPolicy
-from inturn.policy.turns import LEVELS, UNIT, Head, increment
+from inturn.policy.turns import LEVELS, UNIT, Head, Standing, increment
 
 NEVER = 10**15
 STRICT = TurnPolicy(overdue_after=NEVER)
@@ -26,6 +26,7 @@ STEPS = st.lists(
         st.tuples(st.just("close"), NAMES),
         st.tuples(st.just("open"), NAMES),
         st.tuples(st.just("reweigh"), NAMES, WEIGHT),
+        st.tuples(st.just("take and release")),
     ),
     max_size=120,
 )
@@ -35,6 +36,10 @@ def play(lanes: Lanes, step: tuple, now: int = 0) -> tuple[Lane, Head] | None:  
     what, *args = step
     if what == "take":
         return lanes.take(now)
+    if what == "take and release":
+        if taken := lanes.take(now):
+            lanes.release(*taken)
+        return None
     if what == "add":
         customer, level, cost = args
         lanes.add(customer, level, cost=cost, ready_at=now)
@@ -284,15 +289,117 @@ def test_the_oldest_head_leaves_v_alone() -> None:
         lanes.add("ahead", 9, ready_at=0 if n < 30 else 100, cost=20)
         lanes.add("behind", 9, ready_at=50)
     seen = 0
-    for _ in range(80):
+    for now in range(1_000, 1_080):
         level = lanes.turns.levels[9]
         before, uses = level.v, level.overdue_uses
-        taken = lanes.take(1_000)
+        taken = lanes.take(now)
         assert taken is not None
         if level.overdue_uses == uses + 1 and level.overdue_uses % 10 == 0:
             seen += 1
             assert level.v == before
     assert seen == 4
+
+
+def test_a_line_goes_out_of_turn_at_most_once_in_a_tenth_of_overdue_after() -> None:
+    lanes = Lanes(TurnPolicy(overdue_after=1_000, overdue_every=2))
+    for customer in range(40):
+        for _ in range(100):
+            lanes.add(str(customer), 9, ready_at=customer)
+    starts: dict[str, list[int]] = {}
+    for now in range(2_000, 5_000):
+        before = {lane.customer: lane.out_of_turn_at for lane in lanes.backlogged()}
+        taken = lanes.take(now)
+        assert taken is not None
+        if taken[0].out_of_turn_at != before[taken[0].customer]:
+            starts.setdefault(taken[0].customer, []).append(now)
+    assert sum(map(len, starts.values())) == 150
+    assert all(later - earlier >= 100 for times in starts.values() for earlier, later in pairwise(times))
+
+
+def test_out_of_turn_goes_to_the_oldest_head_that_may() -> None:
+    lanes = Lanes(TurnPolicy(overdue_after=1_000, overdue_every=2))
+    for customer in "cab":
+        for _ in range(100):
+            lanes.add(customer, 9, ready_at=ord(customer))
+    out_of_turn = []
+    for now in range(2_000, 2_140):
+        before = {lane.customer: lane.out_of_turn_at for lane in lanes.backlogged()}
+        taken = lanes.take(now)
+        assert taken is not None
+        if taken[0].out_of_turn_at != before[taken[0].customer]:
+            out_of_turn.append((taken[0].customer, now))
+    assert out_of_turn == [("a", 2_019), ("b", 2_039), ("c", 2_059), ("a", 2_119), ("b", 2_139)]
+
+
+@pytest.mark.parametrize(("customers", "shares"), [(300, 1.1), (1_000, 1.5)])
+def test_the_first_of_equal_backlogs_gets_about_its_share(customers: int, shares: float) -> None:
+    """Eight starts a second; the first got 3 shares among 300, and 8 among 1,000."""
+    second, each = 8, 20
+    lanes = Lanes(TurnPolicy(overdue_after=900 * second))
+    for customer in range(customers):
+        for _ in range(9 * each):
+            lanes.add(str(customer), 9, ready_at=customer)
+    served = Tally[str]()
+    for now in range(2_000 * second, 2_000 * second + each * customers):
+        taken = lanes.take(now)
+        assert taken is not None
+        served[taken[0].customer] += 1
+    assert max(served.values()) <= shares * each
+
+
+def test_a_weight_changed_at_v_keeps_the_place_among_ties() -> None:
+    lanes = Lanes(STRICT)
+    for customer in "abc":
+        for _ in range(3):
+            lanes.add(customer, 9)
+    lanes.reweigh("a", 2)
+    lanes.reweigh("b", 0.5)
+    assert [taken[0].customer for taken in (lanes.take() for _ in range(3)) if taken] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("releases", [1, 5])
+def test_a_release_costs_its_line_nothing(releases: int) -> None:
+    lanes = Lanes(STRICT)
+    for customer in "abc":
+        for _ in range(200):
+            lanes.add(customer, 9)
+    served = Tally[str]()
+    for _ in range(300):
+        taken = lanes.take()
+        for _ in range(releases):
+            if taken and taken[0].customer == "a":
+                lanes.release(*taken)
+                taken = lanes.take()
+        if taken:
+            served[taken[0].customer] += 1
+    assert max(served.values()) - min(served.values()) <= 2
+
+
+def test_a_release_after_others_were_served_goes_no_further_back_than_v() -> None:
+    lanes = Lanes(STRICT)
+    for customer, cost in (("a", 5), ("b", 1)):
+        for _ in range(20):
+            lanes.add(customer, 9, cost=cost)
+    first = lanes.take()
+    assert first is not None
+    for _ in range(4):
+        lanes.take()
+    v = lanes.turns.levels[9].v
+    lanes.release(*first)
+    assert (first[0].turn, first[0].stamp) > v
+    assert first[0].turn >= v.turn
+
+
+def test_a_line_that_went_out_of_turn_is_forgotten_only_when_it_may_again() -> None:
+    lanes = Lanes(TurnPolicy(overdue_after=1_000))
+    lanes.add("a", 9)
+    taken = lanes.take(5_000)
+    assert taken is not None
+    line = taken[0]
+    line.out_of_turn_at, lanes.turns.levels[9].v = 5_000, Standing(line.turn, 0)
+    assert not lanes.turns.is_spent(line)
+    assert not lanes.turns.is_spent(line, 5_099)
+    assert lanes.turns.is_spent(line, 5_100)
 
 
 def test_closed_time_earns_no_credit() -> None:

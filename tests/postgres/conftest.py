@@ -16,6 +16,7 @@ import pytest
 from services import PostgresServer, drop_schema, new_schema
 
 import inturn
+from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore
 from inturn.stores.postgres.wire import PatientConnection
 
@@ -101,8 +102,16 @@ def start() -> Iterator[Callable[..., Child]]:
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """A queue that is not there yet, on the server that all tests share."""
+    """An empty queue on the server that all tests share."""
     address = new_schema()
+    yield address
+    drop_schema(address)
+
+
+@pytest.fixture
+def missing_url() -> Iterator[str]:
+    """The address of a queue that is not there yet."""
+    address = new_schema(migrated=False)
     yield address
     drop_schema(address)
 
@@ -143,17 +152,44 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    """A server of the test's own, which it may do anything to."""
+    """A server of the test's own, which it may do anything to, with an empty queue."""
     own = PostgresServer()
     own.start()
+    migrate(own.url)
     yield own
     own.remove()
 
 
 @pytest.fixture
-def before_fronts() -> str:
-    """What makes a queue one from before there were fronts."""
+def before_work() -> str:
+    """What makes a queue one from before it was kept when work began."""
     return """
+        ALTER TABLE line DROP COLUMN out_of_turn_at;
+        ALTER TABLE turns RENAME COLUMN deadlines TO bounds;
+        DROP VIEW document_view;
+        ALTER TABLE worker DROP COLUMN at_work;
+        ALTER TABLE attempt DROP COLUMN began_at, DROP COLUMN worked;
+        ALTER TABLE document DROP COLUMN began_at, DROP COLUMN worked;
+        DELETE FROM migration WHERE number > 6;
+    """
+
+
+@pytest.fixture
+def before_doubt(before_work: str) -> str:
+    """What makes a queue one from before leases and delays of wrong clocks were doubted."""
+    after = """
+        DROP INDEX document_delayed;
+        ALTER TABLE document DROP COLUMN leased_at, DROP COLUMN delayed_at, DROP COLUMN doubted_at;
+        ALTER TABLE queue DROP COLUMN maintenance;
+        DELETE FROM migration WHERE number > 5;
+    """
+    return before_work + after
+
+
+@pytest.fixture
+def before_fronts(before_doubt: str) -> str:
+    """What makes a queue one from before there were fronts."""
+    after = """
         CREATE INDEX document_customer ON document (customer, seq);
         DROP INDEX document_line;
         ALTER TABLE returned RENAME TO waiting;
@@ -165,3 +201,4 @@ def before_fronts() -> str:
         UPDATE line_change SET n = NULL WHERE kind IN ('left', 'emptied');
         DELETE FROM migration WHERE number > 4;
     """
+    return before_doubt + after

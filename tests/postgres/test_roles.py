@@ -30,7 +30,7 @@ NAMES = ("inturn_app", "inturn_reports", "ocr")
 def statements(*words: str) -> list[str]:
     """The page's statements on roles in which any of these words stands."""
     section = PAGE.read_text(encoding="utf-8").partition("### Roles with least rights")[2].partition("\n## ")[0]
-    found = re.findall(r"^    ((?:CREATE ROLE|GRANT|ALTER DEFAULT)[^;]*);", section, re.MULTILINE)
+    found = re.findall(r"^((?:CREATE ROLE|GRANT|ALTER DEFAULT)[^;]*);", section, re.MULTILINE)
     return [each for each in found if any(word in each for word in words)]
 
 

@@ -34,14 +34,16 @@ def submission(customer: str, n: int = 1) -> Submission:
     return Submission(customer, RandomIds().make(n, 0), [NewDocument("a document")] * n)
 
 
-def test_a_queue_is_migrated_once(url: str) -> None:
+def test_a_queue_is_migrated_once(missing_url: str) -> None:
+    url = missing_url
     assert migrate(url) == [each.name for each in schema.MIGRATIONS]
     assert migrate(url) == []
     with inturn.open(url) as queue:
         assert queue.policy().number == 1
 
 
-def test_what_is_printed_makes_the_same_schema(url: str) -> None:
+def test_what_is_printed_makes_the_same_schema(missing_url: str) -> None:
+    url = missing_url
     name = parse(url).schema
     shapes = []
     with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
@@ -52,7 +54,6 @@ def test_what_is_printed_makes_the_same_schema(url: str) -> None:
             if len(shapes) == 1:
                 admin.execute(b"DROP SCHEMA " + name.encode() + b" CASCADE")
     assert shapes[0] == shapes[1]
-    assert migrate(url) == []
     store = PostgresStore(url)
     assert store.submit(submission("acme"))[0].count == 0
     store.close()
@@ -79,6 +80,7 @@ def test_an_address_is_shown_without_its_password() -> None:
 
 
 def test_queues_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, url: str) -> None:
+    migrate(url + "_other")
     other = PostgresStore(url + "_other")
     try:
         store.submit(submission("acme", 2))
@@ -121,8 +123,9 @@ SAVE = {
     **columns(lines.COLUMNS, ()), **columns(lines.OLD, [(1, 1, 1, "(0,1)")]),
     "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
 }  # fmt: skip
-ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker")
+ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker", 1, 0)
 LINES = {"customer": [1], "level": [1], "after": [0], "front": [1], "limit": 5}
+NOTHING_DONE = {"ids": [], "fences": [], "results": [], "began_after": [], "worked": [], "now": 1}
 TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
 
 
@@ -141,8 +144,8 @@ TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
         ("save_claim", "returned_pkey", SAVE),
         ("save_claim", "line_pkey", SAVE),
         ("save_claim", "TID Cond: (ctid = old.at)", SAVE),
-        ("finish_documents", "document_id", {"ids": [], "fences": [], "results": [], "now": 1}),
-        ("finish_documents", "running_pkey", {"ids": [], "fences": [], "results": [], "now": 1}),
+        ("finish_documents", "document_id", NOTHING_DONE),
+        ("finish_documents", "running_pkey", NOTHING_DONE),
         ("fold", "line_change_xid", {}),
         ("end_attempts", "Index Scan Backward using attempt_pkey", TRIED_ONCE),
         ("forget_attempts", "Index Scan using attempt_pkey", {"seqs": [1, 2]}),
@@ -178,7 +181,8 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
             admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
     again = claimed()
     ids, fences = [each.document.id for each in again], [each.fence for each in again]
-    values = sent({"ids": ids, "fences": fences, "results": ["null"] * MANY, "now": 1})
+    works: dict[str, list[int | None]] = {"began_after": [None] * MANY, "worked": [0] * MANY}
+    values = sent({"ids": ids, "fences": fences, "results": ["null"] * MANY, **works, "now": 1})
     explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES["finish_documents"]
     ((found,),) = store._database.run(
         connection.Begin.WRITE, lambda tables: tables.connection.execute(explain, values).fetchall()

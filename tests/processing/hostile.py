@@ -1,7 +1,7 @@
 """Hostile and broken files, made by code: each with a name, its bytes and what the reason for its failure must say.
 
 A file that a good parser may well read has `may_pass`: it must only stay within its limits. One that no guard sees,
-so that the parser dies of a limit, has `may_die`: the worker makes a failed attempt of it.
+so that the parser dies of a limit, has `may_die`: the worker names that limit.
 """
 
 import io
@@ -23,6 +23,7 @@ LAUGHS = (
     + "]><w:document>&lol9;</w:document>"
 )
 EXTERNAL = '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><w:document>&x;</w:document>'
+LIMIT = r"more than \d+ (MB of memory|s of computing time), which is the limit|needs more memory than"
 BOMB = r"zip bomb|looks like a bomb"
 
 
@@ -35,12 +36,12 @@ class Hostile:
     may_die: bool = False
 
 
-def package(parts: Mapping[str, str | bytes], *, like: str = "docx") -> bytes:
+def package(parts: Mapping[str, str | bytes], *, like: str = "docx", packing: int = zipfile.ZIP_DEFLATED) -> bytes:
     """A real document with some of its parts replaced or added."""
     out = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(make(like, 1).data)) as real,
-        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new,
+        zipfile.ZipFile(out, "w", packing) as new,
     ):
         for name in real.namelist():
             if name not in parts:
@@ -127,11 +128,18 @@ def deep(tag: str, levels: int) -> str:
 
 
 def deep_docx() -> bytes:
-    return package({"word/document.xml": f"{WORD}<w:body>{deep('w:p', 100_000)}</w:body></w:document>"})
+    body = f"{WORD}<w:body>{deep('w:p', 100_000)}</w:body></w:document>"
+    return package({"word/document.xml": body}, packing=zipfile.ZIP_STORED)
 
 
 def deep_odt() -> bytes:
-    return package({"content.xml": deep("text:span", 100_000)}, like="odt")
+    return package({"content.xml": deep("text:span", 100_000)}, like="odt", packing=zipfile.ZIP_STORED)
+
+
+def deep_in_disguise(part: str, like: str) -> bytes:
+    """Many levels, and in each a text that looks like the end of one."""
+    levels = "<a>/>" * 180_000 + "</a>" * 180_000
+    return package({part: levels}, like=like, packing=zipfile.ZIP_STORED)
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
@@ -193,6 +201,23 @@ def hidden_bomb_pdf() -> bytes:
     return pdf(page(), about + b"\nstream\n" + packed + b"\nendstream")
 
 
+def nested_forms_pdf(words: bytes = b"BT /F 1 Tf (word) Tj ET") -> bytes:
+    """Twelve forms, each of which draws the next one ten times: the last is drawn a hundred thousand million times."""
+    font = b"/Font << /F << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>"
+    objects = [page(b"/Contents 4 0 R /Resources << /XObject << /X 5 0 R >> >>"), content(b"", b"/X Do")]
+    forms = [form(b"/XObject << /X %d 0 R >>" % number, b"/X Do " * 10) for number in range(6, 17)]
+    return pdf(*objects, *forms, form(font, words))
+
+
+def form(resources: bytes, drawing: bytes) -> bytes:
+    about = b"/Type /XObject /Subtype /Form /BBox [0 0 200 200] /Resources << %b >>"
+    return content(about % resources, drawing)
+
+
+def content(about: bytes, drawing: bytes) -> bytes:
+    return b"<< %b /Length %d >>\nstream\n%b\nendstream" % (about, len(drawing), drawing)
+
+
 def looping_pdf() -> bytes:
     return pdf(page(), pages=b"<< /Type /Pages /Kids [2 0 R 2 0 R 3 0 R] /Count 3 >>")
 
@@ -239,7 +264,12 @@ HOSTILE: tuple[Hostile, ...] = (
     Hostile("external-16.odt", lambda: package({"content.xml": EXTERNAL.encode("utf-16")}, like="odt"), "DOCTYPE"),
     Hostile("deep.docx", deep_docx, "deep inside each other"),
     Hostile("deep.odt", deep_odt, "deep inside each other"),
-    Hostile("deep.html", lambda: b"<html>" + deep("div", 100_000).encode(), "deep inside each other"),
+    Hostile("disguised.docx", lambda: deep_in_disguise("word/document.xml", "docx"), "deep inside each other"),
+    Hostile("disguised.odt", lambda: deep_in_disguise("content.xml", "odt"), "deep inside each other"),
+    Hostile("disguised.pptx", lambda: deep_in_disguise("ppt/slides/slide1.xml", "pptx"), "deep inside each other"),
+    Hostile("disguised.xlsx", lambda: deep_in_disguise("xl/worksheets/sheet1.xml", "xlsx"), "deep inside each other"),
+    Hostile("deep.html", lambda: b"<html>" + deep("div", 100_000).encode(), "", may_pass=True),
+    Hostile("deep.rtf", lambda: b"{\\rtf1 " + b"{" * 2_000_000, "", may_pass=True),
     Hostile("deep-unclosed.html", lambda: b"<html>" + b"<p><b><i>" * 100_000, "deep|damaged", may_pass=True),
     Hostile("parent-path.docx", named(b"../../etc/cron.d/x"), "points outside"),
     Hostile("absolute-path.docx", named(b"/etc/passwd"), "points outside"),
@@ -249,7 +279,11 @@ HOSTILE: tuple[Hostile, ...] = (
     Hostile(
         "rotten.docx", lambda: make("docx", 1).data.replace(b"\x00\x08\x00", b"\x00\x63\x00"), "damaged|packed in a way"
     ),
-    Hostile("encrypted-office.docx", lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4096), "locked Office"),
+    Hostile(
+        "encrypted-office.docx",
+        lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(4096),
+        "old Office file of an unknown kind",
+    ),
     Hostile("huge.png", lambda: png(100_000, 100_000), "89 million pixels"),
     Hostile("thin.png", lambda: png(0x7FFFFFFF, 1), "89 million pixels"),
     Hostile("lying.jpg", jpeg, "89 million pixels"),
@@ -266,7 +300,8 @@ HOSTILE: tuple[Hostile, ...] = (
     ),
     Hostile("bomb.pdf", bomb_pdf, BOMB),
     Hostile("double-bomb.pdf", double_bomb_pdf, BOMB),
-    Hostile("hidden-bomb.pdf", hidden_bomb_pdf, "memory", may_die=True),
+    Hostile("hidden-bomb.pdf", hidden_bomb_pdf, LIMIT, may_die=True),
+    Hostile("nested-forms.pdf", nested_forms_pdf, LIMIT, may_die=True),
     Hostile("huge-picture.pdf", huge_picture_pdf, "89 million pixels"),
     Hostile("deep-arrays.pdf", lambda: pdf(page(), b"[" * 100_000 + b"]" * 100_000), "deep inside each other"),
     Hostile("deep-dicts.pdf", lambda: pdf(page(), b"<</A" * 50_000 + b" 1" + b">>" * 50_000), "deep inside each other"),

@@ -114,6 +114,32 @@ def read_once(document: OpenDocument) -> Any:
         return file.read().decode()
 
 
+def shout(document: OpenDocument) -> Any:
+    """Print what a hostile document would like to stand in the worker's log."""
+    for text in document.metadata["texts"]:
+        sys.stdout.write(text * document.metadata.get("times", 1))
+    if document.metadata.get("flushes"):
+        sys.stdout.flush()
+    sys.stderr.write("and an error\n")
+
+
+def nest(_: OpenDocument) -> Any:
+    """Make folders in folders, deeper than any stack."""
+    for _ in range(5_000):
+        Path("d").mkdir()
+        os.chdir("d")
+
+
+def never_begin(document: OpenDocument) -> Any:
+    """End this one for the worker, then take the next and say nothing."""
+    with wire() as line:
+        number = document.number  # type: ignore[attr-defined]
+        line.sendall(f'=null\n["done", {number}, 0.0, "", []]\n'.encode())
+    mark(document, "silent")
+    while True:
+        time.sleep(3_600)
+
+
 # -- what is raised -------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +306,13 @@ def send_descriptors(_: OpenDocument) -> Any:
         for _ in range(10):
             socket.send_fds(line, [json.dumps(["begun", -1]).encode() + b"\n"], [2] * 50)
     return None
+
+
+def rest(document: OpenDocument) -> Any:
+    """Take so many seconds, then fail if the metadata says so."""
+    time.sleep(document.metadata["seconds"])
+    if document.metadata.get("fails"):
+        raise ValueError("it was too much")
 
 
 def act(document: OpenDocument) -> Any:

@@ -35,7 +35,8 @@ def told(tmp_path: Path) -> Iterator[Told]:
     first, second = (DocumentAtHand(child, number, {**FACTS, "metadata": {}}, None) for number in (1, 2))
     child._todo.append(second)
     child._process(first)
-    assert heard.hear() == [["begun", 1]]
+    ((word, number, _),) = heard.hear()
+    assert (word, number) == ("begun", 1)
     yield Told(child, heard, second)
     theirs.close()
     heard.close()

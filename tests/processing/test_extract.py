@@ -7,15 +7,17 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
+import old_office
 import pytest
+import samples
 from boxed import Given
-from hostile import archive, package, page, pdf, png, stream, tiff, zeros
+from hostile import WORD, archive, package, page, pdf, png, stream, tiff, zeros
 
 from inturn.demo import KINDS, make
 from inturn.demo.contents import Content
 from inturn.demo.office import write_docx
-from inturn.processing import extract as processor
-from inturn.processing import kinds, parser, sandbox
+from inturn.demo.pdf import write_pdf
+from inturn.processing import kinds, office_text, parser, readers, sandbox
 from inturn.processing.bounds import Bounds
 from inturn.processing.extract import extract
 from inturn.processing.handler import Reject
@@ -86,7 +88,7 @@ def test_references_in_a_docx_survive() -> None:
     text = read("a.docx", write_docx(content))["text"]
     assert "R&D <costs>" in text
     assert '5 > 3 & "so" on' in text
-    numbered = package({"word/document.xml": write_docx_part("caf&#233; &#x26; &#xD800;bar")})
+    numbered = package({"word/document.xml": write_docx_part("caf&#233; &#x26; bar")})
     assert "café & bar" in read("a.docx", numbered)["text"]
 
 
@@ -94,6 +96,149 @@ def write_docx_part(text: str) -> str:
     space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     body = f"<w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body>"
     return f'<?xml version="1.0"?><w:document xmlns:w="{space}">{body}</w:document>'
+
+
+def test_html_keeps_text_outside_paragraphs() -> None:
+    page = "<html><h1>Invoice</h1>Total due: 500 EUR<br>by <b>M</b>ay<dl><dt>IBAN</dt><dd>DE89</dd></dl><p>Thanks</p>"
+    assert read("a.html", page.encode())["text"] == "Invoice\n\nTotal due: 500 EUR\nby May\n\nIBAN\nDE89\n\nThanks"
+    cells = "<table><tr><td>Total:</td><td>500 EUR</td></tr><tr><td>due</td></tr></table>"
+    assert read("a.html", b"<html>" + cells.encode())["text"] == "Total:\t500 EUR\ndue"
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<p>a < b &amp; c > d</p>", "a < b & c > d"),
+        ('<p title="a > b">shown</p>', "shown"),
+        ("<p>one<!-- <p>two --></p>three", "one\n\nthree"),
+        ("<script>var a = '<p>no</p>'</script>yes<style>p {}</style>", "yes"),
+        ("<pre>a\n  b</pre>", "a\n  b"),
+        (
+            '<img alt="A chart"><input value="typed"><input type="hidden" value="no"><textarea>area</textarea>',
+            "A chart typed area",
+        ),
+        ('<p class="open>lost</p>', "lost"),
+        ("<![CDATA[data]]><?php no ?><p", "data"),
+        ("<p>&#x80;&nbsp;&unknown;</p>", "€ &unknown;"),
+    ],
+)
+def test_html_as_it_is_found(page: str, text: str) -> None:
+    assert read("a.html", f"<!doctype html>{page}".encode())["text"] == text
+
+
+def test_a_page_is_read_by_the_letters_it_names() -> None:
+    page = '<html><head><meta charset="windows-1251"><title>Счёт</title></head>Привет</html>'
+    value = read("a.html", page.encode("cp1251"))
+    assert (value["text"], value["metadata"]["title"]) == ("Привет", "Счёт")
+
+
+def test_markdown_that_begins_with_a_tag_is_markdown() -> None:
+    text = b'<p align="center">Logo</p>\n\n# Title\n\n- one\n- two\n\n## Install\n\nplain words'
+    for name in ("README.md", "README"):
+        value = read(name, text)
+        assert (value["media_type"], value["text"]) == (kinds.MARKDOWN, text.decode())
+    assert read("page", b"<p>Some words</p>")["media_type"] == kinds.HTML
+
+
+def test_a_pdf_in_which_tags_are_printed_keeps_them() -> None:
+    made = Content("x", "List<String>", "A", "2024-01-01", "en", ('<li><a href="u">name</a></li>',))
+    text = read("a.pdf", write_pdf(made)[0])["text"]
+    assert "List<String>" in text
+    assert '<li><a href="u">name</a></li>' in text
+
+
+def test_what_was_filled_into_a_pdf_form_is_read() -> None:
+    text = read("a.pdf", samples.form_pdf())["text"]
+    assert text == "words\n\niban: DE89 3704 0044\nagree: Yes\ncity: Hamburg\nperson.name: Müller"
+
+
+def test_a_flat_document_is_not_deep() -> None:
+    flat = "".join(f"<w:p><w:r><w:t>{n:x}</w:t></w:r></w:p>" for n in range(100_000))
+    result = extract(Given("a.docx", package({"word/document.xml": f"{WORD}<w:body>{flat}</w:body></w:document>"})))
+    whole = result.files["text.txt"]
+    assert isinstance(whole, bytes)
+    assert len(whole.split()) == 100_000
+
+
+def test_what_follows_damage_is_noted_as_missing() -> None:
+    whole = write_docx_part("kept").replace("</w:body>", "</w:broken><w:p><w:r><w:t>lost</w:t></w:r></w:p></w:body>")
+    value = read("a.docx", package({"word/document.xml": whole}))
+    assert (value["text"], value["notes"]) == ("kept", [office_text.DAMAGED])
+
+
+def test_text_boxes_are_read_once() -> None:
+    text = read("a.docx", samples.docx(["one", "two", "box", "four", "five"]))["text"]
+    assert text.count("box") == 1
+    assert "removed" not in text
+
+
+def test_what_is_not_read_of_a_document_is_noted() -> None:
+    parts = {"word/media/image1.png": b"x", "word/charts/chart1.xml": "<a/>", "word/embeddings/a.bin": b"x"}
+    notes = read("a.docx", package(parts))["notes"]
+    assert notes == ["not read: pictures, charts, embedded files inside this document"]
+    assert read("a.ppt", old_office.ppt([["words"]]))["notes"] == [readers.OLD]
+    assert read("a.rtf", samples.rtf(["a", "b", "c"]))["notes"] == ["not read: pictures inside this document"]
+
+
+def test_the_book_is_read_in_the_order_of_its_spine() -> None:
+    value = read("a.epub", samples.epub(["<p>first</p>", "<p>second</p>", "<p>third</p>"]))
+    assert value["text"] == "first\n\nsecond\n\nthird"
+    assert (value["metadata"]["title"], value["metadata"]["authors"]) == ("A book", ["An author"])
+
+
+def test_slides_come_in_the_order_in_which_they_are_shown() -> None:
+    ids = "".join(f'<p:sldId id="{256 + n}" r:id="rId{n}"/>' for n in (3, 1, 2))
+    links = "".join(f'<Relationship Id="rId{n}" Target="slides/slide{n}.xml"/>' for n in (1, 2, 3))
+    parts = {
+        "ppt/presentation.xml": samples.xml("p:presentation", f"<p:sldIdLst>{ids}</p:sldIdLst>"),
+        "ppt/_rels/presentation.xml.rels": f"<Relationships>{links}</Relationships>",
+        **{f"ppt/slides/slide{n}.xml": samples.xml("p:sld", f"<a:p><a:t>slide {n}</a:t></a:p>") for n in (1, 2, 3, 4)},
+    }
+    assert read("a.pptx", samples.packed(parts))["text"].split("\n\n") == ["slide 3", "slide 1", "slide 2", "slide 4"]
+
+
+def test_word_may_call_its_main_part_otherwise() -> None:
+    value = read("a.docx", samples.packed({"word/document2.xml": write_docx_part("words")}))
+    assert (value["text"], value["media_type"]) == ("words", kinds.DOCX)
+
+
+def test_an_old_word_file_keeps_its_notes_and_the_results_of_its_fields() -> None:
+    body = ["Total\t500 EUR\x07due\x07", "see \x13 HYPERLINK x \x14the site\x15 or\x0bcall"]
+    data = old_office.doc(body, notes=["a note", "a header"])
+    assert read("a.doc", data)["text"] == "Total\t500 EUR\tdue\n\nsee the site or\ncall\n\na note\n\na header"
+
+
+def test_rtf_keeps_what_stands_beside_the_text() -> None:
+    text = read("a.rtf", samples.rtf(["one two", "box", "a b", "last"]))["text"]
+    beside = ["Printed at the foot", "Noted below", "Remarked beside"]
+    assert text.split("\n\n") == ["\n".join([*beside, "box"]), "one\ttwo", "a\tb\nlast", "Привет"]
+
+
+def test_a_mail_shows_the_version_that_says_most() -> None:
+    page = "<table><tr><td>Total:</td><td>500 EUR</td></tr></table>due<br>now"
+    assert read("a.eml", samples.mail("See the other one", page))["text"].endswith("\n\nTotal:\t500 EUR\n\ndue\nnow")
+    assert read("a.eml", samples.mail("Total: 500 EUR due now, with a plain version", page))["text"].endswith("version")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (old_office.compound({"EncryptedPackage": b"x", "EncryptionInfo": b"x"}), "protected by a password"),
+        (old_office.doc(["secret"], flags=0x0100), "protected by a password"),
+        (old_office.compound({"__properties_version1.0": b"x"}), "save it as an .eml file"),
+        (old_office.compound({"Something else": b"x"}), "save it as DOCX, XLSX, PPTX or PDF"),
+        (samples.packed({"mimetype": "application/x-other", "content.xml": "<a/>"}), "send its files one by one"),
+    ],
+)
+def test_files_that_cannot_be_read_say_what_to_do(data: bytes, reason: str) -> None:
+    with pytest.raises(Reject, match=reason):
+        read("a.doc", data)
+
+
+def test_a_document_type_is_refused_in_every_part_that_is_not_a_page() -> None:
+    for name, like in (("word/styles.xml", "docx"), ("xl/styles.xml", "xlsx"), ("meta.xml", "odt")):
+        with pytest.raises(Reject, match="DOCTYPE"):
+            read("a", package({name: "<?xml version='1.0'?><!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>"}, like=like))
 
 
 @pytest.mark.parametrize("code", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -105,7 +250,7 @@ def test_letters_of_every_usual_encoding(code: str) -> None:
 
 
 def test_letters_that_mean_nothing_are_noted() -> None:
-    assert processor.UNREADABLE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
+    assert readers.UNREADABLE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
 
 
 def test_attachments_stay_closed() -> None:
@@ -117,7 +262,7 @@ def test_attachments_stay_closed() -> None:
     assert "the body" in value["text"]
     assert "the attachment" not in value["text"]
     assert value["metadata"]["attachments"] == ["a.txt"]
-    assert value["notes"] == [processor.CLOSED]
+    assert value["notes"] == [readers.CLOSED]
 
 
 def test_a_long_text_becomes_a_file() -> None:

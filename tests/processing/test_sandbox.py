@@ -2,14 +2,17 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 from boxed import Boxed
 
-from inturn.processing import landlock, sandbox, seccomp
+from inturn.processing import identity, landlock, sandbox, seccomp
 
 OUTSIDE = Path(__file__).resolve()
 
@@ -63,8 +66,8 @@ def test_scratch_is_writable_and_libraries_are_readable(boxed: Boxed) -> None:
 
 def test_it_says_what_holds(boxed: Boxed) -> None:
     (said, _) = boxed("says").lines
-    assert said.startswith("limits, Landlock ")
-    assert said.endswith(", seccomp")
+    assert re.match(r"limits, Landlock \d+, seccomp(, a user of its own.*)?$", said)
+    assert ("a user of its own" in said) == (os.geteuid() == 0)
 
 
 def test_a_second_thread_is_too_many(tmp_path: Path) -> None:
@@ -79,11 +82,11 @@ def test_a_second_thread_is_too_many(tmp_path: Path) -> None:
         thread.join()
 
 
-def test_what_the_kernel_lacks_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_kernel_lacks_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landlock, "version", lambda: 0)
     monkeypatch.setattr(seccomp.platform, "machine", lambda: "riscv64")
-    assert "all files are open" in landlock.restrict([], tmp_path, programs=False).missing[0]
-    assert "riscv64" in seccomp.restrict(programs=False)[0]
+    assert landlock.restrict([], tmp_path) == landlock.Held()
+    assert not seccomp.restrict()
 
 
 @pytest.mark.parametrize("known", [1, 2, 3, 4, 5, 6, 7, 12])
@@ -98,22 +101,34 @@ def test_every_version_gets_the_fields_it_knows(known: int, tmp_path: Path, monk
 
     monkeypatch.setattr(landlock, "version", lambda: known)
     monkeypatch.setattr(landlock, "_call", call)
-    held = landlock.restrict([tmp_path, OUTSIDE], tmp_path, programs=True)
+    held = landlock.restrict([tmp_path, OUTSIDE], tmp_path)
     assert asked[0][1] == (8 if known < 4 else 16 if known < 6 else 24)
     assert (held.version, held.tcp, held.signals) == (known, known >= 4, known >= 6)
-    assert bool(held.missing) == (known < 6)
 
 
-def test_insisting_raises_when_a_layer_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("version", "calls", "user", "words"),
+    [
+        (0, True, True, "Landlock (Linux 5.13); without it a parser that was taken over could read the store"),
+        (2, True, True, "Landlock 3 (Linux 6.2); without it"),
+        (7, False, True, "seccomp (Linux 3.17); without it a parser that was taken over could "),
+        (7, True, False, "a user of its own (any, if the worker is root); without it"),
+    ],
+)
+def test_a_missing_layer_is_named_and_refused_if_insisted_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, words: str, *, calls: bool, user: bool
+) -> None:
     monkeypatch.setattr(sandbox, "_prctl", lambda *_: None)
     monkeypatch.setattr(sandbox, "_running_threads", lambda: 1)
     monkeypatch.setattr(sandbox, "_limit", lambda _: None)
-    monkeypatch.setattr(landlock, "restrict", lambda *_, **__: landlock.Held(missing=("Landlock",)))
-    monkeypatch.setattr(seccomp, "restrict", lambda **_: ("seccomp",))
-    with pytest.raises(sandbox.SandboxError, match="lacks: Landlock; seccomp"):
+    monkeypatch.setattr(identity, "is_root", lambda: False)
+    monkeypatch.setattr(identity, "drop", lambda *_, **__: user)
+    monkeypatch.setattr(landlock, "restrict", lambda *_: landlock.Held(version, files=version > 0))
+    monkeypatch.setattr(seccomp, "restrict", lambda: calls)
+    with pytest.raises(sandbox.SandboxError, match=f"lacks {re.escape(words)}"):
         sandbox.enter(sandbox.Limits(), [], tmp_path, insist=True)
     held = sandbox.enter(sandbox.Limits(), [], tmp_path)
-    assert str(held) == "limits; missing: Landlock; seccomp"
+    assert f"; missing: {words}" in str(held)
 
 
 def test_needed_paths_hold_no_secrets_and_no_duplicates() -> None:
@@ -130,3 +145,24 @@ def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "INTURN_KEY" not in told
     assert told["MALLOC_ARENA_MAX"] == "2"
     assert told["TMPDIR"] == told["TESSDATA_PREFIX"] == str(tmp_path)
+
+
+def test_it_refuses_to_begin_if_what_is_protected_can_be_opened_from_inside(tmp_path: Path) -> None:
+    """Whatever the paths say: a mount or a mistake may lead there."""
+    scratch, store = tmp_path / "scratch", tmp_path / "store.db"
+    scratch.mkdir()
+    store.touch(mode=0o644)
+    program = f"""
+from pathlib import Path
+from inturn.processing import sandbox
+tmp = Path({str(tmp_path)!r})
+try:
+    sandbox.enter(sandbox.Limits(), [*sandbox.needed_paths(), tmp], tmp / "scratch", protected=[tmp / "store.db"])
+except sandbox.SandboxError as error:
+    print(error)
+"""
+    source = str(Path(sandbox.__file__).parents[2])
+    done = subprocess.run(  # noqa: S603 - ours
+        [sys.executable, "-c", program], env={"PYTHONPATH": source}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"the sandbox does not keep {store.resolve()} closed: move it to a folder of its own\n"

@@ -11,12 +11,13 @@ import processors
 import pytest
 from works import SECOND, TESTER, Process, Shop, eventually
 
-from inturn.clock import ManualClock, SystemClock
+from inturn.clock import ManualClock, SystemClock, Uptime, machine_uptime
 from inturn.errors import NotFoundError
 from inturn.model import DocumentState, NewDocument
 from inturn.processing.upkeep import Tidied, Upkeep
 from inturn.queue import Queue
-from inturn.store import EventKind
+from inturn.store import DocumentFilter, EventKind
+from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
 
 Start = Callable[..., Process]
@@ -180,13 +181,221 @@ def test_many_orphans_among_many_that_are_not(shop: Shop) -> None:
     assert [has(shop, key) for key in keys] == [True, False] * 20
 
 
-def test_orphans_by_another_clock(shop: Shop) -> None:
+@pytest.mark.parametrize("off", [2 * DAY, -2 * DAY, 3_650 * DAY, -3_650 * DAY])
+def test_orphans_are_old_by_the_clocks_of_store_and_machine(shop: Shop, off: int) -> None:
+    young, old = blob(shop), blob(shop)
+    age(shop, old, 2 * DAY + 60 * SECOND)
+    clock = ManualClock(SystemClock().now() + off)
+    assert Upkeep(shop.queue, shop.blobs, clock=clock).round().orphans == (1 if off > 0 else 0)
+    assert has(shop, young)
+
+
+# -- wrong clocks ---------------------------------------------------------------------------------------------------
+
+
+class Machine:
+    """A machine whose clock can be set wrong; its kernel knows better."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(SystemClock().now())
+        self.boot, self.up = "first boot", 100 * DAY
+
+    def uptime(self) -> Uptime:
+        return Uptime(self.boot, self.up)
+
+    def passes(self, time: int) -> None:
+        self.clock.advance(time)
+        self.up += time
+
+    def restarts(self, after: int, up: int = HOUR) -> None:
+        self.clock.advance(after)
+        self.boot, self.up = f"{self.boot} again", up
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.fixture
+def queue(machine: Machine) -> Queue:
+    return Queue(MemoryStore(machine.clock), clock=machine.clock)
+
+
+def end(queue: Queue, n: int) -> None:
+    """So many documents are processed now."""
+    queue.submit("acme", [NewDocument("n")] * n)
+    for claimed in queue.claim("w", n):
+        queue.finish(claimed)
+
+
+def left(queue: Queue) -> int:
+    return sum(queue.store.counts(DocumentFilter()).states.values())
+
+
+def test_ordinary_rounds_delete_by_age_and_ask_nothing(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    assert upkeep.round() == Tidied()
+    end(queue, 20)
+    for _ in range(30):
+        machine.passes(DAY - 1)
+        assert upkeep.round() == Tidied()
+    machine.passes(2 * DAY)
+    assert upkeep.round().documents == 20  # all at once: its time has come, and the kernel agrees
+
+
+def test_a_long_pause_of_a_machine_that_runs_asks_nothing(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 20)
+    upkeep.round()
+    machine.passes(400 * DAY)
+    assert upkeep.round().documents == 20
+
+
+@pytest.mark.parametrize("off", [2 * DAY, -2 * DAY, 365 * DAY, 3_650 * DAY, -3_650 * DAY])
+def test_a_clock_that_jumps_deletes_nothing(queue: Queue, machine: Machine, off: int) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 20)
+    machine.passes(29 * DAY)
+    end(queue, 20)
+    upkeep.round()
+    machine.clock.advance(off)
+    for _ in range(3):
+        tidied = upkeep.round()
+        assert tidied[1:-1] == (0, 0, 0, 0, 0)
+        assert (tidied.refusal is not None) is (off > 0)  # a clock that is behind finds nothing old
+    assert left(queue) == 40
+    record = queue.store.maintenance()
+    assert record is not None
+    assert (record.refused_at is None) is (off < 0)
+    machine.clock.advance(-off)
+    assert upkeep.round() == Tidied()
+    record = queue.store.maintenance()
+    assert record is not None
+    assert record.refused_at is None
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY, 3_650 * DAY, -3_650 * DAY])
+def test_retention_goes_by_the_clock_of_the_store(queue: Queue, machine: Machine, off: int) -> None:
+    end(queue, 10)
+    machine.passes(20 * DAY)
+    end(queue, 10)
+    Upkeep(queue, uptime=machine.uptime, clock=machine.clock).round()
+    own = ManualClock(machine.clock.now() + off)
+    assert Upkeep(queue, uptime=machine.uptime, clock=own).round() == Tidied()
+    machine.passes(11 * DAY)
+    assert Upkeep(queue, uptime=machine.uptime, clock=own).round().documents == 10
+    assert left(queue) == 10
+
+
+@pytest.mark.parametrize("off", [-2 * DAY, -365 * DAY, -3_650 * DAY])
+def test_documents_of_a_time_with_a_clock_behind_are_kept_as_long_as_others(
+    queue: Queue, machine: Machine, off: int
+) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep.round()
+    machine.clock.advance(off)
+    end(queue, 10)
+    upkeep.round()
+    machine.clock.advance(-off)
+    for _ in range(29):
+        tidied = upkeep.round()
+        assert (tidied.documents, tidied.refusal) == (0, None)
+        machine.passes(DAY)
+    assert left(queue) == 10
+    machine.passes(3 * DAY)
+    assert upkeep.round().documents == 10
+
+
+def test_a_refusal_says_why_and_what_to_do(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 20)
+    upkeep.round()
+    machine.clock.advance(3_650 * DAY)
+    refusal = upkeep.round().refusal
+    assert refusal is not None
+    assert "3,650.0 days later" in str(refusal)
+    assert "20 of 20 ended documents" in str(refusal)
+    assert "inturn upkeep --once --force" in str(refusal)
+    assert upkeep.round(force=True).documents == 20
+    assert upkeep.round() == Tidied()
+
+
+def test_what_is_due_moves_on_though_nothing_may_be_deleted(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 5)
+    upkeep.round()
+    queue.submit("acme", [NewDocument("n", delay=60 * SECOND)])
+    machine.clock.advance(3_650 * DAY)
+    tidied = upkeep.round()
+    assert (tidied.swept.due, tidied.documents) == (1, 0)
+    assert tidied.refusal is not None
+
+
+def test_after_a_restart_few_documents_may_be_old(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 10)
+    machine.passes(25 * DAY)
+    end(queue, 90)
+    upkeep.round()
+    machine.restarts(after=6 * DAY)
+    assert upkeep.round().documents == 10
+    assert left(queue) == 90
+
+
+def test_after_a_restart_with_a_clock_ahead_nothing_is_deleted(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 10)
+    upkeep.round()
+    machine.restarts(after=3_650 * DAY)
+    refusal = upkeep.round().refusal
+    assert refusal is not None
+    assert (refusal.old, refusal.ended, left(queue)) == (10, 10, 10)
+
+
+def test_a_clock_that_is_set_soon_after_the_start_is_no_jump(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    end(queue, 10)
+    machine.passes(25 * DAY)
+    end(queue, 90)
+    upkeep.round()
+    machine.restarts(after=0, up=60 * SECOND)
+    assert upkeep.round() == Tidied()
+    machine.passes(60 * SECOND)
+    machine.clock.advance(6 * DAY)
+    assert upkeep.round().documents == 10
+
+
+def test_customers_with_a_time_of_their_own_count_as_well(queue: Queue, machine: Machine) -> None:
+    upkeep = Upkeep(queue, keep=None, uptime=machine.uptime, clock=machine.clock)
+    queue.change_customer("acme", TESTER, keep=7 * DAY)
+    end(queue, 10)
+    upkeep.round()
+    machine.clock.advance(30 * DAY)
+    refusal = upkeep.round().refusal
+    assert refusal is not None
+    assert (refusal.old, refusal.ended) == (10, 10)
+    assert left(queue) == 10
+
+
+def test_a_round_by_a_wrong_clock_leaves_bytes_alone(shop: Shop) -> None:
     key = blob(shop)
-    clock = ManualClock(SystemClock().now() + DAY - 60 * SECOND)
-    assert Upkeep(shop.queue, shop.blobs, clock=clock).round().orphans == 0
-    clock.advance(120 * SECOND)
-    assert Upkeep(shop.queue, shop.blobs, clock=clock).round().orphans == 1
-    assert not has(shop, key)
+    age(shop, key, 2 * DAY)
+    machine = Machine()
+    queue = Queue(MemoryStore(machine.clock), clock=machine.clock)
+    upkeep = Upkeep(queue, shop.blobs, uptime=machine.uptime, clock=machine.clock)
+    machine.clock.advance(3_650 * DAY)
+    machine.restarts(after=0)
+    assert upkeep.round() == Tidied()
+    assert has(shop, key)
+
+
+def test_the_kernel_tells_how_long_the_machine_has_been_up() -> None:
+    first, second = machine_uptime(), machine_uptime()
+    assert first is not None
+    assert second is not None
+    assert first.boot == second.boot
+    assert 0 < first.microseconds <= second.microseconds
 
 
 def test_several_processes_tidy_at_once(shop: Shop, start: Start) -> None:

@@ -96,3 +96,30 @@ def test_what_never_ends_is_not_kept(pair: Pair, monkeypatch: pytest.MonkeyPatch
     pair[0].sendall(b"=" + b"1" * 2_000)
     with pytest.raises(wire.WireError, match="at once"):
         pair[1].hear()
+
+
+def test_two_results_for_one_message_are_nonsense(pair: Pair) -> None:
+    """Each is read through, which costs the worker time."""
+    pair[0].sendall(b'=1\n=2\n["done", 1]\n')
+    assert pair[1].hear() == NONSENSE
+
+
+@pytest.mark.parametrize("line", [b"[" + b"[]," * 300 + b"[]]", b"[" + b'{"":0},' * 300 + b"0]"])
+def test_a_result_of_very_many_parts_is_not_read(pair: Pair, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
+    monkeypatch.setattr(wire, "MAX_PARTS", 500)
+    pair[0].sendall(b"=" + line + b'\n["done", 1]\n')
+    assert pair[1].hear() == NONSENSE
+    pair[0].sendall(line + b"\n")
+    assert pair[1].hear() == NONSENSE
+
+
+def test_a_long_text_of_few_parts_is_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_PARTS", 500)
+    pair[0].sendall(b'="' + b"a " * 1_000 + b'"\n["done", 1]\n')
+    assert pair[1].hear() == [["done", 1, Text('"' + "a " * 1_000 + '"', 2_002)]]
+
+
+def test_a_message_is_shorter_than_a_result(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "MAX_MESSAGE", 1_000)
+    pair[0].sendall(b'["error", 1, 0, "' + b"a" * 2_000 + b'"]\n')
+    assert pair[1].hear() == NONSENSE

@@ -352,7 +352,7 @@ def test_a_reference_is_rejected_where_nothing_is_fetched(shop: Shop) -> None:
     opened = shop.submit("read", uri="https://example.com/a.pdf")
     seen = shop.submit("echo", uri="https://example.com/b.pdf")
     assert shop.work() == Tally(done=1, failed=1)
-    assert "fetches nothing" in (shop.queue.document(opened).error or "")
+    assert "--fetch example.com" in (shop.queue.document(opened).error or "")
     assert shop.queue.result(seen)["uri"] == "https://example.com/b.pdf"
 
 
@@ -388,8 +388,8 @@ def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_w
     assert paused.name == "inturn"
     assert "failed" in paused.why
     assert "the new model is missing" in paused.why
-    tally = running.stop()
-    assert 20 <= tally.retried + tally.failed <= 22  # and what ran beside the last one
+    running.stop()
+    assert 20 <= sum(each.attempt > 0 for each in shop.all()) <= 22  # and what ran beside the last one
     assert shop.queue.counts().states[DocumentState.WAITING] > 0
 
 
@@ -411,7 +411,7 @@ def test_when_the_queue_pauses_what_was_claimed_ahead_goes_back_and_costs_no_att
 
 def test_when_every_child_of_many_customers_crashes_the_queue_pauses(shop: Shop) -> None:
     for n in range(5):
-        shop.submit_many(6, "leave_now", f"customer {n}", max_attempts=2)
+        shop.submit_many(6, "leave_now", f"customer {n}", max_attempts=1)
     running = shop.begin(slots=2)
     paused = eventually(shop.store.paused)
     assert "ended itself" in paused.why

@@ -11,7 +11,7 @@ from typing import Any
 import processors
 import pytest
 from test_worker import DONE, EVERYWHERE, FAILED, busiest
-from works import PATIENCE, SECOND, TESTER, Shop, children_of, descendants_of, eventually
+from works import PATIENCE, SECOND, TESTER, Shop, children_of, descendants_of, eventually, is_alive
 
 from inturn.blobs import FolderBlobs, Writing
 from inturn.model import DocumentState
@@ -270,7 +270,9 @@ def test_the_nursery_may_be_killed(shop: Shop) -> None:
     loaded = Path(f"/proc/{nursery}/maps").read_text(encoding="utf-8")
     assert "/kreuzberg/" in loaded, "children would have to load it, each for itself"
     assert "/libpdfium" in loaded
+    orphans = descendants_of(nursery)
     os.kill(nursery, signal.SIGKILL)
+    eventually(lambda: not any(is_alive(*each) for each in orphans), "a child outlives the process that forked it")
     second = shop.submit("", content=b"# Title\n\nSome words.", name="b.md")
     eventually(lambda: shop.state(second) is DONE or not running.is_alive())
     assert running.stop().done == 2

@@ -14,7 +14,7 @@ from works import Process, Shop, eventually
 
 from inturn.model import DocumentState
 from inturn.processing import desk, sandbox
-from inturn.processing.workplace import Workplace, clear_abandoned, holds_more
+from inturn.processing.workplace import Workplace, clear_abandoned, holds_more, remove_tree
 
 FAILED, DONE = DocumentState.FAILED, DocumentState.DONE
 BOX = sandbox.Limits(scratch=4 << 20)
@@ -150,3 +150,45 @@ def test_a_result_that_is_far_too_long_is_told_as_such(shop: Shop) -> None:
     error = shop.queue.document(bad).error or ""
     assert "it said more than 64 MB at once" in error
     assert "out of memory" not in error
+
+
+def test_what_a_child_nested_deeper_than_the_stack_is_removed(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    top.mkdir()
+    folder = os.open(top, os.O_RDONLY)
+    for _ in range(3_000):
+        os.mkdir("d", dir_fd=folder)
+        os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+        deeper = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = deeper
+    os.mkdir("closed", 0, dir_fd=folder)
+    os.symlink("/", "link", dir_fd=folder)
+    os.close(folder)
+    remove_tree(top)
+    assert not top.exists()
+    remove_tree(top)
+
+
+def test_a_boxed_child_that_nests_folders_without_end_takes_no_worker_down(shop: Shop) -> None:
+    bad, good = shop.submit("nest", max_attempts=1), shop.submit("echo", "other")
+    shop.work(box=sandbox.Limits(), slots=1)
+    assert shop.state(bad) in {DONE, FAILED}
+    assert shop.state(good) is DONE
+
+
+def test_what_vanishes_meanwhile_stops_no_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    top = tmp_path / "top"
+    (top / "a" / "b" / "c").mkdir(parents=True)
+    for path in (top / "0", top / "file", top / "a" / "0", top / "a" / "file", top / "a" / "b" / "c" / "0"):
+        path.touch()
+    unlink = os.unlink
+
+    def vanishing(name: str, *, dir_fd: int) -> None:
+        unlink(name, dir_fd=dir_fd)
+        if name == "0":
+            raise FileNotFoundError(name)
+
+    monkeypatch.setattr(os, "unlink", vanishing)
+    remove_tree(top)
+    assert not top.exists()

@@ -1,26 +1,15 @@
 """What users install: the wheel holds the package and its data, nothing else, and runs on its own."""
 
-import importlib.util
 import json
 import os
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 from zipfile import ZipFile
 
-import pytest
+from .conftest import ROOT, installer, run
 
-ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "inturn"
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
-    (built,) = folder.glob("*.whl")
-    return built
 
 
 def test_holds_the_package_and_its_data(wheel: Path) -> None:
@@ -47,18 +36,3 @@ def test_runs_without_the_repository(wheel: Path, tmp_path: Path) -> None:
 def names(wheel: Path) -> set[str]:
     with ZipFile(wheel) as archive:
         return set(archive.namelist())
-
-
-def installer() -> list[str]:
-    """pip, or uv in an environment that uv made without pip."""
-    if importlib.util.find_spec("pip"):
-        return [sys.executable, "-m", "pip", "install"]
-    return ["uv", "pip", "install", "--python", sys.executable]
-
-
-def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
-    done = subprocess.run(  # noqa: S603 - our own commands
-        command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

@@ -7,6 +7,7 @@ from math import factorial
 
 import pytest
 
+from inturn.model import seconds
 from inturn.simulate import Report, Scenario, load, report, run
 from inturn.simulate.arrivals import Burst, Newcomers, Poisson
 from inturn.simulate.engine import Play
@@ -133,24 +134,24 @@ def test_a_flood_holds_up_nobody() -> None:
 
 
 def test_a_second_bulk_customer_gets_its_half() -> None:
-    """Design: 1,016 s on average instead of 3,430 s; Jain .999 instead of .50."""
+    """Seeds 1 to 8: 955 to 999 s on average instead of 3,133 to 3,350 s; Jain .995 to .999 instead of .51."""
     fair, classic = played("two-bulk", Play.FAIR), played("two-bulk", Play.CLASSIC)
-    assert waits(fair)["bulk B"] == pytest.approx(1_016, rel=0.1)
-    assert waits(classic)["bulk B"] == pytest.approx(3_430, rel=0.1)
+    assert 955 < waits(fair)["bulk B"] < 999
+    assert 3_132 < waits(classic)["bulk B"] < 3_350
     assert fair.jain is not None
     assert fair.jain > 0.99
     assert classic.jain == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_trickler_in_level_9_is_not_held_up() -> None:
-    """Design: under 1 s on average instead of 594 s."""
+    """Seeds 1 to 8: under 1 s on average instead of 505 to 847 s."""
     assert waits(played("trickler", Play.FAIR))["trickler"] < 1
-    assert waits(played("trickler", Play.CLASSIC))["trickler"] == pytest.approx(594, rel=0.25)
+    assert 504 < waits(played("trickler", Play.CLASSIC))["trickler"] < 847
 
 
 @pytest.mark.parametrize("scenario", ["starving-105", *["starving-102"] * SOAK])
 def test_level_9_is_not_starved(scenario: str) -> None:
-    """Design: all fifty documents start within 1,400 s of having been overdue or not; strictly, within seven hours."""
+    """With seed 1 all documents start within 1,600 s; under strict levels some wait for six hours and more."""
     fair, classic = played(scenario, Play.FAIR), played(scenario, Play.CLASSIC)
     assert fair.groups[1].worst < 1_600
     assert classic.groups[1].worst > 6 * 3600
@@ -158,6 +159,15 @@ def test_level_9_is_not_starved(scenario: str) -> None:
 
 
 def test_endless_newcomers_starve_no_line() -> None:
-    """One use of the slot in ten takes the longest waiting: 900 s, then a document every hundred."""
+    """One use of the slot in ten takes the longest waiting: after 900 s about one start in a hundred (seed 1)."""
     fair = played("newcomers", Play.FAIR)
     assert fair.groups[1].worst < 900 + 100 * 50
+
+
+def test_without_the_overdue_slot_endless_newcomers_starve_a_line() -> None:
+    """Seed 7, in which one of fifty documents is started within seven hours."""
+    scenario = load("newcomers")
+    turns = replace(scenario.policy.turns, overdue_after=seconds(10**6))
+    result = run(replace(scenario, seed=7, policy=replace(scenario.policy, turns=turns)), Play.FAIR)
+    regular = [start for start, arrival in zip(result.started, result.arrivals, strict=True) if arrival.group == 1]
+    assert (len(regular), sum(start < seconds(25_200) for start in regular)) == (50, 1)

@@ -89,7 +89,8 @@ def test_expected_starts_are_asked_for_again(past: History) -> None:
     assert found is not None
     assert found.asked == 100
     assert found.unknown + found.inside + found.early + found.late == found.asked
-    assert found.inside > 20
+    assert found.inside > 50
+    assert found.early < 10
     assert found.median_width is not None
 
 

@@ -16,12 +16,13 @@ from inturn.model import SECOND, CustomerSettings, NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
 from inturn.simulate.compare import compare
+from inturn.simulate.engine import OPERATOR
 from inturn.simulate.history import History, group_of, read_history
 from inturn.simulate.replay import AS_IT_WAS, Plan, replay
 from inturn.simulate.scenario import Arrival
 from inturn.simulate.staff import Ran, Staff, Waited
 from inturn.simulate.tables import read_table, write_table
-from inturn.store import Store
+from inturn.store import Store, Work
 from inturn.stores import open_store
 
 HEADER = "customer,arrived,service,pages,cost,failures,started,level\n"
@@ -136,7 +137,7 @@ def test_scrubbed_history_names_nobody_and_plays_the_same(day: Store) -> None:
     [
         ("", "line 1: the header lacks customer, arrived, service"),
         ("customer,arrived,service,page\n", "line 1: the header does not know page"),
-        ("customer,arrived,service,service\n", "does not know a column twice"),
+        ("customer,arrived,service,service\n", "the header has service twice"),
         (HEADER + "acme,2026-03-02,1,,,,,\nacme,soon,1,,,,,\n", "line 3: arrived must be a time such as"),
         (HEADER + "acme,2026-03-02,slow,,,,,\n", "line 2: service must be a number, not 'slow'"),
         (HEADER + "acme,2026-03-02,-1,,,,,\n", "line 2: service must be .*from 0"),
@@ -276,3 +277,101 @@ def test_workers_that_leave_finish_what_they_are_at() -> None:
     history = replace(read_history(queue.store, 0), staff=Staff(2, ((5 * SECOND, 0), (60 * SECOND, 1))))
     played = replay(history)
     assert [each // SECOND for each in played.started] == [1, 1, 60, 70]
+
+
+def test_a_slot_that_is_idle_while_others_wait_is_away_until_it_starts_again() -> None:
+    # One slot, a document a second, and somebody waits all the time: an idle second is a handover, ten are not.
+    begun = [n * SECOND for n in (*range(5), *range(6, 10), *range(20, 25))]
+    ended = [each + SECOND for each in begun]
+    found = Ran(begun, ended, [Waited(n, 0, at) for n, at in enumerate(begun)])
+    assert [(at // SECOND, workers) for at, workers in found.staff().changes] == [(10, 0), (20, 1)]
+    assert [each // SECOND for each in found.lags().handovers] == [0, 0, 0, 0, 1, *[0] * 9]
+    # Where attempts are missing, it may have been at one of them for as long as that.
+    unsure = Ran(begun, ended, [Waited(n, 0, at) for n, at in enumerate(begun)], knows_all=False)
+    assert unsure.lags().handovers[4] == 0
+
+
+def test_before_the_first_start_nobody_is_there() -> None:
+    begun = [n * SECOND for n in range(30, 40)]
+    found = Ran(begun, [each + SECOND for each in begun], [Waited(n, 0, at) for n, at in enumerate(begun)]).staff()
+    assert [(at // SECOND, workers) for at, workers in found.changes] == [(0, 0), (30, 1)]
+
+
+def test_documents_that_touch_do_not_run_at_a_time() -> None:
+    begun = [n * SECOND - (n % 3) * 5_000 for n in range(30)]
+    found = Ran(begun, [at + SECOND for at in begun], [Waited(n, 0, at) for n, at in enumerate(begun)]).staff()
+    assert found == Staff(1)
+    short = [n * 1_000 for n in range(30)]
+    assert Ran(short * 2, [at + 1_000 for at in short] * 2, []).staff().most == 2
+
+
+def test_what_is_claimed_ahead_does_not_run() -> None:
+    clock = ManualClock(SECOND)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    queue.submit("acme", [NewDocument("a document")] * 60)
+    claimed = queue.claim("worker", 60)
+    for place, each in enumerate(claimed):
+        clock.advance(SECOND)
+        queue.exchange([queue.done(each, work=Work(place * SECOND, SECOND))], "worker", 1)
+    history = read_history(queue.store, 0)
+    assert history.workers == 1
+    assert {each.service for each in history.arrivals} == {SECOND}
+    assert [wait and wait // SECOND for wait in history.waits] == list(range(60))
+    assert compare(history, AS_IT_WAS, None).contradictions == ()
+
+
+def failed_and_retried(store: Store, clock: ManualClock) -> str:
+    """Failed after two attempts, retried by hand twenty minutes later, and done at once."""
+    queue = Queue(store, clock=clock)
+    (receipt,) = queue.submit("acme", [NewDocument("a document", max_attempts=2)])
+    for _ in range(2):
+        clock.advance(10 * SECOND)
+        (claimed,) = queue.claim("worker", 1)
+        clock.advance(5 * SECOND)
+        queue.fail(claimed, "no", retry_in=0)
+    clock.advance(1_200 * SECOND)
+    queue.retry(receipt.id, OPERATOR)
+    clock.advance(2 * SECOND)
+    (claimed,) = queue.claim("worker", 1)
+    clock.advance(3 * SECOND)
+    queue.finish(claimed)
+    return receipt.id
+
+
+def test_a_retry_by_hand_came_when_it_was_retried() -> None:
+    clock = ManualClock(SECOND)
+    store = open_store("memory://", clock)
+    failed_and_retried(store, clock)
+    history = read_history(store, 0)
+    assert [each.at // SECOND for each in history.arrivals] == [1, 1_231]
+    assert [wait and wait // SECOND for wait in history.waits] == [10, 2]
+    first, second = history.arrivals
+    assert [(each.service // SECOND, each.failures) for each in (first, second)] == [(5, 1), (3, 0)]
+
+
+def test_a_retry_of_an_old_document_does_not_end_the_past() -> None:
+    """It is listed with the newest, and was submitted before all others."""
+    clock = ManualClock(SECOND)
+    store = open_store("memory://", clock)
+    queue = Queue(store, clock=clock)
+    (old,) = queue.submit("old", [NewDocument("a document", max_attempts=1)])
+    queue.fail(queue.claim("worker", 1)[0], "no", final=True)
+    clock.advance(86_400 * SECOND)
+    since = clock.now()
+    queue.submit("acme", [NewDocument("a document")] * 3)
+    queue.retry(old.id, OPERATOR)
+    for claimed in queue.claim("worker", 4):
+        queue.finish(claimed)
+    names = [each.customer for each in read_history(store, since).arrivals]
+    assert sorted(names) == ["acme", "acme", "acme", "old"]
+
+
+def test_a_replay_that_contradicts_its_own_past_says_so(day: Store) -> None:
+    history = read_history(day, 0)
+    assert compare(history, AS_IT_WAS, None).contradictions == ()
+    wrong = replace(history, staff=Staff(20))
+    found = compare(wrong, AS_IT_WAS, Plan(workers=3))
+    assert [each.group for each in found.contradictions] == ["1-20", "21-200", "201+"]
+    assert all(each.replayed < each.measured for each in found.contradictions)
+    assert found.plain()["contradictions"][0]["group"] == found.contradictions[0].group
+    assert compare(wrong, Plan(workers=20), None).contradictions == ()

@@ -13,7 +13,7 @@ import pytest
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND, NewDocument
-from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.simulate.compare import compare
 from inturn.simulate.engine import LEASE, OPERATOR, Play, Run, run
@@ -202,6 +202,20 @@ def test_pages_cost_what_the_new_policy_says() -> None:
         queue.finish(claimed)
     past = read_history(queue.store, 0, most=10)
     assert sorted((each.cost, each.pages or 0) for each in past.given) == [(1.0, 40), (2.5, 0)]
+
+
+def test_a_replay_charges_large_files_as_the_queue_did() -> None:
+    clock = ManualClock(SECOND)
+    queue = Queue(open_store("memory://", clock), clock=clock)
+    queue.set_policy(Policy(costs=CostPolicy(0.6, 0.4)), OPERATOR)
+    given = [NewDocument("a", size=49_000_000), NewDocument("b", size=49_000_000, pages=2), NewDocument("c", cost=2.5)]
+    queue.submit("acme", [*given, NewDocument("d", size=10), NewDocument("e", size=49_000_000, cost=3)])
+    for claimed in queue.claim("worker", 5):
+        queue.finish(claimed)
+    past = read_history(queue.store, 0, most=10)
+    played = queue.policy().policy.costs.applied([past.given[each.group] for each in past.arrivals])
+    stored = sorted(document.given.cost for document in queue.documents().items)
+    assert sorted(document.cost for document in played) == stored == pytest.approx([1, 2.5, 3, 20.2, 20.2])
 
 
 def asked(store: Path, policy: Policy, since: int = 0, most: int = 1_000) -> tuple[int, Sequence[dict[str, object]]]:

@@ -30,6 +30,7 @@ def test_the_scenarios_of_the_design_are_there() -> None:
         "day-90",
         "day-120",
         "trickler",
+        "trickler-long",
         "gamer",
         "identities",
         "huge",

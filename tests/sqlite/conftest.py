@@ -137,9 +137,52 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def before_clock() -> str:
-    """What makes a file one from before lines could be unsaved."""
+def schema_7() -> str:
+    """What makes a file one of schema 7, in which lines could be unsaved."""
     return """
+        ALTER TABLE line DROP COLUMN out_of_turn_at;
+        ALTER TABLE queue ADD COLUMN unsaved TEXT NOT NULL DEFAULT '[]';
+        CREATE VIEW line_length AS SELECT customer, level, n FROM line_change WHERE level IS NOT NULL;
+        PRAGMA user_version = 7;
+    """
+
+
+@pytest.fixture
+def before_work(schema_7: str) -> str:
+    """What makes a file one from before it was kept when work began."""
+    after = """
+        DROP VIEW document_view;
+        ALTER TABLE worker DROP COLUMN at_work;
+        ALTER TABLE attempt DROP COLUMN began_at;
+        ALTER TABLE attempt DROP COLUMN worked;
+        ALTER TABLE document DROP COLUMN began_at;
+        ALTER TABLE document DROP COLUMN worked;
+        UPDATE document SET old_result = coalesce(result, old_result);
+        ALTER TABLE document DROP COLUMN result;
+        ALTER TABLE document RENAME COLUMN old_result TO result;
+        PRAGMA user_version = 6;
+    """
+    return schema_7 + after
+
+
+@pytest.fixture
+def before_doubt(before_work: str) -> str:
+    """What makes a file one from before leases and delays of wrong clocks were doubted."""
+    after = """
+        DROP INDEX document_delayed;
+        ALTER TABLE document DROP COLUMN leased_at;
+        ALTER TABLE document DROP COLUMN delayed_at;
+        ALTER TABLE document DROP COLUMN doubted_at;
+        ALTER TABLE queue DROP COLUMN maintenance;
+        PRAGMA user_version = 5;
+    """
+    return before_work + after
+
+
+@pytest.fixture
+def before_clock(before_doubt: str) -> str:
+    """What makes a file one from before lines could be unsaved."""
+    after = """
         DROP VIEW next_due;
         DROP VIEW line_length;
         DROP INDEX document_clock;
@@ -157,6 +200,7 @@ def before_clock() -> str:
             (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL) AS rate;
         PRAGMA user_version = 4;
     """
+    return before_doubt + after
 
 
 @pytest.fixture

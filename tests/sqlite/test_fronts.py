@@ -73,7 +73,7 @@ def test_a_file_from_before_there_were_fronts_goes_on(
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(str(path)) == []
-    assert migrate(str(path)) == ["0004_fronts", "0005_fewer_pages"]
+    assert migrate(str(path)) == [each.name for each in schema.MIGRATIONS[3:]]
     with inturn.open(str(path), clock=clock) as queue:
         go_on(queue, left)
 

@@ -9,7 +9,7 @@ from inturn.blobs.contract import Blob, Blobs, Writing
 from inturn.blobs.folder import FolderBlobs
 from inturn.errors import BlobError, InvalidInputError
 
-__all__ = ["Blob", "Blobs", "FolderBlobs", "Writing", "open_blobs"]
+__all__ = ["Blob", "Blobs", "FolderBlobs", "Writing", "folder_at", "open_blobs"]
 
 _OPTIONS: Final = frozenset({"endpoint", "region"})
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -38,6 +38,14 @@ def open_blobs(url: str) -> Blobs:
     if parts.scheme not in {"s3", "gs", "az"}:
         raise InvalidInputError(f"no blob store is known by {parts.scheme}://; give a path or s3://bucket/prefix")
     return _open_objects(parts)
+
+
+def folder_at(url: str) -> Path | None:
+    """The folder on this machine that an address of blobs names; None for an object store."""
+    parts = urlsplit(url) if "://" in url else None
+    if parts is None:
+        return Path(url)
+    return _file_path(parts) if parts.scheme == "file" else None
 
 
 def _file_path(parts: SplitResult) -> Path:

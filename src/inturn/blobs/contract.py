@@ -15,7 +15,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, NamedTuple, Protocol, Self
 
-from inturn.errors import BlobDamagedError, BlobError, BlobFullError, BlobTooLargeError, InvalidInputError
+from inturn.errors import (
+    BlobDamagedError,
+    BlobError,
+    BlobFullError,
+    BlobNotFoundError,
+    BlobTooLargeError,
+    InvalidInputError,
+)
 from inturn.ids import clean_id
 
 CHUNK: Final = 1024 * 1024
@@ -139,6 +146,14 @@ class Blobs(Protocol):
             while chunk := source.read(CHUNK):
                 summed.update(chunk)
         must_match(key, sha256, summed.hexdigest())
+
+    def has(self, key: str) -> bool:
+        """Whether there is such a blob; its bytes are not read."""
+        try:
+            self.open(key).close()
+        except BlobNotFoundError:
+            return False
+        return True
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove blobs; those that are not there are no error."""

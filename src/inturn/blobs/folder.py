@@ -16,11 +16,13 @@ from typing import BinaryIO, Final
 from inturn.blobs.contract import Blobs, Writing, disk_trouble, is_key, place
 from inturn.clock import Clock, SystemClock
 from inturn.errors import BlobNotFoundError
+from inturn.files import make_private_folder, new_private_file
 from inturn.ids import Ids, RandomIds
 
 TEMPORARY: Final = "tmp"
 SHARDS: Final = tuple(f"{number:02x}" for number in range(256))
 
+_NO_LINKS: Final = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS})
 _ADVICE: Final = {
     errno.EACCES: "give the user that runs Inturn the right to read and write this folder",
     errno.EPERM: "give the user that runs Inturn the right to read and write this folder",
@@ -83,6 +85,34 @@ class FolderBlobs(Blobs):
             for path in paths:
                 path.unlink(missing_ok=True)
 
+    def has(self, key: str) -> bool:
+        """Whether there is such a blob."""
+        with _told("read", self.folder):
+            return self._path(key).exists()
+
+    def link(self, source: "FolderBlobs", key: str) -> bool:
+        """Take a blob over from another folder by a hard link; False where the file systems allow none.
+
+        Not synced: see `sync`. A blob never changes, and the other folder may delete its name.
+        """
+        try:
+            os.link(source.folder / place(key), self._path(key))
+        except FileExistsError:
+            return True
+        except FileNotFoundError as missing:
+            raise _not_found(key, source.folder) from missing
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise disk_trouble(f"cannot link into {self.folder}", error, "check the folder and its disk") from error
+        return True
+
+    def sync(self) -> None:
+        """Wait until the names of all blobs are on the disk."""
+        with _told("write to", self.folder):
+            for shard in SHARDS:
+                _sync(self.folder / shard)
+
     def keys(self, older_than: int) -> Iterator[str]:
         """Complete files last written before this time."""
         for shard in SHARDS:
@@ -102,8 +132,7 @@ class FolderBlobs(Blobs):
     def _prepare(self) -> None:
         _make(self.folder)
         for name in (TEMPORARY, *SHARDS):
-            with suppress(FileExistsError):
-                (self.folder / name).mkdir(mode=0o700)
+            make_private_folder(self.folder / name)
         # Another process may have made some of them a moment ago and not yet synced: whoever opens the folder, syncs.
         _sync(self.folder)
 
@@ -125,7 +154,7 @@ class _FileWriting(Writing):
         self._temporary = temporary
         self._path = folder / place(key)
         with _told("write to", folder):
-            self._file = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            self._file = new_private_file(self._temporary)
 
     def _append(self, chunk: bytes | bytearray | memoryview) -> None:
         with _told("write to", self._folder), memoryview(chunk).cast("B") as rest:
@@ -179,8 +208,7 @@ def _make(folder: Path) -> None:
     if folder.is_dir():
         return
     _make(folder.parent)
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
+    make_private_folder(folder)
     _sync(folder.parent)
 
 

@@ -22,6 +22,7 @@ from obstore.store import ObjectStore, S3Store, from_url
 from inturn.blobs.contract import CHUNK, Blobs, Writing, disk_trouble, is_key, must_match, place
 from inturn.clock import Clock, SystemClock
 from inturn.errors import BlobError, BlobNotFoundError, InvalidInputError
+from inturn.files import new_private
 from inturn.ids import Ids, RandomIds
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class ObjectBlobs(Blobs):
         summed = hashlib.sha256()
         with self._open(key, PART) as source:
             try:
-                with path.open("xb") as target:
+                with new_private(path) as target:
                     while chunk := source.read(CHUNK):
                         summed.update(chunk)
                         target.write(chunk)

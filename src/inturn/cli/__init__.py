@@ -14,6 +14,7 @@ from rich.console import Console
 
 from inturn import __version__
 from inturn.cli import (
+    backup,
     batch,
     bulk,
     doctor,
@@ -34,7 +35,7 @@ from inturn.cli import (
     why,
     work,
 )
-from inturn.cli.output import printable
+from inturn.cli.output import printable_lines
 from inturn.cli.session import add
 from inturn.errors import InturnError, InvalidInputError
 from inturn.i18n import Texts, choose
@@ -69,18 +70,19 @@ add(policies, policy.show)
 add(policies, policy.set_, "set", creates=True, operates=True)
 add(policies, policy.history)
 app.add_typer(policies, name="policy")
-add(app, operate.pause, creates=True, operates=True)
+add(app, operate.pause, operates=True)
 add(app, operate.resume, operates=True)
-add(app, operate.weight, creates=True, operates=True)
-add(app, operate.cap, creates=True, operates=True)
-add(app, operate.rate, creates=True, operates=True)
-add(app, operate.keep, creates=True, operates=True)
+add(app, operate.weight, operates=True)
+add(app, operate.cap, operates=True)
+add(app, operate.rate, operates=True)
+add(app, operate.keep, operates=True)
 add(app, operate.expedite, operates=True)
 add(app, bulk.retry, operates=True)
 add(app, bulk.cancel, operates=True)
 add(app, operate.purge, operates=True, settings=["blobs"])
 add(app, upkeep.migrate, creates=True)
-add(app, upkeep.backup)
+add(app, backup.backup, settings=["blobs"])
+add(app, backup.restore, settings=["blobs"])
 add(app, move.move)
 add(app, doctor.doctor, settings=["blobs"])
 add(app, work.upkeep, settings=["blobs", "keep"])
@@ -137,7 +139,7 @@ def _tell(code: str, message: str) -> None:
     except InvalidInputError:
         texts = Texts()
     console = Console(stderr=True, highlight=False)
-    told = printable(texts.text("error", message=message))
+    told = printable_lines(texts.text("error", message=message))
     console.print(told, markup=False, soft_wrap=not console.is_terminal)
 
 

@@ -1,23 +1,32 @@
 """`inturn doctor`: whether the counts agree with the documents, and what this machine has for its workers."""
 
 import io
+import shlex
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
+from inturn.blobs import folder_at
+from inturn.cli.missing_files import MissingFiles, describe_missing, find_missing
 from inturn.cli.output import Column, print_facts, print_table
 from inturn.cli.probe import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.session import Session, is_missing_folder
 from inturn.cli.watch import SILENT_AFTER
 from inturn.errors import InturnError
+from inturn.files import FILE_MODE, FOLDER_MODE, WideFile, wide_files
 from inturn.i18n import Texts
 from inturn.model import SECOND
 from inturn.policy.costs import LEAST_TO_FIT, Fit
-from inturn.store import Discrepancy
+from inturn.processing.identity import is_root
+from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
+from inturn.stores import files_at
 
 TRIAL: Final = b"inturn doctor"
+DAY: Final = 86_400 * SECOND
+FORCE: Final = "inturn upkeep --once --force"
 
 
 class BlobsHealth(NamedTuple):
@@ -32,11 +41,22 @@ class Health(NamedTuple):
     """What workers find on this machine and in this queue."""
 
     sandbox: str
+    root: bool
+    """Whether a worker started like this command would be root."""
     kreuzberg: str | None
     ocr: list[str]
     blobs: BlobsHealth
+    missing_files: MissingFiles
     workers: int
     costs: Fit | None
+    wide_files: list[WideFile]
+    ahead: AheadOfClock
+    maintenance: MaintenanceRecord | None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the last maintenance round deleted nothing because its clock may be wrong."""
+        return self.maintenance is not None and self.maintenance.refused_at is not None
 
 
 def doctor(
@@ -45,10 +65,11 @@ def doctor(
     repair: Annotated[bool, typer.Option("--repair", help="Set wrong counts right.")] = False,
 ) -> None:
     """Compare every kept count with the documents, and look at what workers need. Ends with 1 if anything is wrong."""
+    wide = _wide_files(session)  # before the store is opened, which creates files that are gone afterwards
     store = session.queue.store
     found = store.recount(repair=repair)
     left = store.recount(repair=False) if repair and found else found
-    health = _health(session)
+    health = _health(session, wide)
     if session.as_json:
         for each in found:
             session.emit({**each._asdict(), "repaired": repair and each not in left})
@@ -56,17 +77,34 @@ def doctor(
     else:
         _tell_counts(session, found, left)
         print_facts(session.console, _facts(health, session.texts))
-    if left or health.blobs.trouble is not None:
+    if left or health.blobs.trouble is not None or health.missing_files.missing or health.is_refused:
         raise typer.Exit(1)
 
 
-def _health(session: Session) -> Health:
+def _health(session: Session, wide: list[WideFile]) -> Health:
     newest = time.time() * SECOND - SILENT_AFTER
     workers = sum(each.seen_at >= newest for each in session.queue.store.workers())
     blobs = _look_at_blobs(session)
     return Health(
-        sandbox_layers(), kreuzberg_version(), ocr_languages(), blobs, workers, session.insights.measured_costs()
+        sandbox_layers(),
+        is_root(),
+        kreuzberg_version(),
+        ocr_languages(),
+        blobs,
+        find_missing(session.queue, session.blobs(), is_told=session.settings.blobs is not None),
+        workers,
+        session.insights.measured_costs(),
+        wide,
+        session.queue.store.ahead_of_clock(),
+        session.queue.store.maintenance(),
     )
+
+
+def _wide_files(session: Session) -> list[WideFile]:
+    """The store's files and the blobs' folder, as far as others may use them."""
+    url = session.settings.blobs
+    folder = None if url is None else folder_at(url)
+    return wide_files([*files_at(session.settings.store), *([] if folder is None else [folder])])
 
 
 def _look_at_blobs(session: Session) -> BlobsHealth:
@@ -89,14 +127,22 @@ def _record(health: Health) -> dict[str, Any]:
     return {
         **health._asdict(),
         "blobs": {"url": health.blobs.url, "there": health.blobs.is_there, "trouble": health.blobs.trouble},
+        "missing_files": {**health.missing_files._asdict(), "missing": health.missing_files.missing},
         "costs": None if health.costs is None else health.costs._asdict(),
         "per_document": per_document,
         "per_page": per_page,
+        "ahead": health.ahead._asdict(),
+        "maintenance": None if health.maintenance is None else health.maintenance._asdict(),
+        "wide_files": [
+            {"path": str(path), "mode": f"{mode:o}", "command": _chmod(path, is_folder=is_folder)}
+            for path, mode, is_folder in health.wide_files
+        ],
     }
 
 
 def _facts(health: Health, texts: Texts) -> Iterator[tuple[str, str]]:
-    yield texts.text("label_sandbox"), health.sandbox
+    root = f". {texts.text('sandbox_root')}" if health.root else ""
+    yield texts.text("label_sandbox"), f"{health.sandbox}{root}"
     version = health.kreuzberg
     extract = texts.text("extract_missing") if version is None else texts.text("extract_there", version=version)
     yield texts.text("label_extract"), extract
@@ -106,9 +152,27 @@ def _facts(health: Health, texts: Texts) -> Iterator[tuple[str, str]]:
         texts.text("ocr_there", languages=languages) if languages else texts.text("ocr_missing"),
     )
     yield texts.text("label_blobs"), _blobs_in_words(health.blobs, texts)
+    yield from describe_missing(health.missing_files, texts)
+    for path, mode, is_folder in health.wide_files:
+        command = _chmod(path, is_folder=is_folder)
+        yield texts.text("label_rights"), texts.text("rights_wide", path=path, mode=f"{mode:o}", command=command)
+    if any(health.ahead):
+        yield texts.text("label_clock"), texts.text("clock_ahead", **health.ahead._asdict())
+    yield from _refusal_in_words(health.maintenance, texts)
     workers = texts.text("workers_seen", n=health.workers) if health.workers else texts.text("no_worker")
     yield texts.text("label_workers"), workers
     yield from _costs_in_words(health.costs, texts)
+
+
+def _chmod(path: Path, *, is_folder: bool) -> str:
+    return shlex.join(["chmod", f"{FOLDER_MODE if is_folder else FILE_MODE:o}", str(path)])
+
+
+def _refusal_in_words(record: MaintenanceRecord | None, texts: Texts) -> Iterator[tuple[str, str]]:
+    if record is not None and record.refused_at is not None:
+        when, days = texts.time(record.refused_at), round(abs(record.drift or 0) / DAY, 1)
+        told = {"when": when, "days": days, "old": record.old or 0, "ended": record.ended or 0, "command": FORCE}
+        yield texts.text("label_retention"), texts.text("retention_refused", n=1, **told)
 
 
 def _blobs_in_words(blobs: BlobsHealth, texts: Texts) -> str:

@@ -10,6 +10,7 @@ from inturn import rotation
 from inturn.access import AccessKey, KeyScope
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
+from inturn.cli.times import in_units
 from inturn.config import DAY, Range
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
@@ -29,7 +30,10 @@ def create(
     operator: Annotated[bool, typer.Option("--operator", help="It opens everything.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="It changes nothing.")] = False,
     expires: Annotated[
-        str | None, typer.Option("--expires", metavar="DAYS", help="How long it lives; else until it is revoked.")
+        str | None,
+        typer.Option(
+            "--expires", metavar="DAYS", help="How long it lives, such as 90 or 12h; else until it is revoked."
+        ),
     ] = None,
 ) -> None:
     """Make a key: of a customer, of an operator, or for reading only. It is shown once, and never again."""
@@ -39,7 +43,7 @@ def create(
         raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
     scope = KeyScope.OPERATOR if operator else KeyScope.READ_ONLY if read_only else KeyScope.CUSTOMER
     now = _now()
-    until = None if expires is None else now + round(DAYS.read("--expires", expires) * DAY * SECOND)
+    until = None if expires is None else now + round(DAYS.read("--expires", in_units("d", expires)) * DAY * SECOND)
     wanted = AccessKey("", "", scope, name, customer, now, until)
     _tell(session, *rotation.issue(session.queue.store.keys, wanted, session.operator))
 
@@ -77,11 +81,11 @@ def rotate(
     id: IdArgument,
     *,
     overlap: Annotated[
-        str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens.")
+        str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens, such as 24 or 7d.")
     ] = "24",
 ) -> None:
     """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
-    still = round(HOURS.read("--overlap", overlap) * HOUR * SECOND)
+    still = round(HOURS.read("--overlap", in_units("h", overlap)) * HOUR * SECOND)
     _tell(session, *rotation.replace(session.queue.store.keys, id, still, session.operator, _now()))
 
 

@@ -1,22 +1,27 @@
 """`inturn status`, `inturn customers` and `inturn documents`: what there is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 import typer
 
-from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.output import Column, first_line, print_facts, print_table
 from inturn.cli.records import customer_record, document_record, overview_record
 from inturn.cli.session import Session
+from inturn.cli.times import length
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.insights import Overview
-from inturn.model import EXPEDITED, SECOND, Customer, DocumentState, RateLimit
+from inturn.model import EXPEDITED, SECOND, Customer, Document, DocumentState, RateLimit
 from inturn.prose import STATES
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
 WIDE: Final = 100
 WIDER: Final = 130
+WIDEST: Final = 170
+LONG_ERROR: Final = 160
+SHORT_ERROR: Final = 60
+"""Characters of an error in a terminal, by its width."""
 LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
 AfterOption = Annotated[
     str | None, typer.Option("--after", metavar="CURSOR", help="Where the page before this one ended.")
@@ -92,30 +97,44 @@ def documents(  # noqa: PLR0913 - one option for each filter
         for each in page.items:
             session.emit(document_record(each))
     else:
-        texts = session.texts
-        columns = [
-            Column(texts.text("head_document")),
-            Column(texts.text("head_customer"), folds=True),
-            Column(texts.text("head_state")),
-            Column(texts.text("head_level"), number=True),
-            Column(texts.text("head_counter"), number=True, from_width=WIDE),
-            Column(texts.text("head_name"), folds=True, from_width=WIDE),
-            Column(texts.text("head_submitted"), from_width=WIDER),
-        ]
-        rows = [
-            (
-                each.id,
-                each.customer,
-                str(each.state),
-                texts.number(each.level),
-                texts.number(each.count),
-                each.given.name,
-                texts.time(each.submitted_at),
-            )
-            for each in page.items
-        ]
-        print_table(session.console, columns, rows)
+        _print_documents(session, page.items)
     _tell_more(session, page.next)
+
+
+def _print_documents(session: Session, documents: Sequence[Document]) -> None:
+    """A column for errors where there are any; a narrow terminal then goes without levels."""
+    texts, console = session.texts, session.console
+    has_errors = any(_error_of(each) for each in documents)
+    columns = [
+        Column(texts.text("head_document")),
+        Column(texts.text("head_customer"), folds=True),
+        Column(texts.text("head_state")),
+        Column(texts.text("head_level"), number=True, from_width=WIDE if has_errors else 0),
+        Column(texts.text("head_counter"), number=True, from_width=WIDEST if has_errors else WIDE),
+        Column(texts.text("head_name"), folds=True, from_width=WIDE),
+        Column(texts.text("head_submitted"), from_width=WIDEST if has_errors else WIDER),
+        *([Column(texts.text("head_error"), folds=True)] if has_errors else []),
+    ]
+    longest = (LONG_ERROR if console.width >= WIDE else SHORT_ERROR) if console.is_terminal else None
+    rows = [
+        (
+            each.id,
+            each.customer,
+            str(each.state),
+            texts.number(each.level),
+            texts.number(each.count),
+            each.given.name,
+            texts.time(each.submitted_at),
+            first_line(_error_of(each), longest),
+        )
+        for each in documents
+    ]
+    print_table(console, columns, [row[: len(columns)] for row in rows])
+
+
+def _error_of(document: Document) -> str | None:
+    """Why it failed, or why it is tried again; an earlier attempt's error says nothing of a document that is done."""
+    return document.error if document.state in {DocumentState.FAILED, DocumentState.DELAYED} else None
 
 
 def rate_text(rate: RateLimit | None, texts: Texts) -> str:
@@ -124,14 +143,15 @@ def rate_text(rate: RateLimit | None, texts: Texts) -> str:
 
 
 def parse_rate(text: str) -> RateLimit | None:
-    """A rate limit as it is typed: documents, a slash, seconds; or `none`."""
+    """A rate limit as it is typed: documents, a slash, a length of time; or `none`."""
     if text == "none":
         return None
     documents, _, span = text.partition("/")
     try:
-        return RateLimit(int(documents), round(float(span.removesuffix("s")) * SECOND))
-    except (ValueError, OverflowError):
-        raise InvalidInputError(f"a rate is documents/seconds such as 100/60, or none, not {text!r}") from None
+        number, per = int(documents), length("a rate", span)
+    except (ValueError, InvalidInputError):
+        raise InvalidInputError(f"a rate is documents/time such as 100/60 or 100/1m, or none, not {text!r}") from None
+    return RateLimit(number, per)
 
 
 def _facts(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:

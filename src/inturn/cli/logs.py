@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.cli.output import printable
@@ -39,13 +40,15 @@ class JsonFormatter(logging.Formatter):
         return json.dumps({**told, **getattr(record, FACTS, {})}, ensure_ascii=False)
 
 
-def begin(*, as_json: bool) -> None:
-    """Send what Inturn logs to standard error."""
+def begin(*, as_json: bool, libraries: Sequence[str] = ()) -> None:
+    """Send what Inturn logs to standard error, and the warnings of these libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else PlainFormatter())
-    log.handlers[:] = [handler]
-    log.setLevel(logging.INFO)
-    log.propagate = False
+    for name, level in ((log.name, logging.INFO), *((name, logging.WARNING) for name in libraries)):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.setLevel(level)
+        logger.propagate = False
 
 
 def tell(message: str, **facts: object) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from inturn.cli.lists import parse_rate, rate_text
 from inturn.cli.session import Session
+from inturn.cli.times import in_units
 from inturn.config import DAY, Range
 from inturn.errors import IllegalMoveError, InvalidInputError, NotFoundError
 from inturn.i18n import Texts
@@ -49,7 +50,7 @@ def cap(
 def rate(
     session: Session,
     customer: CustomerArgument,
-    rate: Annotated[str, typer.Argument(metavar="N/SECONDS", help="Such as 100/60, or none.")],
+    rate: Annotated[str, typer.Argument(metavar="N/TIME", help="Such as 100/60 or 100/1m, or none.")],
 ) -> None:
     """Limit how many of a customer's documents start in a span of time."""
     _change(session, customer, "rate", parse_rate(rate), rate_text)
@@ -58,10 +59,14 @@ def rate(
 def keep(
     session: Session,
     customer: CustomerArgument,
-    days: Annotated[str, typer.Argument(metavar="DAYS|default", help="Such as 90; default: as everybody's.")],
+    days: Annotated[str, typer.Argument(metavar="DAYS|default", help="Such as 90 or 12h; default: as everybody's.")],
 ) -> None:
     """Decide how long a customer's ended documents are kept."""
-    value = None if days == "default" else round(KEPT.read("the days to keep documents for", days) * DAY * SECOND)
+    value = (
+        None
+        if days == "default"
+        else round(KEPT.read("the days to keep documents for", in_units("d", days)) * DAY * SECOND)
+    )
     _change(session, customer, "keep", value, _days_text)
 
 

@@ -51,14 +51,25 @@ def print_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
     """Labels with a text each: side by side in a terminal, a line each when piped."""
     if not console.is_terminal:
         for label, text in facts:
-            console.print(printable(f"{label}: {text}"), markup=False, soft_wrap=True)
+            console.print(printable_lines(f"{label}: {text}"), markup=False, soft_wrap=True)
         return
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, text in facts:
-        grid.add_row(label, Text(printable(text)))
+        grid.add_row(label, Text(printable_lines(text)))
     console.print(grid)
+
+
+def first_line(error: str | None, most: int | None = None) -> str:
+    """An error without the trace below it, and cut to `most` characters."""
+    line = (error or "").partition("\n")[0]
+    return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+
+
+def printable_lines(text: str) -> str:
+    """As `printable`, with the line ends kept: for the traces of errors."""
+    return "\n".join(printable(line.expandtabs(4)) for line in text.split("\n"))
 
 
 def printable(text: str) -> str:

@@ -169,6 +169,8 @@ def _worker_row(at_work: AtWork, at: int, texts: Texts) -> tuple[str, ...]:
     """Its name, how busy it is, when it was last heard of, then each document that it is at."""
     report = at_work.worker.report
     doing = [_doing(each, report.progress.get(each.id), texts) for each in at_work.documents] or [""]
+    if at_work.claimed_ahead:
+        doing[-1] = f"{doing[-1]} (+{texts.number(at_work.claimed_ahead)})".strip()
     if report.stopping:
         doing[0] = f"{texts.text('stopping')} {doing[0]}".strip()
     slots = f"{texts.number(report.busy)}/{texts.number(report.slots)}"

@@ -8,9 +8,10 @@ import typer
 from inturn.cli.output import Column, print_facts, print_table
 from inturn.cli.records import policy_record
 from inturn.cli.session import Session
+from inturn.cli.times import length
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
-from inturn.model import SECOND, seconds
+from inturn.model import SECOND
 from inturn.policy import Order, Policy
 
 DURATIONS = ("reset_interval", "overdue_after")
@@ -51,15 +52,15 @@ def set_(  # noqa: PLR0913 - one option for each setting
     session: Session,
     *,
     reset_interval: Annotated[
-        float | None,
-        typer.Option("--reset-interval", metavar="SECONDS", help="A counter starts at 0 again after so long a gap."),
+        str | None,
+        typer.Option("--reset-interval", metavar="TIME", help="A counter starts at 0 again after so long a gap: 25m."),
     ] = None,
     thresholds: Annotated[
         str | None, typer.Option("--thresholds", metavar="LIST", help='One level more below each, such as "-2,-4".')
     ] = None,
     order: Annotated[Order | None, typer.Option("--order", help="Order inside a level.")] = None,
     overdue_after: Annotated[
-        float | None, typer.Option("--overdue-after", metavar="SECONDS", help="A longer wait is overdue.")
+        str | None, typer.Option("--overdue-after", metavar="TIME", help="A longer wait is overdue, such as 15m.")
     ] = None,
     overdue_every: Annotated[
         int | None, typer.Option("--overdue-every", metavar="N", help="Every so many starts go to an overdue level.")
@@ -79,10 +80,10 @@ def set_(  # noqa: PLR0913 - one option for each setting
 ) -> None:
     """Change the policy; levels hold for new checks, the order for what already waits."""
     given = {
-        "reset_interval": None if reset_interval is None else seconds(reset_interval),
+        "reset_interval": None if reset_interval is None else length("--reset-interval", reset_interval),
         "thresholds": None if thresholds is None else thresholds_of(thresholds),
         "order": order,
-        "overdue_after": None if overdue_after is None else seconds(overdue_after),
+        "overdue_after": None if overdue_after is None else length("--overdue-after", overdue_after),
         "overdue_every": overdue_every,
         "per_document": per_document,
         "per_page": per_page,
@@ -90,7 +91,7 @@ def set_(  # noqa: PLR0913 - one option for each setting
     }
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
-        raise InvalidInputError("nothing to change: give at least one setting, such as --reset-interval 1500")
+        raise InvalidInputError("nothing to change: give at least one setting, such as --reset-interval 25m")
     before = session.queue.policy()
     policy = changed(before.policy, changes)
     # Without --expect a change in between is refused all the same: the difference shown would be another one.

@@ -6,15 +6,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from inturn.processing import sandbox
+from inturn.processing import allowed, sandbox
 
 PATIENCE: Final = 30
 PROGRAM: Final = """
 import sys, tempfile
 from pathlib import Path
-from inturn.processing import sandbox
+from inturn.processing import allowed, sandbox
 with tempfile.TemporaryDirectory() as folder:
-    readable = [*sandbox.needed_paths(), *(Path(each) for each in sys.path if each and Path(each).exists())]
+    readable = [*sandbox.needed_paths(), *allowed.loaded_paths(sys.modules)]
     print(sandbox.enter(sandbox.Limits(), readable, Path(folder)), flush=True)
 """
 """Nothing that enters the box comes out again: a child goes in and says what held."""
@@ -25,13 +25,13 @@ def sandbox_layers() -> str:
     """The layers that hold on this kernel, and what is missing, in words."""
     try:
         asked = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-c", PROGRAM],
+            [sys.executable, "-P", "-c", PROGRAM],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
             timeout=PATIENCE,
-            env={**sandbox.ENVIRONMENT, "PYTHONPATH": ":".join(filter(None, sys.path))},
+            env={**sandbox.ENVIRONMENT, "PYTHONPATH": ":".join(allowed.import_path())},
         )
     except (OSError, subprocess.TimeoutExpired) as wrong:
         return f"none could be tried: {wrong}"

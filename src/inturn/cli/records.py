@@ -60,6 +60,9 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
         "id": document.id,
         "customer": document.customer,
         "state": str(document.state),
+        "error": document.error,
+        "attempt": document.attempt,
+        "max_attempts": document.given.max_attempts,
         "level": document.level,
         "count": document.count,
         "expedited": document.expedited,
@@ -107,5 +110,6 @@ def worker_record(at_work: AtWork) -> dict[str, Any]:
         }
         for each in at_work.documents
     ]
-    kept = {name: value for name, value in report._asdict().items() if name != "progress"}
-    return {**kept, "seen_at": at_work.worker.seen_at, "documents": documents}
+    kept = {name: value for name, value in report._asdict().items() if name not in {"progress", "at_work"}}
+    held = {"documents": documents, "claimed_ahead": at_work.claimed_ahead}
+    return {**kept, "seen_at": at_work.worker.seen_at, **held}

@@ -14,6 +14,7 @@ from inturn.cli.times import length as parsed_length
 from inturn.cli.times import moment
 from inturn.clock import SystemClock
 from inturn.errors import InvalidInputError
+from inturn.files import FOLDER_MODE, write_private
 from inturn.policy import Order, Policy
 from inturn.simulate.advice import Advice, advise
 from inturn.simulate.compare import SMALLEST_CHANGE, Comparison, CustomerChange, compare, rounded
@@ -94,9 +95,17 @@ def _read(session: Session, asked: Asked, tell: Any) -> tuple[History, Policy]:
         raise InvalidInputError("--to must be later than --from")
     lead = min(LEAD, since)
     if asked.csv is not None:
-        return read_table(asked.csv, since, until=until, lead=lead, progress=tell), Policy()
+        return _table(session, asked.csv, (since, until, lead), tell), Policy()
     store = session.queue.store
     return read_history(store, since, until=until, lead=lead, progress=tell), store.policy().policy
+
+
+def _table(session: Session, path: Path, span: tuple[int, int | None, int], tell: Any) -> History:
+    def on_ignored(columns: Sequence[str]) -> None:
+        session.warn(session.texts.text("csv_ignored", n=len(columns), columns=", ".join(columns), path=path))
+
+    since, until, lead = span
+    return read_table(path, since, until=until, lead=lead, progress=tell, on_ignored=on_ignored)
 
 
 def _baseline(history: History, asked: Asked) -> Plan:
@@ -280,12 +289,17 @@ def _commands(session: Session, asked: Asked, found: Advice) -> Iterator[str]:
 def written(session: Session, page: Page, html: Path | None, svg: Path | None) -> None:
     """Write a page, and its charts as files of their own."""
     if html is not None:
-        html.write_text(page.html, encoding="utf-8")
+        _write(html, page.html)
         if not session.as_json:
             session.say("page_written", path=html)
     if svg is not None:
-        svg.mkdir(parents=True, exist_ok=True)
+        svg.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         for chart in page.charts:
-            (svg / f"{chart.name}.svg").write_text(chart.svg(alone=True) + "\n", encoding="utf-8")
+            _write(svg / f"{chart.name}.svg", chart.svg(alone=True) + "\n")
         if not session.as_json:
             session.say("charts_written", n=len(page.charts), path=svg)
+
+
+def _write(path: Path, text: str) -> None:
+    with write_private(path) as file:
+        file.write(text.encode())

@@ -12,9 +12,10 @@ from typing import Annotated, Any, BinaryIO, Final
 import typer
 
 from inturn.blobs import Blobs
-from inturn.cli.output import printable
+from inturn.cli.output import first_line, printable_lines
 from inturn.cli.session import Session
 from inturn.errors import IllegalMoveError, InturnError, InvalidInputError, NotFoundError
+from inturn.files import new_private
 from inturn.model import Document, DocumentState, ResultFile
 
 TEXT: Final = "text"
@@ -65,10 +66,20 @@ def _not_done(document: Document) -> str:
         case DocumentState.DELAYED:
             return f"document {id_} waits for attempt {document.attempt + 1}; the last one failed: {document.error}"
         case DocumentState.FAILED:
-            tries = f"attempt {document.attempt} of {document.given.max_attempts}"
-            return f"document {id_} failed in {tries}: {document.error}; try it again with `inturn retry {id_}`"
+            return _failed(document)
         case _:
             return f"document {id_} was {document.state} and has no result; try it again with `inturn retry {id_}`"
+
+
+def _failed(document: Document) -> str:
+    """The reason, what to do, and then the trace, if there is one."""
+    tries = f"attempt {document.attempt} of {document.given.max_attempts}"
+    reason, trace = first_line(document.error), (document.error or "").partition("\n")[2]
+    if document.is_rejected:
+        told = f"was rejected in {tries}: {reason}; another attempt would end the same way"
+    else:
+        told = f"failed in {tries}: {reason}; once the cause is removed, try it again: inturn retry {document.id}"
+    return f"document {document.id} {told}" + (f"\n{trace}" if trace else "")
 
 
 def _named(files: dict[str, ResultFile], name: str, id_: str) -> ResultFile:
@@ -102,8 +113,7 @@ def _give_text(session: Session, content: str, out: Path | None) -> None:
             target.write(content.encode(errors="replace") + b"\n")
     elif sys.stdout.isatty():
         # The text of a document is a stranger's: it must not move the cursor.
-        for line in content.split("\n"):
-            session.console.print(printable(line.expandtabs(4)), markup=False, soft_wrap=True)
+        session.console.print(printable_lines(content), markup=False, soft_wrap=True)
     else:
         typer.echo(content)
 
@@ -127,7 +137,7 @@ def _written(out: Path) -> Iterator[BinaryIO]:
     """A file that is there only once all of it is."""
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        with part.open("xb") as target:
+        with new_private(part) as target:
             yield target
         part.replace(out)
     except OSError as wrong:

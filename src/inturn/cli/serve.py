@@ -1,6 +1,7 @@
 """`inturn serve`: the HTTP API, with workers beside it if wanted."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def serve(
     from inturn.http.service import Service  # noqa: PLC0415
     from inturn.http.settings import server_settings  # noqa: PLC0415
 
-    logs.begin(as_json=session.as_json)
+    logs.begin(as_json=session.as_json, libraries=("uvicorn", "asyncio"))
     service = Service(session.queue, session.blobs(creates=True), server_settings(session.settings))
     run.must_be_safe(service)
     listening = run.bind(service.settings.host, service.settings.port)
@@ -82,10 +83,16 @@ def _print_description() -> None:
 
 
 class Crew:
-    """Worker processes beside the server: started again when they die, told to stop when it does."""
+    """Worker processes beside the server: started again when they die, stopped when it stops or is killed.
+
+    Their standard input is a pipe that only this process can write to. The kernel closes it when the server dies, even
+    by SIGKILL. PR_SET_PDEATHSIG would not do: it fires when the thread ends that has started a worker.
+    """
 
     def __init__(self, settings: Settings, n: int, *, as_json: bool) -> None:
-        self._command = [sys.executable, "-m", "inturn.cli", "worker", *_flags(settings), *(["--json"] * as_json)]
+        flags = [*_flags(settings), "--until-stdin-closes", *(["--json"] * as_json)]
+        self._command = [sys.executable, "-m", "inturn.cli", "worker", *flags]
+        self._life_r, self._life_w = os.pipe2(os.O_CLOEXEC)
         self._grace = settings.grace
         self._n = n
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -111,10 +118,12 @@ class Crew:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        os.close(self._life_r)
+        os.close(self._life_w)
 
     def _one(self) -> subprocess.Popen[bytes]:
         # In a session of its own: Ctrl-C is for the server, which then tells its workers once.
-        return subprocess.Popen(self._command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - ourselves
+        return subprocess.Popen(self._command, stdin=self._life_r, start_new_session=True)  # noqa: S603 - ourselves
 
     def _watch(self) -> None:
         rest = 1.0
@@ -131,4 +140,5 @@ class Crew:
 def _flags(settings: Settings) -> list[str]:
     """The settings that workers share with the server, as they hold here."""
     values = {name: getattr(settings, name) for name in ("store", *WORKER_SETTINGS)}
-    return [part for name, value in values.items() if value is not None for part in (f"--{name}", str(value))]
+    given = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
+    return [part for name, value in given.items() for part in (f"--{name}", value)]

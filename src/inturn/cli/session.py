@@ -6,10 +6,11 @@ import inspect
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, NoReturn, Self
 from urllib.parse import unquote
 
 import typer
@@ -17,7 +18,8 @@ import typer
 from inturn import config
 from inturn.blobs import Blobs, open_blobs
 from inturn.cli.output import out, printable
-from inturn.errors import InvalidInputError, NotFoundError
+from inturn.cli.times import in_units
+from inturn.errors import InvalidInputError, StoreNotFoundError
 from inturn.i18n import Texts, choose
 from inturn.insights import Insights
 from inturn.model import clean_text
@@ -35,11 +37,26 @@ def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
 
 def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Parameter:
     """An option that is a setting of this machine too."""
-    flag = typer.Option(f"--{name}", metavar=metavar, help=f"{text} [INTURN_{name.upper()}]")
+    flag = typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=f"{text} [INTURN_{name.upper()}]")
     return _option(name, kind | None, None, flag)
 
 
-_STORE = typer.Option("--store", metavar="URL", help="Where the queue is kept: a file. [INTURN_STORE]")
+def _length(name: str, unit: str, text: str) -> inspect.Parameter:
+    """A setting that is a length of time: a number of such units, or with a unit of its own."""
+
+    def number(given: str) -> float:
+        try:
+            return float(in_units(unit[0].lower(), given))
+        except ValueError:
+            raise typer.BadParameter(f"{given!r} is neither a number nor a time such as 90s, 15m or 7d") from None
+
+    flag = typer.Option(f"--{name}", metavar=unit, parser=number, help=f"{text} [INTURN_{name.upper()}]")
+    return _option(name, float | None, None, flag)
+
+
+_STORE = typer.Option(
+    "--store", metavar="URL", help="Where the queue is kept: a file, or postgresql://…. [INTURN_STORE]"
+)
 _JSON = typer.Option("--json", help="Print one JSON object a line.")
 _LANG = typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
 _BY = typer.Option("--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]")
@@ -53,11 +70,16 @@ SETTINGS: Final = {
     "blobs": _setting("blobs", "URL", "Where documents' bytes are kept: a folder, or s3://bucket/prefix."),
     "processor": _setting("processor", "MODULE:FUNCTION", "What processes the documents; else the built-in one."),
     "slots": _setting("slots", "N", "Documents to process at a time.", int),
-    "lease": _setting("lease", "SECONDS", "A worker that is silent for so long loses its documents.", float),
-    "timeout": _setting("timeout", "SECONDS", "For one document.", float),
-    "grace": _setting("grace", "SECONDS", "For what still runs when the worker is told to stop.", float),
+    "lease": _length("lease", "SECONDS", "A worker that is silent for so long loses its documents."),
+    "timeout": _length("timeout", "SECONDS", "For one document, such as 90 or 15m."),
+    "grace": _length("grace", "SECONDS", "For what still runs when the worker is told to stop."),
     "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
-    "keep": _setting("keep", "DAYS", "How long ended documents are kept.", float),
+    "keep": _length("keep", "DAYS", "How long ended documents are kept, such as 30 or 12h."),
+    "max_pages": _setting("max_pages", "N", "Pages of a document that the built-in processor reads.", int),
+    "max_megapixels": _setting("max_megapixels", "N", "Million pixels of a picture that it reads.", float),
+    "max_text": _setting("max_text", "MB", "Megabytes of a text that it reads.", float),
+    "max_unpacked": _setting("max_unpacked", "MB", "Megabytes that a packed document may open to.", float),
+    "max_memory": _setting("max_memory", "MB", "Megabytes of memory for a process in the sandbox.", float),
     "host": _setting("host", "ADDRESS", "Where to listen; others than this machine's own need keys."),
     "port": _setting("port", "N", "The port to listen on; 0 is any free one.", int),
     "auth": _setting("auth", "auto|keys", "keys: even this machine's own programs need one."),
@@ -93,8 +115,17 @@ class Session:
     def queue(self) -> Queue:
         """The queue; opened when first asked for."""
         if self._queue is None:
-            self._queue = open_queue(self.settings.store, creates=self._creates)
+            url = self.settings.store
+            is_new = is_missing_file(url)
+            self._queue = open_queue(url, creates=self._creates)
+            if is_new and not self.as_json:
+                self.warn(self.texts.text("queue_made", path=config.store_file(url)))
         return self._queue
+
+    def require_queue(self) -> None:
+        """Refuse an address without a queue before anything else is done; a file that may be made is made later."""
+        if not (self._creates and is_missing_file(self.settings.store)):
+            _ = self.queue
 
     def blobs(self, *, creates: bool = False) -> Blobs | None:
         """Where documents' bytes are; None if that is not said, or a folder that is not there and may not be made."""
@@ -142,12 +173,24 @@ class Session:
 
 def open_queue(url: str, *, creates: bool) -> Queue:
     """The queue at this address. Commands that only look at it make no new one: that would hide a mistyped name."""
-    path = config.store_file(url)
-    if path is not None and not creates and not path.exists():
-        raise NotFoundError(
-            f"there is no queue at {str(path)!r} yet; give another --store, or make one here with `inturn migrate`"
-        )
+    if not creates and is_missing_file(url):
+        refuse_missing(url)
     return Queue(open_store(url))
+
+
+def refuse_missing(url: str) -> NoReturn:
+    """Say that there is no queue in a file, and which command makes one."""
+    path = str(config.store_file(url))
+    raise StoreNotFoundError(
+        f"there is no queue at {path!r} yet; give another --store, or make one here with:"
+        f" inturn migrate --store {shlex.quote(path)}"
+    )
+
+
+def is_missing_file(url: str) -> bool:
+    """Whether a queue kept in a file is not there yet: no file, or an empty one."""
+    path = config.store_file(url)
+    return path is not None and not path.is_dir() and (not path.exists() or path.stat().st_size == 0)
 
 
 def is_missing_folder(url: str) -> bool:
@@ -158,7 +201,7 @@ def is_missing_folder(url: str) -> bool:
 
 def without_password(url: str) -> str:
     """An address as it may stand in a log."""
-    return re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url)
+    return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1…", re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url))
 
 
 def add(

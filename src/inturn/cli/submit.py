@@ -57,6 +57,7 @@ def submit(  # noqa: PLR0913 - what can be said of a document
         intake.trouble(problem)
     if not wanted:
         raise InvalidInputError("nothing to submit: name files, folders or addresses, or give a --name alone")
+    session.require_queue()
     given = intake.take_in(wanted, common)
     receipts = intake.submit(customer, given, key)
     _tell_sum(session, customer, receipts)

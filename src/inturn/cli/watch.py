@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from inturn.cli.output import Column, print_table
+from inturn.cli.output import Column, first_line, print_table
 from inturn.cli.session import Session
 from inturn.errors import NotFoundError
 from inturn.i18n import Texts
@@ -35,7 +35,7 @@ class Ended(NamedTuple):
 
 
 @contextmanager
-def bar(session: Session, key: str, total: int) -> Iterator[Callable[[int], None]]:
+def bar(session: Session, key: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """A bar on the terminal, nothing where nobody looks; what it gives is called with how many more are done."""
     console = Console(stderr=True)
     is_shown = console.is_terminal and not session.as_json
@@ -121,8 +121,3 @@ def _tell_failed(session: Session, failed: list[Ended]) -> None:
     ]
     rows = [(each.id, texts.text(STATES[each.state]), each.name, first_line(each.error)) for each in failed[:SHOWN]]
     print_table(session.console, columns, rows)
-
-
-def first_line(error: str | None) -> str:
-    """An error without the trace below it."""
-    return (error or "").partition("\n")[0]

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.output import Column, first_line, print_facts, print_table
 from inturn.cli.records import why_record
 from inturn.cli.session import Session
-from inturn.cli.watch import first_line
 from inturn.prose import told
 from inturn.store import Attempt
 

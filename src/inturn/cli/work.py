@@ -1,11 +1,12 @@
 """`inturn worker` and `inturn upkeep`: what goes on until it is told to stop."""
 
 import math
+import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,16 +16,20 @@ from inturn.cli import logs
 from inturn.cli.probe import sandbox_layers
 from inturn.cli.session import Session, without_password
 from inturn.config import BUILT_IN, DAY, Settings
-from inturn.errors import InturnError
+from inturn.errors import InturnError, RetentionRefusedError
 from inturn.model import SECOND, clean_text, seconds
+from inturn.processing.bounds import MEGABYTE, Bounds
 from inturn.processing.options import WorkerOptions
 from inturn.processing.sandbox import Limits
 from inturn.processing.upkeep import Tidied, Upkeep, UpkeepThread
 
 if TYPE_CHECKING:
     from inturn.processing.fetch import Fetcher
+    from inturn.processing.worker import Worker
 
-OWN_SETTINGS = ("blobs", "processor", "slots", "lease", "timeout", "grace", "fetch", "keep")
+STDIN: Final = 0
+BOUNDS = ("max_pages", "max_megapixels", "max_text", "max_unpacked", "max_memory")
+OWN_SETTINGS = ("blobs", "processor", "slots", "lease", "timeout", "grace", "fetch", "keep", *BOUNDS)
 
 
 def worker(
@@ -36,6 +41,10 @@ def worker(
     ] = False,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is left to do.")] = False,
     no_upkeep: Annotated[bool, typer.Option("--no-upkeep", help="Leave upkeep to others.")] = False,
+    until_stdin_closes: Annotated[
+        bool,
+        typer.Option("--until-stdin-closes", help="Stop when standard input closes: whoever started it has ended."),
+    ] = False,
 ) -> None:
     """Process documents until told to stop: SIGTERM or Ctrl-C lets what runs finish, a second one ends it at once."""
     from inturn.processing.worker import Worker  # noqa: PLC0415 - only this command pays for what it needs
@@ -49,9 +58,11 @@ def worker(
         timeout=seconds(settings.timeout or 900),
         grace=seconds(settings.grace),
         box=box,
+        bounds=_bounds(settings),
         until_empty=until_empty,
         name="" if name is None else clean_text("a worker's name", name),
     )
+    session.require_queue()
     blobs = session.blobs(creates=True)
     at_work = Worker(
         session.queue,
@@ -62,6 +73,8 @@ def worker(
         options=options,
     )
     _tell_start(settings, at_work.name, box)
+    if until_stdin_closes:
+        threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
     tally = at_work.run()
     came = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in tally._asdict().items())
     logs.tell(f"worker {at_work.name} ended: {came}", **tally._asdict())
@@ -74,11 +87,17 @@ def upkeep(
     session: Session,
     *,
     once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="This clock is right: delete what is old by it, though a round was refused.")
+    ] = False,
 ) -> None:
     """Move on what is due and delete what is old: one round, or until told to stop. Workers do this by themselves."""
     keeper = _upkeep(session, session.blobs())
     if once:
-        _tell_round(session, keeper.round())
+        tidied = keeper.round(force=force)
+        _tell_round(session, tidied)
+        if tidied.refusal is not None:
+            raise RetentionRefusedError(str(tidied.refusal))
         return
     logs.begin(as_json=session.as_json)
     thread = UpkeepThread(keeper)
@@ -87,7 +106,9 @@ def upkeep(
             f"upkeep of {without_password(session.settings.store)}, history is kept for {session.settings.keep:g} days"
         )
         try:
-            keeper.round()
+            refusal = keeper.round(force=force).refusal
+            if refusal is not None:
+                logs.log.warning("upkeep: %s", refusal)
         except InturnError as wrong:
             logs.log.warning("upkeep failed, trying again: %s", wrong)
         thread.start()
@@ -96,14 +117,35 @@ def upkeep(
     logs.tell("upkeep ended")
 
 
+def _stop_at_end_of_stdin(worker: "Worker") -> None:
+    """Stop a worker once standard input has closed; one that was told to stop already keeps its grace."""
+    with suppress(OSError):
+        while os.read(STDIN, 4096):
+            pass
+    if not worker.report().stopping:
+        logs.log.warning("standard input has closed: what started this worker has ended, and so does it")
+        worker.stop()
+
+
 def _box(settings: Settings, *, wanted: bool) -> Limits | None:
     """The sandbox; with a timeout of its own it gets CPU time in proportion."""
     if not wanted and settings.processor != BUILT_IN:
         return None
-    usual = Limits()
+    usual, memory = Limits(), round(settings.max_memory * MEGABYTE)
     if settings.timeout is None:
-        return usual
-    return Limits(wall=settings.timeout, cpu=max(1, math.ceil(usual.cpu * settings.timeout / usual.wall)))
+        return Limits(memory=memory)
+    cpu = max(1, math.ceil(usual.cpu * settings.timeout / usual.wall))
+    return Limits(wall=settings.timeout, cpu=cpu, memory=memory)
+
+
+def _bounds(settings: Settings) -> Bounds:
+    """What the built-in processor reads."""
+    return Bounds(
+        pages=settings.max_pages,
+        pixels=round(settings.max_megapixels * 1_000_000),
+        text=round(settings.max_text * MEGABYTE),
+        expanded=round(settings.max_unpacked * MEGABYTE),
+    )
 
 
 def _fetcher(settings: Settings) -> "Fetcher | None":
@@ -129,7 +171,7 @@ def _tell_start(settings: Settings, name: str, box: Limits | None) -> None:
 
 
 def _tell_round(session: Session, tidied: Tidied) -> None:
-    counts = {name: value for name, value in tidied._asdict().items() if name != "swept"}
+    counts = {name: value for name, value in tidied._asdict().items() if name not in {"swept", "refusal"}}
     if session.as_json:
         session.emit({**tidied.swept._asdict(), **counts})
     else:

@@ -18,14 +18,14 @@ ID: Final = re.compile(f"[0-9a-f]{{{2 * ID_BYTES}}}")
 NO_KEY: Final = "there is no such key"
 
 
-@router.get("/keys", responses=Answers.of())
+@router.get("/keys", operation_id="listApiKeys", responses=Answers.of())
 def keys(seen: Seen, _: OperatorsEyes) -> schemas.Keys:
     """Operators: all keys, the oldest first, live or not; none of them can be shown again."""
     now = seen.service.clock.now()
     return schemas.Keys(keys=[schemas.Key(**_shown(each, now)) for each in seen.service.queue.store.keys.all()])
 
 
-@router.post("/keys", status_code=201, responses=Answers.of(413, 422))
+@router.post("/keys", operation_id="createApiKey", status_code=201, responses=Answers.of(413, 422))
 def make(given: schemas.KeyWanted, by_hand: ByHand, _: OperatorsEyes) -> schemas.NewKey:
     """Operators: make a key. Its text is in this answer alone."""
     now = by_hand.service.clock.now()
@@ -35,7 +35,7 @@ def make(given: schemas.KeyWanted, by_hand: ByHand, _: OperatorsEyes) -> schemas
     return _new(*rotation.issue(by_hand.service.queue.store.keys, wanted, by_hand.operator), now)
 
 
-@router.post("/keys/{id}/rotate", status_code=201, responses=Answers.of(409, 413, 422))
+@router.post("/keys/{id}/rotate", operation_id="rotateApiKey", status_code=201, responses=Answers.of(409, 413, 422))
 def rotate(
     id: str, by_hand: ByHand, _: OperatorsEyes, given: Annotated[schemas.Rotation | None, Body()] = None
 ) -> schemas.NewKey:
@@ -45,7 +45,7 @@ def rotate(
     return _new(*rotation.replace(kept, _known(id), still, by_hand.operator, now), now)
 
 
-@router.delete("/keys/{id}", responses=Answers.of(422))
+@router.delete("/keys/{id}", operation_id="revokeApiKey", responses=Answers.of(422))
 def revoke(id: str, by_hand: ByHand, _: OperatorsEyes) -> schemas.Key:
     """Operators: let a key open nothing any more. All servers know within a second, and its sessions end with it."""
     now = by_hand.service.clock.now()

@@ -1,5 +1,6 @@
 """Puts the application together."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -53,6 +54,7 @@ ROUTERS: Final = (
     signing,
     pages,
 )
+CAPITAL: Final = re.compile("[A-Z]")
 NAMED: Final = (schemas.Problem, schemas.Submission, schemas.GivenDocument)
 """Schemas that only descriptions written by hand refer to."""
 
@@ -78,6 +80,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.state.gathering = Gathering(partial(take_in, service.queue), "inturn-intake")
     app.router.routes.insert(0, Route("/v1/documents", documents.Submit(), methods=["POST"]))
+    app.state.routes = [route for module in ROUTERS for route in module.router.routes]
     for module in ROUTERS:
         app.include_router(module.router)
     errors.install(app)
@@ -97,5 +100,17 @@ def describe(app: FastAPI) -> dict[str, Any]:
             kept[model.__name__] = schema
         for name in ("HTTPValidationError", "ValidationError"):
             kept.pop(name, None)
+        for schema in kept.values():
+            _drop_defaults(schema)
+        for operation in (each for path in made["paths"].values() for each in path.values()):
+            operation["summary"] = CAPITAL.sub(
+                lambda found: f" {found[0].lower()}", operation["operationId"]
+            ).capitalize()
         app.openapi_schema = made
     return app.openapi_schema
+
+
+def _drop_defaults(schema: dict[str, Any]) -> None:
+    """Leave defaults to the words of a field: generators of types take a field with a default for a required one."""
+    for field in schema.get("properties", {}).values():
+        field.pop("default", None)

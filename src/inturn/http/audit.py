@@ -19,7 +19,7 @@ READS: Final = 10
 """Of so many events at most for one page."""
 
 
-@router.get("/audit", responses=Answers.of(422))
+@router.get("/audit", operation_id="listAuditEvents", responses=Answers.of(422))
 def audit(
     seen: Seen,
     _: OperatorsEyes,
@@ -72,7 +72,7 @@ def look(store: Store, wanted: Wanted, limit: int, before: int | None) -> tuple[
     return found, before
 
 
-@router.get("/workers", responses=Answers.of())
+@router.get("/workers", operation_id="listWorkers", responses=Answers.of())
 def workers(seen: Seen, _: OperatorsEyes) -> schemas.Workers:
     """Operators: workers as they were last heard of."""
     shown = [
@@ -92,7 +92,7 @@ def workers(seen: Seen, _: OperatorsEyes) -> schemas.Workers:
     return schemas.Workers(workers=shown)
 
 
-@router.get("/estimates", responses=Answers.of())
+@router.get("/estimates", operation_id="getEstimates", responses=Answers.of())
 def estimates(seen: Seen, _: OperatorsEyes) -> schemas.Estimates:
     """Operators: expected starts that this server told, compared with what happened."""
     return seen.service.estimates.now()

@@ -26,21 +26,21 @@ class Act(NamedTuple):
     """Unless states are given, or the documents themselves."""
 
 
-@router.post("/documents/cancel", responses=Answers.of(413, 422))
+@router.post("/documents/cancel", operation_id="cancelDocuments", responses=Answers.of(413, 422))
 def cancel_all(given: schemas.Filter, by_hand: ByHand) -> schemas.Bulk:
     """Cancel all that match and have not ended; with `dry_run`, only count them."""
     queue = by_hand.service.queue
     return _bulk(given, by_hand, Act(queue.cancel_all, queue.store.cancel, CANCELLABLE, CANCELLABLE))
 
 
-@router.post("/documents/retry", responses=Answers.of(413, 422))
+@router.post("/documents/retry", operation_id="retryDocuments", responses=Answers.of(413, 422))
 def retry_all(given: schemas.Filter, by_hand: ByHand) -> schemas.Bulk:
     """Try all again that match and ended without a result; those cancelled only if `state` or `ids` say so."""
     queue, usual = by_hand.service.queue, RETRYABLE - {DocumentState.CANCELLED}
     return _bulk(given, by_hand, Act(queue.retry_all, queue.store.retry, RETRYABLE, usual))
 
 
-@router.post("/documents/expedite", responses=Answers.of(413, 422))
+@router.post("/documents/expedite", operation_id="expediteDocuments", responses=Answers.of(413, 422))
 def expedite_these(given: schemas.Chosen, by_hand: ByHand, _: OperatorsEyes) -> schemas.Bulk:
     """Operators: move these before all levels, the oldest first; those that do not wait are passed over."""
     done = 0

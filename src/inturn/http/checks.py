@@ -12,7 +12,7 @@ from inturn.http.scoped import Seen
 router: Final = APIRouter(prefix="/v1", tags=["checks"])
 
 
-@router.post("/checks", responses=Answers.of(409, 413, 422))
+@router.post("/checks", operation_id="checkPriority", responses=Answers.of(409, 413, 422))
 def check(given: schemas.CheckRequest, seen: Seen, key: Key = None) -> schemas.Checks:
     """Tell which levels a customer's next documents get; each is a check, as if it had been submitted."""
     customer = seen.owner(given.customer)

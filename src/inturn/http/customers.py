@@ -47,7 +47,7 @@ class Around(NamedTuple):
     waits: dict[str, Percentiles]
 
 
-@router.get("/customers", responses=Answers.of(422))
+@router.get("/customers", operation_id="listCustomers", responses=Answers.of(422))
 def customers(  # noqa: PLR0913 - these are a query's parts
     seen: Seen,
     _: OperatorsEyes,
@@ -84,13 +84,13 @@ def customers(  # noqa: PLR0913 - these are a query's parts
     return schemas.CustomerPage(at=around.now, customers=shown, next=page.next, total=total)
 
 
-@router.get("/customers/{name:path}", responses=Answers.of(422))
+@router.get("/customers/{name:path}", operation_id="getCustomer", responses=Answers.of(422))
 def customer(name: str, seen: Seen) -> schemas.CustomerNow:
     """One customer: its counter and when that resets, its lines and how long they wait, its settings and its share."""
     return _now(seen, seen.customer(name))
 
 
-@router.patch("/customers/{name:path}", responses=Answers.of(413, 422))
+@router.patch("/customers/{name:path}", operation_id="updateCustomer", responses=Answers.of(413, 422))
 def change(name: str, given: schemas.CustomerChange, by_hand: ByHand, _: OperatorsEyes) -> schemas.CustomerNow:
     """Operators: change what is given; also for a customer not seen yet."""
     changes: dict[str, Any] = {each: getattr(given, each) for each in given.model_fields_set}
@@ -100,7 +100,7 @@ def change(name: str, given: schemas.CustomerChange, by_hand: ByHand, _: Operato
     return _now(by_hand, by_hand.customer(name))
 
 
-@router.post("/customers/{name:path}/purge", responses=Answers.of(413, 422))
+@router.post("/customers/{name:path}/purge", operation_id="purgeCustomer", responses=Answers.of(413, 422))
 def purge(name: str, given: schemas.Purge, by_hand: ByHand, _: OperatorsEyes) -> schemas.Purged:
     """Operators: delete a customer's documents, results, blobs and keys. The counter and the settings stay."""
     known = by_hand.customer(name)

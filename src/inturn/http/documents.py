@@ -1,13 +1,14 @@
 """`/v1/documents` and `/v1/batches`."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, Final
 from urllib.parse import quote
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -23,7 +24,7 @@ from inturn.http.uploads import PIECE
 from inturn.http.views import document_view, language_of, life_view, why_view
 from inturn.i18n import Texts
 from inturn.model import ENDED, MAX_NAME, Document, DocumentState, clean_text
-from inturn.processing.desk import RESULT_FILE, read_result
+from inturn.processing.desk import RESULT_FILE, read_result_text
 from inturn.store import DocumentFilter, DocumentSort
 
 MAX_WAIT: Final = 60
@@ -83,6 +84,7 @@ BYTES: Final[dict[int | str, dict[str, Any]]] = {
 
 @router.post(
     "/documents",
+    operation_id="submitDocuments",
     status_code=202,
     response_model=schemas.Accepted,
     responses=Answers.of(408, 409, 413, 415, 422, 507),
@@ -107,7 +109,7 @@ class Submit:
         await answer(scope, receive, send)
 
 
-@router.get("/documents", responses=Answers.of(422))
+@router.get("/documents", operation_id="listDocuments", responses=Answers.of(422))
 def documents(  # noqa: PLR0913 - one parameter for each filter
     seen: Seen,
     *,
@@ -132,7 +134,7 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     return schemas.DocumentPage(documents=[document_view(each, seen.caller) for each in page.items], next=page.next)
 
 
-@router.get("/documents/counts", responses=Answers.of(422))
+@router.get("/documents/counts", operation_id="countDocuments", responses=Answers.of(422))
 def counts(
     seen: Seen,
     *,
@@ -147,53 +149,61 @@ def counts(
     return schemas.Counts(documents=sum(told.values()), states=told)
 
 
-@router.get("/documents/{id}", responses=Answers.of(422))
+@router.get("/documents/{id}", operation_id="getDocument", responses=Answers.of(422))
 async def document(id: Id, seen: Seen, wait: Wait = 0) -> schemas.Document:
     """One document; with `wait`, when it has ended or that time has passed."""
     return document_view(await _awaited(seen, id, wait), seen.caller)
 
 
-@router.delete("/documents/{id}", responses=Answers.of(409, 422))
+@router.delete("/documents/{id}", operation_id="cancelDocument", responses=Answers.of(409, 422))
 def cancel(id: Id, by_hand: ByHand) -> schemas.Document:
     """Cancel a document that has not ended."""
     return document_view(by_hand.cancel(id), by_hand.caller)
 
 
-@router.post("/documents/{id}/retry", status_code=202, responses=Answers.of(409, 422))
+@router.post("/documents/{id}/retry", operation_id="retryDocument", status_code=202, responses=Answers.of(409, 422))
 def retry(id: Id, by_hand: ByHand) -> schemas.Receipt:
     """Try a document again that ended without a result: a new check."""
     return schemas.Receipt(**by_hand.retry(id)._asdict())
 
 
-@router.post("/documents/{id}/expedite", responses=Answers.of(409, 422))
+@router.post("/documents/{id}/expedite", operation_id="expediteDocument", responses=Answers.of(409, 422))
 def expedite(id: Id, by_hand: ByHand) -> schemas.Document:
     """Operators: move a waiting document before all levels."""
     return document_view(by_hand.expedite(id), by_hand.caller)
 
 
-@router.get("/documents/{id}/why", responses=Answers.of(422))
+@router.get("/documents/{id}/why", operation_id="explainDocument", responses=Answers.of(422))
 def why(id: Id, request: Request, seen: Seen) -> schemas.Why:
     """Say why a document is where it is and when it should start, as data and in the caller's language."""
     texts = Texts(language_of(request.headers.get("accept-language")))
     return why_view(seen.why(id), seen.caller, texts)
 
 
-@router.get("/documents/{id}/life", responses=Answers.of(422))
+@router.get("/documents/{id}/life", operation_id="getDocumentTimeline", responses=Answers.of(422))
 def life(id: Id, seen: Seen) -> schemas.Life:
     """What happened to a document so far, each attempt with its error, and how far its processor is with it."""
     found = seen.document(id)
     return life_view(found, insights.life(seen.service.queue.store, found), seen.progress(found), seen.caller)
 
 
-@router.get("/documents/{id}/result", responses=Answers.of(409, 422))
-async def result(id: Id, seen: Seen, wait: Wait = 0) -> schemas.Result:
+@router.get(
+    "/documents/{id}/result",
+    operation_id="getDocumentResult",
+    response_model=schemas.Result,
+    responses=Answers.of(409, 422),
+)
+async def result(id: Id, seen: Seen, wait: Wait = 0) -> Response:
     """The result of a document that is done; with `wait`, when it has ended."""
     found = await _awaited(seen, id, wait)
     return await to_thread.run_sync(_result, seen, found)
 
 
 @router.get(
-    "/documents/{id}/files/{name:path}", response_class=StreamingResponse, responses={**Answers.of(409, 422), **BYTES}
+    "/documents/{id}/files/{name:path}",
+    operation_id="getDocumentResultFile",
+    response_class=StreamingResponse,
+    responses={**Answers.of(409, 422), **BYTES},
 )
 def result_file(id: Id, name: str, seen: Seen) -> StreamingResponse:
     """A file of a result."""
@@ -205,7 +215,12 @@ def result_file(id: Id, name: str, seen: Seen) -> StreamingResponse:
     raise NotFoundError("the result has no such file")
 
 
-@router.get("/documents/{id}/content", response_class=StreamingResponse, responses={**Answers.of(422), **BYTES})
+@router.get(
+    "/documents/{id}/content",
+    operation_id="getDocumentContent",
+    response_class=StreamingResponse,
+    responses={**Answers.of(422), **BYTES},
+)
 def content(id: Id, seen: Seen) -> StreamingResponse:
     """The bytes of a document as they were submitted."""
     given = seen.document(id).given
@@ -214,7 +229,7 @@ def content(id: Id, seen: Seen) -> StreamingResponse:
     return _attachment(seen, given.blob, given.name, given.size)
 
 
-@router.get("/batches/{name:path}", tags=["batches"], responses=Answers.of(422))
+@router.get("/batches/{name:path}", operation_id="getBatch", tags=["batches"], responses=Answers.of(422))
 def batch(name: str, seen: Seen) -> schemas.Batch:
     """How far the documents of a batch are."""
     states = seen.batch(name).states
@@ -223,7 +238,7 @@ def batch(name: str, seen: Seen) -> schemas.Batch:
     return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=told)
 
 
-@router.get("/limits", responses=Answers.of())
+@router.get("/limits", operation_id="getUploadLimits", responses=Answers.of())
 def limits(seen: Seen) -> schemas.Taken:
     """How much one upload may bring."""
     taken = seen.service.settings.limits
@@ -246,7 +261,8 @@ async def _awaited(seen: Scoped, id_: str, wait: float) -> Document:
     return found
 
 
-def _result(seen: Scoped, found: Document) -> schemas.Result:
+def _result(seen: Scoped, found: Document) -> Response:
+    """Serve a result as the text that was stored: nothing then depends on how deeply it is nested."""
     must_be(found, done=True)
     queue, blobs = seen.service.queue, seen.service.blobs
     files = [
@@ -254,7 +270,11 @@ def _result(seen: Scoped, found: Document) -> schemas.Result:
         for each in queue.files(found.id)
         if each.name != RESULT_FILE
     ]
-    return schemas.Result(id=found.id, result=read_result(queue, blobs, found.id), files=files)
+    around = schemas.Result(id=found.id, result=None, files=files).model_dump(mode="json")
+    parts = {name: json.dumps(value) for name, value in around.items()}
+    parts["result"] = read_result_text(queue, blobs, found.id)
+    body = ",".join(f'"{name}":{text}' for name, text in parts.items())
+    return Response(f"{{{body}}}", media_type="application/json")
 
 
 def _attachment(seen: Scoped, blob: str, name: str, size: int | None) -> StreamingResponse:

@@ -1,13 +1,14 @@
 """Errors over HTTP: RFC 9457 problems with the stable codes of `inturn.errors`, and the few that only HTTP knows."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from inturn import errors
 from inturn.http.schemas import Problem
@@ -29,6 +30,18 @@ TITLES: Final = {
     503: "Not available now",
     507: "Disk full",
 }
+
+
+class MalformedError(errors.InturnError):
+    """The request is not HTTP as it should be."""
+
+    code = "bad_request"
+
+
+class StoppingError(errors.InturnError):
+    """This server stops: send the request again in a moment."""
+
+    code = "stopping"
 
 
 class UnauthorizedError(errors.InturnError):
@@ -84,6 +97,8 @@ class QuotaError(TooManyError):
 
 
 STATUS: Final[Mapping[type[errors.InturnError], int]] = {
+    MalformedError: 400,
+    StoppingError: 503,
     UnauthorizedError: 401,
     ReadOnlyKeyError: 403,
     RefusedError: 403,
@@ -128,6 +143,8 @@ def told(wrong: errors.InturnError) -> JSONResponse:
         headers["Retry-After"] = str(wrong.retry_after)
     elif isinstance(wrong, errors.StoreError) and not isinstance(wrong, errors.StoreFullError):
         headers["Retry-After"] = "5"
+    elif isinstance(wrong, StoppingError):
+        headers |= {"Retry-After": "5", "Connection": "close"}
     elif isinstance(wrong, UnauthorizedError):
         headers["WWW-Authenticate"] = "Bearer"
     status = status_of(wrong)
@@ -142,7 +159,7 @@ def _refused(_: Request, wrong: Exception) -> JSONResponse:
     return told(wrong)
 
 
-def _no_route(_: Request, wrong: Exception) -> JSONResponse:
+def _no_route(request: Request, wrong: Exception) -> JSONResponse:
     if not isinstance(wrong, HTTPException):
         raise wrong
     if isinstance(wrong.__cause__, errors.InturnError):  # raised while FastAPI read the body
@@ -151,7 +168,16 @@ def _no_route(_: Request, wrong: Exception) -> JSONResponse:
         return problem(422, errors.InvalidInputError.code, "the body cannot be read: send JSON in UTF-8")
     detail = {404: NO_SUCH_ADDRESS, 405: "this address does not take this method"}.get(wrong.status_code)
     code = CODES.get(wrong.status_code, "bad_request")
-    return problem(wrong.status_code, code, detail or str(wrong.detail), wrong.headers)
+    headers = _allowed(request) if wrong.status_code == 405 else wrong.headers
+    return problem(wrong.status_code, code, detail or str(wrong.detail), headers)
+
+
+def _allowed(request: Request) -> dict[str, str]:
+    """The methods of all routes at this address: the router knows of the first one alone."""
+    routes: Sequence[Route] = request.app.state.routes
+    fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    methods = {method for route in fitting for method in route.methods or ()}
+    return {"Allow": ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))}
 
 
 def _invalid(_: Request, wrong: Exception) -> JSONResponse:

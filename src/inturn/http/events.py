@@ -21,6 +21,7 @@ EXAMPLE: Final = (
 
 @router.get(
     "/events",
+    operation_id="streamEvents",
     response_class=StreamingResponse,
     responses={
         **Answers.of(422),

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from inturn.errors import NotFoundError
-from inturn.insights import Insights
+from inturn.insights import ALIVE, Insights
 from inturn.model import SECOND, DocumentState
 from inturn.policy.turns import LEVELS
 from inturn.store import Event, EventKind, Store
@@ -131,7 +131,12 @@ class QueueNow(Collector):
         for level in LEVELS:
             waiting.add_metric([str(level)], overview.waiting.get(level, 0))
         yield waiting
-        yield _gauge("inturn_running", "Documents in work.", overview.states.get(DocumentState.RUNNING, 0))
+        running = overview.states.get(DocumentState.RUNNING, 0)
+        yield _gauge("inturn_running", "Documents in workers' hands, those claimed ahead too.", running)
+        alive = [each for each in self._store.workers() if abs(overview.at - each.seen_at) <= ALIVE]
+        yield _gauge("inturn_slots", "Slots of the workers that are alive.", sum(each.report.slots for each in alive))
+        busy = sum(each.report.busy for each in alive)
+        yield _gauge("inturn_busy_slots", "Slots that work on a document, as workers last reported.", busy)
         yield _gauge("inturn_delayed", "Documents that wait for a time.", overview.states.get(DocumentState.DELAYED, 0))
         oldest = (overview.oldest_wait or 0) / SECOND
         yield _gauge("inturn_oldest_wait_seconds", "The longest wait of an open line's head.", oldest)

@@ -19,7 +19,7 @@ HANDS: Final = 20
 """Documents shown of one worker."""
 
 
-@router.get("/overview", responses=Answers.of(422))
+@router.get("/overview", operation_id="getOverview", responses=Answers.of(422))
 def overview(
     seen: Seen,
     _: OperatorsEyes,
@@ -95,7 +95,7 @@ def _worker(found: AtWork) -> schemas.AtWork:
             name=each.given.name,
             customer=each.customer,
             level=each.level,
-            started_at=each.started_at,
+            started_at=each.work_began_at,
             done=None if progress is None or not progress.total else min(1.0, progress.done / progress.total),
         )
         for each in found.documents[:HANDS]
@@ -111,6 +111,7 @@ def _worker(found: AtWork) -> schemas.AtWork:
         seen_at=found.worker.seen_at,
         stopping=report.stopping,
         documents=hands,
+        claimed_ahead=found.claimed_ahead,
     )
 
 

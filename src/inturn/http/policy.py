@@ -20,26 +20,26 @@ router: Final = APIRouter(prefix="/v1", tags=["policy"])
 MOST_VERSIONS: Final = 2**62
 
 
-@router.get("/priority", responses=Answers.of())
+@router.get("/priority", operation_id="getPriorityRules", responses=Answers.of())
 def priority(seen: Seen) -> schemas.Priority:
     """The reset interval and the thresholds in force. No secret: they explain everybody's receipts."""
     found = seen.service.queue.policy().policy.priority
     return schemas.Priority(reset_interval=found.reset_interval, thresholds=list(found.thresholds))
 
 
-@router.get("/policy", responses=Answers.of())
+@router.get("/policy", operation_id="getPolicy", responses=Answers.of())
 def policy(seen: Seen, _: OperatorsEyes) -> schemas.PolicyVersion:
     """Operators: the policy in force."""
     return policy_view(seen.service.queue.policy())
 
 
-@router.get("/policy/versions", responses=Answers.of())
+@router.get("/policy/versions", operation_id="listPolicyVersions", responses=Answers.of())
 def versions(seen: Seen, _: OperatorsEyes) -> schemas.PolicyVersions:
     """Operators: all versions of the policy, newest first."""
     return schemas.PolicyVersions(versions=[policy_view(each) for each in seen.service.queue.store.policies()])
 
 
-@router.put("/policy", responses=Answers.of(409, 413, 422))
+@router.put("/policy", operation_id="setPolicy", responses=Answers.of(409, 413, 422))
 def set_policy(given: schemas.PolicyChange, by_hand: ByHand, _: OperatorsEyes) -> schemas.PolicyVersion:
     """Operators: put a policy in force. Levels hold for new checks, the order for what already waits."""
     wanted = policy_of(given.policy)
@@ -48,6 +48,7 @@ def set_policy(given: schemas.PolicyChange, by_hand: ByHand, _: OperatorsEyes) -
 
 @router.post(
     "/policy/preview",
+    operation_id="previewPolicy",
     response_class=StreamingResponse,
     responses=Answers.of(422) | lines_of("the `comparison`"),
 )
@@ -64,6 +65,7 @@ async def preview(given: schemas.PolicyPreview, seen: Seen, _: OperatorsEyes) ->
 
 @router.post(
     "/policy/versions/{version}/judgement",
+    operation_id="evaluatePolicyVersion",
     response_class=StreamingResponse,
     responses=Answers.of(422) | lines_of("the `judgement`"),
 )

@@ -1,5 +1,7 @@
 """Runs the application under uvicorn until it is told to stop."""
 
+import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -13,6 +15,10 @@ from inturn.errors import InvalidInputError
 from inturn.http.app import create_app
 from inturn.http.service import Service
 
+log: Final = logging.getLogger("inturn.http")
+UVICORN: Final = logging.getLogger("uvicorn.error")
+LAST_ANSWERS: Final = 2
+"""Seconds for the answers to requests that were cut off."""
 KEEP_ALIVE: Final = 15
 BACKLOG: Final = 2_048
 
@@ -31,15 +37,26 @@ class Server(uvicorn.Server):
             ws="none",
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=max(1, round(grace)),
+            timeout_graceful_shutdown=max(1, round(grace)) + LAST_ANSWERS,
         )
         super().__init__(config)
         self._service = service
+        self._grace = grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer long polls now and let listeners go; everything else under way is finished."""
+        """Answer long polls now and let listeners go; everything else under way is finished within the grace."""
         self._service.release()
+        asyncio.get_running_loop().call_later(self._grace, self._cut_off)
         await super().shutdown(sockets)
+
+    def _cut_off(self) -> None:
+        """End the requests that take longer than the grace; each is told to come again."""
+        tasks = list(self.server_state.tasks)
+        if tasks:
+            log.warning("%d requests were cut off: they took longer than the %g s of grace", len(tasks), self._grace)
+            UVICORN.setLevel(logging.CRITICAL)  # it would write a trace for each of them
+        for task in tasks:
+            task.cancel()
 
 
 def must_be_safe(service: Service) -> None:
@@ -71,15 +88,22 @@ def bind(host: str, port: int) -> socket.socket:
 def serve(service: Service, listening: socket.socket, *, grace: float, ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or Ctrl-C."""
     server = Server(create_app(service), service, grace=grace)
-    ready()
-    with _quiet_signals(), listening:
+    with _stopping_on_signals(server), listening:
+        ready()
         server.run([listening])
 
 
 @contextmanager
-def _quiet_signals() -> Iterator[None]:
-    """Uvicorn raises a signal again when it has stopped: by then it has been obeyed."""
-    before = {each: signal.signal(each, lambda *_: None) for each in (signal.SIGTERM, signal.SIGINT)}
+def _stopping_on_signals(server: Server) -> Iterator[None]:
+    """Obey signals that come before uvicorn listens to them.
+
+    Uvicorn raises a signal again when it has stopped: by then there is nothing left to stop.
+    """
+
+    def stop(*_: object) -> None:
+        server.should_exit = True
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:

@@ -39,9 +39,9 @@ class GivenDocument(Strict):
     text: Annotated[str, Field(max_length=10_000_000)] | None = None
     batch: Name | None = None
     metadata: dict[str, Any] = Field(default_factory=dict, description=f"At most {MAX_METADATA} characters as JSON.")
-    delay: GivenTime = Field(0, description="Operators only: wait so long before it joins its line.")
+    delay: GivenTime = Field(0, description="Operators only: wait so long before it joins its line. Left out: 0.")
     start_by: GivenTime | None = Field(None, description="Operators only: expires if not started by then.")
-    cost: float = Field(1.0, ge=0.001, le=10_000, description="Operators only.")
+    cost: float = Field(1.0, ge=0.001, le=10_000, description="Operators only. Left out: 1.")
 
 
 class Submission(Strict):
@@ -79,7 +79,9 @@ class Document(BaseModel):
     submitted_at: Time
     ready_at: Time
     due_at: Time | None
-    started_at: Time | None
+    started_at: Time | None = Field(description="When a worker claimed it; work may begin later.")
+    began_at: Time | None = Field(description="When work on its last attempt began; null until that has ended.")
+    worked: int | None = Field(description="Microseconds of work in its last attempt; null until that has ended.")
     finished_at: Time | None
     attempt: int
     max_attempts: int
@@ -208,7 +210,7 @@ class Filter(Strict):
     level: Annotated[int, Field(ge=1, le=9)] | None = None
     batch: Name | None = None
     text: Name | None = None
-    dry_run: bool = Field(default=False, description="Only count.")
+    dry_run: bool = Field(default=False, description="Only count. Left out: false.")
 
 
 class Bulk(BaseModel):
@@ -246,7 +248,7 @@ class CheckRequest(Strict):
     """Documents that wait in a queue of your own. A customer's own key may leave the customer out."""
 
     customer: Name | None = Field(None, examples=["acme"])
-    count: Annotated[int, Field(ge=1, le=10_000, strict=True)] = Field(1, examples=[3])
+    count: Annotated[int, Field(ge=1, le=10_000, strict=True)] = Field(1, description="Left out: 1.", examples=[3])
 
 
 class Check(BaseModel):
@@ -329,7 +331,7 @@ class CustomerPage(BaseModel):
 
 
 class CustomerChange(Strict):
-    """What to change; null takes a cap, a rate, a name or a time to keep away."""
+    """What to change: what is left out stays as it is; null takes a cap, a rate, a name or a time to keep away."""
 
     weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
     cap: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
@@ -429,7 +431,7 @@ class Simulation(Strict):
 
     scenario: Name = Field(examples=["two-bulk"])
     orders: Annotated[list[Literal["fair", "classic", "fifo"]], Field(min_length=1, max_length=3)] = Field(
-        default=["fair", "classic", "fifo"], description="Each at most once."
+        default=["fair", "classic", "fifo"], description="Each at most once. Left out: all three."
     )
     workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = None
     load: Annotated[float, Field(ge=0.1, le=10)] | None = Field(None, description="So many times its documents.")
@@ -558,7 +560,7 @@ class InHand(BaseModel):
     name: str
     customer: str
     level: int
-    started_at: Time | None
+    started_at: Time | None = Field(description="When work on it began, or when it was claimed.")
     done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
 
 
@@ -574,6 +576,7 @@ class AtWork(BaseModel):
     seen_at: Time
     stopping: bool
     documents: list[InHand]
+    claimed_ahead: int = Field(description="Documents that it holds besides: its slots have not begun them.")
 
 
 class Course(BaseModel):
@@ -633,7 +636,7 @@ class Limits(BaseModel):
 class Server(BaseModel):
     """Who answers."""
 
-    version: str = Field(examples=["0.1.0"])
+    version: str | None = Field(description="Told to operators.", examples=["0.1.0"])
     limits: Limits
 
 
@@ -649,7 +652,9 @@ class KeyWanted(Strict):
 class Rotation(Strict):
     """How long the old key still opens, a year at most."""
 
-    overlap: Annotated[int, Field(ge=0, le=365 * 86_400_000_000, strict=True)] = 86_400_000_000
+    overlap: Annotated[int, Field(ge=0, le=365 * 86_400_000_000, strict=True, description="Left out: a day.")] = (
+        86_400_000_000
+    )
 
 
 class Key(BaseModel):
@@ -701,7 +706,7 @@ class Session(BaseModel):
 
     who: Who | None
     needs_keys: bool
-    version: str
+    version: str | None = Field(description="Told to operators.")
     build: str
     languages: list[str]
     queue: str | None

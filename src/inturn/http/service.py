@@ -80,6 +80,11 @@ class Service:
             self._priced = (now, self.queue.policy().policy.costs.per_page > 0)
         return self._priced[1]
 
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server was told to stop."""
+        return self.watcher.is_stopping
+
     def release(self) -> None:
         """Let go of all who wait or listen: the server stops. On the event loop."""
         self.watcher.release()

@@ -72,7 +72,7 @@ def _signed_in(request: Request, response: Response, key: AccessKey) -> str:
 
 
 def _told(service: Service, found: Caller | None, token: str | None) -> schemas.Session:
-    who = None
+    who, sees_all = None, found is not None and found.sees_all
     if found is not None:
         who = schemas.Who(
             name=found.name,
@@ -86,10 +86,10 @@ def _told(service: Service, found: Caller | None, token: str | None) -> schemas.
     return schemas.Session(
         who=who,
         needs_keys=service.settings.needs_keys,
-        version=__version__,
+        version=__version__ if sees_all else None,
         build=pages().build,
         languages=list(LANGUAGES),
-        queue=queue_name(service.settings.store) if found is not None and found.sees_all else None,
+        queue=queue_name(service.settings.store) if sees_all else None,
     )
 
 

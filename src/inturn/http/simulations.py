@@ -19,7 +19,7 @@ from inturn.simulate.scenario import Scenario
 router: Final = APIRouter(prefix="/v1", tags=["simulations"])
 
 
-@router.get("/simulations", responses=Answers.of())
+@router.get("/simulations", operation_id="listScenarios", responses=Answers.of())
 def scenarios(_: OperatorsEyes) -> schemas.Scenarios:
     """Operators: the scenarios that can be played."""
     return schemas.Scenarios(scenarios=[_view(each) for each in _known().values()])
@@ -27,6 +27,7 @@ def scenarios(_: OperatorsEyes) -> schemas.Scenarios:
 
 @router.post(
     "/simulations",
+    operation_id="runSimulation",
     response_class=StreamingResponse,
     responses=Answers.of(422) | lines_of("the `reports`"),
 )
@@ -44,7 +45,12 @@ async def simulate(given: schemas.Simulation, seen: Seen, _: OperatorsEyes) -> S
     return StreamingResponse(jobs.told("inturn.http.playing", {**given.model_dump(), "most": MOST}), media_type=MEDIA)
 
 
-@router.post("/replays", response_class=StreamingResponse, responses=Answers.of(422) | lines_of("the `comparison`"))
+@router.post(
+    "/replays",
+    operation_id="runReplay",
+    response_class=StreamingResponse,
+    responses=Answers.of(422) | lines_of("the `comparison`"),
+)
 async def replay(given: schemas.Replay, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
     """Operators: play what really came in once more, as it was, and with another order or other workers.
 

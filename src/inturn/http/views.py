@@ -24,6 +24,8 @@ def document_view(document: Document, caller: Caller) -> schemas.Document:
         ready_at=document.ready_at,
         due_at=document.due_at,
         started_at=document.started_at,
+        began_at=document.began_at,
+        worked=document.worked,
         finished_at=document.finished_at,
         attempt=document.attempt,
         max_attempts=given.max_attempts,

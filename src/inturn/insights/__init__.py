@@ -1,13 +1,14 @@
 """The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
 
 from inturn.insights.board import SHOWN, board
+from inturn.insights.forecast import expected_start
 from inturn.insights.life import Life, Moment, life
 from inturn.insights.reader import (
+    ALIVE,
     ENOUGH_FINISHES,
     PACE_OVER,
     Insights,
     counter_now,
-    expected_start,
     kept_counter,
     lived,
     open_lines,
@@ -31,6 +32,7 @@ from inturn.insights.views import (
 )
 
 __all__ = [
+    "ALIVE",
     "ENOUGH_FINISHES",
     "PACE_OVER",
     "SHOWN",

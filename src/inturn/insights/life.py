@@ -53,7 +53,8 @@ def life(store: Store, document: Document) -> Life:
 def _tried(attempts: Iterable[Attempt], deeds: Sequence[Moment]) -> Iterable[Moment]:
     """Beginnings and ends; a cancel is told by who did it."""
     for each in attempts:
-        yield Moment(each.started_at, EventKind.STARTED, each.number, None, each.worker)
+        began = each.started_at if each.began_at is None else each.began_at
+        yield Moment(began, EventKind.STARTED, each.number, None, each.worker)
         if not _is_told(each.ended, each.ended_at, deeds):
             yield Moment(each.ended_at, each.ended, each.number, each.error, each.worker)
 
@@ -62,7 +63,8 @@ def _own(document: Document, attempts: Sequence[Attempt], deeds: Sequence[Moment
     """What the document itself says of its last attempt and of its end."""
     is_own = _is_own(document, attempts)
     if is_own and document.started_at is not None:
-        yield Moment(document.started_at, EventKind.STARTED, document.attempt, None, document.worker)
+        began = document.work_began_at or document.started_at
+        yield Moment(began, EventKind.STARTED, document.attempt, None, document.worker)
     if document.finished_at is not None and not _is_told(_ENDS[document.state], document.finished_at, deeds):
         error = document.error if document.state is DocumentState.FAILED else None
         yield Moment(document.finished_at, _ENDS[document.state], document.attempt if is_own else None, error)

@@ -1,9 +1,8 @@
 """Reads a store and works out what screens show."""
 
-import math
 import time
 from collections import Counter as CountOf
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import Final
@@ -11,6 +10,17 @@ from typing import Final
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
 from inturn.ids import clean_id
+from inturn.insights.forecast import (
+    ENOUGH,
+    Arrived,
+    Mine,
+    Speed,
+    StartTimes,
+    arrived_in,
+    coming,
+    expected_start,
+    starts_in,
+)
 from inturn.insights.views import (
     AtWork,
     BatchNow,
@@ -25,7 +35,7 @@ from inturn.insights.views import (
     Span,
     Why,
 )
-from inturn.model import SECOND, Customer, Document, DocumentState
+from inturn.model import SECOND, Customer, Document, DocumentState, Worker
 from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import Fit, Timed, fitted
 from inturn.policy.places import Before, OpenLine, classic_before, fair_before
@@ -38,13 +48,19 @@ SUMMARY_TIMES: Final = 10
 """How many times as old as it takes to read it, for figures beside."""
 PACE_OVER: Final = 600 * SECOND
 LATELY: Final = 60 * SECOND
+REPORTED: Final = 2 * SECOND
+"""What was claimed so long before a report may be missing there: it is made before it is written."""
+ALIVE: Final = 30 * SECOND
+"""A worker reports every ten seconds: one that has been silent for so long is gone."""
 MOMENT: Final = 10 * SECOND
 MEASURED: Final = 2_000
 """Documents that costs are measured by."""
 BUSIEST: Final = 12
 PAGE: Final = 1_000
 CHECKED: Final = 200
-ENOUGH_FINISHES: Final = 20
+EVENTS: Final = 2_000
+"""The newest events, by which it is told how fast documents start."""
+ENOUGH_FINISHES: Final = ENOUGH
 
 
 class Insights:
@@ -56,6 +72,7 @@ class Insights:
         self._summary: tuple[int, Standings] | None = None
         self._took = 0
         self._made_at: int | None = None
+        self._lately: tuple[int, StartTimes, Arrived] | None = None
 
     def why(self, id: str, now: int | None = None) -> Why:
         """Everything that decides when a document starts."""
@@ -64,7 +81,7 @@ class Insights:
         customer = self._store.customer(document.customer)
         closed_by = self._closed_by(document, customer)
         before, no_place = self._before(document, closed_by, now)
-        start, no_start = self._start(before, no_place, now)
+        start, no_start = self._start(document, before, no_place, now)
         return Why(
             document=document,
             at=now,
@@ -152,9 +169,9 @@ class Insights:
         """Seconds a document and a page took, by the newest documents that are done and have pages."""
         done = self._documents(DocumentFilter(frozenset({DocumentState.DONE})))
         return fitted(
-            Timed(each.given.pages, each.finished_at - each.started_at)
+            Timed(each.given.pages, each.work_ended_at - each.work_began_at)
             for each in islice(done, MEASURED)
-            if each.given.pages is not None and each.finished_at is not None and each.started_at is not None
+            if each.given.pages is not None and each.work_ended_at is not None and each.work_began_at is not None
         )
 
     def _documents(self, where: DocumentFilter) -> Iterator[Document]:
@@ -199,7 +216,7 @@ class Insights:
     def _at_work(self) -> tuple[AtWork, ...]:
         running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE).items
         return tuple(
-            AtWork(worker, tuple(each for each in running if each.worker == worker.report.name))
+            at_work(worker, [each for each in running if each.worker == worker.report.name])
             for worker in self._store.workers()
         )
 
@@ -252,19 +269,40 @@ class Insights:
                 return _count_before(standings, mine, ahead, document.seq), None
         return None, NoPlace.MOVED
 
-    def _start(self, before: Before | None, no_place: NoPlace | None, now: int) -> tuple[Span | None, NoStart | None]:
+    def _start(
+        self, document: Document, before: Before | None, no_place: NoPlace | None, now: int
+    ) -> tuple[Span | None, NoStart | None]:
         if before is None:
             unknown = {NoPlace.CLOSED: NoStart.CLOSED}
             return None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
-        lately, longer = self._store.pace(now - LATELY), self._store.pace(now - PACE_OVER)
-        if not (lately.running or lately.started or self._has_worker(now)):
+        if not self._has_worker(now):
             return None, NoStart.NO_WORKER
-        if longer.finished < ENOUGH_FINISHES:
+        starts, arrived = self._flow(now)
+        speed = starts.speed(now) or self._finished(now)
+        if speed is None:
             return None, NoStart.TOO_FEW_FINISHES
-        finished, over = (
-            (lately.finished, LATELY) if lately.finished >= ENOUGH_FINISHES else (longer.finished, PACE_OVER)
-        )
-        return expected_start(before.place, finished, lived(over, self._began(), now), now), None
+        mine = mine_of(document, self._standings(now))
+        rates = coming(mine, arrived, self._store.policy().policy.priority.thresholds)
+        return expected_start(before, mine, speed, rates, now), None
+
+    def _flow(self, now: int) -> tuple[StartTimes, Arrived]:
+        """What was started lately, and what came; a summary that may be a second old."""
+        kept = self._lately
+        if kept is None or not 0 <= now - kept[0] < SUMMARY_KEPT:
+            events = self._store.events(max(0, self._store.last_event() - EVENTS), limit=EVENTS)
+            waiting = sum(line.waiting for line in self._standings(now).lines)
+            since = max(now - PACE_OVER, min(self._began(), now), events[0].at if len(events) == EVENTS else 0)
+            kept = self._lately = (now, starts_in(events, waiting), arrived_in(events, since, now))
+        return kept[1:]
+
+    def _finished(self, now: int) -> Speed | None:
+        """How many were finished lately, where too few were started while others waited."""
+        for over in (LATELY, PACE_OVER):
+            finished = self._store.pace(now - over).finished
+            if finished >= ENOUGH_FINISHES:
+                each = lived(over, self._began(), now) / finished
+                return Speed(each, each, is_loaded=False)
+        return None
 
     def _began(self) -> int:
         """When the queue was made: its first policy is as old."""
@@ -273,8 +311,13 @@ class Insights:
         return self._made_at
 
     def _has_worker(self, now: int) -> bool:
-        """One that was heard of lately, even if there was nothing to start."""
-        return any(now - each.seen_at <= LATELY and not each.report.stopping for each in self._store.workers())
+        """Whether one reported lately, or somebody who never reports holds a claim: a loop of the library's users."""
+        workers = self._store.workers()
+        if any(abs(now - each.seen_at) <= ALIVE and not each.report.stopping for each in workers):
+            return True
+        names = {each.report.name for each in workers}
+        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=CHECKED).items
+        return any(each.worker not in names and (each.lease_until or 0) > now for each in running)
 
 
 def counter_now(customer: Customer, priority: PriorityPolicy) -> CounterNow | None:
@@ -289,18 +332,6 @@ def kept_counter(customer: Customer) -> Counter | None:
     if customer.count is None or customer.updated_at is None:
         return None
     return Counter(customer.count, customer.updated_at)
-
-
-def expected_start(place: int, finished: int, over: int, now: int) -> Span:
-    """When the document at this place should start, if as many finish as `finished` did within `over`.
-
-    One start takes `each = over / finished`. Both the pace and what is still to come are counts of events, so their
-    relative errors are about 1/sqrt(finished) and 1/sqrt(place + 1); with s the root of the sum of their squares the
-    span goes from `place * each / (1 + 2s)` to `(place + 1) * each * (1 + 2s)`: the fewer, the wider.
-    """
-    each = over / finished
-    wider = 1 + 2 * math.sqrt(1 / finished + 1 / (place + 1))
-    return Span(now + round(place * each / wider), now + round((place + 1) * each * wider))
 
 
 def lived(over: int, began: int, now: int) -> int:
@@ -327,6 +358,31 @@ def _count_before(standings: Standings, mine: int, ahead: int, seq: int) -> Befo
     if standings.policy.order is Order.FAIR:
         return fair_before(lines, mine, ahead)
     return classic_before(lines, mine, ahead, seq)
+
+
+def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
+    """A worker and what it holds: first what it said to be at, then what it claimed since, up to its slots."""
+    report, seen_at = worker
+    told = report.at_work or {}
+    begun = [
+        each._replace(began_at=max(each.started_at or 0, seen_at - told[each.id])) for each in held if each.id in told
+    ]
+    since = [each for each in held if each.id not in told and _may_be_at_work(each, worker)]
+    documents = [*begun, *sorted(since, key=lambda each: each.fence or 0)[: max(0, report.slots - len(begun))]]
+    return AtWork(worker, tuple(documents), len(held) - len(documents))
+
+
+def _may_be_at_work(document: Document, worker: Worker) -> bool:
+    """Whether its worker said nothing of it because it did not hold it yet, or never says."""
+    return worker.report.at_work is None or (document.started_at or 0) > worker.seen_at - REPORTED
+
+
+def mine_of(document: Document, standings: Standings) -> Mine:
+    """What a forecast needs to know of a waiting document."""
+    level = document.line_level
+    is_fair = standings.policy.order is Order.FAIR
+    others = sum(line.level == level and line.customer != document.customer for line in standings.lines)
+    return Mine(document.customer, level, others if is_fair else None)
 
 
 def open_lines(standings: Standings) -> list[OpenLine]:

@@ -112,10 +112,12 @@ class Busiest(NamedTuple):
 
 
 class AtWork(NamedTuple):
-    """A worker, and the documents in its hands."""
+    """A worker, and the documents that its slots work on."""
 
     worker: Worker
     documents: tuple[Document, ...]
+    claimed_ahead: int = 0
+    """Documents that it holds besides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ PRIORITIES: Final[Mapping[str, Callable[[int], int]]] = {
 FANNING_OUT: Final = {"group": "tasks", "chord": "header"}
 """Signatures of many tasks at once, and where these stand."""
 OLD: Final = 1
+CELERYS_OWN: Final = "celery."
+"""How the names of tasks begin that come with Celery."""
 BEGUN: Final = "inturn_begun"
 """The option that a document goes by on its way through Celery."""
 ANOTHER_QUEUE: Final = (
@@ -109,7 +111,7 @@ class Publisher:
 
     def __init__(self, app: Celery, counters: Counters, customer: CustomerRule, *, raise_errors: bool) -> None:
         self._app = app
-        self._customers = Customers(customer, self._function_of)
+        self._customers = Customers(customer, OwnTasks(app), log)
         self._levels = Levels(counters, raise_errors=raise_errors, log=log)
 
     def send_task(
@@ -171,7 +173,23 @@ class Publisher:
         headers = (task.request.headers or {}) if task else {}
         return {name: headers[name] for name in (LEVEL, CUSTOMER) if name in headers}
 
-    def _function_of(self, name: str) -> Callable[..., Any] | None:
+    def check_tasks(self) -> None:
+        """Warn if no task has the argument that names the customer."""
+        self._customers.check_tasks()
+
+
+class OwnTasks:
+    """An app's tasks, without those that come with Celery."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def names(self) -> list[str]:
+        """All that are registered by now."""
+        return [name for name in self._app.tasks if not name.startswith(CELERYS_OWN)]
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """What a task runs."""
         task = self._app.tasks.get(name)
         function: Callable[..., Any] | None = task.run if task is not None else None
         return function
@@ -235,6 +253,7 @@ def _warn(app: Celery, instance: Any, conf: Any, **_: Any) -> None:
     """At the start of a worker of this app: what keeps levels from being levels, and what to change."""
     if instance.app is not app:
         return
+    _installed[app].check_tasks()
     driver = _driver(conf)
     if driver not in PRIORITIES:
         log.warning("the transport %s has no priorities: levels change nothing; use RabbitMQ or Redis", driver)

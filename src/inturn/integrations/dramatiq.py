@@ -63,9 +63,10 @@ def install(broker: dramatiq.Broker, counters: Counters, *, customer: CustomerRu
             "Dramatiq's RedisBroker has one list a queue and no priorities; use"
             " inturn.integrations.dramatiq.FairRedisBroker, with the same arguments, in publishers and workers"
         )
+    in_turn = InTurn(broker, counters, customer, raise_errors=raise_errors)
     if getattr(broker, "max_priority", 0) is None:
         broker.max_priority = HIGHEST  # type: ignore[attr-defined]  # RabbitmqBroker's; queues are declared later
-    broker.add_middleware(InTurn(broker, counters, customer, raise_errors=raise_errors))
+    broker.add_middleware(in_turn)
 
 
 class InTurn(Middleware):
@@ -75,7 +76,7 @@ class InTurn(Middleware):
         self, broker: dramatiq.Broker, counters: Counters, customer: CustomerRule, *, raise_errors: bool
     ) -> None:
         self._broker = broker
-        self._customers = Customers(customer, self._function_of)
+        self._customers = Customers(customer, Actors(broker), log)
         self._levels = Levels(counters, raise_errors=raise_errors, log=log)
 
     def before_enqueue(self, broker: dramatiq.Broker, message: dramatiq.Message[Any], delay: int | None) -> None:
@@ -105,6 +106,7 @@ class InTurn(Middleware):
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         """What keeps levels from being levels, and what to change."""
         del broker
+        self._customers.check_tasks()
         if worker.queue_prefetch > worker.worker_threads:
             log.warning(
                 "a worker with %d threads takes %d documents from a queue ahead of time, and later ones of a better"
@@ -122,7 +124,19 @@ class InTurn(Middleware):
                 HIGHEST,
             )
 
-    def _function_of(self, name: str) -> Callable[..., Any] | None:
+
+class Actors:
+    """A broker's actors."""
+
+    def __init__(self, broker: dramatiq.Broker) -> None:
+        self._broker = broker
+
+    def names(self) -> list[str]:
+        """All that are declared by now."""
+        return list(self._broker.actors)
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """What an actor runs."""
         actor = self._broker.actors.get(name)
         return actor.fn if actor is not None else None
 

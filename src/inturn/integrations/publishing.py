@@ -5,8 +5,9 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from inturn.counters import Counters
 from inturn.errors import InturnError, InvalidInputError, StoreError
@@ -21,6 +22,10 @@ HIGHEST: Final = 10
 MIDDLE: Final = 5
 """The level of a document that could not be checked, of a customer not seen before."""
 REMEMBERED: Final = 10_000
+MANY: Final = 100
+SIMILAR: Final = 0.75
+"""How much a name must resemble another one to be taken for a slip, from 0 to 1."""
+BY_PLACE: Final = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
 PAUSE: Final = 1.0
 """Seconds for which counters that failed are not asked again: each publish would wait for them otherwise."""
 
@@ -44,51 +49,144 @@ CustomerRule = str | Header | Callable[[Publish], Any]
 """A task argument's name, a header, or a function; whatever it gives is made text, and None is nobody's."""
 
 
+class Tasks(Protocol):
+    """The tasks that this process knows; more may be registered at any time."""
+
+    def names(self) -> Sequence[str]:
+        """Those of the user's own."""
+        ...
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        """What a task runs; None if it is not known here."""
+        ...
+
+
 class Customers:
     """Whose document a message is."""
 
-    def __init__(self, rule: CustomerRule, function_of: Callable[[str], Callable[..., Any] | None]) -> None:
+    def __init__(self, rule: CustomerRule, tasks: Tasks, log: logging.Logger) -> None:
         if not (isinstance(rule, str | Header) or callable(rule)):
             raise InvalidInputError(
                 f"customer must be the name of a task argument, Header(name) or a function, not {rule!r}"
             )
         self._rule = rule
-        self._function_of = function_of
-        self._places: dict[str, int | None] = {}
+        self._tasks = tasks
+        self._log = log
+        self._arguments: dict[str, Argument] = {}
+        self._unknown: set[str] = set()
+        self._without_header: int | None = 0
+        """Messages that had no header of that name; None once one had it, or somebody was warned."""
 
     def of(self, publish: Publish) -> str | None:
         """The customer; None when it is nobody's."""
         found = publish.headers.get(CUSTOMER)
         if found is None:
             if isinstance(self._rule, str):
-                found = self._argument(self._rule, publish)
+                found = self._given(self._rule, publish)
             elif isinstance(self._rule, Header):
-                found = publish.headers.get(self._rule.name)
+                found = self._in_header(self._rule.name, publish)
             else:
                 found = self._rule(publish)
         return None if found is None or found == "" else str(found)
 
-    def _argument(self, wanted: str, publish: Publish) -> Any:
+    def check_tasks(self) -> None:
+        """Warn if no task of this process has the argument that names the customer: at the start of a worker."""
+        if isinstance(self._rule, str):
+            functions = [self._tasks.function(name) for name in self._tasks.names()]
+            arguments = [argument_of(self._rule, each) for each in functions if each is not None]
+            if arguments and not any(each.may_be_given for each in arguments):
+                similar = sorted({each.similar for each in arguments if each.similar is not None})
+                meant = f" (there is {', '.join(similar)})" if similar else ""
+                self._log.error(
+                    "customer=%r, and no task known here has an argument of that name%s: nothing is checked, and all"
+                    " tasks are nobody's; give install() the name that your tasks use",
+                    self._rule,
+                    meant,
+                )
+
+    def _given(self, wanted: str, publish: Publish) -> Any:
         if wanted in publish.kwargs:
             return publish.kwargs[wanted]
-        if not publish.args:
+        argument = self._arguments.get(publish.name) or self._looked_up(wanted, publish)
+        if argument is None:
             return None
-        if publish.name not in self._places:
-            self._places[publish.name] = self._place(wanted, publish.name)
-        place = self._places[publish.name]
-        return publish.args[place] if place is not None and place < len(publish.args) else None
+        place = argument.place
+        return publish.args[place] if place is not None and place < len(publish.args) else argument.default
 
-    def _place(self, wanted: str, name: str) -> int | None:
-        """Where the argument stands among those without a name; None where the function is not known here."""
-        function = self._function_of(name)
-        names = list(inspect.signature(function).parameters) if function is not None else []
-        return names.index(wanted) if wanted in names else None
+    def _looked_up(self, wanted: str, publish: Publish) -> "Argument | None":
+        """Find the argument; warn, once a task, of what looks like a mistake: to have no customer is none."""
+        function = self._tasks.function(publish.name)
+        if function is None:
+            if publish.args and publish.name not in self._unknown:
+                self._unknown.add(publish.name)
+                self._log.warning(
+                    "task %s is not known in this process, so that its arguments have no names: it goes out as nobody's"
+                    " and unchecked; publish it with %s=… by keyword",
+                    publish.name,
+                    wanted,
+                )
+            return None
+        argument = self._arguments[publish.name] = argument_of(wanted, function)
+        if argument.similar is not None:
+            self._log.warning(
+                "task %s has no argument %s but one called %s: it goes out as nobody's and unchecked; if that is the"
+                " customer, give install() its name, or use the same name in all tasks",
+                publish.name,
+                wanted,
+                argument.similar,
+            )
+        return argument
+
+    def _in_header(self, name: str, publish: Publish) -> Any:
+        found = publish.headers.get(name)
+        if self._without_header is not None:
+            self._without_header = self._without_header + 1 if found is None else None
+            if self._without_header == MANY:
+                self._without_header = None
+                self._log.warning(
+                    "none of the first %d tasks that this process has published had a header %s: they went out as"
+                    " nobody's and unchecked; is customer=Header(…) spelt as in apply_async(headers=…)?",
+                    MANY,
+                    name,
+                )
+        return found
+
+
+class Argument(NamedTuple):
+    """Where a task takes the argument that names the customer."""
+
+    may_be_given: bool
+    place: int | None = None
+    """Among the arguments without a name; None if it has no place there."""
+    default: Any = None
+    similar: str | None = None
+    """Another argument, whose name looks like it."""
+
+
+def argument_of(wanted: str, function: Callable[..., Any]) -> Argument:
+    """Find an argument by name in a function's signature."""
+    parameters = inspect.signature(function).parameters
+    found = parameters.get(wanted)
+    if found is not None and found.kind is not inspect.Parameter.VAR_POSITIONAL:
+        places = [name for name, each in parameters.items() if each.kind in BY_PLACE]
+        default = None if found.default is inspect.Parameter.empty else found.default
+        return Argument(may_be_given=True, place=places.index(wanted) if wanted in places else None, default=default)
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        return Argument(may_be_given=True)
+    plain = {name.replace("_", "").lower(): name for name in parameters}
+    close = get_close_matches(wanted.replace("_", "").lower(), plain, 1, SIMILAR)
+    return Argument(may_be_given=False, similar=plain[close[0]] if close else None)
 
 
 class Levels:
     """One check for each document. When the counters fail, publishing goes on with the last level known."""
 
     def __init__(self, counters: Counters, *, raise_errors: bool, log: logging.Logger) -> None:
+        if not isinstance(counters, Counters):
+            raise InvalidInputError(
+                'the counters are what inturn.open_counters("redis://…") gives, not an object of type'
+                f" {type(counters).__name__}: write install(…, inturn.open_counters(…), customer=…)"
+            )
         self._counters = counters
         self._raise_errors = raise_errors
         self._log = log

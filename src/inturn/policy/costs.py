@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil
 from typing import Final, NamedTuple
 
 from inturn.errors import InvalidInputError
@@ -16,8 +15,8 @@ LEAST_TO_FIT: Final = 20
 class CostPolicy:
     """A document of so many pages costs `per_document + per_page * pages`; `per_page` 0 is the spec: each costs 1.
 
-    Pages are counted from what the customer sent, so they are never trusted below a floor: one page, and one for each
-    `bytes_per_page`.
+    The charge has a floor, because pages are counted from what the customer sent: one page, and one page for each
+    `bytes_per_page` begun. The floor also prices documents whose pages cannot be counted.
     """
 
     per_document: float = DEFAULT_COST
@@ -34,19 +33,22 @@ class CostPolicy:
         if self.per_page == 0 and self.per_document != DEFAULT_COST:
             raise InvalidInputError("without a cost by page every document costs 1: leave per_document at 1")
 
-    def cost(self, pages: int, size: int | None) -> float:
-        """What a document costs."""
-        least = max(1, ceil((size or 0) / self.bytes_per_page))
-        return min(MAX_COST, max(MIN_COST, self.per_document + self.per_page * max(pages, least)))
+    def charged_pages(self, counted: int | None, size: int | None) -> int:
+        """Return the pages to charge for: those counted, but no fewer than the floor by size (bytes)."""
+        return max(counted or 0, 1, -(-(size or 0) // self.bytes_per_page))
+
+    def cost(self, pages: int | None, size: int | None) -> float:
+        """Return what a document costs; `pages` is None where they could not be counted."""
+        return min(MAX_COST, max(MIN_COST, self.per_document + self.per_page * self.charged_pages(pages, size)))
 
     def applied(self, documents: Sequence[NewDocument]) -> Sequence[NewDocument]:
-        """The documents with their costs: those that have pages and whose cost was not given."""
+        """Return the documents with their costs set, where none was given."""
         if not self.per_page:
             return documents
         return [self._with_cost(given) for given in documents]
 
     def _with_cost(self, given: NewDocument) -> NewDocument:
-        if given.pages is None or given.cost != DEFAULT_COST:
+        if given.cost != DEFAULT_COST:
             return given
         return given._replace(cost=self.cost(given.pages, given.size))
 

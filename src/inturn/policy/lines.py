@@ -58,6 +58,11 @@ class LineBook(Generic[LineT]):
         elif head.seq < line.head.seq:
             self.turns.change_head(line, head)
 
+    def released(self, customer: LinesOf[LineT], line: LineT, head: Head) -> None:
+        """A claim was given back unstarted: its document waits again, and its line is not charged for it."""
+        self.turns.refund(line, head.cost)
+        self.joined(customer, line, head)
+
     def left(self, line: LineT, seq: int) -> None:
         """A document left the line otherwise than by a claim."""
         line.waiting -= 1
@@ -94,6 +99,17 @@ class LineBook(Generic[LineT]):
         """The time that a rate closed the customer for is over."""
         customer.rate_closed_until = None
         self.open_or_close(customer)
+
+    def bound_rate(self, customer: LinesOf[LineT], now: int) -> bool:
+        """Bring a closing by rate that a clock ahead of this one has set back to what the rate allows at `now`."""
+        rate = customer.settings.rate
+        if rate is None or customer.rate_closed_until is None:
+            return False
+        whole_at = rates.bounded(rate, customer.whole_at, now)
+        if whole_at == customer.whole_at:
+            return False
+        customer.whole_at, customer.rate_closed_until = whole_at, rates.opens_at(rate, whole_at)
+        return True
 
     def change(self, customer: LinesOf[LineT], settings: CustomerSettings) -> None:
         """New settings hold for what already waits."""

@@ -8,7 +8,12 @@ from inturn.model import RateLimit
 
 def charged(limit: RateLimit, whole_at: int, now: int) -> int:
     """When the allowance is whole again, after one more document was started at `now`."""
-    return max(whole_at, now) + _spacing(limit)
+    return bounded(limit, max(whole_at, now) + _spacing(limit), now)
+
+
+def bounded(limit: RateLimit, whole_at: int, now: int) -> int:
+    """When the allowance is whole again at the latest: a clock ahead of this one may have set a later time."""
+    return min(whole_at, now + limit.documents * _spacing(limit))
 
 
 def opens_at(limit: RateLimit, whole_at: int) -> int:

@@ -3,6 +3,7 @@
 Nothing in the directory of a zip is believed: entries are counted by their marks and sizes by inflating.
 """
 
+import fnmatch
 import io
 import re
 import stat
@@ -11,22 +12,29 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
+from . import kinds
 from .bounds import Bounds, Budget
 from .handler import Reject
+from .xml_parts import DOCTYPE, XmlParser
 
 STEP = 1 << 16
-WINDOW = 4096
 NESTED = 3
 DOCTYPES = tuple("<!DOCTYPE".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
 ENCODING = re.compile(rb"""<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 READ_ALIKE = re.compile(rb"(?:utf-?(?:8|16(?:le|be)?)|us-ascii|iso-8859-\d+|windows-125\d)", re.IGNORECASE)
 XML_NAMES = (".xml", ".rels", ".vml", ".rdf", ".xhtml")
+NUMBER = re.compile(r"\d{1,9}")
+COPY = re.compile(r"\d+\.xml$")
 BROKEN = "This file is damaged: its package cannot be opened"
 
 
-def look_through(data: bytes, bounds: Bounds, budget: Budget | None = None, level: int = 1) -> list[str]:
-    """The names in a package that is within bounds; otherwise rejects it."""
-    budget = budget or Budget(bounds, len(data))
+def look_through(data: bytes, bounds: Bounds, media_type: str) -> None:
+    """Reject a package that is beyond bounds."""
+    _look_through(data, Budget(bounds, len(data)), 1, media_type)
+
+
+def _look_through(data: bytes, budget: Budget, level: int, media_type: str) -> None:
+    bounds = budget.bounds
     if level > NESTED:
         raise Reject(f"This file holds packages inside packages, more than {NESTED} deep: it looks like a zip bomb")
     if data.count(b"PK\x01\x02") > bounds.entries:
@@ -35,8 +43,44 @@ def look_through(data: bytes, bounds: Bounds, budget: Budget | None = None, leve
     _check_overlap(entries, len(data))
     for entry in entries:
         _check_name(entry)
-        _check_entry(data, entry, budget, level)
-    return [entry.filename for entry in entries]
+        _check_entry(data, entry, budget, level, media_type)
+
+
+def kind_of(data: bytes, most: int) -> str:
+    """The media type of a package by what is in it; `kinds.ZIP` for a mere archive."""
+    # Word on the web calls its main part "document2.xml".
+    found = {COPY.sub(".xml", name) for name in names(data, most)}
+    if "mimetype" in found:
+        said = (part(data, "mimetype", 100) or b"").decode("ascii", "replace").strip()
+        # Templates and master documents are read like what they are for.
+        said = said.removesuffix("-template").removesuffix("-master")
+        return said if said in kinds.NAMED_PACKAGES else kinds.ZIP
+    return next((kind for kind, main in kinds.MAIN_PARTS.items() if main in found), kinds.ZIP)
+
+
+class Package:
+    """The parts of a package that was looked through."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._entries = {entry.filename: entry for entry in _entries(data)}
+        self.names = tuple(self._entries)
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """The bytes of a part, piece by piece; none if there is no such part."""
+        entry = self._entries.get(name)
+        return iter(()) if entry is None else _inflated(self._data, entry)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a part; empty if there is no such part."""
+        return b"".join(self.pieces(name))
+
+    def matching(self, pattern: str) -> list[str]:
+        """The parts whose names match a pattern of the shell, in the order of the numbers in their names."""
+        found = [
+            name for name in self.names if fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/")
+        ]
+        return sorted(found, key=lambda name: ([int(number) for number in NUMBER.findall(name)], name))
 
 
 def part(data: bytes, name: str, most: int) -> bytes | None:
@@ -96,26 +140,34 @@ def _check_name(entry: zipfile.ZipInfo) -> None:
         raise Reject("This file is protected by a password: remove it and send the file again")
 
 
-def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: Budget, level: int) -> None:
+def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: Budget, level: int, media_type: str) -> None:
     """Inflate one entry, counting; look for what XML must not hold, and into packages inside."""
-    kept: list[bytes] | None = None
-    xml = _Xml(budget.bounds.depth) if entry.filename.lower().endswith(XML_NAMES) else None
+    kept: list[bytes] = []
     size = 0
-    for piece in _inflated(data, entry):
-        wrong = budget.spend(len(piece))
-        if wrong:
-            raise Reject(wrong)
-        if size == 0 and piece.startswith(b"PK\x03\x04"):
-            kept = []
-        size += len(piece)
-        if xml:
-            xml.feed(piece)
-        if kept is not None:
-            kept.append(piece)
+
+    def counted() -> Iterator[bytes]:
+        nonlocal size
+        for piece in _inflated(data, entry):
+            wrong = budget.spend(len(piece))
+            if wrong:
+                raise Reject(wrong)
+            if kept or (size == 0 and piece.startswith(b"PK\x03\x04")):
+                kept.append(piece)
+            size += len(piece)
+            yield piece
+
+    pieces = counted()
+    # The pages of an EPUB have a document type each, which our reader of HTML passes over.
+    if entry.filename.lower().endswith(XML_NAMES if media_type != kinds.EPUB else XML_NAMES[:2]):
+        pieces = _without_doctype(pieces)
+        if media_type == kinds.XLSX:  # for kreuzberg; our own readers count while they read
+            XmlParser(budget.bounds.depth).parse(pieces)
+    for _ in pieces:
+        pass
     if size != entry.file_size:
         raise Reject("A part of this file has another size than the file says: it is damaged, or a trick")
     if kept:
-        look_through(b"".join(kept), budget.bounds, budget, level + 1)
+        _look_through(b"".join(kept), budget, level + 1, kinds.ZIP)
 
 
 def _inflated(data: bytes, entry: zipfile.ZipInfo, most: int | None = None) -> Iterator[bytes]:
@@ -155,34 +207,16 @@ def inflate(packed: memoryview | bytes, window: int) -> Iterator[bytes]:
         piece = stream.decompress(stream.unconsumed_tail, STEP)
 
 
-class _Xml:
-    """Watches one XML part go by: no document type, no strange encoding, and elements not too deep.
-
-    Depth is counted by marks, not by a parser: what is watched here is what could hurt a parser.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.depth = 0
-        self.tail = b""
-        self.started = False
-
-    def feed(self, piece: bytes) -> None:
-        seen = self.tail + piece
+def _without_doctype(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass an XML part on; reject it at a document type or at an encoding that parsers read differently."""
+    tail = b""
+    for piece in pieces:
+        seen = tail + piece
         if any(mark in seen for mark in DOCTYPES):
-            raise Reject("This file defines its own XML document type (DOCTYPE), which is not allowed")
-        if not self.started:
-            self.started = True
+            raise Reject(DOCTYPE)
+        if not tail:
             named = ENCODING.match(piece.removeprefix(b"\xef\xbb\xbf"))
             if named and not READ_ALIKE.fullmatch(named.group(1)):
                 raise Reject("A part of this file is written in an encoding that no office program uses")
-        for at in range(0, len(piece), WINDOW):
-            self._count(piece[at : at + WINDOW])
-        self.tail = piece[-18:]
-
-    def _count(self, window: bytes) -> None:
-        ends = window.count(b"</")
-        begins = window.count(b"<") - ends - window.count(b"<?") - window.count(b"<!")
-        self.depth += begins - ends - window.count(b"/>")
-        if self.depth > self.most:
-            raise Reject(f"XML elements in this file lie more than {self.most} deep inside each other")
+        tail = piece[-18:]
+        yield piece

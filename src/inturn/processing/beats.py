@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from inturn.errors import InturnError
 from inturn.model import SECOND, Claimed, WorkerReport
+from inturn.processing.store_errors import log_store_error
 from inturn.queue import Queue
 from inturn.store import Hold
 
 log: Final = logging.getLogger("inturn.worker")
 REPORT_EVERY: Final = 2.0
 """Seconds after which a changed report is told."""
+REPORT_ANYWAY: Final = 10.0
+"""Seconds after which one is told that has not changed: nobody else says that the worker is alive."""
 
 
 class Beats(threading.Thread):
@@ -35,6 +37,7 @@ class Beats(threading.Thread):
         self._lost = lost
         self._over = threading.Event()
         self._told: WorkerReport | None = None
+        self._told_at = 0.0
 
     def run(self) -> None:  # noqa: D102 - a thread's own
         every = self._lease / SECOND / 4
@@ -56,8 +59,8 @@ class Beats(threading.Thread):
     def _try(self, what: Callable[[], None]) -> bool:
         try:
             what()
-        except InturnError as wrong:
-            log.warning("heartbeat failed, trying again: %s", wrong)
+        except Exception as error:  # noqa: BLE001 - without heartbeats every lease would be lost
+            log_store_error("heartbeat failed", error)
             return False
         return True
 
@@ -71,9 +74,10 @@ class Beats(threading.Thread):
 
     def _tell(self) -> None:
         report = self._report()
-        if report != self._told:
+        now = time.monotonic()
+        if report != self._told or now >= self._told_at + REPORT_ANYWAY:
             self._queue.store.see_worker(report)
-            self._told = report
+            self._told, self._told_at = report, now
 
 
 class Bell(threading.Thread):
@@ -100,7 +104,7 @@ class Bell(threading.Thread):
                 return
             try:
                 self._queue.store.wait(self._timeout)
-            except InturnError:
+            except Exception:  # noqa: BLE001 - the claim that follows tells what is wrong
                 time.sleep(0.5)
             if not self._is_over:
                 self._ring()

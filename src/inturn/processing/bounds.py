@@ -21,6 +21,11 @@ class Bounds:
     """Bytes of text kept in the result itself; a longer text becomes a file of its own."""
 
 
+def megabytes(count: int) -> str:
+    """So many bytes in megabytes, in words."""
+    return f"{count / MEGABYTE:.4g}"
+
+
 class Budget:
     """What is left of the expanded size while a document is opened: headers lie, so bytes are counted."""
 
@@ -33,7 +38,7 @@ class Budget:
         """Count so many bytes; returns what is wrong, if this was too much."""
         self.expanded += count
         if self.expanded > self.bounds.expanded:
-            return f"This file opens to more than {self.bounds.expanded >> 20} MB: it looks like a zip bomb"
+            return f"This file opens to more than {megabytes(self.bounds.expanded)} MB: it looks like a zip bomb"
         # Small files of blanks shrink well and hurt nobody.
         if self.expanded > MEGABYTE and self.expanded > self.size * self.bounds.ratio:
             return f"This file opens to more than {self.bounds.ratio} times its size: it looks like a zip bomb"

@@ -26,11 +26,24 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from inturn.errors import InturnError
-from inturn.processing import parser, sandbox
-from inturn.processing.handler import Reject
-from inturn.processing.perform import Processor, Said, Told, Where, keep_files, load, perform, perform_async, where_of
+from inturn.processing import allowed, identity, parser, sandbox
+from inturn.processing.bounds import Bounds
+from inturn.processing.handler import Reject, describe_unfetched
+from inturn.processing.perform import (
+    DEFAULT,
+    Processor,
+    Said,
+    Told,
+    Where,
+    keep_files,
+    load,
+    perform,
+    perform_async,
+    where_of,
+)
 from inturn.processing.wire import Message, Wire, written
 
+STANDARD_ERROR: Final = 2
 PROGRESS_EVERY: Final = 0.25
 """Seconds between two tellings of progress: a processor may call it for every page."""
 
@@ -79,6 +92,7 @@ class DocumentAtHand:
         self.attempt: int = facts["attempt"]
         self.metadata: Mapping[str, Any] = facts["metadata"]
         self.stopped = False
+        self.began_at = 0.0
         self._path = None if facts["path"] is None else Path(facts["path"])
         self._copy: Path | None = None
         self._child = child
@@ -114,7 +128,7 @@ class DocumentAtHand:
         if self._file is not None:
             return self._file
         if self.uri is not None:
-            raise Reject(f"this document is a reference to {self.uri}, and this worker fetches nothing from there")
+            raise Reject(describe_unfetched(self.uri))
         raise Reject("this document has no content: nothing was uploaded, and it names no uri")
 
     def close(self) -> None:
@@ -194,7 +208,8 @@ class Child:
             with self._saying:
                 self._wire.release()
             return False
-        self.say("begun", document.number)
+        document.began_at = time.monotonic()  # the same clock as the worker's
+        self.say("begun", document.number, document.began_at)
         return True
 
     def _process(self, document: DocumentAtHand) -> None:
@@ -202,26 +217,25 @@ class Child:
             return
         if self._before_each is not None:
             self._before_each()
-        began = time.perf_counter()
         told = perform(self._processor, document)
-        took = time.perf_counter() - began
         self.look_up()
-        self._tell(document, told, took)
+        self._tell(document, told)
 
-    def _tell(self, document: DocumentAtHand, told: Told, took: float) -> None:
+    def _tell(self, document: DocumentAtHand, told: Told) -> None:
         """Say what came of it; if the next one can begin now, in one breath with that."""
         number, reason = document.number, told.reason.encode(errors="replace").decode()
         more = self._is_alone and bool(self._todo) and not self._todo[0].stopped
         self._at_hand.pop(number, None)
         try:
             files = keep_files(told.files, self.scratch, self._numbers) if told.files else []
-            if told.said is Said.DONE:
-                self.say(told.said, number, took, reason, files, text=written(told.value), more=more)
-            else:
-                self.say(told.said, number, took, reason, files, told.value, more=more)
+            text = written(told.value) if told.said is Said.DONE else None
+            value = () if told.said is Said.DONE else (told.value,)
+            took = time.monotonic() - document.began_at
+            self.say(told.said, number, took, reason, files, *value, text=text, more=more)
         except (OSError, TypeError, ValueError, RecursionError) as wrong:
             why = str(wrong).encode(errors="replace").decode()
             reason = f"the result cannot be kept: {why}; a result is JSON, and its files are bytes or paths"
+            took = time.monotonic() - document.began_at
             self.say(Said.ERROR, number, took, reason, [], None, more=more)
         finally:
             document.close()
@@ -262,12 +276,11 @@ class Child:
         async with room:
             if not self._begins(document):
                 return
-            began = time.perf_counter()
             try:
                 told = await perform_async(self._processor, document)
             except asyncio.CancelledError:
                 told = Told(Said.ERROR, reason="cancelled")
-            self._tell(document, told, time.perf_counter() - began)
+            self._tell(document, told)
 
 
 class Nursery:
@@ -299,7 +312,7 @@ class Nursery:
                     self._fork(Path(scratch))
 
     def _fork(self, scratch: Path) -> None:
-        end = socket.socket(fileno=self._wire.take_fd())
+        end, parent = socket.socket(fileno=self._wire.take_fd()), os.getpid()
         process = os.fork()
         if process:
             end.close()
@@ -309,10 +322,8 @@ class Nursery:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.close(self._alarm)
-            os.close(self._bell)
-            self._wire.close()
-            sandbox.die_with_parent()
+            close_all_but(end.fileno())  # the nursery's own among them, by which the worker would hear lies
+            sandbox.die_with_parent(parent)
             self._start(Wire(end, takes_fds=True), scratch)
             status = 0
         finally:
@@ -320,8 +331,9 @@ class Nursery:
 
     def _bury(self) -> None:
         with contextlib.suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                self._wire.say("ended", found[0], os.waitstatus_to_exitcode(found[1]))
+            while (found := os.wait4(-1, os.WNOHANG))[0]:
+                process, status, usage = found
+                self._wire.say("ended", process, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
 
 
 def _pop(tasks: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task[None]) -> None:
@@ -338,7 +350,9 @@ def main() -> None:
     limits = None if spec["limits"] is None else sandbox.Limits(**spec["limits"])
     is_nursery = spec["scratch"] is None
     try:
-        processor = load(spec["processor"])
+        processor: Any = load(spec["processor"])
+        if spec["processor"] == DEFAULT:
+            processor = partial(processor, bounds=Bounds(**spec["bounds"]))
         if is_nursery:  # of the default processor: there is no other
             parser.warm()
     except Exception as wrong:  # noqa: BLE001 - the worker says it and ends
@@ -346,19 +360,11 @@ def main() -> None:
         wire.say("unready", f"the processor {spec['processor']} cannot be loaded: {reason}")
         return
 
-    readable = [] if limits is None else _readable(Path(spec["library"]))
-
-    def start(own: Wire, scratch: Path) -> None:
-        where, box = where_of(processor), None
-        if limits is not None:
-            try:
-                box = sandbox.enter(limits, readable, scratch).renew
-            except (InturnError, OSError) as wrong:
-                own.say("unready", f"the sandbox cannot be entered: {wrong}")
-                return
-        own.say("ready", where)
-        Child(own, scratch, processor, box).serve(where, spec["slots"])
-
+    try:
+        start = _starter(spec, processor, limits)
+    except (InturnError, OSError) as wrong:
+        wire.say("unready", str(wrong))
+        return
     if is_nursery:
         wire.say("ready", Where.PROCESSES)
         Nursery(wire, start).serve()
@@ -366,11 +372,48 @@ def main() -> None:
         start(wire, Path(spec["scratch"]))
 
 
-def _readable(library: Path) -> list[Path]:
-    """What children in the box may read; found out once for all that the nursery forks."""
-    importable = [Path(each) for each in sys.path if each and Path(each).exists()]
-    libraries = [library] if library.exists() else []
-    return [*sandbox.needed_paths(), *libraries, *importable]
+def _starter(
+    spec: Mapping[str, Any], processor: Processor, limits: sandbox.Limits | None
+) -> Callable[[Wire, Path], None]:
+    """Find out once, for all that the nursery forks, what a child may read; return what makes a process a child."""
+    protected = [Path(path) for path in spec["protected"]]
+    readable: tuple[Path, ...] = ()
+    if limits is not None:
+        library = Path(spec["library"])
+        readable = allowed.readable_paths(spec["processor"], [library] if library.exists() else [], protected)
+        identity.needs_search(readable, library.parent)  # both are remembered
+        identity.has_high_users()
+
+    def start(own: Wire, scratch: Path) -> None:
+        where, box = where_of(processor), None
+        if limits is not None:
+            try:
+                _leave_working_directory(scratch)
+                if isinstance(sys.stdout, io.TextIOWrapper):
+                    sys.stdout.reconfigure(line_buffering=True)  # it ends without a chance to print the rest
+                box = sandbox.enter(limits, readable, scratch, protected=protected).renew
+            except (InturnError, OSError) as wrong:
+                own.say("unready", f"the sandbox cannot be entered: {wrong}")
+                return
+        own.say("ready", where)
+        Child(own, scratch, processor, box).serve(where, spec["slots"])
+
+    return start
+
+
+def _leave_working_directory(scratch: Path) -> None:
+    """Work in the folder that may be written to, and import nothing from where the worker was started."""
+    here = Path.cwd()
+    sys.path[:] = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry) != here]
+    os.chdir(scratch)
+
+
+def close_all_but(kept: int) -> None:
+    """Close every descriptor but the standard ones and this."""
+    for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if descriptor > STANDARD_ERROR and descriptor != kept:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 if __name__ == "__main__":

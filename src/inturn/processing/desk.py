@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.errors import BlobDamagedError, BlobError, BlobTooLargeError, FetchError, FetchRefusedError, InturnError
+from inturn.ids import clean_id
 from inturn.model import NewDocument, ResultFile, clean_text
 from inturn.processing.fetch import Fetcher
 from inturn.processing.handler import Reject, Retry
@@ -132,11 +133,16 @@ class Desk:
 
 def read_result(queue: Queue, blobs: Blobs | None, id_: str) -> Any:
     """A done document's result, wherever it is kept; None before."""
+    return json.loads(read_result_text(queue, blobs, id_))
+
+
+def read_result_text(queue: Queue, blobs: Blobs | None, id_: str) -> str:
+    """Read a done document's result as the JSON text that was stored, however deeply it is nested; null before."""
     files = {file.name: file for file in queue.files(id_)}
     if RESULT_FILE not in files:
-        return queue.result(id_)
+        return queue.store.result(clean_id(id_)) or "null"
     if blobs is None:
         raise InturnError("this result is kept in the blobs: say where they are, with --blobs")
     blobs.check(files[RESULT_FILE].blob, files[RESULT_FILE].sha256)
     with blobs.open(files[RESULT_FILE].blob) as source:
-        return json.loads(source.read())
+        return source.read().decode()

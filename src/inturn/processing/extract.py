@@ -1,4 +1,4 @@
-"""The default processor: text, pages, type, language and metadata of a document, read by kreuzberg.
+"""The default processor: text, pages, type, language and metadata of a document.
 
 It is meant for the sandbox: what the guards let through still meets a parser, and parsers have bugs.
 """
@@ -6,19 +6,16 @@ It is meant for the sandbox: what the guards let through still meets a parser, a
 from collections.abc import Mapping
 from typing import Any
 
-from . import entities, guards, images, kinds, parser
+from . import guards, images, kinds, parser, readers
 from .bounds import Bounds
 from .handler import OpenDocument, Reject, Result
-from .languages import two_letters
-from .pages import count_pages, text_pages
+from .pages import count_pages
 from .parser import prepare, warm
 
 __all__ = ["extract", "prepare", "warm"]
 
 NO_OCR = "no text was read: OCR needs Tesseract's language data"
 NO_TEXT = "no text was found; if its pages are pictures: OCR needs Tesseract's language data"
-CLOSED = "attachments were not read: send them as documents of their own"
-UNREADABLE = "some letters could not be read: the text is in an unknown encoding"
 METADATA = (
     *("title", "subject", "authors", "created_at", "modified_at", "keywords", "producer", "pdf_version"),
     *("from_email", "to_emails", "cc_emails", "message_id", "attachments", "sheet_names", "width", "height"),
@@ -43,28 +40,16 @@ def _read(data: bytes, media_type: str, bounds: Bounds) -> dict[str, Any]:
         width, height = images.sizes(data, media_type)[0]
         pages = count_pages(data, media_type) or 1
         return _value("", pages, media_type, None, {"width": width, "height": height}, [NO_OCR])
-    notes = []
-    if media_type in (kinds.PLAIN, kinds.MARKDOWN, kinds.HTML):
-        text, whole = kinds.decode(data)
-        data, notes = text.encode(), [] if whole else [UNREADABLE]
-    parsed = parser.parse(entities.hide(data) if media_type == kinds.DOCX else data, media_type)
-    if media_type == kinds.DOCX:
-        text = entities.show(parsed.content)
-    elif media_type not in (kinds.PLAIN, kinds.MARKDOWN):
-        # These two are their own text; kreuzberg would drop the numbers of lists.
-        text = parsed.content
-    metadata = dict(parsed.metadata)
-    if media_type in kinds.TEXTS:
-        pages = text_pages(len(text))
-    else:
-        pages = metadata.get("page_count") or count_pages(data, media_type) or 1
-        if pages > bounds.pages:
-            raise Reject(f"This document has {pages:,} pages; the limit is {bounds.pages:,}")
-    if metadata.get("attachments"):
-        notes.append(CLOSED)
-    if not text.strip():
+    content = readers.read(data, media_type, bounds)
+    pages = content.pages or count_pages(data, media_type) or 1
+    if pages > bounds.pages and media_type not in kinds.WITHOUT_PAGES:
+        raise Reject(f"This document has {pages:,} pages; the limit is {bounds.pages:,}")
+    notes = list(content.notes)
+    if not content.text.strip():
         notes.append("no text was found" if parser.ocr_languages() else NO_TEXT)
-    return _value(text, pages, media_type, two_letters(parsed.detected_languages), _kept(metadata), notes)
+    if media_type in kinds.MACROS and b"/vbaProject.bin" in data:
+        media_type = kinds.MACROS[media_type]
+    return _value(content.text, pages, media_type, content.language, _kept(content.metadata), notes)
 
 
 def _value(

@@ -145,13 +145,15 @@ class Fetcher:
     def _checked(self, uri: str) -> _Place:
         if not self._hosts:
             raise FetchRefusedError(
-                "fetching documents by uri is off; an operator can allow hosts, or send the file itself"
+                "fetching documents by uri is off: name the hosts with --fetch (setting fetch), or send the file itself"
             )
         place = _parse(uri)
         names = [place.host, *(f"*.{place.host.split('.', n)[n]}" for n in range(1, place.host.count(".") + 1))]
         if not any((name, place.port) in self._hosts for name in names):
+            name = place.host if place.port == _HTTPS else f"{place.host}:{place.port}"
             raise FetchRefusedError(
-                f"{place.host}:{place.port} is not among the hosts that documents may be fetched from"
+                f"{name} is not among the hosts that documents may be fetched from: add it to --fetch (setting fetch),"
+                f" or send the file itself"
             )
         return place
 

@@ -13,7 +13,7 @@ from inturn.model import SECOND, Progress
 from inturn.processing.desk import Bytes, Desk, Kept
 from inturn.processing.fuse import Fuse
 from inturn.processing.handler import Reject, Retry
-from inturn.processing.hands import START_LIMIT, Crew, Hand, ProcessorError
+from inturn.processing.hands import SPENT, START_LIMIT, Crew, Hand, ProcessorError
 from inturn.processing.ledger import Job, Ledger
 from inturn.processing.options import WorkerOptions
 from inturn.processing.pace import SOON, End, Pace
@@ -52,7 +52,7 @@ class Floor:
         box = crew.spec.limits
         self._timeout = options.timeout / SECOND if box is None else box.wall
         self._recycle = options.documents_per_child if box is None else box.documents
-        self._memory = options.memory_per_child
+        self._memory = options.memory_per_child if box is None else int(box.memory * SPENT)
         self._failed_starts = 0
         self._pace = Pace()
         self.blown: str | None = None
@@ -209,17 +209,18 @@ class Floor:
         if not hand.is_ready:  # only its first word is about itself: no document has been near it
             if word != "ready":
                 raise ProcessorError(str(rest[0]))
-            hand.is_ready, self._failed_starts = True, 0
+            hand.is_ready, hand.free_since, self._failed_starts = True, time.monotonic(), 0
             self.crew.where = self.crew.where or Where(rest[0])
         elif (job := hand.jobs.get(rest[0])) is None or job.is_finished:
             return  # it was given up meanwhile
         elif word == "begun":
-            job.begun_at = time.monotonic()
+            if job.begun_at is None:  # a child cannot begin again to gain time
+                job.begun_at = min(max(job.given_at, _number(rest[1])), time.monotonic())
         elif word == "progress":
             job.progress = Progress(_number(rest[1]), None if rest[2] is None else _number(rest[2]))
         else:
             (_, took, reason, files, value), said = rest, Said(word)
-            took = _number(took)
+            took = job.has_taken(_number(took))
             if said is Said.DONE and not isinstance(value, Text):
                 raise TypeError("a result that was not looked through")
             if said is Said.ERROR:
@@ -230,7 +231,7 @@ class Floor:
 
     def _finished(self, hand: Hand, job: Job, said: Said, told: tuple[Any, str, Any]) -> None:
         value, reason, files = told
-        job.is_finished = True
+        job.is_finished, hand.free_since = True, time.monotonic()
         if said is Said.DONE:
             if (files or value.size > MAX_RESULT) and not job.is_dropped:
                 keep = partial(self._desk.keep, value.json, files, hand.scratch)
@@ -265,13 +266,14 @@ class Floor:
             self._fuse.worked()
         elif job.number <= self._blown_at or job.is_dropped:
             return
-        elif self._fuse.failed(job.claimed.document.customer):
+        elif self._fuse.failed(job.claimed.document.id, job.claimed.document.customer):
             self.blown, self._blown_at = error, self._ledger.last
 
     def _dismiss_if_due(self, hand: Hand) -> None:
         if hand not in self.crew.hands:
             return
-        if hand.memory() > self._memory:
+        hand.held = hand.memory()
+        if hand.held > self._memory:
             hand.is_retiring = True
         if hand.is_retiring and not hand.jobs:
             self.selector.unregister(hand.wire)
@@ -289,6 +291,9 @@ class Floor:
                 self.pending.appendleft(job)
             elif hand.is_condemned:
                 self._ledger.handed_back(job)  # for what another of its documents did
+            elif (reason := self.crew.exceeded(hand)) is not None:
+                self._ledger.failed(job, Reject(reason))
+                self._judge(job, None)
             else:
                 self._ledger.failed(job, f"the processor did not finish: {words}")
                 self._judge(job, words)
@@ -306,6 +311,8 @@ class Floor:
                 yield hand.started_at + START_LIMIT
             if self.crew.spec.limits is not None and hand.is_busy():
                 yield hand.looked_at + LOOK_EVERY
+            if (since := hand.waits_since()) is not None:
+                yield since + self._timeout
             is_ahead = self.crew.capacity() == 1 and any(job.begun_at is None for job in hand.jobs.values())
             for job in hand.jobs.values():
                 if job.begun_at is not None and not job.is_finished:
@@ -325,6 +332,8 @@ class Floor:
                 hand.looked_at = now
                 if holds_more(hand.scratch, box.scratch, MOST_ENTRIES):
                     hand.kill(f"it left more than {box.scratch >> 20} MB or {MOST_ENTRIES:,} files on the disk")
+            if (since := hand.waits_since()) is not None and now > since + self._timeout:
+                hand.kill(f"it did not begin a document within {self._timeout:g} s")
             for job in list(hand.jobs.values()):
                 if job.number in hand.jobs and job.begun_at is not None and not job.is_finished:
                     self._enforce_on(hand, job, job.begun_at, now)

@@ -1,16 +1,22 @@
 """What is checked before any parser sees a document: what it is, and that it stays within bounds."""
 
-from . import archives, images, kinds, pdfs
-from .bounds import Bounds
+from . import archives, images, kinds, ole, pdfs
+from .bounds import Bounds, megabytes
 from .handler import Reject
 
+PROTECTED = "This document is protected by a password: remove it and send the document again"
 EXPLAINED = {
-    kinds.OLD_OFFICE: "This is an old or locked Office file: save it as DOCX, XLSX or PPTX, without a password",
+    kinds.LOCKED: PROTECTED,
+    kinds.OUTLOOK: "This is an Outlook message: save it as an .eml file and send that",
+    kinds.OLD_OFFICE: "This is an old Office file of an unknown kind: save it as DOCX, XLSX, PPTX or PDF and send that",
     kinds.ZIP: "This is an archive, not a document: send its files one by one",
     "application/x-elf": "This is a program, not a document",
     "application/x-dosexec": "This is a program, not a document",
 }
-SUPPORTED = "PDF, DOCX, XLSX, PPTX, ODT, HTML, Markdown, text, e-mail and pictures can be read"
+SUPPORTED = (
+    "PDF, DOCX, XLSX, PPTX, ODT, ODS, ODP, EPUB, RTF, DOC, XLS, PPT, HTML, Markdown, text, e-mail and pictures"
+    " can be read"
+)
 
 
 def check(data: bytes, name: str, bounds: Bounds) -> str:
@@ -19,7 +25,9 @@ def check(data: bytes, name: str, bounds: Bounds) -> str:
         raise Reject("This file is empty")
     media_type = kinds.sniff(data[: kinds.HEAD], name)
     if media_type == kinds.ZIP:
-        media_type = _package(archives.look_through(data, bounds), data)
+        media_type = _check_package(data, bounds)
+    elif media_type == kinds.OLD_OFFICE:
+        media_type = ole.kind_of(data)
     if media_type is None or media_type in EXPLAINED:
         raise Reject(EXPLAINED.get(media_type or "", f"This kind of file is not known: {SUPPORTED}"))
     if media_type == kinds.PDF:
@@ -28,19 +36,15 @@ def check(data: bytes, name: str, bounds: Bounds) -> str:
         _check_picture(data, media_type, bounds)
     elif media_type in kinds.TEXTS:
         _check_text(data, media_type, bounds)
-    elif media_type not in kinds.PACKAGES:
+    elif media_type not in (*kinds.PACKAGES, *kinds.OLD, kinds.RTF):
         raise Reject(f"Files of the type {media_type} cannot be read: {SUPPORTED}")
     return media_type
 
 
-def _package(names: list[str], data: bytes) -> str:
-    found = set(names)
-    for media_type, main in kinds.PACKAGES.items():
-        if main in found and (media_type == kinds.ODT) == ("mimetype" in found):
-            if media_type == kinds.ODT and archives.part(data, "mimetype", 100) != kinds.ODT.encode():
-                continue
-            return media_type
-    return kinds.ZIP
+def _check_package(data: bytes, bounds: Bounds) -> str:
+    media_type = archives.kind_of(data, bounds.entries)
+    archives.look_through(data, bounds, media_type)
+    return media_type
 
 
 def _check_picture(data: bytes, media_type: str, bounds: Bounds) -> None:
@@ -49,7 +53,7 @@ def _check_picture(data: bytes, media_type: str, bounds: Bounds) -> None:
         raise Reject("This picture is damaged: its measures cannot be read")
     for width, height in found:
         if width * height > bounds.pixels:
-            most = bounds.pixels // 1_000_000
+            most = f"{bounds.pixels / 1_000_000:.4g}"
             raise Reject(f"This picture is {width:,} by {height:,} pixels; the limit is {most} million pixels")
     if len(found) >= min(bounds.pages, images.MOST_FRAMES):
         raise Reject(f"This picture has {len(found):,} pages or more; the limit is {bounds.pages:,}")
@@ -58,29 +62,6 @@ def _check_picture(data: bytes, media_type: str, bounds: Bounds) -> None:
 def _check_text(data: bytes, media_type: str, bounds: Bounds) -> None:
     # An e-mail carries its attachments as text, a third larger than they are.
     if media_type != kinds.MAIL and len(data) > bounds.text:
-        raise Reject(f"This text has {len(data) / (1 << 20):.1f} MB; the limit is {bounds.text >> 20} MB")
+        raise Reject(f"This text has {len(data) / (1 << 20):.1f} MB; the limit is {megabytes(bounds.text)} MB")
     if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Reject("This is no text: it holds null bytes")
-    if media_type == kinds.HTML and _html_depth(data, bounds.depth * 5) > bounds.depth * 5:
-        raise Reject(f"HTML elements in this file lie more than {bounds.depth * 5:,} deep inside each other")
-    if media_type == kinds.MAIL and data.lower().count(b"content-type: multipart/") > bounds.depth // 4:
-        raise Reject(f"This e-mail holds more than {bounds.depth // 4} messages inside each other")
-
-
-def _html_depth(data: bytes, most: int) -> int:
-    """How many elements may be open at once, at the worst: elements that need no end count for half."""
-    deepest = depth = 0
-    for at in range(0, len(data), 4096):
-        window = data[at : at + 4096]
-        ends = window.count(b"</")
-        begins = window.count(b"<") - ends - window.count(b"<!")
-        depth = max(0, depth + begins - ends - window.count(b"/>"))
-        deepest = max(deepest, depth)
-        if deepest > most:
-            # Paragraphs, list items, rows and line breaks often stay open by right.
-            lower = data.lower()
-            forgiven = sum(
-                lower.count(tag) for tag in (b"<br", b"<p", b"<li", b"<t", b"<img", b"<meta", b"<link", b"<input")
-            )
-            return deepest - forgiven
-    return deepest

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
+from urllib.parse import urlsplit
 
 
 class Retry(Exception):  # noqa: N818 - it asks for something; nothing went wrong with the program
@@ -16,6 +17,24 @@ class Retry(Exception):  # noqa: N818 - it asks for something; nothing went wron
 
 class Reject(Exception):  # noqa: N818 - a verdict on the document, not an error of the program
     """Raised by a processor: this document can never be processed; it fails at once, with this reason."""
+
+
+def describe_unfetched(uri: str) -> str:
+    """Explain why a reference was not fetched, and what allows it. The rest of a uri may be a secret: hosts alone."""
+    try:
+        parts = urlsplit(uri)
+        scheme, host = parts.scheme.lower(), parts.hostname
+    except ValueError:
+        scheme, host = "", None
+    if scheme != "https" or host is None:
+        return (
+            f"this document is a reference ({scheme or 'unknown'}:), and workers fetch https: alone: send the file"
+            f" itself, or read document.uri in a processor of your own"
+        )
+    return (
+        f"this document is a reference to {host}, and this worker fetches nothing: start workers with --fetch {host}"
+        f' (or fetch = "{host}" in inturn.toml), or send the file itself'
+    )
 
 
 @dataclass(frozen=True, slots=True)

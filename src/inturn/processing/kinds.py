@@ -2,18 +2,38 @@
 
 import mimetypes
 import re
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import PurePosixPath
 
 OPEN_XML = "application/vnd.openxmlformats-officedocument"
 PDF, DOCX = "application/pdf", f"{OPEN_XML}.wordprocessingml.document"
 XLSX, PPTX = f"{OPEN_XML}.spreadsheetml.sheet", f"{OPEN_XML}.presentationml.presentation"
-ODT = "application/vnd.oasis.opendocument.text"
+MACROS = {
+    DOCX: "application/vnd.ms-word.document.macroEnabled.12",
+    XLSX: "application/vnd.ms-excel.sheet.macroEnabled.12",
+    PPTX: "application/vnd.ms-powerpoint.presentation.macroEnabled.12",
+}
+"""What a file of these kinds is called when it holds macros, which nobody runs here."""
+XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
+OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
+ODT, ODS = f"{OPEN_DOCUMENT}.text", f"{OPEN_DOCUMENT}.spreadsheet"
+ODP, ODG = f"{OPEN_DOCUMENT}.presentation", f"{OPEN_DOCUMENT}.graphics"
+EPUB, RTF = "application/epub+zip", "application/rtf"
+DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 HTML, MARKDOWN, PLAIN, MAIL = "text/html", "text/markdown", "text/plain", "message/rfc822"
 ZIP, OLD_OFFICE = "application/zip", "application/x-ole-storage"
-PACKAGES = {DOCX: "word/document.xml", XLSX: "xl/workbook.xml", PPTX: "ppt/presentation.xml", ODT: "content.xml"}
+LOCKED, OUTLOOK = "application/x-encrypted-office", "application/vnd.ms-outlook"
+MAIN_PARTS = {DOCX: "word/document.xml", XLSX: "xl/workbook.xml", PPTX: "ppt/presentation.xml", XLSB: "xl/workbook.bin"}
+"""Packages, by the part that only they have."""
+NAMED_PACKAGES = (ODT, ODS, ODP, ODG, EPUB)
+"""Packages that say in a part of their own what they are."""
+PACKAGES = (*MAIN_PARTS, *NAMED_PACKAGES)
+OLD = (DOC, XLS, PPT)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/tiff", "image/webp", "image/bmp")
 TEXTS = (HTML, MARKDOWN, PLAIN, MAIL)
+WITHOUT_PAGES = (*TEXTS, RTF, EPUB)
+"""Kinds whose pages are only an estimate by their length: the limit of pages is not for them."""
 
 MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", ZIP),
@@ -34,12 +54,15 @@ MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
     (b"Rar!\x1a\x07", "application/vnd.rar"),
     (b"%!PS", "application/postscript"),
-    (b"{\\rtf", "application/rtf"),
+    (b"{\\rtf", RTF),
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
-HTML_START = re.compile(
-    rb"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body|div|p|h1|table|meta)\b",
-    re.IGNORECASE | re.DOTALL,
+BEFORE_HTML = rb"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,2000}?-->\s*)*<"
+HTML_START = re.compile(BEFORE_HTML + rb"(?:!doctype\s+html|html|head|body|meta|title)\b", re.IGNORECASE | re.DOTALL)
+ELEMENT_START = re.compile(BEFORE_HTML + rb"(?:div|p|h[1-6]|table|ul|ol|span|center|font)\b", re.IGNORECASE | re.DOTALL)
+"""How a page may begin, and how Markdown may begin as well."""
+CHARSET = re.compile(
+    rb"""<(?:meta\b|\?xml\b)[^>]{0,300}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE
 )
 MAIL_HEADER = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)+")
 MAIL_NAMES = re.compile(
@@ -47,6 +70,8 @@ MAIL_NAMES = re.compile(
 )
 MARKDOWN_MARKS = re.compile(r"^(?:#{1,6} \S|\|.*\|$|```|[-*] \S+.*\n[-*] \S)", re.MULTILINE)
 NAMES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".eml": MAIL, ".txt": PLAIN}
+# What browsers read these as: most pages that name them mean Windows' letters.
+HTML_CHARSETS = {b"iso-8859-1": "cp1252", b"us-ascii": "cp1252", b"utf-8": "cp1252", b"gb2312": "gb18030"}
 HEAD = 4096
 CONTROL = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
 
@@ -74,7 +99,7 @@ def media_type_of(head: bytes, name: str) -> str | None:
     allowed: dict[str | None, tuple[str, ...]] = {
         None: ("",),
         PLAIN: ("text/",),
-        ZIP: ("application/vnd.",),
+        ZIP: ("application/vnd.", EPUB),
         OLD_OFFICE: ("application/vnd.ms-", "application/msword"),
     }
     return named if named is not None and named.startswith(allowed.get(found, ())) else found
@@ -97,6 +122,18 @@ def decode(data: bytes) -> tuple[str, bool]:
         return text, "\ufffd" not in text
 
 
+def decode_html(data: bytes) -> tuple[str, bool]:
+    """The source of a page, by the letters it says it is written in where those are not Unicode."""
+    named = CHARSET.search(data[:HEAD])
+    if named and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        try:
+            data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            with suppress(LookupError, ValueError):
+                return data.decode(HTML_CHARSETS.get(named[1].lower(), named[1].decode())), True
+    return decode(data)
+
+
 def _is_text(head: bytes) -> bool:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
@@ -106,13 +143,17 @@ def _is_text(head: bytes) -> bool:
 
 def _kind_of_text(head: bytes, name: str) -> str:
     named = NAMES.get(PurePosixPath(name.replace("\\", "/")).suffix.lower())
-    if HTML_START.match(head.removeprefix(b"\xef\xbb\xbf")):
+    start = head.removeprefix(b"\xef\xbb\xbf")
+    if HTML_START.match(start):
         return HTML
     header = MAIL_HEADER.match(head)
     if header and (len(MAIL_NAMES.findall(header.group())) >= 2 or named == MAIL):
         return MAIL
+    if named == PLAIN and ELEMENT_START.match(start):
+        named = None
     if named is not None:
         # An e-mail without a header is no e-mail, whatever its name says.
         return PLAIN if named == MAIL else named
-    text = head.decode("utf-8", "replace")
-    return MARKDOWN if len(MARKDOWN_MARKS.findall(text)) >= 2 else PLAIN
+    if len(MARKDOWN_MARKS.findall(head.decode("utf-8", "replace"))) >= 2:
+        return MARKDOWN
+    return HTML if ELEMENT_START.match(start) else PLAIN

@@ -25,16 +25,18 @@ ABSTRACT_SOCKETS_AND_SIGNALS = 3  # version 6
 ON_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
 WRITING = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | REMOVE_FILE | REMOVE_DIR | MAKE_FILE | MAKE_DIR
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.syscall.restype = ctypes.c_long
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What Landlock holds here, and what it lacks."""
+    """What Landlock holds here."""
 
     version: int = 0
     files: bool = False
     tcp: bool = False
     signals: bool = False
-    missing: tuple[str, ...] = ()
 
 
 class _Ruleset(ctypes.Structure):
@@ -51,11 +53,11 @@ def version() -> int:
     return max(0, _call(CREATE_RULESET, None, 0, ASK_VERSION))
 
 
-def restrict(readable: Sequence[Path], writable: Path, *, programs: bool) -> Held:
+def restrict(readable: Sequence[Path], writable: Path) -> Held:
     """Confine the calling thread and all it starts; needs PR_SET_NO_NEW_PRIVS."""
     known = version()
     if known == 0:
-        return Held(missing=("Landlock: all files are open to the sandbox",))
+        return Held()
     rights = RIGHTS_ON_FILES[min(known, 5)]
     rules = _Ruleset(
         rights, TCP_BIND_AND_CONNECT if known >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if known >= 6 else 0
@@ -65,18 +67,13 @@ def restrict(readable: Sequence[Path], writable: Path, *, programs: bool) -> Hel
     ruleset = _checked("create_ruleset", _call(CREATE_RULESET, ctypes.byref(rules), size, 0))
     try:
         for path in readable:
-            # Libraries are mapped, not executed: without programs nothing needs the right to execute.
-            _allow(ruleset, path, rights & (READ_FILE | READ_DIR | (EXECUTE if programs else 0)))
+            # Libraries are mapped, not executed: nothing needs the right to execute.
+            _allow(ruleset, path, rights & (READ_FILE | READ_DIR))
         _allow(ruleset, writable, rights & WRITING)
         _checked("restrict_self", _call(RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
-    missing = []
-    if known < 3:
-        missing.append("Landlock 3: files outside the sandbox can be cut short if they are writable by this user")
-    if known < 6:
-        missing.append("Landlock 6: signals can reach other processes of this user")
-    return Held(known, files=True, tcp=known >= 4, signals=known >= 6, missing=tuple(missing))
+    return Held(known, files=True, tcp=known >= 4, signals=known >= 6)
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
@@ -91,10 +88,8 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
     given = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
-    return int(libc.syscall(ctypes.c_long(number), *given))
+    return int(_LIBC.syscall(ctypes.c_long(number), *given))
 
 
 def _checked(step: str, result: int) -> int:

@@ -1,20 +1,28 @@
 """What a worker holds: every document claimed and not yet recorded, and what came of it."""
 
 import logging
+import math
+import re
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from inturn.model import SECOND, Claimed, Progress, seconds
+from inturn.model import SECOND, Claimed, Document, Progress, seconds
 from inturn.processing.desk import Bytes, Kept
 from inturn.processing.handler import Reject, Retry
 from inturn.queue import Queue
-from inturn.store import Outcome, OutcomeKind, Verdict
+from inturn.store import Outcome, OutcomeKind, Verdict, Work
 
 log: Final = logging.getLogger("inturn.worker")
 LONGEST_DELAY: Final = 30 * 86_400 * SECOND
+MAX_LOGGED: Final = 200
+"""Characters of a reason that are logged."""
+_FRAME: Final = re.compile(r'^  File "([^"\n]*)", line (\d+), in ([^\n]*)$', re.MULTILINE)
+_CLASS: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
 class Tally(NamedTuple):
@@ -34,7 +42,12 @@ class Job:
     claimed: Claimed
     number: int
     bytes: Bytes | None = None
+    claimed_at: float = 0.0
+    """The instant of the claim; times here are those of `time.monotonic`."""
+    given_at: float = 0.0
+    """When a child was given it."""
     begun_at: float | None = None
+    ended_at: float | None = None
     progress: Progress | None = None
     doomed_at: float | None = None
     """When a child that does not hear of a cancellation is ended."""
@@ -44,6 +57,21 @@ class Job:
     """Its processor is done with it."""
     is_settled: bool = False
     """What came of it is known: nothing that comes later counts."""
+
+    def has_taken(self, took: float) -> float:
+        """Note its end by the seconds that a child says it took, as far as they can be true."""
+        now = time.monotonic()
+        began = now if self.begun_at is None else self.begun_at
+        self.begun_at, self.ended_at = began, min(now, began + max(0.0, took))
+        return self.ended_at - began
+
+    def work(self, now: float, kind: OutcomeKind) -> Work | None:
+        """What an outcome that is sent now says of the work on it."""
+        if self.begun_at is None and kind is OutcomeKind.HANDED_BACK:
+            return None
+        began = now if self.begun_at is None else self.begun_at
+        ended = now if self.ended_at is None else self.ended_at
+        return Work(max(0, round((began - self.claimed_at) * SECOND)), max(0, round((ended - began) * SECOND)))
 
     def close(self) -> None:
         """Let go of its bytes."""
@@ -67,6 +95,8 @@ class Ledger:
         self.outcomes: list[tuple[Job, Outcome]] = []
         self.waits_since = 0.0
         """When the first of them came."""
+        self._offset = -math.inf
+        """Seconds that the store's clock is ahead of `time.monotonic`, as the quickest claim showed."""
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -93,7 +123,8 @@ class Ledger:
     def exchange(self, room: int) -> list[Job]:
         """Record what came of documents, and claim up to `room` others in the same commit."""
         outcomes, self.outcomes = self.outcomes, []
-        said = [outcome for _, outcome in outcomes]
+        now = time.monotonic()
+        said = [outcome._replace(work=job.work(now, outcome.kind)) for job, outcome in outcomes]
         try:
             if room:
                 verdicts, claimed = self._queue.exchange(said, self._worker, room, lease=self._lease)
@@ -104,11 +135,17 @@ class Ledger:
             raise
         for (job, outcome), verdict in zip(outcomes, verdicts, strict=True):
             self._recorded(job, outcome, verdict)
-        return [self._take(each) for each in claimed]
+        return self._take(claimed, now, time.monotonic()) if claimed else []
 
-    def _take(self, claimed: Claimed) -> Job:
+    def _take(self, claimed: Sequence[Claimed], called: float, returned: float) -> list[Job]:
+        """The instant of a claim lies between call and return: the longer of the two a commit takes tells nothing."""
+        at = (claimed[0].document.started_at or 0) / SECOND
+        self._offset = min(max(self._offset, at - returned), at - called)
+        return [self._keep(each, at - self._offset) for each in claimed]
+
+    def _keep(self, claimed: Claimed, claimed_at: float) -> Job:
         self.last += 1
-        job = Job(claimed, self.last)
+        job = Job(claimed, self.last, claimed_at=claimed_at)
         with self._lock:
             self._jobs[job.number] = job
         return job
@@ -123,6 +160,7 @@ class Ledger:
             document = job.claimed.document
             again = outcome.retry_in is not None and document.attempt < document.given.max_attempts
             self._counts["retried" if again else "failed"] += 1
+            _log_failure(document, outcome.error or "", again=again)
         else:
             self._counts[outcome.kind] += 1
 
@@ -152,12 +190,46 @@ class Ledger:
     def _settle(self, job: Job, outcome: Outcome) -> None:
         job.close()
         job.is_settled = True
+        if job.begun_at is not None and job.ended_at is None:
+            job.ended_at = time.monotonic()
         if job.is_dropped:
             self.drop(job)
         else:
             if not self.outcomes:
                 self.waits_since = time.monotonic()
             self.outcomes.append((job, outcome))
+
+
+def _log_failure(document: Document, error: str, *, again: bool) -> None:
+    attempt, most, reason = document.attempt, document.given.max_attempts, describe_failure(error)
+    log.warning(
+        "document %s of customer %s: attempt %d of %d failed, %s: %s",
+        *(document.id, document.customer, attempt, most, "to be tried again" if again else "for good", reason),
+        extra={
+            "facts": {
+                "document": document.id,
+                "customer": document.customer,
+                "attempt": attempt,
+                "max_attempts": most,
+                "again": again,
+                "reason": reason,
+            }
+        },
+    )
+
+
+def describe_failure(error: str) -> str:
+    """Shorten a failure's reason for a log: its first line, or an exception's class and place.
+
+    The message of an exception is left out: it may quote the document.
+    """
+    first = error.partition("\n")[0]
+    frames = _FRAME.findall(error)
+    if not frames:
+        return first[:MAX_LOGGED]
+    path, line, function = frames[-1]
+    kind = _CLASS.match(first)
+    return f"{kind[0] if kind else 'an exception'} at {Path(path).name}:{line} in {function}"[:MAX_LOGGED]
 
 
 def _delay(after: Any) -> int | None:

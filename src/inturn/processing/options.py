@@ -1,9 +1,10 @@
 """How a worker works."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND
+from inturn.processing.bounds import Bounds
 from inturn.processing.sandbox import Limits
 from inturn.queue import DEFAULT_LEASE
 
@@ -23,6 +24,8 @@ class WorkerOptions:
     """A child that holds more bytes after a document is replaced."""
     box: Limits | None = None
     """The sandbox that children work in. The default processor always has one."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """What the default processor reads of a document at most."""
     until_empty: bool = False
     """End when nothing is left that waiting could make claimable."""
     name: str = ""

@@ -16,6 +16,7 @@ MOST_ENTRIES = 2_000
 LETTERS_A_PAGE = 3_000
 DOCX_PAGES = re.compile(rb"<(?:\w+:)?Pages>\s*(\d{1,6})\s*<")
 ODT_PAGES = re.compile(rb'page-count="(\d{1,6})"')
+OPEN_PAGE = re.compile(rb"<(?:draw:page|table:table)[ >]")
 SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
 SHEET = re.compile(r"xl/(?:worksheets|chartsheets)/[^/]+\.xml")
 
@@ -54,8 +55,14 @@ def _in_package(data: bytes) -> int | None:
     if "word/document.xml" in names:
         return _said(data, "docProps/app.xml", DOCX_PAGES) or 1
     if "content.xml" in names:
-        return _said(data, "meta.xml", ODT_PAGES) or 1
+        return _said(data, "meta.xml", ODT_PAGES) or _counted(data) or 1
     return None
+
+
+def _counted(data: bytes) -> int:
+    """Slides or sheets of an OpenDocument file that does not say how many pages it has."""
+    content = archives.part(data, "content.xml", MOST_OPENED) or b""
+    return sum(1 for _ in OPEN_PAGE.finditer(content))
 
 
 def _said(data: bytes, name: str, pattern: re.Pattern[bytes]) -> int | None:

@@ -11,6 +11,8 @@ from typing import Any
 
 from inturn.errors import InturnError
 
+from . import kinds
+from .allowed import import_path
 from .handler import Reject
 
 # Reads nothing of a customer's: all it is for is that the PDF library gets unpacked.
@@ -44,7 +46,8 @@ def load() -> ModuleType:
 
 def warm() -> None:
     """Load all that can be loaded before a fork: kreuzberg, its settings and its PDF library. Starts no thread."""
-    _config()
+    for by_page in (False, True):
+        _config(by_page=by_page)
     for library in Path(os.environ.get("TMPDIR", "/nonexistent")).glob("kreuzberg-pdfium/*.so"):
         ctypes.CDLL(str(library))
 
@@ -57,8 +60,8 @@ def prepare(folder: Path) -> None:
     """
     load()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = [sys.executable, "-c", UNPACK]
-    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-P", "-c", UNPACK]
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(import_path())}
     subprocess.run(command, input=SMALLEST_PDF, env=environment, check=True, capture_output=True)  # noqa: S603 - ours
     if not any(folder.glob("kreuzberg-pdfium/*")):
         raise ExtractorError(f"kreuzberg did not unpack its PDF library into {folder}: is there room on that disk?")
@@ -68,7 +71,7 @@ def parse(data: bytes, media_type: str) -> Any:
     """Kreuzberg's result for these bytes; rejects what it cannot read."""
     kreuzberg = load()
     try:
-        return kreuzberg.extract_bytes_sync(data, media_type, _config())
+        return kreuzberg.extract_bytes_sync(data, media_type, _config(by_page=media_type == kinds.PDF))
     except kreuzberg.MissingDependencyError as error:
         raise ExtractorError(f"kreuzberg lacks a part that this document needs: {error}") from error
     except (kreuzberg.KreuzbergError, ValueError, RuntimeError, OSError) as error:
@@ -89,7 +92,7 @@ def ocr_languages() -> tuple[str, ...]:
 
 
 @functools.cache
-def _config() -> Any:
+def _config(*, by_page: bool) -> Any:
     kreuzberg = load()
     spoken = ocr_languages()
     config = kreuzberg.ExtractionConfig(
@@ -100,6 +103,8 @@ def _config() -> Any:
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
         language_detection=kreuzberg.LanguageDetectionConfig(enabled=True, min_confidence=0.5),
     )
+    if by_page:
+        config.pages = kreuzberg.PageConfig(extract_pages=True)
     # Attachments and embedded files were not looked through: they stay closed.
     config.max_archive_depth = 0
     return config

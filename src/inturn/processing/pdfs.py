@@ -126,5 +126,5 @@ def _check_picture(about: bytes, bounds: Bounds) -> None:
     if width and height and int(width.group(1)) * int(height.group(1)) > bounds.pixels:
         raise Reject(
             f"A picture in this PDF is {int(width.group(1)):,} by {int(height.group(1)):,} pixels; "
-            f"the limit is {bounds.pixels // 1_000_000} million pixels"
+            f"the limit is {bounds.pixels / 1_000_000:.4g} million pixels"
         )

@@ -8,22 +8,22 @@ import ctypes
 import os
 import resource
 import signal
-import sys
-import sysconfig
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from inturn.errors import InturnError
+from . import identity, landlock, layers, seccomp
+from .allowed import SandboxError, needed_paths, ocr_folders, places
 
-from . import landlock, seccomp
+__all__ = ["Confinement", "Limits", "SandboxError", "enter", "environment", "needed_paths", "ocr_folders"]
 
 MEGABYTE = 1 << 20
 CPU_CLOCK = -8
 """The clock that RLIMIT_CPU is held against: it counts ticks and, on a busy machine, runs ahead of `process_time`."""
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
+_LIBC = ctypes.CDLL(None, use_errno=True)
 ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",  # each arena reserves 64 MB of addresses, and addresses are what RLIMIT_AS counts
     # What glibc learns with the first large document. Until then it gives memory back after every page and asks for it
@@ -39,12 +39,6 @@ ENVIRONMENT = {
     "PATH": "/nonexistent",
 }
 """What a child is started with instead of its parent's environment: one thread each, few arenas, and no secrets."""
-
-
-class SandboxError(InturnError):
-    """The sandbox cannot be entered, or does not hold what was insisted on."""
-
-    code = "sandbox"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +67,10 @@ class Confinement:
     signals: bool
     """Whether other processes are out of reach of its signals."""
     system_calls: bool
+    user: int | None
+    """The user id of its own that it got because the worker is root; None: the worker's."""
+    closed: str | None = None
+    """What only root may read and the child has to: for its sake one capability stays, CAP_DAC_READ_SEARCH."""
     missing: tuple[str, ...] = ()
 
     def renew(self) -> None:
@@ -82,55 +80,48 @@ class Confinement:
     def __str__(self) -> str:
         held = [f"Landlock {self.landlock}"] if self.files else []
         held += ["seccomp"] if self.system_calls else []
+        held += [] if self.user is None else ["a user of its own"]
         words = ", ".join(["limits", *held])
+        if self.closed is not None:
+            words += f" (with CAP_DAC_READ_SEARCH, for {self.closed} is closed to others)"
         return f"{words}; missing: {'; '.join(self.missing)}" if self.missing else words
 
 
 def enter(
-    limits: Limits, readable: Sequence[Path], writable: Path, *, insist: bool = False, programs: bool = False
+    limits: Limits, readable: Sequence[Path], writable: Path, *, protected: Sequence[Path] = (), insist: bool = False
 ) -> Confinement:
     """Confine this process for good: it reads below `readable`, writes below `writable` and has no network.
 
-    With `insist` it raises instead of going on without Landlock or seccomp. With `programs` it may start the programs
-    below `readable`, which live in the same box; without, it can neither start one nor fork.
+    It starts no program and reaches no other process. If it is root, it becomes a user of its own. It raises if it can
+    still open one of the `protected`; with `insist` also instead of going on without Landlock or seccomp.
     """
     if _running_threads() > 1:
         raise SandboxError("the sandbox must be entered before the first thread: Landlock holds for one thread only")
-    die_with_parent()
+    parent, was_root = os.getppid(), identity.is_root()
+    closed = identity.needs_search(tuple(readable), writable.parent) if was_root else None
+    is_user = identity.drop(writable, may_search=closed is not None)
+    # A new user clears both.
+    die_with_parent(parent)
     _prctl(PR_SET_DUMPABLE, 0)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    files = landlock.restrict(readable, writable, programs=programs)
-    calls = seccomp.restrict(programs=programs)
-    missing = (*files.missing, *calls)
+    files, calls = landlock.restrict(readable, writable), seccomp.restrict()
+    lacking = layers.lacking(files.version, seccomp=calls, user=is_user)
+    missing = tuple(layer.describe(is_root=was_root, may_search=closed is not None) for layer in lacking)
     if insist and missing:
-        raise SandboxError(f"the sandbox was insisted on, but this kernel lacks: {'; '.join(missing)}")
+        raise SandboxError(f"the sandbox was insisted on, but this machine lacks {'; '.join(missing)}")
+    _refuse_open(protected if files.files else ())
     # Last, so that a tight limit cannot break the steps above.
     _limit(limits)
-    return Confinement(limits, files.version, files.files, files.tcp, files.signals, not calls, missing)
+    user = os.getuid() if was_root and is_user else None
+    return Confinement(limits, files.version, files.files, files.tcp, files.signals, calls, user, closed, missing)
 
 
-def die_with_parent() -> None:
-    """Let the kernel kill this process when the thread that started it ends."""
-    parent = os.getppid()
+def die_with_parent(parent: int | None = None) -> None:
+    """Let the kernel kill this process when the thread that started it ends; `parent` was its process before."""
+    parent = parent or os.getppid()
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         raise SandboxError("the parent process ended while its child was starting")
-
-
-def needed_paths() -> tuple[Path, ...]:
-    """What the interpreter, Inturn and kreuzberg read once they run, as far as it is there on this machine."""
-    places = sysconfig.get_paths()
-    ours = Path(__file__).resolve().parents[2]
-    wanted: list[Path] = [Path(places[key]) for key in ("stdlib", "platstdlib", "purelib", "platlib")]
-    wanted += [Path(sys.base_prefix, "lib"), ours]
-    wanted += [Path("/lib"), Path("/lib64"), Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")]
-    wanted += [Path("/etc/ld.so.cache"), Path("/etc/localtime"), Path("/usr/share/zoneinfo")]
-    wanted += [Path("/dev/null"), Path("/dev/urandom"), Path("/dev/zero")]
-    # Rust and glibc ask how many processors and how much memory there are.
-    wanted += [Path("/proc/cpuinfo"), Path("/proc/meminfo"), Path("/sys/devices/system/cpu")]
-    # The PDF library that `parser.prepare` unpacked, and nothing else below TMPDIR.
-    wanted += [Path(os.environ.get("TMPDIR", "/nonexistent"), "kreuzberg-pdfium"), *ocr_folders()]
-    return tuple(_without_nested(path.resolve() for path in wanted if path.exists()))
 
 
 def environment(library: Path) -> dict[str, str]:
@@ -141,22 +132,14 @@ def environment(library: Path) -> dict[str, str]:
     return told
 
 
-def ocr_folders() -> list[Path]:
-    """Where Tesseract's language data lies, if it is installed."""
-    wanted = [Path("/usr/share/tessdata"), Path("/usr/local/share/tessdata")]
-    wanted += Path("/usr/share/tesseract-ocr").glob("*/tessdata")
-    named = os.environ.get("TESSDATA_PREFIX")
-    if named:
-        wanted = [Path(named), Path(named, "tessdata"), *wanted]
-    return [folder for folder in wanted if any(folder.glob("*.traineddata"))]
-
-
-def _without_nested(paths: Iterable[Path]) -> list[Path]:
-    kept: list[Path] = []
-    for path in sorted(set(paths)):
-        if not any(path.is_relative_to(other) for other in kept):
-            kept.append(path)
-    return kept
+def _refuse_open(protected: Sequence[Path]) -> None:
+    """Try what must not work, from inside: links and mounts may lead where no path says so."""
+    for place in places(protected):
+        try:
+            os.close(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        except OSError:
+            continue
+        raise SandboxError(f"the sandbox does not keep {place} closed: move it to a folder of its own")
 
 
 def _running_threads() -> int:
@@ -186,6 +169,5 @@ def renew(limits: Limits) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+    if _LIBC.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         raise SandboxError(f"prctl({option}) failed: {os.strerror(ctypes.get_errno())}")

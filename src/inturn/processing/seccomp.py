@@ -1,113 +1,146 @@
-"""Seccomp: the system calls that a parser never needs fail, the ones that reach the network first of all.
+"""Seccomp: system calls that reach outside a boxed child fail; `syscalls` lists them.
 
-A list of refusals, not of permissions: a new libc or a new kreuzberg must not break on a call that nobody thought of.
+Landlock rules over opening and making files. Attributes of files, signals, sockets other than TCP, shared memory,
+namespaces and the kernel's own interfaces are refused here.
 """
 
 import ctypes
 import errno
 import os
 import platform
-from dataclasses import dataclass
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from . import syscalls
+from .syscalls import Call
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-AT_NUMBER, AT_ARCHITECTURE, AT_FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
-CLONE_THREAD = 0x00010000
+LOAD, AND, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_BITS, RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
+AT_NUMBER, AT_ARCHITECTURE, AT_ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data
 X32 = 0x40000000
 
+CLONE_THREAD = 0x00010000
+CLONE_NAMESPACES = 0x7E020080
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME."""
+AF_UNIX, SOCK_STREAM, SOCK_TYPE_MASK = 1, 1, 0xF
+PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
+OWNER_COMMANDS = (8, 10, 15)
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX: any signal to any process of the same user, when a pipe can be read."""
+DEVICE_COMMANDS = (
+    *(0x5412, 0x541C, 0x5410),  # TIOCSTI, TIOCLINUX, TIOCSPGRP: typing into the worker's terminal
+    *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP
+    *(0x40086602, 0x40046602, 0x401C5820, 0x40087602),  # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FSSETXATTR, SETVERSION
+)
+PROCESS_OPTIONS = (1, 4, 35, 36, 0x59616D61)
+"""PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER and PR_SET_PTRACER: all are set by now."""
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The numbers of one architecture's system calls."""
+INSTRUCTION: Final = struct.Struct("=HBBI")
+"""struct sock_filter."""
+_LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
-    audit: int
-    network: tuple[int, ...]
-    refused: tuple[int, ...]
-    forks: tuple[int, ...]
-    clone: int
-
-
-# Calls added since Linux 5 have one number everywhere: io_uring, the new mount calls, pidfd_getfd, process_madvise.
-CLONE3 = 435
-EVERYWHERE = (425, 426, 427, 428, 429, 430, 431, 432, 438, 440, 442)
-MACHINES = {
-    "x86_64": Machine(
-        audit=0xC000003E,
-        network=(41,),  # socket
-        refused=(
-            *(101, 310, 311),  # ptrace, process_vm_readv, process_vm_writev
-            *(246, 320, 175, 313, 176, 169),  # kexec_load, kexec_file_load, (f)init_module, delete_module, reboot
-            *(165, 166, 155, 161, 272, 308),  # mount, umount2, pivot_root, chroot, unshare, setns
-            *(248, 249, 250),  # add_key, request_key, keyctl
-            *(321, 298, 323, 304),  # bpf, perf_event_open, userfaultfd, open_by_handle_at
-            *(167, 168, 163, 103),  # swapon, swapoff, acct, syslog
-        ),
-        forks=(57, 58),  # fork, vfork
-        clone=56,
-    ),
-    "aarch64": Machine(
-        audit=0xC00000B7,
-        network=(198,),
-        refused=(
-            *(117, 270, 271),
-            *(104, 294, 105, 273, 106, 142),
-            *(40, 39, 41, 51, 97, 268),
-            *(217, 218, 219),
-            *(280, 241, 282, 265),
-            *(224, 225, 89, 116),
-        ),
-        forks=(),
-        clone=220,
-    ),
-}
+Step = tuple[int, int, int, int]
+"""One instruction: code, steps to skip if it holds, steps to skip if not, constant."""
+REFUSE: Final[Step] = (RETURN, 0, 0, ERRNO | errno.EPERM)
 
 
-class _Instruction(ctypes.Structure):
-    _fields_ = (("code", ctypes.c_uint16), ("yes", ctypes.c_uint8), ("no", ctypes.c_uint8), ("k", ctypes.c_uint32))
+class Argument(NamedTuple):
+    """The lower or upper half of a system call's argument, as far as the mask covers it."""
+
+    position: int
+    mask: int | None = None
+    upper: bool = False
+
+    def load(self) -> list[Step]:
+        """The instructions that load it."""
+        steps: list[Step] = [(LOAD, 0, 0, AT_ARGUMENTS + 8 * self.position + 4 * self.upper)]
+        return steps if self.mask is None else [*steps, (AND, 0, 0, self.mask)]
 
 
 class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.POINTER(_Instruction)))
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def restrict(*, programs: bool) -> tuple[str, ...]:
-    """Install the filter for this process and all it starts; returns what is missing, nothing if it holds."""
-    machine = MACHINES.get(platform.machine())
-    if machine is None:
-        return (f"seccomp: no list of system calls for {platform.machine()}; UDP is open to the sandbox",)
-    steps = _filter(machine, programs=programs)
-    program = _Program(len(steps), (_Instruction * len(steps))(*(_Instruction(*step) for step in steps)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) != 0:
-        return (f"seccomp: {os.strerror(ctypes.get_errno())}; UDP is open to the sandbox",)
-    return ()
+def restrict() -> bool:
+    """Install the filter for this process; return whether it holds."""
+    machine = platform.machine()
+    if machine not in syscalls.AUDIT_ARCHITECTURE:
+        return False
+    steps = build_filter(machine, os.getpid())
+    program = _Program(len(steps), b"".join(INSTRUCTION.pack(*step) for step in steps))
+    return int(_LIBC.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0)) == 0
 
 
-def _filter(machine: Machine, *, programs: bool) -> list[tuple[int, int, int, int]]:
-    """The program: every refusal is a test followed by its answer, so that no jump has to be counted."""
-    steps = [
+def build_filter(machine: str, process: int) -> list[Step]:
+    """Build the filter of one process: for each call a test of its number, then a block that always returns."""
+    steps: list[Step] = [
         (LOAD, 0, 0, AT_ARCHITECTURE),
         # A 32-bit call has other numbers: none gets through.
-        (JUMP_EQUAL, 1, 0, machine.audit),
-        (RETURN, 0, 0, ERRNO | errno.EPERM),
+        (JUMP_EQUAL, 1, 0, syscalls.AUDIT_ARCHITECTURE[machine]),
+        REFUSE,
         (LOAD, 0, 0, AT_NUMBER),
         (JUMP_AT_LEAST, 0, 1, X32),
-        (RETURN, 0, 0, ERRNO | errno.EPERM),
+        REFUSE,
     ]
-    answers = dict.fromkeys(machine.network, errno.EACCES)
-    answers |= dict.fromkeys((*machine.refused, *EVERYWHERE), errno.EPERM)
-    if not programs:
-        answers |= dict.fromkeys(machine.forks, errno.EPERM)
-        # Its flags lie in memory, where a filter cannot look; libc then falls back to clone.
-        answers[CLONE3] = errno.ENOSYS
-    for number, answer in answers.items():
-        steps += [(JUMP_EQUAL, 0, 1, number), (RETURN, 0, 0, ERRNO | answer)]
-    if not programs:
-        steps += [
-            (JUMP_EQUAL, 0, 3, machine.clone),
-            (LOAD, 0, 0, AT_FIRST_ARGUMENT),
-            (JUMP_BITS, 1, 0, CLONE_THREAD),
-            (RETURN, 0, 0, ERRNO | errno.EPERM),
-        ]
+    for call, block in _blocks(process):
+        number = call.number(machine)
+        if number is not None:
+            steps += [(JUMP_EQUAL, 0, len(block), number), *block]
+    return [*steps, (RETURN, 0, 0, ALLOW)]
+
+
+def _blocks(process: int) -> Iterator[tuple[Call, list[Step]]]:
+    for call in syscalls.NETWORK:
+        yield call, [(RETURN, 0, 0, ERRNO | errno.EACCES)]
+    for call in syscalls.REFUSED:
+        yield call, [REFUSE]
+    # Its flags lie in memory, where a filter cannot look; libc then falls back to clone.
+    yield syscalls.CLONE3, [(RETURN, 0, 0, ERRNO | errno.ENOSYS)]
+    yield syscalls.CLONE, _threads_only()
+    yield from _on_itself(process)
+    stream = Argument(1, mask=SOCK_TYPE_MASK)
+    yield syscalls.SOCKETPAIR, _only((Argument(0), (AF_UNIX,)), (stream, (SOCK_STREAM,)))
+    yield syscalls.SENDTO, _only((Argument(4), (0,)), (Argument(4, upper=True), (0,)))
+    yield syscalls.FCNTL, _except(Argument(1), OWNER_COMMANDS)
+    yield syscalls.IOCTL, _except(Argument(1), DEVICE_COMMANDS)
+    yield syscalls.PRCTL, _except(Argument(0), PROCESS_OPTIONS)
+
+
+def _on_itself(process: int) -> Iterator[tuple[Call, list[Step]]]:
+    """Calls that a process may make on itself alone: `abort` needs a signal, a library its own affinity."""
+    for call in syscalls.SIGNALS:
+        yield call, _only((Argument(0), (process,)))
+    for call in (*syscalls.SCHEDULING, syscalls.PRLIMIT):
+        yield call, _only((Argument(0), (0, process)))
+    yield syscalls.SETPRIORITY, _only((Argument(0), (PRIO_PROCESS,)), (Argument(1), (0, process)))
+    yield syscalls.IOPRIO_SET, _only((Argument(0), (IOPRIO_WHO_PROCESS,)), (Argument(1), (0, process)))
+
+
+def _threads_only() -> list[Step]:
+    return [
+        *Argument(0).load(),
+        (JUMP_BITS, 1, 0, CLONE_THREAD),
+        REFUSE,
+        (JUMP_BITS, 0, 1, CLONE_NAMESPACES),
+        REFUSE,
+        (RETURN, 0, 0, ALLOW),
+    ]
+
+
+def _only(*conditions: tuple[Argument, Sequence[int]]) -> list[Step]:
+    """Allow a call if each argument has one of its values."""
+    steps: list[Step] = []
+    for argument, values in conditions:
+        steps += argument.load()
+        steps += [(JUMP_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+        steps.append(REFUSE)
+    return [*steps, (RETURN, 0, 0, ALLOW)]
+
+
+def _except(argument: Argument, values: Sequence[int]) -> list[Step]:
+    """Allow a call unless the argument has one of these values."""
+    steps = argument.load()
+    for value in values:
+        steps += [(JUMP_EQUAL, 0, 1, value), REFUSE]
     return [*steps, (RETURN, 0, 0, ALLOW)]

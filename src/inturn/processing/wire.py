@@ -18,7 +18,11 @@ from inturn.queue import json_text
 AT_ONCE: Final = 1 << 18
 MAX_FDS: Final = 64
 LONGEST: Final = 64 << 20
-"""Bytes of one message: more is no result but an attack, or a mistake."""
+"""Bytes of one line: more is no result but an attack, or a mistake."""
+MAX_MESSAGE: Final = 16 << 20
+"""Bytes of one message without its text: a reason, and names of files."""
+MAX_PARTS: Final = 4_000_000
+"""Values in one line, counted by its punctuation: each becomes an object of some 60 bytes when it is read."""
 
 TEXT: Final = b"="
 """What a line begins with that is no message, but JSON that the next message speaks of."""
@@ -121,7 +125,7 @@ class Wire:
         for line in lines:
             try:
                 if line.startswith(TEXT):
-                    self._text = _text(line.removeprefix(TEXT))
+                    self._keep_text(line.removeprefix(TEXT))
                     continue
                 message = _message(line)
             except WireError:
@@ -131,6 +135,11 @@ class Wire:
                 message.append(self._text)
                 self._text = None
             yield message
+
+    def _keep_text(self, line: bytes) -> None:
+        if self._text is not None:
+            raise WireError("two results for one message")
+        self._text = _text(line)
 
     def take_fd(self) -> int:
         """The descriptor that came beside the message in hand."""
@@ -152,15 +161,22 @@ def _line(message: Sequence[Any]) -> bytes:
     return _WRITER.encode(message).encode() + b"\n"
 
 
+def _refuse_many_parts(line: bytes) -> None:
+    """64 MB of empty lists would become 1.4 GB in the worker."""
+    if len(line) > MAX_PARTS and sum(map(line.count, (b",", b"[", b"{", b":"))) > MAX_PARTS:
+        raise WireError(f"a result of more than {MAX_PARTS:,} parts")
+
+
 def _text(line: bytes) -> Text:
     """What is no JSON that all can read is refused: not a number, numbers too large to be one, half letters."""
+    _refuse_many_parts(line)
     try:
         text = line.decode()
         value = _READER.decode(text)
         if "\\u" in text:
             text = json_text(value)
             line = text.encode()
-    except (ValueError, RecursionError) as wrong:
+    except (ValueError, RecursionError, MemoryError) as wrong:
         raise WireError("a result that is no JSON") from wrong
     return Text(text, len(line))
 
@@ -180,9 +196,12 @@ _READER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_no_consta
 
 
 def _message(line: bytes) -> Message:
+    if len(line) > MAX_MESSAGE:
+        raise WireError(f"a message of more than {MAX_MESSAGE >> 20} MB")
+    _refuse_many_parts(line)
     try:
         message = json.loads(line)
-    except (ValueError, RecursionError) as wrong:
+    except (ValueError, RecursionError, MemoryError) as wrong:
         raise WireError("a message that is no JSON") from wrong
     if not isinstance(message, list) or not message or not isinstance(message[0], str):
         raise WireError("a message without a word at its head")

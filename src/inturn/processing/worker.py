@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from inturn.blobs import Blobs
-from inturn.errors import InturnError, InvalidInputError, StoreError
+from inturn.errors import InvalidInputError
 from inturn.model import SECOND, Claimed, WorkerReport, seconds
 from inturn.processing import sandbox
 from inturn.processing.beats import Beats, Bell
@@ -31,6 +32,7 @@ from inturn.processing.hands import Crew, ProcessorError, Spec
 from inturn.processing.ledger import Ledger, Tally
 from inturn.processing.options import WorkerOptions
 from inturn.processing.perform import DEFAULT
+from inturn.processing.store_errors import Backoff, log_store_error
 from inturn.processing.upkeep import Upkeep, UpkeepThread
 from inturn.processing.workplace import Workplace
 from inturn.queue import Queue, clean_error
@@ -41,8 +43,6 @@ __all__ = ["ProcessorError", "Tally", "Worker", "WorkerOptions"]
 log: Final = logging.getLogger("inturn.worker")
 PATIENCE: Final = 5.0
 """Seconds after which the loop looks around even if nothing happened."""
-STORE_PAUSE: Final = 1.0
-"""Seconds between two tries of a store that cannot be used."""
 
 
 class Worker:
@@ -64,7 +64,8 @@ class Worker:
         self.name = options.name or f"{socket.gethostname()[:200]}-{os.getpid()}-{secrets.token_hex(3)}"
         self._queue = queue
         self._workplace = Workplace()
-        self._crew = Crew(Spec(path, options.slots, box), self._workplace)
+        spec = Spec(path, options.slots, box, options.bounds, protected_paths(queue, blobs))
+        self._crew = Crew(spec, self._workplace)
         self._ledger = Ledger(queue, self.name, options.lease)
         self._floor = Floor(self._crew, self._ledger, Desk(blobs, fetcher, self._workplace), options, self._in_thread)
         self._started_at = seconds(time.time())
@@ -72,6 +73,7 @@ class Worker:
         """There may be something to claim."""
         self._is_armed = False
         self._next_try = 0.0
+        self._backoff = Backoff()
         self._stops = 0
         self._is_ended = False
         self._stop_at: float | None = None
@@ -108,7 +110,8 @@ class Worker:
 
     def report(self) -> WorkerReport:
         """How it is."""
-        running = [job for job in self._ledger.jobs() if job.begun_at is not None]
+        now = time.monotonic()
+        running = [job for job in self._ledger.jobs() if job.begun_at is not None and not job.is_finished]
         return WorkerReport(
             self.name,
             socket.gethostname(),
@@ -119,11 +122,13 @@ class Worker:
             self._started_at,
             self._stops > 0,
             {job.claimed.document.id: job.progress for job in running if job.progress is not None},
+            {job.claimed.document.id: round((now - (job.begun_at or now)) * SECOND) for job in running},
         )
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
+        self._crew.check()
         if self._crew.where is None:
             # Loads the processor now: a mistake shows before anything is claimed.
             while self._crew.where is None and not self._stops:
@@ -142,12 +147,14 @@ class Worker:
         self._hear_inbox()
         for job in self._ledger.unsettled():
             self._ledger.handed_back(job)
-        with suppress(InturnError):
+        try:
             self._ledger.exchange(0)
+        except Exception as error:  # noqa: BLE001 - the leases of what is left end by themselves
+            log_store_error("the last outcomes are not recorded", error)
         for thread in (self._beats, self._bell, self._upkeep):
             if thread is not None and thread.is_alive():
                 thread.stop()
-        with suppress(InturnError):
+        with suppress(Exception):  # it is forgotten after a day
             self._queue.store.forget_worker(self.name)
         self._is_ended = True
         os.close(self._ear)
@@ -160,7 +167,10 @@ class Worker:
             return False
         try:
             return self._queue.store.next_due() is None
-        except StoreError:
+        except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
+            log_store_error("the store cannot be read", error)
+            self._next_try = time.monotonic() + self._backoff.next_pause()
+            self._is_hungry = True
             return False
 
     def _listen(self) -> None:
@@ -212,8 +222,8 @@ class Worker:
         last = clean_error(error).partition("\n")[0][:200]
         try:
             self._queue.pause(Operator("inturn", f"{why}; the last one: {last}"))
-        except StoreError as wrong:
-            log.warning("the queue should be paused and cannot be, trying again: %s", wrong)
+        except Exception as refused:  # noqa: BLE001 - no error of the store ends a worker
+            log_store_error("the queue should be paused and cannot be", refused)
         else:
             log.error("the queue is paused: %s; inturn status tells more", why)
             self._floor.blown = None
@@ -227,10 +237,11 @@ class Worker:
         if (room or (outcomes and now >= self._recorded_at(now))) and now >= self._next_try:
             try:
                 jobs = self._ledger.exchange(room)
-            except StoreError as wrong:
-                log.warning("the store cannot be used, trying again: %s", wrong)
-                self._next_try = now + STORE_PAUSE
+            except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
+                log_store_error("the store cannot be used", error)
+                self._next_try = now + self._backoff.next_pause()
                 return
+            self._backoff.reset()
             if room:
                 self._is_hungry = len(jobs) == room
             self._floor.pending.extend(jobs)
@@ -244,7 +255,7 @@ class Worker:
     def _listen_for_more(self) -> None:
         """Nothing is there to be claimed: let the doorbell wake us."""
         timeout = PATIENCE
-        with suppress(StoreError):
+        with suppress(Exception):  # the next look tells what is wrong
             due = self._queue.store.next_due()
             if due is not None:
                 timeout = min(timeout, max(0.0, due / SECOND - time.time()))
@@ -302,3 +313,9 @@ def path_of(processor: Callable[..., Any]) -> str:
             "a worker's children load the processor by its name: define it at the top of a module that can be imported"
         )
     return f"{module}:{name}"
+
+
+def protected_paths(queue: Queue, blobs: Blobs | None) -> tuple[str, ...]:
+    """What lies on this machine of a queue: the store's file and the folder of its blobs."""
+    places = (getattr(queue.store, "path", None), getattr(blobs, "folder", None))
+    return tuple(str(place.absolute()) for place in places if isinstance(place, Path))

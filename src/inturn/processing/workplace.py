@@ -2,11 +2,13 @@
 
 import fcntl
 import os
-import shutil
+import secrets
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -32,12 +34,82 @@ class Workplace:
         (folder / "new").rename(folder / LOCK)  # whoever sees it by this name sees it locked
         return folder
 
+    def make_scratch(self, name: str, *, is_boxed: bool) -> Path:
+        """Make a folder in it for one child. A boxed child of root's is another user, which must get there."""
+        if is_boxed and os.geteuid() == 0:
+            self.path.chmod(0o711)  # it reaches its own folder, and can list nothing
+        scratch = self.path / name
+        scratch.mkdir(mode=0o700)
+        return scratch
+
     def close(self) -> None:
         """Remove it. A child may have left anything in it."""
         if "path" in self.__dict__:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_tree(self.path)
             os.close(self._held)
             del self.path
+
+
+def open_to_others(folder: Path) -> None:
+    """Let children that are other users read a folder of root's, and all below it."""
+    if os.geteuid() == 0:
+        folder.chmod(0o755)
+        for place, folders, files in os.walk(folder):
+            for name in (*folders, *files):
+                Path(place, name).chmod(0o755)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder that a child wrote to, as far as possible: deeper than Python's own stack, or closed."""
+    with suppress(OSError):
+        top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            names = (f"{secrets.token_hex(8)}-{number}" for number in count())
+            while _empty_once(top, names):
+                pass
+        finally:
+            os.close(top)
+        folder.rmdir()
+
+
+def _empty_once(top: int, names: Iterator[str]) -> bool:
+    """Remove what lies in a folder, and bring up folders that lie in folders in it; whether there were any."""
+    brought_up = False
+    for name, is_folder in _entries(top):
+        with suppress(OSError):  # gone meanwhile, or not ours
+            if not is_folder:
+                os.unlink(name, dir_fd=top)
+                continue
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+            try:
+                brought_up |= _bring_up(below, top, names)
+            finally:
+                os.close(below)
+            os.rmdir(name, dir_fd=top)
+    return brought_up
+
+
+def _bring_up(below: int, top: int, names: Iterator[str]) -> bool:
+    brought_up = False
+    for name, is_folder in _entries(below):
+        with suppress(OSError):
+            if is_folder:
+                os.rename(name, next(names), src_dir_fd=below, dst_dir_fd=top)
+                brought_up = True
+            else:
+                os.unlink(name, dir_fd=below)
+    return brought_up
+
+
+def _entries(folder: int) -> list[tuple[str, bool]]:
+    """The names in a folder, and whether each is a folder, which is opened to its owner."""
+    with os.scandir(folder) as entries:
+        listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in listed:
+        with suppress(OSError):
+            if is_folder:
+                os.chmod(name, 0o700, dir_fd=folder)
+    return listed
 
 
 def clear_abandoned() -> None:
@@ -45,7 +117,7 @@ def clear_abandoned() -> None:
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if not folder.is_symlink() and folder.stat().st_uid == os.geteuid() and _is_abandoned(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
 
 
 def _is_abandoned(folder: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from inturn.model import SECOND
 from inturn.policy import Order, Policy
-from inturn.simulate.compare import rounded
+from inturn.simulate.compare import Contradiction, contradictions, rounded
 from inturn.simulate.goals import Goal
 from inturn.simulate.history import History, Progress
 from inturn.simulate.replay import Plan, counted, replay
@@ -57,6 +57,8 @@ class Advice:
     best: Trial | None
     """The best that was found, by workers, then by what it is for those meant; None if nothing meets the goal."""
     trials: tuple[Trial, ...]
+    contradictions: tuple[Contradiction, ...] = ()
+    """Where a replay of the sample as it was contradicts what was measured: do not trust the advice there."""
 
     @property
     def is_sample(self) -> bool:
@@ -75,6 +77,7 @@ class Advice:
                 "workers": self.workers,
                 **{name: _plain(getattr(self, name)) for name in ("now", "smallest", "best")},
                 "trials": [_plain(each) for each in self.trials],
+                "contradictions": self.contradictions,
             }
         )
         return found
@@ -98,6 +101,7 @@ def advise(history: History, base: Plan, goal: Goal, progress: Progress | None =
             sweep.tried(max(1, round(smallest.workers * part)), policy)
     best = sweep.better(policy, smallest or now)
     counts = sweep.history.counted().arrivals
+    found = contradictions(sweep.history.counted(), counted(sweep.history, replay(sweep.history)))
     sweep.finish()
     return Advice(
         goal,
@@ -110,6 +114,7 @@ def advise(history: History, base: Plan, goal: Goal, progress: Progress | None =
         smallest,
         best,
         tuple(sweep.trials.values()),
+        found,
     )
 
 

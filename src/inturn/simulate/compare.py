@@ -10,13 +10,17 @@ from typing import Any, Final, NamedTuple
 from inturn.model import SECOND
 from inturn.simulate.engine import Played
 from inturn.simulate.history import GROUPS, History, Progress
-from inturn.simulate.replay import Plan, counted, replay, waits_of, weight_in
+from inturn.simulate.replay import AS_IT_WAS, Plan, counted, replay, waits_of, weight_in
 from inturn.simulate.report import GroupReport, Subject, figures_of, percentile
 
 MOST_NAMED: Final = 10
 SMALLEST_CHANGE: Final = 0.5
 """Seconds of mean wait: below that nobody notices."""
 MOMENTS: Final = 120
+MOST_ERROR: Final = 0.1
+"""Part of a measured mean wait by which a replay of what was may miss it, before it has to say so."""
+SMALLEST_ERROR: Final = 0.1
+"""Seconds: a difference below that is none."""
 
 
 class Waits(NamedTuple):
@@ -35,6 +39,14 @@ class Fairness(NamedTuple):
     jain: float | None
     behind_ideal: float
     longest_gap: float
+
+
+class Contradiction(NamedTuple):
+    """A group of customers whose mean wait a replay of what was got wrong, in seconds."""
+
+    group: str
+    measured: float
+    replayed: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,8 @@ class Comparison:
     is_cut: bool
     is_same: bool
     """Nothing was proposed: history was played once, to see how near that comes to what happened."""
+    contradictions: tuple[Contradiction, ...]
+    """Groups whose measured waits the replay of what was misses by more than a tenth: do not trust it there."""
     groups: tuple[GroupChange, ...]
     levels_current: dict[int, int]
     levels_proposed: dict[int, int]
@@ -136,6 +150,7 @@ def _compared(
         workers_proposed=proposed.workers or history.workers,
         is_cut=history.is_cut,
         is_same=is_same,
+        contradictions=contradictions(history, before) if current == AS_IT_WAS else (),
         groups=tuple(
             _by_group(history, before, after, (fairness, fairness if is_same else _fairness(history, proposed, after)))
         ),
@@ -204,6 +219,21 @@ def _by_group(
             )
         )
     return found
+
+
+def contradictions(history: History, played: Played) -> tuple[Contradiction, ...]:
+    """Where a replay of what was differs from what was measured, of the documents whose wait is known."""
+    groups, numbers = history.groups(), defaultdict(list)
+    for number, arrival in enumerate(history.arrivals):
+        if history.waits[number] is not None:
+            numbers[groups[arrival.customer]].append(number)
+    found = []
+    for group in (each for each in GROUPS if each in numbers):
+        measured = fmean(measured_waits(history, numbers[group]))
+        replayed = fmean(waits_of(history, played, numbers[group]))
+        if abs(replayed - measured) > max(SMALLEST_ERROR, MOST_ERROR * measured):
+            found.append(Contradiction(group, measured, replayed))
+    return tuple(found)
 
 
 def _fairness(history: History, plan: Plan, played: Played) -> dict[str, GroupReport]:

@@ -6,11 +6,13 @@ pace is taken from when documents really ended, and the answer is compared with 
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections import Counter
 from statistics import median
 from typing import Final, NamedTuple
 
 from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Span, expected_start, lived, open_lines
+from inturn.insights.forecast import Arrived, Speed, begun_of, coming
+from inturn.insights.reader import mine_of
 from inturn.model import SECOND
 from inturn.policy import Order
 from inturn.policy.places import classic_before, fair_before
@@ -50,14 +52,13 @@ def starts_of(history: History, progress: Progress | None = None, asked: int = A
         return None
     sample = frozenset(waited[at * len(waited) // asked] for at in range(asked)) if len(waited) > asked else waited
     chosen = frozenset(sample)
-    ends = array("q", sorted(each for each in history.finished if each is not None))
-    began = history.policies[0][0] if history.policies else history.arrivals[0].at
+    past = Past(history)
     spans: dict[int, Span | None] = {}
 
     def setting(playing: Playing, store: Store) -> None:
         def on_arrival(number: int, now: int) -> None:
             if number in chosen:
-                spans[number] = _span(store, number, Ended(ends, began), now)
+                spans[number] = _span(store, number, past, now)
 
         playing.on_arrival = on_arrival
 
@@ -65,36 +66,52 @@ def starts_of(history: History, progress: Progress | None = None, asked: int = A
     return _compared(history, spans)
 
 
-class Ended(NamedTuple):
-    """When documents really ended, and when their queue began."""
+class Past:
+    """What could be known of a history at any of its moments."""
 
-    ends: Sequence[int]
-    began: int
+    def __init__(self, history: History) -> None:
+        self._arrivals = history.arrivals
+        self._came = array("q", (each.at for each in history.arrivals))
+        self._began = history.policies[0][0] if history.policies else history.arrivals[0].at
+        waits = zip(self._came, history.waits, strict=True)
+        self._starts = begun_of(self._came, sorted(came + wait for came, wait in waits if wait is not None))
+        self._ends = array("q", sorted(each for each in history.finished if each is not None))
 
-    def pace(self, now: int) -> tuple[int, int]:
-        """How many ended, and in how long a time before now; of the shortest time in which it was enough of them."""
+    def speed(self, now: int) -> Speed | None:
+        """How fast documents were started, or finished if too few were started while others waited."""
+        if (speed := self._starts.speed(now)) is not None:
+            return speed
         for over in (LATELY, PACE_OVER):
-            finished = bisect_left(self.ends, now) - bisect_left(self.ends, now - over)
+            finished = bisect_left(self._ends, now) - bisect_left(self._ends, now - over)
             if finished >= ENOUGH_FINISHES:
-                return finished, lived(over, self.began, now)
-        return 0, 0
+                each = lived(over, self._began, now) / finished
+                return Speed(each, each, is_loaded=False)
+        return None
+
+    def arrived(self, now: int) -> Arrived:
+        """Who brought how many."""
+        since = max(now - PACE_OVER, min(self._began, now))
+        lately = slice(bisect_left(self._came, since), bisect_left(self._came, now))
+        return Arrived(Counter(each.customer for each in self._arrivals[lately]), max(SECOND, now - since))
 
 
-def _span(store: Store, number: int, ended: Ended, now: int) -> Span | None:
+def _span(store: Store, number: int, past: Past, now: int) -> Span | None:
     standings = store.standings()
     document = store.document(str(number))
-    mine = next(
+    place = next(
         (at for at, each in enumerate(standings.lines) if each[:2] == (document.customer, document.line_level)), None
     )
-    finished, over = ended.pace(now)
-    if mine is None or not finished:
+    speed = past.speed(now)
+    if place is None or speed is None:
         return None
     lines, ahead = open_lines(standings), store.ahead(document.id)
     if standings.policy.order is Order.FAIR:
-        before = fair_before(lines, mine, ahead)
+        before = fair_before(lines, place, ahead)
     else:
-        before = classic_before(lines, mine, ahead, document.seq)
-    return expected_start(before.place, finished, over, now)
+        before = classic_before(lines, place, ahead, document.seq)
+    mine = mine_of(document, standings)
+    rates = coming(mine, past.arrived(now), store.policy().policy.priority.thresholds)
+    return expected_start(before, mine, speed, rates, now)
 
 
 def _compared(history: History, spans: dict[int, Span | None]) -> Starts:

@@ -4,18 +4,19 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import ceil
 from statistics import fmean
 from sys import intern
 from typing import Final, NamedTuple
 
 from inturn.errors import InvalidInputError
-from inturn.model import ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
-from inturn.policy import Policy
+from inturn.model import DEFAULT_COST, ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
+from inturn.policy import CostPolicy, Policy
 from inturn.simulate.engine import LEASE, simulated
 from inturn.simulate.scenario import Arrival, Tried
 from inturn.simulate.staff import ONE, Lags, Ran, Staff, Waited
-from inturn.store import CustomerFilter, DocumentFilter, EventKind, Store
+from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind, Store
 
 PAGE: Final = 1_000
 MOST: Final = 2_000_000
@@ -34,7 +35,7 @@ COUNTED: Final = frozenset({EventKind.DELAYED, EventKind.LEASE_LOST})
 TRIED: Final = 20_000
 """Documents, the newest, whose attempts are asked for; of older ones each attempt counts as long as the last."""
 AUDITED: Final = 10_000
-"""Events by hand that are looked through for pauses."""
+"""Events by hand that are looked through for pauses and retries."""
 
 Progress = Callable[[int, int], None]
 
@@ -50,11 +51,12 @@ class Came(NamedTuple):
     """Of its last attempt."""
     failures: int
     started: int | None
-    """Its last start."""
+    """When work on it last began: a claim may be earlier."""
     finished: int | None
+    """When that ended."""
     level: int
     earlier: tuple[tuple[int, int], ...] = ()
-    """Starts and ends of the attempts before the last, as many as `failures`; none if nobody knows them."""
+    """Begins and ends of the attempts before the last, as many as `failures`; none if nobody knows them."""
     ready: int | None = None
     """When it could start for the last time."""
 
@@ -157,14 +159,20 @@ def read_history(
     came up to `lead` microseconds before is read too, but only to be in the way of the others.
     """
     found: list[Came] = []
+    # Names and kinds that come again are stored once: there may be a million documents.
     kinds: dict[tuple[float, int | None], tuple[float, int | None]] = {}
+    costs = store.policy().policy.costs
     is_cut = False
-    tried = _Attempts(store)
-    for document in _documents(store, since - lead, until):
-        if len(found) == most:
+    tried, retried = _Attempts(store), _retried(store)
+    for document, at in _documents(store, retried, since - lead, until):
+        if len(found) >= most:
             is_cut = True
             break
-        found.append(_came(document, kinds, tried.of(document)))
+        kind = kind_of(document.given, costs)
+        found.append(_came(document, at, kinds.setdefault(kind, kind), tried.of(document, at)))
+        if document.id in retried:
+            lives = tried.lives(document, retried[document.id])
+            found += [_lived(found[-1], *life) for life in lives if since - lead <= life[0] < (until or life[0] + 1)]
         if progress is not None and len(found) % (10 * PAGE) == 0:
             progress(len(found), 0)
     found.reverse()  # of one instant, first come first
@@ -194,7 +202,7 @@ def made(found: list[Came], settings: Mapping[str, CustomerSettings], idle: froz
     tries = iter(lags.handovers[len(found) :])
     for each, handover, wake in zip(found, lags.handovers, lags.wakes, strict=False):
         group = given.setdefault(each.kind, len(given))
-        service = usual if each.service is None else min(max(1, each.service), LEASE - 1)
+        service = min(max(1, usual if each.service is None else each.service), LEASE - 1)
         earlier = tuple(_tried(each, tries)) if each.earlier else ()
         arrivals.append(Arrival(each.at, each.customer, group, service, each.failures, handover, wake, earlier))
         waits.append(None if each.first_started is None else max(0, each.first_started - each.at))
@@ -229,7 +237,8 @@ def _read_off(found: Sequence[Came], idle: frozenset[str]) -> tuple[Lags, Staff]
     for started_at, ended_at in (tried for each in found for tried in each.earlier):
         begun.append(started_at)
         ended.append(ended_at)
-    ran = Ran(begun, ended, waited)
+    knows_all = all(each.earlier or not each.failures for each in found)
+    ran = Ran(begun, ended, waited, knows_all=knows_all)
     return ran.lags(), ran.staff()
 
 
@@ -237,23 +246,39 @@ def _nothing() -> InvalidInputError:
     return InvalidInputError("no document that was submitted in that time has been processed: there is nothing to play")
 
 
-def _documents(store: Store, since: int, until: int | None) -> Iterator[Document]:
-    after = None if until is None else _later_than(store, until)
+def _documents(
+    store: Store, retried: Mapping[str, Sequence[int]], since: int, until: int | None
+) -> Iterator[tuple[Document, int]]:
+    """With the time from which on each could start: a retry by hand is a new check, so it came then."""
+    after = None if until is None else _later_than(store, retried, until)
     while True:
         page = store.documents(DocumentFilter(), limit=PAGE, after=after)
         for each in page.items:
-            if each.submitted_at < since:
+            came = _newest(each, retried)
+            if came < since:
                 return
-            if (until is None or each.submitted_at < until) and (
-                each.started_at is not None or each.state not in ENDED
-            ):
-                yield each
+            if (until is None or came < until) and (each.started_at is not None or each.state not in ENDED):
+                yield each, came if each.id in retried else came + each.given.delay
         after = page.next
         if after is None:
             return
 
 
-def _later_than(store: Store, until: int) -> str | None:
+def _newest(document: Document, retried: Mapping[str, Sequence[int]]) -> int:
+    return retried[document.id][-1] if document.id in retried else document.submitted_at
+
+
+def _retried(store: Store) -> dict[str, list[int]]:
+    """When documents were retried by hand, as far as the newest events by hand tell."""
+    found: dict[str, list[int]] = {}
+    for event in reversed(store.audit(limit=AUDITED)):
+        if event.kind is EventKind.RETRIED:
+            for id_ in event.documents:
+                found.setdefault(id_, []).append(event.at)
+    return found
+
+
+def _later_than(store: Store, retried: Mapping[str, Sequence[int]], until: int) -> str | None:
     """A cursor behind which everything that came before then is listed, and not much else; found by halving.
 
     Machines whose clocks differ by less than `SKEW` list documents in their order as far as this needs it.
@@ -263,7 +288,8 @@ def _later_than(store: Store, until: int) -> str | None:
     while high - low > PAGE:
         middle = (low + high) // 2
         found = store.documents(DocumentFilter(), limit=1, after=str(middle)).items
-        low, high = (low, middle) if found and found[0].submitted_at >= until + SKEW else (middle, high)
+        is_later = bool(found) and _newest(found[0], retried) >= until + SKEW
+        low, high = (low, middle) if is_later else (middle, high)
     return str(high) if high else None
 
 
@@ -274,44 +300,79 @@ class _Attempts:
         self._store = store
         self._left = TRIED
 
-    def of(self, document: Document) -> tuple[tuple[int, int], ...]:
+    def of(self, document: Document, came: int) -> tuple[tuple[int, int], ...]:
+        """When those that count began and ended, since it came or was retried by hand."""
         failures = document.attempt - 1
         if failures < 1 or not self._left:
             return ()
         self._left -= 1
-        came = document.submitted_at
         known = [
             each for each in self._store.attempts(document.id) if each.ended in COUNTED and each.started_at >= came
         ]
-        return tuple((each.started_at, each.ended_at) for each in known) if len(known) == failures else ()
+        return tuple(_worked(each) for each in known) if len(known) == failures else ()
+
+    def lives(self, document: Document, retried: Sequence[int]) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
+        """When it could start before each retry by hand, and the attempts until then, which took workers' time."""
+        if not self._left:
+            return
+        self._left -= 1
+        known = [each for each in self._store.attempts(document.id) if each.ended in COUNTED | {EventKind.FAILED}]
+        begins = (document.submitted_at + document.given.delay, *retried)
+        for begin, end in pairwise(begins):
+            if life := tuple(_worked(each) for each in known if begin <= each.started_at < end):
+                yield begin, life
+
+
+def _lived(last: Came, at: int, attempts: tuple[tuple[int, int], ...]) -> Came:
+    """What a document was before a retry by hand; the level that it had then is not kept."""
+    *earlier, (began, ended) = attempts
+    return last._replace(
+        at=at,
+        service=ended - began,
+        failures=len(earlier),
+        started=began,
+        finished=ended,
+        earlier=tuple(earlier),
+        ready=None,
+    )
+
+
+def _worked(attempt: Attempt) -> tuple[int, int]:
+    """From when to when, as far as that is known."""
+    if attempt.began_at is None or attempt.worked is None:
+        return attempt.started_at, attempt.ended_at
+    return attempt.began_at, attempt.began_at + attempt.worked
 
 
 def _came(
     document: Document,
-    kinds: dict[tuple[float, int | None], tuple[float, int | None]],
+    at: int,
+    kind: tuple[float, int | None],
     earlier: tuple[tuple[int, int], ...],
 ) -> Came:
-    """Names and kinds that come again are kept once: there may be a million documents."""
-    kind = kind_of(document.given)
-    started, finished = document.started_at, document.finished_at
-    is_served = document.state in SERVED and started is not None and finished is not None
+    began, ended = document.work_began_at, document.work_ended_at
+    is_served = document.state in SERVED and began is not None and ended is not None
     return Came(
-        document.submitted_at + document.given.delay,
+        at,
         intern(document.customer),
-        kinds.setdefault(kind, kind),
-        finished - started if is_served else None,  # type: ignore[operator]  # both are there
+        kind,
+        ended - began if is_served else None,  # type: ignore[operator]  # both are there
         max(0, document.attempt - 1),
-        started,
-        finished,
+        began,
+        ended,
         document.level,
         earlier,
         document.ready_at if earlier else None,
     )
 
 
-def kind_of(given: NewDocument) -> tuple[float, int | None]:
-    """What the queue minds of a document."""
-    return (1.0, given.pages) if given.pages is not None else (given.cost, None)
+def kind_of(given: NewDocument, costs: CostPolicy) -> tuple[float, int | None]:
+    """Return what the queue minds of a document: the cost it was given, or the pages it is charged for."""
+    pages, size = given.pages, given.size
+    if pages is None and given.cost not in {DEFAULT_COST, costs.cost(None, size)}:
+        return given.cost, None
+    charged = costs.charged_pages(pages, size)
+    return DEFAULT_COST, None if pages is None and charged == 1 else charged
 
 
 def _settings(store: Store) -> Iterator[tuple[str, CustomerSettings]]:

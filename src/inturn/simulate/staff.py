@@ -9,19 +9,18 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from inturn.model import SECOND
 
-WINDOW: Final = 5 * SECOND
-MOST_WINDOWS: Final = 100_000
 WAITED: Final = SECOND // 4
 """A shorter wait is the way to the worker, not a want of workers."""
-LONG_ENOUGH: Final = 10
-"""A window is as long as so many documents take: an attempt that nobody knows of is no worker that was away."""
-TELLING: Final = 3
-"""What is left of a stretch tells nothing if it is shorter than so many documents take."""
+TOUCH: Final = SECOND // 50
+"""So long may two documents of one slot seem to overlap."""
+AWAY: Final = 3
+"""A slot that is idle for as long as so many documents take, while others wait, is away until it starts again."""
+AWAY_AT_MOST: Final = 10
+"""The same where attempts took time that nobody knows of."""
 
 
 class Staff(NamedTuple):
@@ -59,57 +58,76 @@ class Lags(NamedTuple):
 class Ran:
     """When documents began and ended to run, by their numbers, None where nobody knows; and which had to wait."""
 
-    def __init__(self, begun: Sequence[int | None], ended: Sequence[int | None], waited: Sequence[Waited]) -> None:
+    def __init__(
+        self,
+        begun: Sequence[int | None],
+        ended: Sequence[int | None],
+        waited: Sequence[Waited],
+        *,
+        knows_all: bool = True,
+    ) -> None:
+        """Without knowing all, attempts are missing here: a slot that seems idle may have been at one of them."""
         known = {number: at for number, at in enumerate(ended) if at is not None}
         self._order = array("q", sorted(known, key=known.__getitem__))
         self._ends = array("q", (known[number] for number in self._order))
-        self._starts = array("q", sorted(at for at in begun if at is not None))
+        self._starts = array(
+            "q", sorted(_seen(at, end) for at, end in zip(begun, ended, strict=True) if at is not None)
+        )
         self._n, self._waited, self._stretches = len(begun), waited, list(_stretches(waited))
         self._most = max(1, _most_running(self._starts, self._ends, 0, self._starts[-1] + 1)) if self._starts else 1
+        usual = max(0, sum(self._ends) - sum(self._starts[: len(self._ends)])) // max(1, len(self._ends))
+        self._away = max(WAITED, (AWAY if knows_all else AWAY_AT_MOST) * usual)
+        self._longest_handover = self._away if knows_all else WAITED
 
     def staff(self) -> Staff:
         """Read off how many ran while others had to wait."""
-        starts, ends, most = self._starts, self._ends, self._most
-        if not starts:
+        if not self._starts:
             return ONE
-        usual = max(0, sum(ends) - sum(starts[: len(ends)])) // max(1, len(ends))
-        window = max(WINDOW, LONG_ENOUGH * usual, (starts[-1] - starts[0]) // MOST_WINDOWS)
-        changes = [(starts[0], most)]
-        for (begin, end), (later, _) in pairwise([*self._stretches, (starts[-1] + 1, 0)]):
-            for at in range(begin, end, window):
-                until = min(at + window, end)
-                if until - at >= min(window, TELLING * usual):
-                    changes.append(self._changed(changes[-1], at, until))
-            if (more := _exceeded(starts, ends, end, later, changes[-1][1])) is not None:
-                changes.append((more, most))
-        changes.append((max(starts[-1], changes[-1][0]), most))
-        return Staff(most, tuple(_without_repeats(changes, most)))
+        changes = [*self._changes(), (self._starts[-1], self._most)]
+        return Staff(self._most, tuple(_without_repeats(sorted(changes), self._most)))
 
-    def _changed(self, last: tuple[int, int], at: int, until: int) -> tuple[int, int]:
-        """How many there are in a window, and since when that is another number than before."""
-        starts, ends, (since, known) = self._starts, self._ends, last
-        running = _most_running(starts, ends, at, until)
-        if running > known:
-            return _exceeded(starts, ends, at, until, known) or at, running
-        if running < known:
-            return max(since, _last_above(starts, ends, until, running)), running
-        return at, running
+    def _changes(self) -> Iterator[tuple[int, int]]:
+        """Who stops while others wait, and is not back soon, is away since then; who starts is there."""
+        steps, stretches = list(_steps(self._starts, self._ends)), deque(self._stretches)
+        back = _back(steps)
+        known, running, crowded_until = self._most, 0, 0
+        for (at, step), again in zip(steps, back, strict=True):
+            while stretches and stretches[0][0] <= at:
+                begin, crowded_until = stretches.popleft()
+                seen = self._most_running_soon(begin, crowded_until)
+                if seen < known:
+                    known = seen
+                    yield max(_last_above(self._starts, self._ends, begin + 1, seen), 0), known
+            is_crowded = at < crowded_until
+            running += step
+            if step > 0 and running > known:
+                known = running if is_crowded else self._most
+                yield at, known
+            elif step < 0 and running < known and is_crowded and min(again, crowded_until) - at >= self._away:
+                known = running
+                yield at, known
+
+    def _most_running_soon(self, begin: int, end: int) -> int:
+        """In the first part of a stretch in which others wait; all that there are, if it is too short to tell."""
+        if end - begin < self._away:
+            return self._most
+        return _most_running(self._starts, self._ends, begin, begin + self._away)
 
     def lags(self) -> Lags:
         """Those of the documents themselves: means would let a replay drift away from what was."""
         return Lags(_by_number(self._n, self._handovers()), _by_number(self._n, self._wakes()))
 
     def _handovers(self) -> Iterator[tuple[int, int]]:
-        """A worker that ends a document while others wait starts the next one: whoever ended first starts first."""
+        """A slot that ends a document while others wait starts the next one: who ended last, as others may be away."""
         ends, ended = self._ends, 0
         free: deque[int] = deque()
         for _, came, started, _ in sorted(self._waited, key=_started):
             while ended < len(ends) and ends[ended] <= started:
                 free.append(ended)
                 ended += 1
-            while free and started - ends[free[0]] >= WAITED:
+            while free and started - ends[free[0]] >= self._longest_handover:
                 free.popleft()  # its worker went away
-            last = next((each for each in free if came <= ends[each] or self._is_awaited(ends[each])), None)
+            last = next((each for each in reversed(free) if came <= ends[each] or self._is_awaited(ends[each])), None)
             if last is not None:
                 free.remove(last)
                 yield self._order[last], started - ends[last]
@@ -125,6 +143,11 @@ class Ran:
             running = bisect_right(self._starts, came - 1) - bisect_right(self._ends, came)
             if number is not None and started - came < WAITED and running < self._most:
                 yield number, started - came
+
+
+def _seen(began: int, ended: int | None) -> int:
+    """From when on a document counts as running: as clocks differ, two that touch are no two workers."""
+    return began if ended is None else began + min(TOUCH, max(0, ended - began) // 2)
 
 
 def _started(waited: Waited) -> int:
@@ -180,16 +203,29 @@ def _last_above(starts: Sequence[int], ends: Sequence[int], until: int, known: i
     return 0
 
 
-def _exceeded(starts: Sequence[int], ends: Sequence[int], begin: int, end: int, known: int) -> int | None:
-    """When more ran than were known of, from `begin` on and before `end`."""
-    started, ended = bisect_right(starts, begin - 1), bisect_right(ends, begin)
-    while started < len(starts) and starts[started] < end:
-        while ended < len(ends) and ends[ended] <= starts[started]:
+def _steps(starts: Sequence[int], ends: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """When one more or one less ran, in order; who ends at an instant has ended then."""
+    ended = 0
+    for at in starts:
+        while ended < len(ends) and ends[ended] <= at:
+            yield ends[ended], -1
             ended += 1
-        started += 1
-        if started - ended > known:
-            return starts[started - 1]
-    return None
+        yield at, 1
+    yield from ((at, -1) for at in ends[ended:])
+
+
+def _back(steps: Sequence[tuple[int, int]]) -> Sequence[int]:
+    """For each step, when as many run again as before it; what ends for good is never back."""
+    running = sum(step for _, step in steps)
+    lifted: dict[int, int] = {}
+    found = array("q", [0]) * len(steps)
+    for place in range(len(steps) - 1, -1, -1):
+        at, step = steps[place]
+        if step > 0:
+            lifted[running] = at
+        running -= step
+        found[place] = lifted.get(running, FOREVER) if step < 0 else at
+    return found
 
 
 def _without_repeats(changes: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:

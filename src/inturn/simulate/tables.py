@@ -6,34 +6,74 @@
 `customer`, `arrived` and `service` must be there; all others may be left out, or be empty. Times are ISO 8601 (UTC
 unless a zone stands with them) or seconds since any day; `service` is seconds of the last attempt, empty if nobody
 knows; `started` is the last start.
+
+Commas, semicolons or tabs separate the cells; between the latter two a decimal comma is read too. Names of columns may
+be written with capitals. Columns with other names are left out and told, unless one looks like a mistyped name.
 """
 
 import csv
+import io
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from sys import intern
-from typing import Any, Final, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 from inturn.errors import InvalidInputError
+from inturn.files import write_private
 from inturn.model import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_number, clean_text, seconds
+from inturn.policy.priority import MAX_THRESHOLDS
 from inturn.simulate.history import MOST, Came, History, Progress, made
 
 NEEDED: Final = ("customer", "arrived", "service")
 COLUMNS: Final = (*NEEDED, "pages", "cost", "failures", "started", "level")
 BEGINNING: Final = datetime.fromtimestamp(0, UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
+LAST: Final = datetime.max.replace(tzinfo=UTC)
 TELL_EVERY: Final = 10_000
+DELIMITERS: Final = ",;\t"
+EXACT: Final = re.compile(r"(\d{1,13})(?:\.(\d{1,6}))?", re.ASCII)
+SIMILAR: Final = 0.75
+MAX_LEVEL: Final = MAX_THRESHOLDS + 1
+Kinds = dict[tuple[float, int | None], tuple[float, int | None]]
+
+
+class Layout(NamedTuple):
+    """How a file is written: what separates its cells, and the names of its columns."""
+
+    delimiter: str
+    columns: Sequence[str]
+
+    @property
+    def ignored(self) -> list[str]:
+        """Columns that mean nothing here."""
+        return [each for each in self.columns if each and each not in COLUMNS]
 
 
 def read_table(
-    path: Path, since: int = 0, *, until: int | None = None, lead: int = 0, progress: Progress | None = None
+    path: Path,
+    since: int = 0,
+    *,
+    until: int | None = None,
+    lead: int = 0,
+    progress: Progress | None = None,
+    on_ignored: Callable[[Sequence[str]], None] | None = None,
 ) -> History:
-    """History from a CSV file; errors name the line. Without `started` nobody knows how many workers there were."""
+    """History from a CSV file; errors name the line. Without `started` nobody knows how many workers there were.
+
+    `on_ignored` is called with the names of columns that are left out, if there are any.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            came = _rows(file, str(path), since - lead, until, progress)
-    except (OSError, UnicodeDecodeError) as wrong:
+            layout = _layout(file, str(path))
+            if layout.ignored and on_ignored is not None:
+                on_ignored(layout.ignored)
+            came = _rows(file, layout, str(path), (since - lead, until), progress)
+    except UnicodeDecodeError as wrong:
+        raise InvalidInputError(f"{path} is not UTF-8: save it as CSV in UTF-8 ({wrong})") from wrong
+    except OSError as wrong:
         raise InvalidInputError(f"cannot read {path}: {wrong}") from wrong
     except csv.Error as wrong:
         raise InvalidInputError(f"{path} is no CSV: {wrong}") from wrong
@@ -47,41 +87,57 @@ def read_table(
 def write_table(history: History, path: Path) -> int:
     """Write what counts of a history; how many lines."""
     history = history.counted()
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with io.TextIOWrapper(write_private(path), encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
+        careful = csv.writer(file, quoting=csv.QUOTE_ALL)
         writer.writerow(COLUMNS)
-        writer.writerows(_lines(history))
+        for line in _lines(history):
+            # The reader takes a blank before a name as part of it only where it is quoted.
+            (careful if str(line[0])[:1].isspace() else writer).writerow(line)
     return len(history.arrivals)
 
 
 def _lines(history: History) -> Iterator[Sequence[object]]:
     for number, arrival in enumerate(history.arrivals):
         given, finished = history.given[arrival.group], history.finished[number]
+        started, level = history.started(number), history.levels[number]
         yield (
             arrival.customer,
             _written(arrival.at),
-            "" if finished is None else f"{arrival.service / SECOND:.6f}",
+            # One that was started and not finished took nobody knows how long.
+            "" if finished is None and started is not None else f"{arrival.service / SECOND:.6f}",
             "" if given.pages is None else given.pages,
-            "" if given.pages is not None else f"{given.cost:g}",
+            "" if given.pages is not None else repr(given.cost),
             arrival.failures,
-            "" if (started := history.started(number)) is None else _written(started),
-            history.levels[number],
+            # Clocks differ: a document may seem to have been started before it came.
+            "" if started is None else _written(max(started, arrival.at)),
+            level or "",
         )
 
 
-def _rows(file: TextIO, name: str, since: int, until: int | None, progress: Progress | None) -> list[Came]:
-    reader = csv.reader(file)
-    header = [each.strip() for each in next(reader, [])]
-    _check_header(header, name)
-    kinds: dict[tuple[float, int | None], tuple[float, int | None]] = {}
+def _layout(file: TextIO, name: str) -> Layout:
+    """Read the header."""
+    line = file.readline()
+    delimiter = max(DELIMITERS, key=line.count)
+    cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
+    layout = Layout(delimiter, [each.strip().lower() for each in cells])
+    _check_header(layout, name)
+    return layout
+
+
+def _rows(
+    file: TextIO, layout: Layout, name: str, span: tuple[int, int | None], progress: Progress | None
+) -> list[Came]:
+    reader, (since, until) = csv.reader(file, delimiter=layout.delimiter, skipinitialspace=True), span
+    kinds: Kinds = {}
     found: list[Came] = []
     for row in reader:
-        if not row:
+        if not any(row):
             continue
         try:
-            each = _came(_by_name(header, row), kinds)
+            each = _came(_by_name(layout, row), kinds)
         except InvalidInputError as wrong:
-            raise InvalidInputError(f"{name}, line {reader.line_num}: {wrong}") from wrong
+            raise InvalidInputError(f"{name}, line {1 + reader.line_num}: {wrong}") from wrong
         if each.at < since or (until is not None and each.at >= until):
             continue
         if len(found) == MOST:
@@ -92,22 +148,33 @@ def _rows(file: TextIO, name: str, since: int, until: int | None, progress: Prog
     return found
 
 
-def _by_name(header: Sequence[str], row: Sequence[str]) -> Mapping[str, str]:
-    if len(row) != len(header):
-        raise InvalidInputError(f"{len(header)} columns are needed, not {len(row)}")
-    return {column: cell.strip() for column, cell in zip(header, row, strict=True)}
+def _by_name(layout: Layout, row: Sequence[str]) -> Mapping[str, str]:
+    if len(row) != len(layout.columns):
+        raise InvalidInputError(f"{len(layout.columns)} columns are needed, not {len(row)}")
+    cells = dict(zip(layout.columns, row, strict=True))
+    named = {name: cell if name == "customer" else cell.strip() for name, cell in cells.items()}
+    if layout.delimiter != ",":
+        named.update({name: named[name].replace(",", ".") for name in ("service", "cost") if name in named})
+    return named
 
 
-def _check_header(header: Sequence[str], name: str) -> None:
-    missing, unknown = [each for each in NEEDED if each not in header], sorted(set(header) - set(COLUMNS))
-    if missing or unknown or len(set(header)) < len(header):
-        wrong = f"lacks {', '.join(missing)}" if missing else f"does not know {', '.join(unknown) or 'a column twice'}"
+def _check_header(layout: Layout, name: str) -> None:
+    named = [each for each in layout.columns if each]
+    missing = [each for each in NEEDED if each not in named]
+    twice = sorted({each for each in named if each in COLUMNS and named.count(each) > 1})
+    wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(twice)} twice" if twice else None
+    for each in layout.ignored if wrong is None else ():
+        meant = get_close_matches(each, [known for known in COLUMNS if known not in named], 1, SIMILAR)
+        if meant:
+            wrong = f"does not know {each}: if {meant[0]} is meant, write that, else give it another name"
+    if wrong is not None:
         raise InvalidInputError(
-            f"{name}, line 1: the header {wrong}; columns are {', '.join(COLUMNS)}, the first three of them needed"
+            f"{name}, line 1: the header {wrong}; columns are {', '.join(COLUMNS)}, the first three of them needed,"
+            f" separated by commas, semicolons or tabs"
         )
 
 
-def _came(row: Mapping[str, str], kinds: dict[tuple[float, int | None], tuple[float, int | None]]) -> Came:
+def _came(row: Mapping[str, str], kinds: Kinds) -> Came:
     at = _time("arrived", row["arrived"])
     service = seconds(_number("service", row["service"], 0, 86_400)) if row["service"] else None
     pages = int(_number("pages", row["pages"], 0, 1e9, int)) if row.get("pages") else None
@@ -125,7 +192,7 @@ def _came(row: Mapping[str, str], kinds: dict[tuple[float, int | None], tuple[fl
         failures,
         started,
         None if started is None or service is None else started + service,
-        int(_number("level", row["level"], 1, 9, int)) if row.get("level") else 0,
+        int(_number("level", row["level"], 1, MAX_LEVEL, int)) if row.get("level") else 0,
     )
 
 
@@ -141,7 +208,9 @@ def _number(what: str, text: str, lowest: float, highest: float, kind: Callable[
 def _time(what: str, text: str) -> int:
     """ISO 8601, or seconds."""
     try:
-        if "-" not in text[1:] and ":" not in text:
+        if exact := EXACT.fullmatch(text):
+            at = int(exact[1]) * SECOND + int((exact[2] or "").ljust(6, "0"))
+        elif "-" not in text[1:] and ":" not in text:
             at = seconds(float(text))
         else:
             read = datetime.fromisoformat(text)
@@ -156,4 +225,7 @@ def _time(what: str, text: str) -> int:
 
 
 def _written(at: int) -> str:
+    """A time as ISO 8601, or as seconds if it is beyond all calendars."""
+    if at > (LAST - BEGINNING) // MICROSECOND:
+        return f"{at // SECOND}.{at % SECOND:06d}"
     return (BEGINNING + timedelta(microseconds=at)).isoformat().replace("+00:00", "Z")

@@ -9,6 +9,7 @@ from inturn.errors import InvalidInputError
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
 from inturn.stores.moving import End
+from inturn.stores.snapshots import RestoreTarget, SnapshotFile, SnapshotSource
 
 if TYPE_CHECKING:
     from inturn.stores.redis import RedisCounters
@@ -23,7 +24,8 @@ def open_store(url: str, clock: Clock | None = None) -> Store:
     """A store by its address.
 
     A path or `sqlite://path` for a file, `postgresql://host/database?schema=inturn` for many machines, `memory://` for
-    as long as this process lives.
+    as long as this process lives. A file is made and upgraded when it is opened, a schema of PostgreSQL only by
+    `migrate`.
     """
     if url == MEMORY:
         return MemoryStore(clock)
@@ -69,8 +71,48 @@ def open_end(url: str) -> End:
     return SqliteEnd(_path(url))
 
 
+def snapshot_source(url: str) -> SnapshotSource:
+    """The queue at an address, for a backup."""
+    if url == MEMORY:
+        raise InvalidInputError("a queue in memory ends with its process; back up one that is in a file or a database")
+    if url.startswith(POSTGRES):
+        _need_psycopg()
+        from inturn.stores.postgres.restoring import PostgresSource  # noqa: PLC0415
+
+        return PostgresSource(url)
+    from inturn.stores.sqlite.backup import SqliteSource  # noqa: PLC0415
+
+    return SqliteSource(_path(url))
+
+
+def snapshot_file(kind: str, path: Path) -> SnapshotFile:
+    """A snapshot that a store of this kind wrote."""
+    if kind == "postgresql":
+        _need_psycopg()
+        from inturn.stores.postgres.backup import PostgresSnapshot  # noqa: PLC0415
+
+        return PostgresSnapshot(path)
+    from inturn.stores.sqlite.backup import SqliteSnapshot  # noqa: PLC0415
+
+    return SqliteSnapshot(path)
+
+
+def restore_target(url: str) -> RestoreTarget:
+    """The place at an address, for a restore."""
+    if url == MEMORY:
+        raise InvalidInputError("a queue in memory ends with its process; restore to a file or a database")
+    if url.startswith(POSTGRES):
+        _need_psycopg()
+        from inturn.stores.postgres.restoring import PostgresTarget  # noqa: PLC0415
+
+        return PostgresTarget(url)
+    from inturn.stores.sqlite.backup import SqliteTarget  # noqa: PLC0415
+
+    return SqliteTarget(_path(url))
+
+
 def migrate(url: str) -> list[str]:
-    """Bring the store at an address to the newest schema; the names of the migrations applied."""
+    """Make the queue at an address, or bring it to the newest schema; the names of the migrations applied."""
     if url == MEMORY:
         return []
     if url.startswith(POSTGRES):
@@ -78,14 +120,24 @@ def migrate(url: str) -> list[str]:
         from inturn.stores.postgres.schema import migrate_at  # noqa: PLC0415
 
         return migrate_at(url)
-    from inturn.stores.sqlite import connection, schema  # noqa: PLC0415
+    from inturn.stores.sqlite import closing, connection, schema  # noqa: PLC0415
 
     path = _path(url)
     opened = connection.connect(path)
     try:
+        closing.refuse_closed(opened, str(path))
         return schema.migrate(path, opened, SystemClock().now())
     finally:
         opened.close()
+
+
+def files_at(url: str) -> tuple[Path, ...]:
+    """The files on this machine that belong to the store at an address, whether they are there now or not."""
+    if url == MEMORY or url.startswith(POSTGRES):
+        return ()
+    from inturn.stores.sqlite.connection import files_of  # noqa: PLC0415
+
+    return files_of(_path(url))
 
 
 def migrations_sql(url: str) -> str:

@@ -41,6 +41,8 @@ class MarkKind(StrEnum):
     LEAVING = "leaving"
     LEFT = "left"
     ARRIVING = "arriving"
+    RESTORING = "restoring"
+    BACKUP = "backup"
 
 
 _WHY: Final = {
@@ -53,6 +55,11 @@ _WHY: Final = {
         "{shown} is not complete: a move from {peer} goes on or was interrupted; wait for it, or run the same"
         " inturn move again"
     ),
+    MarkKind.RESTORING: (
+        "{shown} is not complete: a restore of {peer} goes on or was interrupted; wait for it, or run the same"
+        " inturn restore again"
+    ),
+    MarkKind.BACKUP: "{shown} is part of a backup, and stays as it is; put it elsewhere with inturn restore",
 }
 
 
@@ -233,7 +240,7 @@ class Move:
     def _goes_on(self, leaving: Mark, arriving: Mark | None) -> bool:
         """Whether a source that is closed is the rest of an earlier run; then its token is ours."""
         source, target = self._source, self._target
-        if leaving.kind is MarkKind.ARRIVING or self._keep:
+        if leaving.kind not in {MarkKind.LEAVING, MarkKind.LEFT} or self._keep:
             raise IllegalMoveError(leaving.why(source.shown))
         if leaving.kind is MarkKind.LEFT and (arriving is None or arriving.token != leaving.token):
             if arriving is None and leaving.peer == target.shown and target.is_there() and target.is_used():
@@ -316,8 +323,11 @@ def undo(source: End) -> None:
     if mark is None:
         raise IllegalMoveError(f"{source.shown} is not closed by a move; nothing is to be undone")
     if mark.kind is not MarkKind.LEAVING:
-        advice = "move it back into a new place instead" if mark.kind is MarkKind.LEFT else "its source can be reopened"
-        raise IllegalMoveError(f"{mark.why(source.shown)}; {advice}")
+        advice = {
+            MarkKind.LEFT: "; move it back into a new place instead",
+            MarkKind.ARRIVING: "; its source can be reopened",
+        }
+        raise IllegalMoveError(f"{mark.why(source.shown)}{advice.get(mark.kind, '')}")
     source.reopen()
 
 

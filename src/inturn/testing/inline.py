@@ -3,6 +3,7 @@
 import asyncio
 import io
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -95,6 +96,7 @@ def run_inline(
 def _process(ledger: Ledger, desk: Desk, job: Job, processor: Callable[..., Any]) -> None:
     try:
         with _given(desk, job.claimed) as document:
+            job.begun_at = time.monotonic()
             told = _called(processor, document)
     except (Reject, Retry) as wrong:
         ledger.failed(job, wrong)

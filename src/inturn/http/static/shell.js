@@ -77,7 +77,7 @@ export function buildShell({ restart }) {
         ? null
         : el("div", { class: "side-who" }, el("div", {}, el("p", { class: "who-name" }, person.name), el("p", { class: "muted" }, t(`shell.scope_${person.scope.replace("-", "_")}`))), out);
     const queue = current().queue && el("p", { class: "muted side-queue", title: current().queue }, current().queue);
-    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, choices()), queue, el("p", { class: "muted" }, `Inturn ${current().version}`));
+    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, choices()), queue, el("p", { class: "muted" }, `Inturn ${current().version ?? ""}`.trim()));
   }
 
   async function leave() {

@@ -7,6 +7,7 @@ from inturn.i18n import Texts
 from inturn.model import SECOND
 from inturn.simulate.advice import Advice, Trial
 from inturn.simulate.pages.charts import Axes, Chart, Series, lines
+from inturn.simulate.pages.comparison import contradicted
 from inturn.simulate.pages.scales import length, lengths
 from inturn.simulate.pages.shell import Cell, Page, figure, page, section, table, words
 
@@ -29,6 +30,7 @@ def told(found: Advice, texts: Texts) -> list[str]:
     said = [texts.text("advice_goal", goal=found.goal.text)]
     if found.is_sample:
         said.append(texts.text("advice_sample", n=found.sampled, total=found.documents, since=since, until=until))
+    said += contradicted(found.contradictions, texts)
     key = "advice_now_met" if found.now.is_met else "advice_now_missed"
     said.append(texts.text(key, workers=found.now.workers, value=length(found.now.meant, texts)))
     if found.smallest is None:

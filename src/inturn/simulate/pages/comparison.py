@@ -5,7 +5,7 @@ from typing import Final
 
 from inturn.i18n import Texts
 from inturn.model import SECOND
-from inturn.simulate.compare import SMALLEST_CHANGE, Comparison, CustomerChange, GroupChange, Waits
+from inturn.simulate.compare import SMALLEST_CHANGE, Comparison, Contradiction, CustomerChange, GroupChange, Waits
 from inturn.simulate.history import DAY
 from inturn.simulate.pages.charts import Axes, Chart, Row, Series, bars, changes, lines
 from inturn.simulate.pages.scales import even, length, lengths, signed
@@ -49,6 +49,7 @@ def summary(found: Comparison, asked: Sequence[str], texts: Texts) -> list[str]:
     ]
     if found.is_cut:
         said.append(texts.text("replay_cut"))
+    said += contradicted(found.contradictions, texts)
     if found.is_same:
         is_measured = any(group.measured is not None for group in found.groups)
         return [*said, texts.text("replay_none")] if is_measured else said
@@ -64,6 +65,19 @@ def summary(found: Comparison, asked: Sequence[str], texts: Texts) -> list[str]:
                 texts.text("replay_same", n=found.customers - less - more),
             ]
         ),
+    ]
+
+
+def contradicted(found: Sequence[Contradiction], texts: Texts) -> list[str]:
+    """What a replay gets wrong of its own past, in sentences."""
+    return [
+        texts.text(
+            "replay_contradicts",
+            group=each.group,
+            measured=length(each.measured, texts),
+            replayed=length(each.replayed, texts),
+        )
+        for each in found
     ]
 
 

@@ -48,10 +48,18 @@ class Deadline:
         at, seq, _, row = entry
         return seq == row.seq and self.time_of(row) == at
 
+    def rows(self) -> list[Row]:
+        """Every document that has something to do, by seq."""
+        return sorted({entry[1]: entry[3] for entry in self._heap if self._is_true(entry)}.values(), key=_by_seq)
+
     def due(self, now: int) -> Iterator[Row]:
         """Take out what is due, by time, then by seq. Move each on before asking for the next: entries may repeat."""
         while self.earliest <= now and (at := self.next()) is not None and at <= now:
             yield heappop(self._heap)[3]
+
+
+def _by_seq(row: Row) -> int:
+    return row.seq
 
 
 def lease_of(row: Row) -> int | None:

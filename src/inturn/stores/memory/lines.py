@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from inturn.model import CustomerSettings
-from inturn.policy import TurnPolicy
+from inturn.policy import TurnPolicy, rates
 from inturn.policy.lines import DEFAULTS, LineBook
 from inturn.policy.turns import Head, Turns
 from inturn.stores.memory.rows import RUNNING, WAITING, CustomerRow, MemoryLine, Row, head_of
@@ -36,12 +36,19 @@ class Lines:
     def join(self, row: Row) -> None:
         """A document begins to wait, at the place its seq gives it."""
         customer = self.customers[row.customer]
-        level = row.line_level
-        line = customer.lines.get(level)
+        self._book.joined(customer, self._line_with(customer, row), head_of(row))
+
+    def release(self, row: Row) -> None:
+        """A document that was claimed and not started waits again, at the place its seq gives it."""
+        customer = self.customers[row.customer]
+        self._book.released(customer, self._line_with(customer, row), head_of(row))
+
+    def _line_with(self, customer: CustomerRow, row: Row) -> MemoryLine:
+        line = customer.lines.get(row.line_level)
         if line is None:
-            line = self._new_line(customer, level)
+            line = self._new_line(customer, row.line_level)
         heappush(line.rows, (row.seq, row))
-        self._book.joined(customer, line, head_of(row))
+        return line
 
     def left(self, row: Row, level: int) -> None:
         """A document no longer waits in its line of this level, and was not claimed. Its state says so already."""
@@ -81,6 +88,24 @@ class Lines:
             opened += 1
         return opened
 
+    def bound_rates(self, now: int) -> int:
+        """Bring rates that a clock ahead of this one has charged back to what they may be; how many."""
+        names = sorted({name for at, name in self._rate_openings if self.customers[name].rate_closed_until == at})
+        bound = [self.customers[name] for name in names if self._book.bound_rate(self.customers[name], now)]
+        for customer in bound:
+            if customer.rate_closed_until is not None:
+                heappush(self._rate_openings, (customer.rate_closed_until, customer.name))
+        return len(bound)
+
+    def rates_ahead(self, now: int) -> int:
+        """How many rates `bound_rates` would bring back."""
+        return sum(
+            each.settings.rate is not None
+            and each.rate_closed_until is not None
+            and rates.bounded(each.settings.rate, each.whole_at, now) < each.whole_at
+            for each in self.customers.values()
+        )
+
     def next_opening(self) -> int | None:
         """When a rate limit lets a customer go on next."""
         opening = self._next_opening()
@@ -91,10 +116,10 @@ class Lines:
         for customer in self.customers.values():
             yield from customer.lines.values()
 
-    def forget_spent(self) -> None:
-        """Drop empty lines that remember nothing."""
+    def forget_spent(self, now: int | None = None) -> None:
+        """Drop empty lines that remember nothing, those that will not matter from `now` on among them if given."""
         for customer in self.customers.values():
-            spent = [level for level, line in customer.lines.items() if self.turns.is_spent(line)]
+            spent = [level for level, line in customer.lines.items() if self.turns.is_spent(line, now)]
             for level in spent:
                 del customer.lines[level]
             self._lines -= len(spent)
@@ -107,9 +132,10 @@ class Lines:
         customer.rate_closed_until = rate_closed_until
         if rate_closed_until is not None:
             heappush(self._rate_openings, (rate_closed_until, customer.name))
-        for level, turn, stamp in stood:
+        for level, turn, stamp, *out_of_turn_at in stood:
             line = self._new_line(customer, level)
             line.turn, line.stamp = turn, stamp
+            line.out_of_turn_at = out_of_turn_at[0] if out_of_turn_at else 0  # older snapshots have none
 
     def stand(self, row: Row) -> None:
         """A waiting or running document of a line that was restored: no turn changes."""

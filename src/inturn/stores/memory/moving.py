@@ -21,7 +21,7 @@ from inturn.stores.moving import BATCH, SILENT_AFTER, Busy, End, Mark, QueueReco
 SHOWN: Final = "memory://"
 OF_THE_ROW: Final = (
     "seq", "id", "state", "level", "count", "submitted_at", "ready_at", "attempt", "due_at", "started_at",
-    "finished_at", "fence", "worker", "settled", "error", "result",
+    "finished_at", "fence", "worker", "settled", "error", "result", "delayed_at", "began_at", "worked",
 )  # fmt: skip
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "access_key": AccessKey._fields,
@@ -34,7 +34,7 @@ COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "limits": ("customer", "settings", "running", "whole_at", "rate_closed_until"),
     "line": (
         "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
-        "place", "tie",
+        "out_of_turn_at", "place", "tie",
     ),
     "policy": ("number", "settings", "at", "operator", "why"),
 }  # fmt: skip
@@ -220,7 +220,7 @@ class MemoryReader(Reader):
                 head = line.head or (None, None, None)
                 place = (line.turn, line.stamp) if fair else (head[0] or 0, 0)
                 stands = (line.weight, line.turn, line.stamp, line.waiting)
-                yield (self._ids[name], level, *stands, *head, line.filed, *place)
+                yield (self._ids[name], level, *stands, *head, line.filed, line.out_of_turn_at, *place)
 
     def _document(self) -> Iterator[Row]:
         for row in self._in_order():
@@ -289,7 +289,9 @@ def _customers(rows: Mapping[str, list[dict[str, Any]]]) -> list[list[Any]]:
     limits = {each["customer"]: each for each in rows["limits"]}
     lines: dict[int, list[list[Any]]] = {}
     for each in rows["line"]:
-        lines.setdefault(each["customer"], []).append([each["level"], each["turn"], each["stamp"]])
+        lines.setdefault(each["customer"], []).append(
+            [each["level"], each["turn"], each["stamp"], each["out_of_turn_at"]]
+        )
     found = []
     for each in rows["customer"]:
         id_, kept = each["id"], limits.get(each["id"], {"whole_at": 0, "rate_closed_until": None})
@@ -314,6 +316,8 @@ def _documents(rows: Mapping[str, list[dict[str, Any]]], names: Mapping[int, str
             "customer": names[each["customer"]],
             "expedited": each["line"] == EXPEDITED,
             "lease_until": None,
+            "leased_at": None,
+            "doubted_at": None,
             "files": files.get(each["seq"], []),
         }
         found.append([given, *(row[name] for name in ROW)])

@@ -35,9 +35,17 @@ class Row:
     lease_until: int | None = None
     expedited: bool = False
     error: str | None = None
+    began_at: int | None = None
+    worked: int | None = None
     result: str | None = None
     files: tuple[ResultFile, ...] = ()
     settled: OutcomeKind | None = None
+    leased_at: int | None = None
+    """When its lease was given or last renewed, by the clock of whoever did so."""
+    delayed_at: int | None = None
+    """When its delay began."""
+    doubted_at: int | None = None
+    """When a sweep first found its lease or delay to begin in the future."""
     line_level: int = -1
     """The level whose line it waits in: its own, or that of the expedited."""
 

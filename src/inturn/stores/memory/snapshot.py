@@ -8,6 +8,7 @@ from typing import Any
 
 from inturn.access import AccessKey, KeyScope
 from inturn.errors import StoreError
+from inturn.files import write_private
 from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, plain, settings_of
 from inturn.policy import Counter, Policy
 from inturn.policy.turns import LEVELS, Standing
@@ -41,7 +42,8 @@ def write(state: State, path: Path) -> None:
         }
     )
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    with write_private(part) as file:
+        file.write(text.encode())
     part.replace(path)
 
 
@@ -90,7 +92,7 @@ def _plain_row(row: Row) -> list[Any]:
 
 
 def _plain_customer(customer: CustomerRow) -> list[Any]:
-    lines = [[line.level, line.turn, line.stamp] for line in customer.lines.values()]
+    lines = [[line.level, line.turn, line.stamp, line.out_of_turn_at] for line in customer.lines.values()]
     return [
         customer.name,
         customer.counter,
@@ -123,7 +125,7 @@ def _read_customer(lines: Lines, kept: list[Any]) -> None:
 
 def _read_documents(state: State, kept: Iterable[list[Any]]) -> None:
     for given, *rest in sorted(kept, key=lambda each: each[1 + ROW.index("seq")]):
-        values = dict(zip(ROW, rest, strict=True))
+        values = dict(zip(ROW, rest, strict=False))  # an older backup knows fewer
         values["state"] = DocumentState(values["state"])
         values["files"] = tuple(ResultFile(*each) for each in values["files"])
         values["settled"] = values["settled"] and OutcomeKind(values["settled"])
@@ -132,8 +134,8 @@ def _read_documents(state: State, kept: Iterable[list[Any]]) -> None:
 
 
 def _read_attempt(kept: dict[int, Attempt], fence: int, *rest: Any) -> None:
-    number, started_at, ended_at, ended, error, worker = rest
-    kept[fence] = Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker)
+    number, started_at, ended_at, ended, error, worker, *work = rest
+    kept[fence] = Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, *work)
 
 
 def _read_turns(lines: Lines, kept: list[Any]) -> None:

@@ -7,19 +7,23 @@ from inturn.access import AccessKey
 from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
+from inturn.policy.clocks import Term, reviewed
 from inturn.store import (
     ATTEMPTS_KEPT,
     KEY_KEPT,
     LEASE_LOST_ERROR,
+    AheadOfClock,
     Attempt,
     ClaimRequest,
     EventKind,
+    MaintenanceRecord,
     Operator,
     Outcome,
     OutcomeKind,
     PolicyVersion,
     Swept,
     Verdict,
+    work_recorded,
 )
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
 from inturn.stores.memory.journal import Journal
@@ -51,6 +55,7 @@ class State:
         self.policy: Policy = first.policy
         self.paused: Operator | None = None
         self.workers: dict[str, Worker] = {}
+        self.maintenance: MaintenanceRecord | None = None
         self.access: dict[str, AccessKey] = {}
         self.seq = 0
         self.fence = 0
@@ -107,7 +112,7 @@ class State:
             row = Row(id_, customer, self.seq, given, level, count, WAITING, now, now)
             self.documents[id_] = row
             if given.delay:
-                self.delay(row, now + given.delay)
+                self.delay(row, given.delay, now)
             else:
                 self.lines.join(row)
             if given.start_by is not None:
@@ -134,8 +139,8 @@ class State:
             self.fence += 1
             row.attempt += 1
             row.fence, row.worker, row.settled = self.fence, request.worker, None
-            row.started_at, row.lease_until = now, now + request.lease
-            self.leases.add(row.lease_until, row)
+            row.started_at, row.began_at, row.worked = now, None, None
+            self.lease(row, request.lease, now)
         return row
 
     def settle(self, outcome: Outcome, now: int, told: list[tuple[EventKind, Row]]) -> Verdict:
@@ -147,6 +152,7 @@ class State:
         if row.state is not RUNNING:
             return Verdict.REPEATED if row.settled is kind else Verdict.STALE
         row.settled = kind
+        row.began_at, row.worked = work_recorded(outcome, row.started_at or 0, now)
         if kind is OutcomeKind.DONE:
             row.result, row.files, row.error = outcome.result, outcome.files, None
             self.end(row, DocumentState.DONE, now)
@@ -154,7 +160,10 @@ class State:
         elif kind is OutcomeKind.HANDED_BACK:
             self._end_attempt(row, EventKind.HANDED_BACK, None, now)
             row.attempt -= 1
-            self.wait_again(row, now)
+            self._stop(row)
+            row.state = WAITING
+            self.lines.release(row)
+            self._add_start_by(row)
             told.append((EventKind.HANDED_BACK, row))
         else:
             self._settle_failure(row, outcome, now, told)
@@ -168,21 +177,29 @@ class State:
         else:
             self._end_attempt(row, EventKind.DELAYED, outcome.error, now)
             self._stop(row)
-            self.delay(row, now + outcome.retry_in)
+            self.delay(row, outcome.retry_in, now)
             told.append((EventKind.DELAYED, row))
 
     # -- moves ------------------------------------------------------------------------------------------------------
 
-    def delay(self, row: Row, until: int) -> None:
-        """Out of the line until a time."""
-        row.state, row.due_at = DELAYED, until
-        self.delays.add(until, row)
+    def lease(self, row: Row, length: int, now: int) -> None:
+        """Give or renew the lease of a running document."""
+        row.leased_at, row.lease_until, row.doubted_at = now, now + length, None
+        self.leases.add(row.lease_until, row)
+
+    def delay(self, row: Row, length: int, now: int) -> None:
+        """Out of the line for a while."""
+        row.state, row.delayed_at, row.due_at, row.doubted_at = DELAYED, now, now + length, None
+        self.delays.add(row.due_at, row)
 
     def wait_again(self, row: Row, now: int) -> None:
         """Back into its line by its seq."""
         self._stop(row)
         row.state, row.ready_at, row.due_at = WAITING, now, None
         self.lines.join(row)
+        self._add_start_by(row)
+
+    def _add_start_by(self, row: Row) -> None:
         if row.attempt == 0 and row.given.start_by is not None:
             self.start_bys.add(row.given.start_by, row)
 
@@ -205,7 +222,7 @@ class State:
         row.given = row.given._replace(start_by=None)
         row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
         row.line_level = row.level
-        row.started_at = row.finished_at = None
+        row.started_at = row.finished_at = row.began_at = row.worked = None
         self.wait_again(row, now)
 
     def expedite(self, row: Row, now: int) -> None:
@@ -226,6 +243,24 @@ class State:
             del self.documents[row.id]
             self.attempts.pop(row.id, None)
         return tuple(blob for row in rows for blob in row.blobs())
+
+    def review(self, now: int) -> None:
+        """Doubt, or end, what a clock ahead of this one has set."""
+        self.lines.bound_rates(now)
+        for row in self.leases.rows():
+            if (term := reviewed(_lease(row), now)) != _lease(row):
+                _, row.lease_until, row.doubted_at = term
+                self.leases.add(term.ends_at, row)
+        for row in self.delays.rows():
+            if (term := reviewed(_delay(row), now)) != _delay(row):
+                _, row.due_at, row.doubted_at = term
+                self.delays.add(term.ends_at, row)
+
+    def ahead_of_clock(self, now: int) -> AheadOfClock:
+        """What `review` would doubt or bring back."""
+        leases = sum(_lease(row).began_at > now for row in self.leases.rows())
+        delays = sum(_delay(row).began_at > now for row in self.delays.rows())
+        return AheadOfClock(leases, delays, self.lines.rates_ahead(now))
 
     def move_on(self, now: int) -> Swept:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
@@ -274,7 +309,8 @@ class State:
         """Remember an attempt under its fence, unless it was told already; the oldest are forgotten."""
         kept = self.attempts.setdefault(row.id, {})
         fence = row.fence or 0
-        kept.setdefault(fence, Attempt(fence, row.attempt, row.started_at or 0, now, ended, error, row.worker))
+        times, work = (row.started_at or 0, now), (row.began_at, row.worked)
+        kept.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
         if len(kept) > ATTEMPTS_KEPT:
             del kept[next(iter(kept))]
 
@@ -282,3 +318,11 @@ class State:
         if row.state is RUNNING:
             self.lines.stopped(row)
             row.worker = row.lease_until = None
+
+
+def _lease(row: Row) -> Term:
+    return Term(row.leased_at or 0, row.lease_until or 0, row.doubted_at)
+
+
+def _delay(row: Row) -> Term:
+    return Term(row.delayed_at or 0, row.due_at or 0, row.doubted_at)

@@ -30,6 +30,7 @@ from inturn.store import (
     KEY_KEPT,
     OUTCOME_EVENTS,
     WORKER_KEPT,
+    AheadOfClock,
     Attempt,
     ClaimRequest,
     Counts,
@@ -41,6 +42,7 @@ from inturn.store import (
     EventKind,
     Exchanged,
     Hold,
+    MaintenanceRecord,
     Operator,
     Outcome,
     Pace,
@@ -157,9 +159,9 @@ class MemoryStore(Store):
     ) -> tuple[Hold, ...]:
         with self._lock:
             now = self._now(now)
-            return tuple(self._beat(id_, fence, now + lease) for id_, fence in claims)
+            return tuple(self._beat(id_, fence, lease, now) for id_, fence in claims)
 
-    def _beat(self, id_: str, fence: int, until: int) -> Hold:
+    def _beat(self, id_: str, fence: int, lease: int, now: int) -> Hold:
         row = self._state.documents.get(id_)
         if row is None or row.fence != fence:
             return Hold.LOST
@@ -167,8 +169,7 @@ class MemoryStore(Store):
             return Hold.CANCELLED
         if row.state is not DocumentState.RUNNING:
             return Hold.LOST
-        row.lease_until = until
-        self._state.leases.add(until, row)
+        self._state.lease(row, lease, now)
         return Hold.HELD
 
     def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
@@ -383,17 +384,49 @@ class MemoryStore(Store):
     def sweep(self, *, now: int | None = None) -> Swept:
         with self._lock:
             now, state = self._now(now), self._state
+            state.review(now)
             swept = state.move_on(now)
-            state.lines.forget_spent()
-            state.workers = {name: each for name, each in state.workers.items() if now - each.seen_at <= WORKER_KEPT}
+            state.lines.forget_spent(now)
+            workers = state.workers.items()
+            state.workers = {name: each for name, each in workers if abs(now - each.seen_at) <= WORKER_KEPT}
+            self._wake()
             return swept
 
-    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
+    def now(self) -> int:
+        return self._now(None)
+
+    def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
+        with self._lock:
+            return self._state.ahead_of_clock(self._now(now))
+
+    def maintenance(self) -> MaintenanceRecord | None:
+        with self._lock:
+            return self._state.maintenance
+
+    def record_maintenance(self, record: MaintenanceRecord) -> None:
+        with self._lock:
+            self._state.maintenance = record
+
+    def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
+        with self._lock:
+            if customer is not None:
+                self._known(customer)
+            return len(self._ended(before, customer, up_to))
+
+    def prune(
+        self,
+        before: int,
+        *,
+        limit: int,
+        customer: str | None = None,
+        up_to: int | None = None,
+        now: int | None = None,
+    ) -> Removed:
         with self._lock:
             now, state = self._now(now), self._state
             if customer is not None:
                 self._known(customer)
-            rows = self._ended(before, limit, customer)
+            rows = self._ended(before, customer, up_to)[:limit]
             if customer is not None:
                 return Removed(len(rows), 0, 0, state.forget(rows, now))
             keys = [key for key, record in state.keys.items() if now - record.at > KEY_KEPT]
@@ -401,7 +434,7 @@ class MemoryStore(Store):
                 del state.keys[key]
             return Removed(len(rows), state.journal.prune(before, limit), len(keys), state.forget(rows, now))
 
-    def _ended(self, before: int, limit: int, customer: str | None) -> list[Row]:
+    def _ended(self, before: int, customer: str | None, up_to: int | None) -> list[Row]:
         """Of one customer, or of all that have no time of their own."""
         customers = self._state.lines.customers
         old = [
@@ -409,9 +442,10 @@ class MemoryStore(Store):
             for row in self._state.documents.values()
             if row.finished_at is not None
             and row.finished_at < before
+            and (up_to is None or row.seq <= up_to)
             and (customers[row.customer].settings.keep is None if customer is None else row.customer == customer)
         ]
-        return sorted(old, key=attrgetter("finished_at", "seq"))[:limit]
+        return sorted(old, key=attrgetter("finished_at", "seq"))
 
     def backup(self, path: Path) -> None:
         with self._lock:

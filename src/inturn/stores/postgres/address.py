@@ -1,8 +1,9 @@
 """Where a queue in PostgreSQL is: an address as libpq knows it, and what is ours in it."""
 
 import re
+import shlex
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from inturn.errors import InvalidInputError
 
@@ -18,6 +19,8 @@ _PATIENT: Final = {
     "tcp_user_timeout": "20000",
 }
 """A peer that vanished is noticed in under 30 seconds; whatever the address itself says comes first."""
+_STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+_SECRETS: Final = {"password", "sslpassword"}
 
 
 class Address(NamedTuple):
@@ -28,12 +31,20 @@ class Address(NamedTuple):
     pool: int = DEFAULT_POOL
     shown: str = ""
     """For messages: without a password."""
+    typed: str = ""
+    """The whole address again, as it may stand in a command line: without a password."""
+
+    @property
+    def migrate_command(self) -> str:
+        """The command line that makes this queue, or brings it up to date."""
+        return f"inturn migrate --store {shlex.quote(self.typed)}"
 
 
 def parse(url: str) -> Address:
     """Take an address apart: `?schema=ocr` names the queue, `?pool=20` how many connections a process may open."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
+    _refuse_unquoted(parts, given)
     ours = {name: value for name, value in given if name in {"schema", "pool"}}
     schema = ours.get("schema", DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
@@ -47,6 +58,23 @@ def parse(url: str) -> Address:
     known = {name for name, _ in theirs}
     theirs += [(name, value) for name, value in _PATIENT.items() if name not in known]
     theirs.append(("client_encoding", "utf8"))  # what we send ourselves is UTF-8, whatever the database keeps
-    conninfo = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(theirs), ""))
+    conninfo = f"postgresql://{parts.netloc}{parts.path}?{urlencode(theirs)}"
     host = parts.netloc.rpartition("@")[2] or dict(given).get("host", "localhost")
-    return Address(conninfo, schema, int(pool), f"postgresql://{host}{parts.path}?schema={schema}")
+    shown = f"postgresql://{host}{parts.path}?schema={schema}"
+    return Address(conninfo, schema, int(pool), shown, _typed(parts, given))
+
+
+def _refuse_unquoted(parts: SplitResult, given: list[tuple[str, str]]) -> None:
+    """Refuse a password whose letters cut the address in two: a part of it would stand in messages."""
+    is_cut = "@" in parts.path or parts.fragment or any("@" in name for name, _ in given)
+    if parts.netloc.count("@") > 1 or is_cut or _STRAY_PERCENT.search(parts.netloc):
+        raise InvalidInputError(
+            "in an address of PostgreSQL the letters @ : / ? # and % of a user's name or password are written as"
+            " %40 %3A %2F %3F %23 and %25; or keep the password out of it, in PGPASSWORD or ~/.pgpass"
+        )
+
+
+def _typed(parts: SplitResult, given: list[tuple[str, str]]) -> str:
+    user, at, hosts = parts.netloc.rpartition("@")
+    query = urlencode([(name, value) for name, value in given if name not in _SECRETS], safe="/:,")
+    return f"postgresql://{user.partition(':')[0]}{at}{hosts}{parts.path}" + (f"?{query}" if query else "")

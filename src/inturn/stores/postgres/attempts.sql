@@ -4,8 +4,8 @@
 WITH tried AS MATERIALIZED (
     SELECT * FROM unnest(
         %(customer)s::bigint[], %(document)s::uuid[], %(fence)s::bigint[], %(number)s::int[], %(started_at)s::bigint[],
-        %(ended)s::text[], %(error)s::text[], %(worker)s::text[]
-    ) AS tried (customer, document, fence, number, started_at, ended, error, worker)
+        %(ended)s::text[], %(error)s::text[], %(worker)s::text[], %(began_at)s::bigint[], %(worked)s::bigint[]
+    ) AS tried (customer, document, fence, number, started_at, ended, error, worker, began_at, worked)
 ), forgotten AS (
     DELETE FROM attempt WHERE ctid = ANY (ARRAY(
         SELECT old.at FROM tried CROSS JOIN LATERAL (
@@ -15,17 +15,19 @@ WITH tried AS MATERIALIZED (
         ) AS old
     ))
 )
-INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker)
-SELECT customer, document, fence, number, started_at, %(now)s, ended, error, worker FROM tried;
+INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker, began_at, worked)
+SELECT customer, document, fence, number, started_at, %(now)s, ended, error, worker, began_at, worked FROM tried;
 
 -- name: end_last_attempt
-INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error)
-SELECT customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END
+INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, began_at, worked)
+SELECT
+    customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END,
+    CASE WHEN began_at >= started_at THEN began_at END, CASE WHEN began_at >= started_at THEN worked END
 FROM document WHERE seq = %(seq)s AND fence IS NOT NULL AND state IN ('failed', 'cancelled')
 ON CONFLICT DO NOTHING;
 
 -- name: attempts
-SELECT fence, number, started_at, ended_at, ended, error, worker FROM attempt
+SELECT fence, number, started_at, ended_at, ended, error, worker, began_at, worked FROM attempt
 WHERE customer = (SELECT customer FROM document WHERE id = %(id)s::uuid) AND document = %(id)s::uuid
 ORDER BY fence DESC LIMIT %(kept)s;
 

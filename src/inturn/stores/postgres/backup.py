@@ -1,16 +1,20 @@
 """A queue in one file: a zip of its tables as COPY writes them, all of one instant."""
 
 import json
-import os
 import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from psycopg import sql
 
-from inturn.errors import StoreCorruptError, StoreError
+from inturn.errors import StoreCorruptError, StoreError, StoreVersionError
+from inturn.files import sync_paths, write_private
 from inturn.stores.postgres.schema import MIGRATIONS
 from inturn.stores.postgres.tables import Tables
+from inturn.stores.snapshots import SnapshotFacts, SnapshotFile
 
 TABLES: Final = (
     "policy", "customer", "document", "file", "line", "limits", "line_change", "key", "news", "event", "worker",
@@ -20,6 +24,8 @@ LEFT_OUT: Final = {"xid", "folded", "seen"}
 """Numbers of this server's transactions: they mean nothing elsewhere."""
 IDENTITIES: Final = (("customer", "id"), ("line_change", "number"), ("news", "id"))
 MANIFEST: Final = "inturn.json"
+NULL: Final = b"\\N"
+"""As COPY writes it."""
 
 
 def write(tables: Tables, path: Path) -> None:
@@ -28,7 +34,7 @@ def write(tables: Tables, path: Path) -> None:
         raise StoreError(f"{path} exists already; give a new path")
     part = path.with_name(path.name + ".part")
     try:
-        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+        with write_private(part) as bare, zipfile.ZipFile(bare, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
             columns = {table: _columns(tables, table) for table in TABLES}
             for table in TABLES:
                 with file.open(f"{table}.copy", "w", force_zip64=True) as member:
@@ -36,26 +42,58 @@ def write(tables: Tables, path: Path) -> None:
             (seq,) = tables.one("last_seq") or (1,)
             manifest = {"schema": len(MIGRATIONS), "columns": columns, "seq": seq}
             file.writestr(MANIFEST, json.dumps(manifest))
-        _sync(part)
+        sync_paths(part)
         part.rename(path)
-        _sync(path.parent)
+        sync_paths(path.parent)
     finally:
         part.unlink(missing_ok=True)
 
 
 def read(tables: Tables, path: Path) -> None:
     """Fill the tables of an empty queue."""
+    with _opened(path) as (file, manifest):
+        _fill(tables, file, manifest)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
     try:
         with zipfile.ZipFile(path) as file:
             manifest = json.loads(file.read(MANIFEST))
             if manifest["schema"] != len(MIGRATIONS):
-                raise StoreError(
+                raise StoreVersionError(
                     f"{path} has schema {manifest['schema']} and this version of Inturn {len(MIGRATIONS)};"
                     f" restore it with the version that wrote it, then migrate",
                 )
-            _fill(tables, file, manifest)
-    except (zipfile.BadZipFile, KeyError, ValueError) as wrong:
+            yield file, manifest
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError) as wrong:
         raise StoreCorruptError(f"{path} is damaged or no backup of a queue in PostgreSQL: {wrong}") from wrong
+
+
+class PostgresSnapshot(SnapshotFile):
+    """A queue in a zip."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def check(self) -> SnapshotFacts:
+        with _opened(self._path) as (file, manifest):
+            damaged = file.testzip()
+            if damaged is not None:
+                raise zipfile.BadZipFile(f"{damaged} has another checksum")
+            with file.open("document.copy") as rows:
+                return SnapshotFacts(manifest["schema"], sum(1 for _ in rows))
+
+    def references(self) -> Iterator[tuple[str, str | None]]:
+        with _opened(self._path) as (file, manifest):
+            for table in ("document", "file"):
+                columns = manifest["columns"][table]
+                blob, sha256 = columns.index("blob"), columns.index("sha256")
+                with file.open(f"{table}.copy") as rows:
+                    for row in rows:
+                        values = row.rstrip(b"\n").split(b"\t")  # a tab in a value is written as \t
+                        if values[blob] != NULL:
+                            yield values[blob].decode(), None if values[sha256] == NULL else values[sha256].decode()
 
 
 def _fill(tables: Tables, file: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
@@ -100,12 +138,3 @@ def _last(tables: Tables, table: str, column: str) -> int:
     statement = sql.SQL("SELECT coalesce(max({}), 0) + 1 FROM {}").format(sql.Identifier(column), sql.Identifier(table))
     found = tables.connection.execute(statement).fetchone()
     return int((found or (1,))[0])
-
-
-def _sync(path: Path) -> None:
-    """A copy counts once it is on the disk, its name too."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -89,6 +89,11 @@ class Book:
     def returned(self, owner: int, level: int, n: int, head: Head) -> None:
         self._join(owner, self._line(owner, level), n, head)
 
+    def released(self, owner: int, level: int, head: Head) -> None:
+        line = self._line(owner, level)
+        line.comes(head)
+        self._book.released(self.customer(owner), line, head)
+
     def _join(self, owner: int, line: SqlLine, n: int, head: Head) -> None:
         line.comes(head)
         self._book.joined(self.customer(owner), line, head, n)
@@ -135,6 +140,12 @@ class Book:
         self._touch_all(owner, customer)
         return True
 
+    def bound_rate(self, owner: int, now: int) -> None:
+        """Bring a closing by rate that a clock ahead of this one has set back to what the rate allows."""
+        customer = self.customer(owner)
+        if self._book.bound_rate(customer, now):
+            self._touch_all(owner, customer)
+
     def fold(self, *, everything: bool = False) -> None:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
         rows, is_taken_out = self._changes or [], self._changes is not None
@@ -159,6 +170,8 @@ class Book:
             self.joined(owner, level, n, Head(seq, ready_at, cost))
         elif kind == "returned":
             self.returned(owner, level, n, Head(seq, ready_at, cost))
+        elif kind == "released":
+            self.released(owner, level, Head(seq, ready_at, cost))
         elif kind == "left":
             self.left(owner, level, seq)
         elif kind == "emptied":
@@ -180,7 +193,7 @@ class Book:
         """The line whose head goes next, and that head; its customer is charged."""
         turns = self.turns
         if self._fair and (turns.dispatched + 1) % turns.policy.overdue_every == 0:
-            self._see_overdue(now - turns.policy.overdue_after)
+            self._see_overdue(now)
         for level in turns.levels:
             if level.open_lines:
                 self._see_lowest(level)
@@ -327,25 +340,29 @@ class Book:
     def _read_lines(self, rows: list[Row]) -> None:
         self._know(dict.fromkeys(row[0] for row in rows))
         for row in rows:
-            owner, level, weight, turn, stamp, waiting, *head, filed, front, version, at = row
+            owner, level, weight, turn, stamp, waiting, *head, filed, front, out_of_turn_at, version, at = row
             lines = self._customers[owner].lines
             if level not in lines:
                 first = None if head[0] is None else Head(*head)
                 stands = (str(owner), level, weight, turn, stamp, waiting, first)
                 lines[level] = SqlLine(*stands, owner=owner, front=front, kept=row[:-2], version=version, at=at)
+                lines[level].out_of_turn_at = out_of_turn_at
                 if filed:
                     self.turns.file(lines[level])
 
     # -- seen ---------------------------------------------------------------------------------------------------
 
-    def _see_overdue(self, since: int) -> None:
+    def _see_overdue(self, now: int) -> None:
         """An overdue slot may fall now: see the oldest head of each level, and of overdue ones whose turn it is."""
+        since = now - self.turns.policy.overdue_after
         for level in self.turns.levels[1:]:
             if level.open_lines and self._may_be_overdue(level, since):
                 self._see_oldest(level)
                 oldest = level.oldest()
                 if oldest is not None and oldest.head is not None and oldest.head.ready_at <= since:
                     self._see_lowest(level)
+                    if level.next_use_is_out_of_turn:
+                        self._see_oldest_rested(level, now)
 
     def _may_be_overdue(self, level: Level[SqlLine], since: int) -> bool:
         """Lines changed in this claim are held, all others are bounded."""
@@ -379,10 +396,23 @@ class Book:
             all_seen = len(rows) < self._reach + MORE
             self._seen_age[number] = ALL_SEEN if all_seen else (rows[-1][7], rows[-1][6])
 
-    def _see_more(self, query: str, level: int, seen: tuple[int, int]) -> list[Row]:
+    def _see_oldest_rested(self, level: Level[SqlLine], now: int) -> None:
+        """Hold the open line whose head has waited longest, of those that may be started out of turn."""
+        interval, (ready_at, seq) = self.turns.policy.out_of_turn_interval, self.bounds.oldest[level.number]
+        seen = (ready_at, seq - 1)
+        while True:
+            rows = self._see_more("oldest_rested_lines", level.number, seen, rested_since=now - interval, now=now)
+            line = level.oldest_rested(now, interval)
+            if len(rows) < self._reach + MORE:
+                return
+            seen = (rows[-1][7], rows[-1][6])
+            if line is not None and line.head is not None and (line.head.ready_at, line.head.seq) <= seen:
+                return
+
+    def _see_more(self, query: str, level: int, seen: tuple[int, int], **values: int) -> list[Row]:
         """Read the open lines beyond what was seen."""
         limit = self._reach + MORE
-        rows = self.tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit)
+        rows = self.tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit, **values)
         self._read_lines(rows)
         return rows
 

@@ -21,6 +21,10 @@ class Changes(Protocol):
         """So many documents came back into a line; `head` is the first."""
         ...
 
+    def released(self, owner: int, level: int, head: Head) -> None:
+        """A document that was claimed and not started came back into a line."""
+        ...
+
     def left(self, owner: int, level: int, seq: int) -> None:
         """A document left a line other than by a claim."""
         ...
@@ -56,6 +60,9 @@ class LaterChanges:
 
     def returned(self, owner: int, level: int, n: int, head: Head) -> None:
         self._rows.append((owner, "returned", level, n, head.seq, head.ready_at, float(head.cost), None))
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        self._rows.append((owner, "released", level, 1, head.seq, head.ready_at, float(head.cost), None))
 
     def left(self, owner: int, level: int, seq: int) -> None:
         self._rows.append((owner, "left", level, -1, seq, None, None, None))

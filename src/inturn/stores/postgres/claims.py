@@ -8,7 +8,7 @@ from inturn.clock import Clock
 from inturn.model import Claimed
 from inturn.policy import TurnPolicy
 from inturn.store import WORKER_KEPT, ClaimRequest, Discrepancy, EventKind, Exchanged, Outcome, Swept, Verdict
-from inturn.stores.postgres import audit
+from inturn.stores.postgres import audit, clocks
 from inturn.stores.postgres.book import Book
 from inturn.stores.postgres.connection import Begin, Database
 from inturn.stores.postgres.known import Known
@@ -152,12 +152,15 @@ class Claims:
         return Work(moves.now, moves.events, taken, request.worker, until, names)
 
     def _sweep(self, book: Book, moves: Moves) -> Swept:
+        clocks.review(moves.tables, book, moves.now)
         swept = moves.move_on(book)
         book.save(Work(moves.now, moves.events))
         moves.events = []
+        rested_since = moves.now - book.turns.policy.out_of_turn_interval
         for level in book.turns.levels:
-            moves.tables.run("forget_spent", level=level.number, turn=level.v.turn)
-        moves.tables.run("forget_silent_workers", before=moves.now - WORKER_KEPT)
+            moves.tables.run("forget_spent", level=level.number, turn=level.v.turn, rested_since=rested_since)
+        first, last = moves.now - WORKER_KEPT, moves.now + WORKER_KEPT
+        moves.tables.run("forget_silent_workers", first=first, last=last)
         return swept
 
     def _policy(self, tables: Tables, queue: QueueRow) -> TurnPolicy:

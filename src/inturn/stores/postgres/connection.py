@@ -21,7 +21,7 @@ from inturn.errors import StoreError
 from inturn.stores.postgres.address import Address
 from inturn.stores.postgres.rows import adapt
 from inturn.stores.postgres.tables import QUERIES, Connection, Row, Tables
-from inturn.stores.postgres.trouble import CONTENTION, errors_of
+from inturn.stores.postgres.trouble import CONTENTION, errors_at_open, errors_of
 from inturn.stores.postgres.wire import Asked, PatientConnection, WiredTables, asked
 
 log: Final = logging.getLogger("inturn.postgres")
@@ -55,7 +55,7 @@ class Database:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._process = os.getpid()
-        with errors_of(address.shown), self.connected() as first:
+        with errors_of(address.shown), errors_at_open(address), self.connected() as first:
             self.pooled = is_pooled(first)
             durable = first.execute(QUERIES["synchronous"]).fetchone() or ("on",)
         if self.pooled:

@@ -7,7 +7,7 @@ from inturn.stores._lines import TableLine
 
 COLUMNS: Final = (
     "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
-    "front", "place", "tie",
+    "front", "out_of_turn_at", "place", "tie",
 )  # fmt: skip
 OLD: Final = ("old_customer", "old_level", "old_version", "old_at")
 
@@ -25,7 +25,7 @@ class SqlLine(TableLine):
         """The row as it should be, without its place."""
         head = (None, None, None) if self.head is None else (self.head.seq, self.head.ready_at, float(self.head.cost))
         stands = (self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting)
-        return (*stands, *head, self.filed, self.front)
+        return (*stands, *head, self.filed, self.front, self.out_of_turn_at)
 
     def key(self) -> tuple[int, int, int, str | None]:
         """What finds its row."""

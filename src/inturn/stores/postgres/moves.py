@@ -16,6 +16,7 @@ from inturn.store import (
     OutcomeKind,
     Swept,
     Verdict,
+    work_recorded,
 )
 from inturn.stores.postgres.book import Book
 from inturn.stores.postgres.bounds import NEVER
@@ -28,7 +29,9 @@ AT_ONCE: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
 MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
 FILE: Final = ("document", "name", "blob", "size", "sha256", "media_type")
-TRIED: Final = ("customer", "document", "fence", "number", "started_at", "ended", "error", "worker")
+TRIED: Final = (
+    "customer", "document", "fence", "number", "started_at", "ended", "error", "worker", "began_at", "worked",
+)  # fmt: skip
 
 
 class Facts(NamedTuple):
@@ -48,6 +51,8 @@ class Facts(NamedTuple):
     id: str
     started_at: int | None
     worker: str | None
+    began_at: int | None = None
+    worked: int | None = None
 
 
 class Moves:
@@ -146,6 +151,8 @@ class Moves:
             ids=Uuids(id_ for id_, _ in done),
             fences=[outcome.fence for _, outcome in done],
             results=[outcome.result for _, outcome in done],
+            began_after=[outcome.work and outcome.work.began_after for _, outcome in done],
+            worked=[outcome.work and outcome.work.worked for _, outcome in done],
         )
         return {id_: (owner, seq, capped) for id_, owner, seq, capped in found}
 
@@ -168,14 +175,20 @@ class Moves:
             self._finished(id_, *self._finish([(id_, outcome)])[id_], outcome)
             after = facts._replace(state=DocumentState.DONE)
         elif outcome.kind is OutcomeKind.HANDED_BACK:
+            facts = self._record_work(outcome, facts)
             self._end_attempt(facts, EventKind.HANDED_BACK)
-            after = self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
+            after = self._release(facts)
             if facts.start_by is not None and facts.attempt == 1:
                 self._changes.falls_due(facts.owner, "start_by", facts.start_by)
             self.tell(EventKind.HANDED_BACK, facts.owner, facts.id)
         else:
-            after = self._settle_failure(outcome, facts)
+            after = self._settle_failure(outcome, self._record_work(outcome, facts))
         return Verdict.RECORDED, {**known, id_: after._replace(settled=outcome.kind)}
+
+    def _record_work(self, outcome: Outcome, facts: Facts) -> Facts:
+        began_at, worked = work_recorded(outcome, facts.started_at or 0, self.now)
+        self.tables.run("record_work", seq=facts.seq, began_at=began_at, worked=worked)
+        return facts._replace(began_at=began_at, worked=worked)
 
     def _settle_failure(self, outcome: Outcome, facts: Facts) -> Facts:
         if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
@@ -184,7 +197,7 @@ class Moves:
             return facts._replace(state=DocumentState.FAILED)
         due_at = self.now + outcome.retry_in
         self._end_attempt(facts, EventKind.DELAYED, outcome.error)
-        self.tables.run("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
+        self.tables.run("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
         self._changes.falls_due(facts.owner, "due", due_at)
         self.wakes = True
         self._stopped(facts.owner)
@@ -208,6 +221,16 @@ class Moves:
         self._changes.returned(facts.owner, facts.line, 1, Head(facts.seq, self.now, facts.cost))
         self.wakes = True
         return facts._replace(state=DocumentState.WAITING, attempt=attempt)
+
+    def _release(self, facts: Facts) -> Facts:
+        """Back into its line by its seq as if it had not been claimed: its wait goes on, nothing is charged."""
+        self._stopped(facts.owner)
+        row = self.tables.one("release_document", seq=facts.seq)
+        if row is None:
+            raise AssertionError("a document vanished inside its transaction")
+        self._changes.released(facts.owner, facts.line, Head(facts.seq, row[0], facts.cost))
+        self.wakes = True
+        return facts._replace(state=DocumentState.WAITING, attempt=facts.attempt - 1)
 
     def end(self, facts: Facts, state: DocumentState, *, error: str | None, settled: str | None) -> None:
         """The document's life ends, wherever it was."""
@@ -245,7 +268,7 @@ class Moves:
 
     def _end_attempt(self, facts: Facts, ended: EventKind, error: str | None = None) -> None:
         """An attempt that does not end its document is to be remembered."""
-        what = (facts.started_at, str(ended), error, facts.worker)
+        what = (facts.started_at, str(ended), error, facts.worker, facts.began_at, facts.worked)
         self._tried.append((facts.owner, facts.id, facts.fence, facts.attempt, *what))
 
     def _write_tried(self) -> None:
@@ -270,7 +293,7 @@ class Moves:
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ != NO_ID]
         if not wanted:
             return []
-        return [Facts._make(row) for row in self.tables.all("lock_documents", ids=wanted)]
+        return [Facts(*row) for row in self.tables.all("lock_documents", ids=wanted)]
 
     # -- what is due --------------------------------------------------------------------------------------------
 
@@ -292,7 +315,7 @@ class Moves:
         if floor > self.now:
             return []
         rows = self.tables.all(query, now=self.now, floor=floor, limit=AT_ONCE)
-        found = [Facts._make(row) for row in rows]
+        found = [Facts(*row) for row in rows]
         self._know_capped(found)
         return found
 

@@ -20,11 +20,11 @@ from inturn.stores.postgres.closing import SPARED, lift, mark_of, put_mark, tabl
 from inturn.stores.postgres.rows import adapt, lower_of
 from inturn.stores.postgres.store import PostgresStore
 from inturn.stores.postgres.tables import Connection, Tables
-from inturn.stores.postgres.trouble import errors_of
+from inturn.stores.postgres.trouble import errors_at_open, errors_of
 
 MADE_UP: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": lower_of},
-    "document": {"lower_name": lower_of, "look_at": None, "lease_until": None},
+    "document": {"lower_name": lower_of, "look_at": None, "lease_until": None, "leased_at": None, "doubted_at": None},
     "line": {"version": None, "front": None},
 }
 """Columns that are not moved: made from the name, or of running documents alone, or of no use: in a queue that arrives
@@ -41,12 +41,12 @@ class PostgresEnd(End):
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._address = parse(url)
-        self.shown = self._address.shown
+        self.address = parse(url)
+        self.shown = self.address.shown
 
     def _connect(self) -> Connection:
-        with errors_of(self.shown):
-            connection = psycopg.connect(self._address.conninfo, autocommit=True, prepare_threshold=None)
+        with errors_of(self.shown), errors_at_open(self.address):
+            connection = psycopg.connect(self.address.conninfo, autocommit=True, prepare_threshold=None)
             adapt(connection)
             return connection
 
@@ -56,11 +56,11 @@ class PostgresEnd(End):
 
     def is_there(self) -> bool:
         with errors_of(self.shown):
-            version = schema.version_of(self._connection, self._address)
+            version = schema.version_of(self._connection, self.address)
         if 0 < version < len(schema.MIGRATIONS):
             raise StoreVersionError(
                 f"{self.shown} has schema {version} and this version of Inturn {len(schema.MIGRATIONS)};"
-                f" run inturn migrate for it first"
+                f" run: {self.address.migrate_command}"
             )
         return version > 0
 
@@ -69,10 +69,10 @@ class PostgresEnd(End):
 
     def mark(self) -> Mark | None:
         with errors_of(self.shown):
-            return mark_of(self._connection, self._address.schema)
+            return mark_of(self._connection, self.address.schema)
 
     def tables(self) -> dict[str, list[str]]:
-        with self._transaction() as tables:
+        with self.transaction() as tables:
             found = {table: tables.all("columns", table=table) for table in sorted(tables_of(tables) - OWN)}
         return {
             table: [name for (name,) in names if name not in MADE_UP.get(table, {})] for table, names in found.items()
@@ -83,13 +83,13 @@ class PostgresEnd(End):
             self._connection.close()
 
     @contextmanager
-    def _transaction(self, run: str | None = None) -> Iterator[Tables]:
+    def transaction(self, run: str | None = None) -> Iterator[Tables]:
         """With a run: one that may write to what it fills."""
         with errors_of(self.shown), self._connection.transaction():
-            tables = schema.in_schema(self._connection, self._address)
+            tables = schema.in_schema(self._connection, self.address)
             tables.run("lose_patience")
             if run is not None:
-                lift(tables, run, self._address.schema, self.shown)
+                lift(tables, run, self.address.schema, self.shown)
             yield tables
 
     # -- a source -----------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class PostgresEnd(End):
 
     def close(self, mark: Mark) -> Busy:
         """Making the triggers waits for whoever writes; a queue that is busy after all is rolled back to open."""
-        with self._transaction() as tables, self._connection.transaction() as closed:
+        with self.transaction() as tables, self._connection.transaction() as closed:
             put_mark(tables, mark, self.shown)
             busy = PostgresReader(tables).busy()
             if busy.running or busy.workers or busy.unsettled:
@@ -110,14 +110,14 @@ class PostgresEnd(End):
         return busy
 
     def remark(self, mark: Mark) -> None:
-        with self._transaction() as tables:
-            found = mark_of(self._connection, self._address.schema)
+        with self.transaction() as tables:
+            found = mark_of(self._connection, self.address.schema)
             if found is None or found.token != mark.token:
                 raise IllegalMoveError(f"{self.shown} was opened again meanwhile; run inturn move again")
             put_mark(tables, mark, self.shown)
 
     def reopen(self) -> None:
-        with self._transaction() as tables:
+        with self.transaction() as tables:
             take_mark_away(tables)
 
     @contextmanager
@@ -125,24 +125,24 @@ class PostgresEnd(End):
         with closing(self._connect()) as connection, errors_of(self.shown):
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             with connection.transaction():
-                yield PostgresReader(schema.in_schema(connection, self._address))
+                yield PostgresReader(schema.in_schema(connection, self.address))
 
     # -- a target -----------------------------------------------------------------------------------------------------
 
     def make(self) -> None:
         with errors_of(self.shown):
-            schema.migrate(self._connection, self._address)
+            schema.migrate(self._connection, self.address)
 
     def is_used(self) -> bool:
-        with self._transaction() as tables:
+        with self.transaction() as tables:
             reader = PostgresReader(tables)
             return any(reader.has(table) for table in ("customer", "document", "key", "event", "news"))
 
     def arrive(self, mark: Mark) -> None:
-        with self._transaction() as tables:
+        with self.transaction() as tables:
             put_mark(tables, mark, self.shown)
         moved = self.tables()
-        with self._transaction(mark.run) as tables:
+        with self.transaction(mark.run) as tables:
             for table in moved:
                 tables.connection.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(table)))
 
@@ -151,18 +151,18 @@ class PostgresEnd(End):
         name = columns.index("name") if made_up else 0
         names = sql.SQL(", ").join(map(sql.Identifier, [*columns, *(column for column, _ in made_up)]))
         statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
-        with self._transaction(run) as tables, tables.connection.cursor().copy(statement) as copy:
+        with self.transaction(run) as tables, tables.connection.cursor().copy(statement) as copy:
             for row in rows:
                 copy.write_row([*row, *(make(row[name]) for _, make in made_up)])
 
     def counts(self) -> dict[str, int]:
         moved = self.tables()
-        with self._transaction() as tables:
+        with self.transaction() as tables:
             reader = PostgresReader(tables)
             return {table: reader.count(table) for table in moved}
 
     def complete(self, run: str, queue: QueueRecord) -> None:
-        with self._transaction(run) as tables:
+        with self.transaction(run) as tables:
             tables.run("arrive_queue", policy=queue.policy, by=queue.paused_by, why=queue.paused_why)
             tables.run(
                 "arrive_turns",

@@ -24,7 +24,7 @@ UPDATE queue SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
 
 -- name: arrive_turns
 UPDATE turns SET
-    version = version + 1, ordered = %(ordered)s, standing = %(standing)s, bounds = %(bounds)s, fence = %(fence)s,
+    version = version + 1, ordered = %(ordered)s, standing = %(standing)s, deadlines = %(bounds)s, fence = %(fence)s,
     reserved = %(fence)s, folded = DEFAULT;
 
 -- name: arrive_numbering

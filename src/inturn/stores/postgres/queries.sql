@@ -82,7 +82,7 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 -- name: queue
 WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
 SELECT
-    queue.policy, newest.ordered, newest.standing, newest.bounds, newest.version, newest.fence, newest.reserved,
+    queue.policy, newest.ordered, newest.standing, newest.deadlines, newest.version, newest.fence, newest.reserved,
     queue.paused_by, EXISTS (SELECT 1 FROM alive), EXISTS (SELECT 1 FROM limits),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
     EXISTS (SELECT 1 FROM line_change WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
@@ -105,12 +105,13 @@ WITH taken AS (
 ), started AS (
     UPDATE document SET
         state = 'running', attempt = attempt + 1, started_at = %(now)s, lease_until = %(until)s, look_at = %(until)s,
-        fence = taken.fence, worker = %(worker)s, settled = NULL
+        fence = taken.fence, worker = %(worker)s, settled = NULL, leased_at = %(now)s, doubted_at = NULL,
+        began_at = NULL, worked = NULL
     FROM taken WHERE document.seq = taken.seq AND state = 'waiting'
     RETURNING
         id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         document.fence, worker, lease_until, document.line, error, name, uri, blob, sha256, size, media_type, batch,
-        metadata, cost, delay, start_by, max_attempts, pages, document.customer, lower_name
+        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, document.customer, lower_name
 ), gone AS (
     DELETE FROM returned WHERE ctid = ANY (ARRAY(
         SELECT row.at FROM taken CROSS JOIN LATERAL (
@@ -146,19 +147,19 @@ WITH taken AS (
     ))
 ), stand AS (
     INSERT INTO line (
-        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, place, tie,
-        version
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
+        out_of_turn_at, place, tie, version
     )
     SELECT each.*, %(version)s + 1 FROM unnest(
         %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[],
         %(stamp)s::bigint[], %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[],
-        %(head_cost)s::double precision[], %(filed)s::boolean[], %(front)s::bigint[], %(place)s::bigint[],
-        %(tie)s::bigint[]
+        %(head_cost)s::double precision[], %(filed)s::boolean[], %(front)s::bigint[],
+        %(out_of_turn_at)s::bigint[], %(place)s::bigint[], %(tie)s::bigint[]
     ) AS each
 ), before AS (
     DELETE FROM turns WHERE version = %(version)s RETURNING folded
 ), after AS (
-    INSERT INTO turns (version, ordered, standing, bounds, fence, reserved, folded)
+    INSERT INTO turns (version, ordered, standing, deadlines, fence, reserved, folded)
     SELECT
         %(version)s + 1, CASE (SELECT count(*) FROM started) WHEN cardinality(%(seq)s::bigint[]) THEN %(ordered)s END,
         %(standing)s, %(bounds)s, %(last_fence)s, %(reserved)s,
@@ -207,7 +208,7 @@ ON CONFLICT DO NOTHING;
 INSERT INTO queue (one, policy) VALUES (1, 1) ON CONFLICT DO NOTHING;
 
 -- name: begin_turns
-INSERT INTO turns (version, ordered, standing, bounds, fence, reserved)
+INSERT INTO turns (version, ordered, standing, deadlines, fence, reserved)
 SELECT 0, 'fair', %(standing)s, %(bounds)s, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM turns);
 
 -- name: begin_numbering
@@ -303,12 +304,13 @@ WITH lowered AS MATERIALIZED (
 ), kept AS (
     INSERT INTO document (
         seq, id, customer, level, line, count, submitted_at, ready_at, metadata, lower_name, cost, max_attempts,
-        start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
+        start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at
     )
     SELECT
         nextval('document_seq'), id, customer, level, level, count, now, now, nullif(metadata, ''), lower_name,
         cost, max_attempts, start_by, name, uri, blob, sha256, size, media_type, batch, pages, delay, 0,
-        CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN now + delay END
+        CASE WHEN delay > 0 THEN 'delayed' ELSE 'waiting' END, CASE WHEN delay > 0 THEN now + delay END,
+        CASE WHEN delay > 0 THEN now END
     FROM (
         SELECT
             each.*, lowered.id AS customer, now, first - (place - 1) AS count,
@@ -418,7 +420,7 @@ SELECT
         SELECT 1 FROM line_change WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
     )
     OR pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
-    newest.bounds, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    newest.deadlines, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue, newest;
 
 -- name: deadlines
@@ -475,12 +477,52 @@ ORDER BY rate_closed_until, name LIMIT %(limit)s;
 SELECT rate_closed_until FROM limits
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rate_closed_until LIMIT 1;
 
+-- name: leases_ahead
+SELECT document.seq, leased_at, lease_until, doubted_at FROM running JOIN document ON document.seq = running.seq
+WHERE leased_at > %(now)s ORDER BY document.seq;
+
+-- name: delays_ahead
+SELECT seq, delayed_at, due_at, doubted_at FROM document WHERE due_at IS NOT NULL AND delayed_at > %(now)s ORDER BY seq;
+
+-- name: rates_ahead
+SELECT customer, settings, whole_at FROM limits WHERE rate_closed_until > %(now)s ORDER BY customer;
+
+-- name: set_lease_term
+WITH before AS (
+    SELECT seq, look_at FROM document WHERE seq = %(seq)s
+), changed AS (
+    UPDATE document SET
+        lease_until = %(ends_at)s, look_at = least(document.look_at, %(ends_at)s), doubted_at = %(doubted_at)s
+    FROM before WHERE document.seq = before.seq
+    RETURNING document.seq, before.look_at AS before, document.look_at
+)
+UPDATE running SET look_at = changed.look_at FROM changed
+WHERE running.look_at = changed.before AND running.seq = changed.seq;
+
+-- name: set_delay_term
+UPDATE document SET due_at = %(ends_at)s, doubted_at = %(doubted_at)s WHERE seq = %(seq)s;
+
+-- name: maintenance
+SELECT maintenance FROM queue;
+
+-- name: record_maintenance
+UPDATE queue SET maintenance = %(record)s;
+
+-- name: count_ended_before
+SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
+WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps);
+
+-- name: count_ended_before_of
+SELECT count(*) FROM document WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
+    AND seq <= %(up_to)s;
+
 -- name: lines_of
 SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
 CROSS JOIN LATERAL (
     SELECT
-        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version,
-        ctid::text
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
+        out_of_turn_at, version, ctid::text
     FROM line
     WHERE (line.customer, line.level, version) >= (wanted.customer, wanted.level, 0)
         AND (line.customer, line.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
@@ -489,20 +531,32 @@ CROSS JOIN LATERAL (
 
 -- name: lowest_lines
 SELECT
-    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
+    version, ctid::text
 FROM line
 WHERE filed AND level = %(level)s AND (place, tie) > (%(seen)s, %(tie)s)
 ORDER BY place, tie LIMIT %(limit)s;
 
 -- name: oldest_lines
 SELECT
-    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, version, ctid::text
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
+    version, ctid::text
 FROM line
 WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
 
+-- name: oldest_rested_lines
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
+    version, ctid::text
+FROM line
+WHERE filed AND level = %(level)s AND (head_ready_at, head_seq) > (%(seen)s, %(tie)s)
+    AND (out_of_turn_at <= %(rested_since)s OR out_of_turn_at > %(now)s)
+ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
+
 -- name: forget_spent
-DELETE FROM line WHERE waiting = 0 AND level = %(level)s AND turn <= %(turn)s;
+DELETE FROM line
+WHERE waiting = 0 AND level = %(level)s AND turn <= %(turn)s AND out_of_turn_at <= %(rested_since)s;
 
 -- name: limits_of
 SELECT customer, settings, running, whole_at, rate_closed_until FROM limits WHERE customer = ANY (%(customers)s::bigint[]);
@@ -536,14 +590,17 @@ CROSS JOIN LATERAL (
 ) AS found;
 
 -- name: whole_by_id
-SELECT * FROM whole WHERE id = %(id)s::uuid;
+SELECT * FROM document_view WHERE id = %(id)s::uuid;
 
 -- name: finish_documents
 WITH finished AS (
     UPDATE document SET
         state = 'done', finished_at = %(now)s, lease_until = NULL, worker = NULL, error = NULL, settled = 'done',
-        result = said.result
-    FROM unnest(%(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[]) AS said (id, fence, result)
+        result = said.result, began_at = least(started_at + coalesce(said.began_after, 0), greatest(started_at, %(now)s)),
+        worked = greatest(0, least(said.worked, %(now)s - started_at - coalesce(said.began_after, 0)))
+    FROM unnest(
+        %(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
+    ) AS said (id, fence, result, began_after, worked)
     WHERE document.id = said.id AND document.fence = said.fence AND state = 'running'
     RETURNING document.id, customer, seq, look_at
 ), gone AS (
@@ -574,17 +631,17 @@ UNION
 SELECT blob FROM file WHERE blob = ANY (%(blobs)s::text[]);
 
 -- name: see_worker
-INSERT INTO worker (name, seen_at, report) VALUES (%(name)s, %(now)s, %(report)s)
-ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, report = excluded.report;
+INSERT INTO worker (name, seen_at, report, at_work) VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s)
+ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work;
 
 -- name: forget_worker
 DELETE FROM worker WHERE name = %(name)s;
 
 -- name: forget_silent_workers
-DELETE FROM worker WHERE seen_at < %(before)s;
+DELETE FROM worker WHERE seen_at NOT BETWEEN %(first)s AND %(last)s;
 
 -- name: workers
-SELECT report, seen_at FROM worker ORDER BY name;
+SELECT report, at_work, seen_at FROM worker ORDER BY name;
 
 -- name: owners_of
 SELECT DISTINCT customer FROM document WHERE id = ANY (%(ids)s::uuid[]);
@@ -610,10 +667,27 @@ WITH moved AS (
 )
 INSERT INTO returned (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM moved;
 
+-- name: record_work
+UPDATE document SET began_at = %(began_at)s, worked = %(worked)s WHERE seq = %(seq)s;
+
+-- name: release_document
+WITH released AS (
+    UPDATE document SET
+        state = 'waiting', due_at = NULL, lease_until = NULL, worker = NULL, attempt = attempt - 1,
+        settled = 'handed_back'
+    WHERE seq = %(seq)s
+    RETURNING customer, line, seq, ready_at, cost, look_at
+), running_removed AS (
+    DELETE FROM running USING released WHERE running.look_at = released.look_at AND running.seq = released.seq
+)
+INSERT INTO returned (customer, line, seq, ready_at, cost) SELECT customer, line, seq, ready_at, cost FROM released
+RETURNING ready_at;
+
 -- name: delay_document
 WITH moved AS (
     UPDATE document SET
-        state = 'delayed', due_at = %(due_at)s, lease_until = NULL, worker = NULL, error = %(error)s, settled = 'failed'
+        state = 'delayed', due_at = %(due_at)s, lease_until = NULL, worker = NULL, error = %(error)s, settled = 'failed',
+        delayed_at = %(now)s, doubted_at = NULL
     WHERE seq = %(seq)s
     RETURNING seq, look_at
 )
@@ -657,7 +731,7 @@ WITH before AS (
 UPDATE document SET
     seq = nextval('document_seq'), level = %(level)s, line = %(level)s, count = %(count)s, state = 'waiting',
     ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
-    error = NULL, settled = NULL
+    error = NULL, settled = NULL, began_at = NULL, worked = NULL
 WHERE seq = %(seq)s
 RETURNING seq;
 
@@ -684,7 +758,9 @@ WITH found AS (
         ON document.id = held.id AND document.fence = held.fence
     WHERE state = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
 ), held AS (
-    UPDATE document SET lease_until = %(until)s, look_at = least(look_at, %(until)s) FROM found
+    UPDATE document SET
+        lease_until = %(until)s, look_at = least(look_at, %(until)s), leased_at = %(now)s, doubted_at = NULL
+    FROM found
     WHERE document.seq = found.seq
     RETURNING id, fence, customer, document.seq, found.before, look_at
 ), sooner AS (
@@ -718,13 +794,14 @@ WITH gone AS (DELETE FROM key WHERE customer = %(customer)s RETURNING 1) SELECT 
 
 -- name: ended_before
 SELECT document.seq, blob FROM ended JOIN document ON document.seq = ended.seq
-WHERE ended.finished_at < %(before)s
+WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
 ORDER BY ended.finished_at, ended.seq LIMIT %(limit)s FOR UPDATE OF document SKIP LOCKED;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document
 WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
+    AND seq <= %(up_to)s
 ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- name: forget_documents
@@ -807,3 +884,10 @@ SELECT coalesce(max(number), 0) FROM {schema}.migration;
 
 -- name: has_begun
 SELECT EXISTS (SELECT 1 FROM {schema}.queue);
+
+-- name: queues
+SELECT namespace.nspname::text
+FROM pg_catalog.pg_class AS migrations
+JOIN pg_catalog.pg_class AS policies ON policies.relnamespace = migrations.relnamespace AND policies.relname = 'policy'
+JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = migrations.relnamespace
+WHERE migrations.relname = 'migration' AND migrations.relkind = 'r' ORDER BY 1;

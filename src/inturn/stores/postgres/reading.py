@@ -67,7 +67,7 @@ class Reading:
         return frozenset(blobs) - {blob for (blob,) in self._tables.all("known_blobs", blobs=list(blobs))}
 
     def workers(self) -> tuple[Worker, ...]:
-        return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
+        return tuple(Worker(report_of(*texts), seen_at) for *texts, seen_at in self._tables.all("workers"))
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
         query, query_of, begin = LISTS[sort]
@@ -175,6 +175,14 @@ class Reading:
     def next_due(self) -> int | None:
         times = self._tables.one("deadlines") or ()
         return min((at for at in times if at is not None), default=None)
+
+    def prunable(self, before: int, customer: str | None, up_to: int) -> int:
+        if customer is None:
+            return int((self._tables.one("count_ended_before", before=before, up_to=up_to) or (0,))[0])
+        row = self._tables.one("customer", name=customer)
+        if row is None:
+            raise NotFoundError(f"there is no customer {customer!r}")
+        return int((self._tables.one("count_ended_before_of", customer=row[0], before=before, up_to=up_to) or (0,))[0])
 
     def may_be_claimed(self, now: int | None) -> bool:
         """Whether it is worth waiting for the turn to claim."""

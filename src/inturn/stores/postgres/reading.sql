@@ -5,7 +5,7 @@
 SELECT seq, result FROM document WHERE id = %(id)s::uuid;
 
 -- name: newest_documents
-SELECT * FROM whole
+SELECT * FROM document_view
 WHERE seq < %(after)s
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
@@ -17,7 +17,7 @@ ORDER BY seq DESC LIMIT %(limit)s;
 -- name: newest_documents_of
 SELECT whole.* FROM unnest(%(lines)s::int[]) AS each (line)
 CROSS JOIN LATERAL (
-    SELECT * FROM whole
+    SELECT * FROM document_view
     WHERE (owner, line, seq) < (%(owner)s::bigint, each.line, %(after)s)
       AND (owner, line, seq) >= (%(owner)s::bigint, each.line, 0)
       AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: oldest_documents
-SELECT * FROM whole
+SELECT * FROM document_view
 WHERE seq > %(after)s
   AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
@@ -42,7 +42,7 @@ ORDER BY seq LIMIT %(limit)s;
 -- name: oldest_documents_of
 SELECT whole.* FROM unnest(%(lines)s::int[]) AS each (line)
 CROSS JOIN LATERAL (
-    SELECT * FROM whole
+    SELECT * FROM document_view
     WHERE (owner, line, seq) > (%(owner)s::bigint, each.line, %(after)s)
       AND (owner, line, seq) <= (%(owner)s::bigint, each.line, 9223372036854775807)
       AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))

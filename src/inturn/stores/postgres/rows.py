@@ -51,18 +51,18 @@ def lower_of(name: str) -> str | None:
 
 
 def document_of(row: Row, customer: str | None = None) -> Document:
-    """A document from a row of the view `whole`."""
+    """A document from a row of `document_view`."""
     (
         id_, name_of, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, pages, _, _,
+        delay, start_by, max_attempts, pages, began_at, worked, _, _,
     ) = row  # fmt: skip
     given = NewDocument._make(
         (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
         id_, customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
-        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error,
+        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error, began_at, worked,
     )  # fmt: skip
 
 
@@ -88,8 +88,8 @@ def event_of(row: Row) -> Event:
 
 def attempt_of(row: Row) -> Attempt:
     """An attempt from its row."""
-    fence, number, started_at, ended_at, ended, error, worker = row
-    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker)
+    fence, number, started_at, ended_at, ended, error, worker, began_at, worked = row
+    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, began_at, worked)
 
 
 def read_settings(text: str | None) -> CustomerSettings:

@@ -1,11 +1,12 @@
 """Brings a schema to the newest version, once, whoever comes first; refuses one that is newer than this code."""
 
+import difflib
 import json
 from typing import Final
 
 from psycopg import connect, errors
 
-from inturn.errors import StoreVersionError
+from inturn.errors import StoreNotFoundError, StoreVersionError
 from inturn.policy import Policy
 from inturn.store import FIRST_OPERATOR
 from inturn.stores._sql import Migration, migrations
@@ -13,9 +14,11 @@ from inturn.stores._turns import START
 from inturn.stores.postgres.address import Address, parse
 from inturn.stores.postgres.bounds import Bounds
 from inturn.stores.postgres.tables import QUERIES, Connection, Tables
-from inturn.stores.postgres.trouble import errors_of
+from inturn.stores.postgres.trouble import errors_at_open, errors_of
 
 MIGRATIONS: Final = migrations("inturn.stores.postgres")
+MAX_NAMED: Final = 10
+"""Queues that a message names."""
 _NOT_YET: Final = (errors.UndefinedTable, errors.InvalidSchemaName)
 
 
@@ -39,11 +42,42 @@ def migrate(connection: Connection, address: Address) -> list[str]:
     return [migration.name for migration in MIGRATIONS[version:]]
 
 
+def require_current(connection: Connection, address: Address) -> None:
+    """Refuse an address without a queue, or with one of an older version. No table is made or changed.
+
+    The rows that an empty queue begins with are added if they are missing: tables may come from the printed SQL.
+    """
+    version = version_of(connection, address)
+    if version == 0:
+        raise StoreNotFoundError(_describe_missing(connection, address))
+    if version < len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{address.shown} has schema version {version}, and this version of Inturn needs {len(MIGRATIONS)};"
+            f" run: {address.migrate_command}"
+        )
+    if not _has_begun(connection, address):
+        migrate(connection, address)
+
+
+def _describe_missing(connection: Connection, address: Address) -> str:
+    names = [name for (name,) in connection.execute(QUERIES["queues"]).fetchall()]
+    near = difflib.get_close_matches(address.schema, names, n=1)
+    hint = "this database holds no queue yet; "
+    if names:
+        others = ", ".join(names[:MAX_NAMED]) + (", …" if len(names) > MAX_NAMED else "")
+        hint = f"did you mean ?schema={near[0]}? " if near else f"this database has the queues {others}; "
+    where = f"in the schema {address.schema} of {address.shown.partition('?')[0]}"
+    return f"there is no queue {where}; {hint}to make one here, run: {address.migrate_command}"
+
+
 def migrate_at(url: str) -> list[str]:
     """Bring the schema at an address to the newest version."""
     address = parse(url)
-    with errors_of(address.shown), connect(address.conninfo, autocommit=True) as connection:
-        return migrate(connection, address)
+    with errors_of(address.shown):
+        with errors_at_open(address):
+            connection = connect(address.conninfo, autocommit=True)
+        with connection:
+            return migrate(connection, address)
 
 
 def script_at(url: str) -> str:

@@ -24,9 +24,12 @@ from inturn.model import (
     ResultFile,
     Worker,
     WorkerReport,
+    report_texts,
 )
 from inturn.policy import Policy
 from inturn.store import (
+    MAX_SEQ,
+    AheadOfClock,
     Attempt,
     ClaimRequest,
     Counts,
@@ -38,6 +41,7 @@ from inturn.store import (
     EventKind,
     Exchanged,
     Hold,
+    MaintenanceRecord,
     Operator,
     Outcome,
     Pace,
@@ -51,7 +55,7 @@ from inturn.store import (
     Swept,
     Verdict,
 )
-from inturn.stores.postgres import backup, keys, schema
+from inturn.stores.postgres import backup, clocks, keys, schema
 from inturn.stores.postgres.address import parse
 from inturn.stores.postgres.bell import Bell
 from inturn.stores.postgres.changes import LaterChanges
@@ -82,7 +86,7 @@ class PostgresStore(Store):
         try:
             with errors_of(self.address.shown), self._database.connected() as first:
                 first.patience = None
-                schema.migrate(first, self.address)
+                schema.require_current(first, self.address)
                 refuse_closed(first, self.address)
         except BaseException:
             self._database.close()
@@ -175,9 +179,10 @@ class PostgresStore(Store):
         ids, fences = [id_ for id_, _ in pairs], [fence for _, fence in pairs]
 
         def work(tables: Tables) -> tuple[Hold, ...]:
-            until = self._instant(tables, now) + lease
+            at = self._instant(tables, now)
+            until = at + lease
             held, later = set(), LaterChanges()
-            for id_, fence, owner, shorter in tables.all("heartbeat", ids=ids, fences=fences, until=until):
+            for id_, fence, owner, shorter in tables.all("heartbeat", ids=ids, fences=fences, until=until, now=at):
                 held.add((id_, fence))
                 if shorter:
                     later.falls_due(owner, "lease", until)
@@ -189,9 +194,11 @@ class PostgresStore(Store):
         return self._write(work)
 
     def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
-        text = json.dumps({**report._asdict(), "progress": dict(report.progress)})
+        name, (text, at_work) = report.name, report_texts(report)
         self._write(
-            lambda tables: tables.run("see_worker", name=report.name, now=self._instant(tables, now), report=text)
+            lambda tables: tables.run(
+                "see_worker", name=name, now=self._instant(tables, now), report=text, at_work=at_work
+            )
         )
 
     def forget_worker(self, name: str) -> None:
@@ -400,14 +407,41 @@ class PostgresStore(Store):
         self._number_events()
         return swept
 
-    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
+    def now(self) -> int:
+        return self._database.run(Begin.GLANCE, lambda tables: self._instant(tables, None))
+
+    def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
+        return self._database.run(Begin.READ, lambda tables: clocks.ahead_of_clock(tables, self._instant(tables, now)))
+
+    def maintenance(self) -> MaintenanceRecord | None:
+        (text,) = self._database.run(Begin.READ, lambda tables: tables.one("maintenance")) or (None,)
+        return None if text is None else MaintenanceRecord.from_json(text)
+
+    def record_maintenance(self, record: MaintenanceRecord) -> None:
+        text = record.to_json()
+        self._write(lambda tables: tables.run("record_maintenance", record=text))
+
+    def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
+        return self._read(lambda reading: reading.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
+
+    def prune(
+        self,
+        before: int,
+        *,
+        limit: int,
+        customer: str | None = None,
+        up_to: int | None = None,
+        now: int | None = None,
+    ) -> Removed:
+        last = MAX_SEQ if up_to is None else up_to
+
         def work_for(name: str) -> Removed:
-            return self._write(lambda tables: self._upkeep(tables, now).prune_customer(name, before, limit))
+            return self._write(lambda tables: self._upkeep(tables, now).prune_customer(name, before, last, limit))
 
         if customer is not None:
             return work_for(customer)
         self._number_events()
-        return self._write(lambda tables: self._upkeep(tables, now).prune(before, limit), patient=False)
+        return self._write(lambda tables: self._upkeep(tables, now).prune(before, last, limit), patient=False)
 
     def backup(self, path: Path) -> None:
         self._database.run(Begin.READ, lambda tables: backup.write(tables, path), patient=False)
@@ -415,6 +449,7 @@ class PostgresStore(Store):
     @classmethod
     def restore(cls, path: Path, url: str, clock: Clock | None = None) -> "PostgresStore":
         """The queue that `backup` wrote, in a schema in which there is none yet."""
+        schema.migrate_at(url)
         store = cls(url, clock)
         try:
             store._write(lambda tables: backup.read(tables, path), patient=False)

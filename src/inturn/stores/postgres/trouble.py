@@ -1,5 +1,6 @@
 """What went wrong in PostgreSQL, said in terms of what to do."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -9,14 +10,17 @@ from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from inturn.errors import (
+    InvalidInputError,
     StoreBusyError,
     StoreCorruptError,
     StoreError,
     StoreFullError,
     StoreMovedError,
+    StoreNotFoundError,
     StoreReadOnlyError,
     StoreVersionError,
 )
+from inturn.stores.postgres.address import Address
 
 CONTENTION: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was first: the same work, begun anew, may succeed."""
@@ -32,6 +36,38 @@ def errors_of(shown: str) -> Iterator[None]:
         yield
     except (psycopg.Error, PoolTimeout, PoolClosed) as wrong:
         raise error_of(shown, wrong) from wrong
+
+
+@contextmanager
+def errors_at_open(address: Address) -> Iterator[None]:
+    """Describe a connection that could not be made: which part of the address to correct."""
+    try:
+        yield
+    except psycopg.ProgrammingError as error:
+        raise InvalidInputError(
+            f"{address.shown} is no address that PostgreSQL's own library understands: {_said(error)}"
+        ) from error
+    except psycopg.OperationalError as error:
+        if error.sqlstate is not None:  # it was connected by then
+            raise
+        raise _refusal(address, _said(error)) from error
+
+
+def _refusal(address: Address, said: str) -> StoreError:
+    """Refusals at the door have no SQLSTATE, only words. Those of a server that speaks no English are passed on."""
+    place = address.shown.partition("?")[0]
+    if _NO_DATABASE.search(said):
+        return StoreNotFoundError(
+            f"there is no such database: {place} ({said}); correct its name in the address, or make it with"
+            f" CREATE DATABASE and then run: {address.migrate_command}"
+        )
+    for pattern, advice in _AT_THE_DOOR:
+        if pattern.search(said):
+            return StoreError(f"{place}: {advice} ({said})")
+    return StoreError(
+        f"{place} cannot be reached ({said}); check host, port, database, user and password of the address, and that"
+        f" the server runs"
+    )
 
 
 def error_of(shown: str, wrong: BaseException) -> StoreError:
@@ -53,6 +89,21 @@ def _said(wrong: BaseException) -> str:
     return " ".join(str(wrong).split()) or type(wrong).__name__
 
 
+_NO_DATABASE: Final = re.compile(r'database ".*" does not exist')
+_AT_THE_DOOR: Final = (
+    (
+        re.compile(r"password|authentication failed|SCRAM|SASL"),
+        "the server refuses user or password; correct the user in the address, the password there or in PGPASSWORD",
+    ),
+    (
+        re.compile(r'role ".*" (does not exist|is not permitted to log in)|pg_hba\.conf|permission denied'),
+        "the server does not let this user in; correct the user, or have the role made, or allowed in pg_hba.conf",
+    ),
+    (
+        re.compile(r"resolve host|translate host|refused|timeout|timed out|No such file|unreachable|No route"),
+        "no server answers there; check host and port of the address, that the server runs, and that it listens",
+    ),
+)
 _MEANING: Final[tuple[tuple[tuple[type[BaseException], ...], type[StoreError], str], ...]] = (
     (
         (PoolTimeout, errors.TooManyConnections),

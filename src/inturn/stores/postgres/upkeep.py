@@ -89,19 +89,20 @@ class Upkeep:
         self.note(EventKind.PURGED, customer, operator, {"documents": documents}, later)
         return Removed(documents, 0, keys, blobs)
 
-    def prune(self, before: int, limit: int) -> Removed:
+    def prune(self, before: int, up_to: int, limit: int) -> Removed:
         """Delete what ended long ago: documents, events, keys."""
-        removed = self._forget(self._tables.all("ended_before", before=before, limit=limit))
+        removed = self._forget(self._tables.all("ended_before", before=before, up_to=up_to, limit=limit))
         (events,) = self._tables.one("forget_events", before=before, limit=limit) or (0,)
         (keys,) = self._tables.one("forget_keys", before=self.now() - KEY_KEPT) or (0,)
         return removed._replace(events=events, keys=keys)
 
-    def prune_customer(self, customer: str, before: int, limit: int) -> Removed:
+    def prune_customer(self, customer: str, before: int, up_to: int, limit: int) -> Removed:
         """Delete what ended long ago of one customer's documents."""
         found = self._tables.one("customer", name=customer)
         if found is None:
             raise NotFoundError(f"there is no customer {customer!r}")
-        return self._forget(self._tables.all("ended_before_of", customer=found[0], before=before, limit=limit))
+        where = {"customer": found[0], "before": before, "up_to": up_to, "limit": limit}
+        return self._forget(self._tables.all("ended_before_of", **where))
 
     def _forget(self, old: list[Row]) -> Removed:
         """Delete these documents, given as seq and blob, with their attempts and the files of their results."""

@@ -1,11 +1,15 @@
 -- name: end_attempt
-INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker)
-SELECT customer, id, fence, attempt, started_at, :now, :ended, :error, worker FROM document WHERE seq = :seq;
+INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker, began_at, worked)
+SELECT customer, id, fence, attempt, started_at, :now, :ended, :error, worker, began_at, worked
+FROM document WHERE seq = :seq;
 
 -- name: end_last_attempt
-INSERT OR IGNORE INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker)
+INSERT OR IGNORE INTO attempt (
+    customer, document, fence, number, started_at, ended_at, ended, error, began_at, worked
+)
 SELECT
-    customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END, NULL
+    customer, id, fence, attempt, started_at, finished_at, state, CASE state WHEN 'failed' THEN error END,
+    CASE WHEN began_at >= started_at THEN began_at END, CASE WHEN began_at >= started_at THEN worked END
 FROM document WHERE seq = :seq AND fence IS NOT NULL AND state IN ('failed', 'cancelled');
 
 -- name: forget_old_attempts
@@ -15,7 +19,7 @@ DELETE FROM attempt WHERE customer = :customer AND document = :document AND fenc
 );
 
 -- name: attempts
-SELECT fence, number, started_at, ended_at, ended, error, worker FROM attempt
+SELECT fence, number, started_at, ended_at, ended, error, worker, began_at, worked FROM attempt
 WHERE customer = (SELECT customer FROM document WHERE id = :id) AND document = :id
 ORDER BY fence DESC LIMIT :kept;
 

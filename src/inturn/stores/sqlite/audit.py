@@ -55,4 +55,4 @@ def repair(tables: Tables) -> None:
         if running != real:
             customer = book.customer(owner)
             book.changed(owner, customer.settings, real)
-    book.save(whole=True)
+    book.save()

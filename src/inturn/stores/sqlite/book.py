@@ -2,21 +2,17 @@
 
 Only claims write lines. Everything else appends a line change, and a claim folds all changes in before it takes. So a
 process that claims again, with nobody else in between, finds the lines as it left them and need not read them again:
-`queue.version` tells. If nobody wrote anything at all, it need not even look.
-
-Of a line that was only taken from, what changed is kept in the queue's row at first, which is written anyway; its own
-row follows when there are too many such lines, or when another process comes to read it.
+`queue.version`, read inside the claim's own transaction, tells. Nothing else vouches for what is remembered.
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.model import CustomerSettings, plain
 from inturn.policy.lines import LineBook, LinesOf
 from inturn.policy.turns import LEVELS, Head, Level, Order, Turns
 from inturn.stores._turns import level_text, turns_of, turns_text
-from inturn.stores.sqlite.rows import NEVER, QueueRow, SqlLine, placed, row_text
+from inturn.stores.sqlite.rows import NEVER, QueueRow, SqlLine, placed
 from inturn.stores.sqlite.tables import Row, Tables, read_settings
 
 MAX_REMEMBERED: Final = 5_000
@@ -25,8 +21,6 @@ MORE: Final = 32
 """Lines read beyond those that a claim needs: whoever claims again will want them."""
 AHEAD: Final = 16
 """Documents of a line read at once by a process that claims again and again."""
-MAX_UNSAVED: Final = 32
-"""Lines kept in the queue's row: it has to fit a page."""
 NOTHING_SEEN: Final = (-1, -1)
 ALL_SEEN: Final = (NEVER, 0)
 
@@ -42,9 +36,6 @@ class Book:
         self.turns: Turns[SqlLine] = turns_of(tables.policy(queue.policy).policy.turns, queue.turns)
         self._level_texts = [level_text(level) for level in self.turns.levels]
         self._fair = self.turns.policy.order is Order.FAIR
-        self._unsaved: dict[SqlLine, str] = {}
-        """Lines of which the queue's row says more than their own, as it says it."""
-        self._save_rows(json.loads(queue.unsaved))
         if queue.ordered != self.turns.policy.order:
             self._tables.one("order_lines", fair=self._fair)
             self._tables.one("ordered", ordered=self.turns.policy.order)
@@ -58,28 +49,21 @@ class Book:
         self._seen_place = [NOTHING_SEEN for _ in LEVELS]
         self._seen_age = [NOTHING_SEEN for _ in LEVELS]
         self._reach = 1
-        self._left_at = -1
         self._begin(queue)
         self._is_remembered = False
 
     @classmethod
-    def opened(cls, tables: Tables, now: int = NEVER) -> "Book":
-        """This process's book, if nobody else has claimed since; otherwise a new one.
-
-        Where nothing at all was written since and nothing is due by `now`, the queue is as this book left it.
-        """
-        left: Book | None = tables.book
-        if left is not None and left.next_due > now and tables.is_as_left(left._left_at):  # noqa: SLF001 - its own class
-            left._is_remembered = True  # noqa: SLF001
-            return left
-        found = tables.one("queue")
-        if found is None:
+    def opened(cls, tables: Tables) -> "Book":
+        """This process's book, if no transaction has written lines since; otherwise a new one."""
+        row = tables.one("queue")
+        if row is None:
             raise AssertionError("the queue has no row")
-        queue = QueueRow._make(found)
-        if left is None or (left._version, left._policy) != (queue.version, queue.policy):  # noqa: SLF001
+        queue = QueueRow._make(row)
+        book: Book | None = tables.book
+        if book is None or (book._version, book._policy) != (queue.version, queue.policy):  # noqa: SLF001 - its own class
             return cls(tables, queue)
-        left._begin(queue)  # noqa: SLF001
-        return left
+        book._begin(queue)  # noqa: SLF001
+        return book
 
     def _begin(self, queue: QueueRow) -> None:
         self.fence = queue.fence
@@ -87,7 +71,7 @@ class Book:
         self._event = queue.event
         self._version = queue.version
         self._policy = queue.policy
-        self._saved = (queue.fence, queue.event, queue.turns, queue.unsaved)
+        self._saved = (queue.fence, queue.event, queue.turns)
         self._is_remembered = True
         self.has_changes = bool(queue.has_changes)
         self.has_returned = bool(queue.has_returned)
@@ -104,6 +88,12 @@ class Book:
     def returned(self, owner: int, level: int, n: int, head: Head) -> None:
         self.has_returned = True
         self._join(owner, self._line(owner, level), n, head)
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        self.has_returned = True
+        line = self._line(owner, level)
+        line.comes(head)
+        self._book.released(self.customer(owner), line, head)
 
     def _join(self, owner: int, line: SqlLine, n: int, head: Head) -> None:
         line.comes(head)
@@ -144,6 +134,12 @@ class Book:
         self._touch_all(owner, customer)
         return True
 
+    def bound_rate(self, owner: int, now: int) -> None:
+        """Bring a closing by rate that a clock ahead of this one has set back to what the rate allows."""
+        customer = self.customer(owner)
+        if self._book.bound_rate(customer, now):
+            self._touch_all(owner, customer)
+
     def give_events(self, n: int) -> int:
         """The last of n new numbers for events."""
         self._event += n
@@ -160,6 +156,8 @@ class Book:
                 self.joined(owner, level, n, Head(seq, ready_at, cost))
             elif kind == "returned":
                 self.returned(owner, level, n, Head(seq, ready_at, cost))
+            elif kind == "released":
+                self.released(owner, level, Head(seq, ready_at, cost))
             elif kind == "left":
                 self.left(owner, level, seq)
             elif kind == "emptied":
@@ -182,7 +180,7 @@ class Book:
         """The line whose head goes next, and that head; its customer is charged."""
         turns = self.turns
         if self._fair and (turns.dispatched + 1) % turns.policy.overdue_every == 0:
-            self._see_overdue(now - turns.policy.overdue_after)
+            self._see_overdue(now)
         for level in turns.levels:
             if level.open_lines:
                 self._see_lowest(level)
@@ -198,49 +196,33 @@ class Book:
             self._touch_all(line.owner, customer)
         return line, head
 
-    def save(self, *, whole: bool = False) -> None:
-        """Write back what changed, `whole` if every line's own row has to tell, and remember the rest."""
+    def save(self) -> None:
+        """Write back what changed, and remember the rest."""
         for number in {line.level for line in self._touched}:
             self._level_texts[number] = level_text(self.turns.levels[number])
-        self._save_lines(whole=whole or len(self._touched) > MAX_UNSAVED)
+        self._save_lines()
         if self._limited:
             self._save_limits()
         self._save_queue()
-        if self._limited or self.has_returned:
-            self.next_due = 0  # look again: a rate may have closed somebody, and what had returned may be gone
         self._touched.clear()
         self._limited.clear()
-        self._left_at = self._tables.connection.total_changes()
         self._tables.book = self if len(self._customers) <= MAX_REMEMBERED else None
 
-    def _save_lines(self, *, whole: bool) -> None:
-        rows, gone, unsaved = [], [], self._unsaved
+    def _save_lines(self) -> None:
+        rows, gone = [], []
         for line in self._touched:
             row = line.row()
-            if not whole and row != line.kept and line.may_stay_unsaved():
-                unsaved[line] = row_text(row)
-                continue
-            unsaved.pop(line, None)
             if self.turns.is_spent(line):
                 self._forget(line)
                 if line.kept is not None:
                     gone.append((line.owner, line.level))
             elif row != line.kept:
-                rows.append(row)
+                rows.append(placed(row, fair=self._fair))
                 line.kept = row
-        if unsaved and (whole or len(unsaved) > MAX_UNSAVED):
-            for line in unsaved:
-                line.kept = row = line.row()
-                rows.append(row)
-            unsaved.clear()
-        self._save_rows(rows)
+        if rows:
+            self._tables.many("save_line", rows)
         if gone:
             self._tables.many("forget_line", gone)
-
-    def _save_rows(self, rows: Sequence[Row]) -> None:
-        """Write rows of lines, each with its place."""
-        if rows:
-            self._tables.many("save_line", [placed(row, fair=self._fair) for row in rows])
 
     def _forget(self, line: SqlLine) -> None:
         lines = self._customers[line.owner].lines
@@ -258,12 +240,11 @@ class Book:
                 self._limits[owner] = row
 
     def _save_queue(self) -> None:
-        turns, unsaved = turns_text(self.turns, self._level_texts), f"[{', '.join(self._unsaved.values())}]"
-        now = (self.fence, self._event, turns, unsaved)
-        if self._touched or self._limited or now != self._saved:
-            self._tables.run("save_claim", *now)
+        state = (self.fence, self._event, turns_text(self.turns, self._level_texts))
+        if self._touched or self._limited or state != self._saved:
+            self._tables.run("save_claim", *state)
             self._version += 1
-            self._saved = now
+            self._saved = state
 
     # -- read ---------------------------------------------------------------------------------------------------
 
@@ -305,9 +286,10 @@ class Book:
                 self._read_line(row)
 
     def _read_line(self, row: Row) -> SqlLine:
-        owner, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, _ = row
-        head = None if head_seq is None else Head(head_seq, head_ready_at, head_cost)
-        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, head, owner=owner, front=front, kept=row[:-1])
+        owner, level, weight, turn, stamp, waiting, *head, filed, front, out_of_turn_at, _ = row
+        first = None if head[0] is None else Head(*head)
+        line = SqlLine(str(owner), level, weight, turn, stamp, waiting, first, owner=owner, front=front, kept=row[:-1])
+        line.out_of_turn_at = out_of_turn_at
         self.customer(owner).lines[level] = line
         if filed:
             self.turns.file(line)
@@ -315,14 +297,17 @@ class Book:
 
     # -- seen ---------------------------------------------------------------------------------------------------
 
-    def _see_overdue(self, since: int) -> None:
+    def _see_overdue(self, now: int) -> None:
         """An overdue slot may fall now: see the oldest head of each level, and of overdue ones whose turn it is."""
+        since = now - self.turns.policy.overdue_after
         for level in self.turns.levels[1:]:
             if level.open_lines:
                 self._see_oldest(level)
                 oldest = level.oldest()
                 if oldest is not None and oldest.head is not None and oldest.head.ready_at <= since:
                     self._see_lowest(level)
+                    if level.next_use_is_out_of_turn:
+                        self._see_oldest_rested(level, now)
 
     def _see_lowest(self, level: Level[SqlLine]) -> None:
         """Hold the open line whose turn it is in this level."""
@@ -347,10 +332,22 @@ class Book:
             row = self._see_more("oldest_lines", number, seen)
             self._seen_age[number] = ALL_SEEN if row is None else (row[7], row[6])
 
-    def _see_more(self, query: str, level: int, seen: tuple[int, int]) -> Row | None:
+    def _see_oldest_rested(self, level: Level[SqlLine], now: int) -> None:
+        """Hold the open line whose head has waited longest, of those that may be started out of turn."""
+        interval, seen = self.turns.policy.out_of_turn_interval, NOTHING_SEEN
+        while True:
+            row = self._see_more("oldest_rested_lines", level.number, seen, rested_since=now - interval, now=now)
+            line = level.oldest_rested(now, interval)
+            if row is None:
+                return
+            seen = (row[7], row[6])
+            if line is not None and line.head is not None and (line.head.ready_at, line.head.seq) <= seen:
+                return
+
+    def _see_more(self, query: str, level: int, seen: tuple[int, int], **values: int) -> Row | None:
         """Read the open lines beyond what was seen; the last row, or None when there are no more."""
         limit = self._reach + MORE
-        rows = self._tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit)
+        rows = self._tables.all(query, level=level, seen=seen[0], tie=seen[1], limit=limit, **values)
         for row in rows:
             if level not in self.customer(row[0], limited=row[-1]).lines:
                 self._read_line(row)

@@ -19,6 +19,10 @@ class Changes(Protocol):
         """So many documents came back into a line; `head` is the first."""
         ...
 
+    def released(self, owner: int, level: int, head: Head) -> None:
+        """A document that was claimed and not started came back into a line."""
+        ...
+
     def left(self, owner: int, level: int, seq: int) -> None:
         """A document left a line other than by a claim."""
         ...
@@ -47,6 +51,9 @@ class LaterChanges:
 
     def returned(self, owner: int, level: int, n: int, head: Head) -> None:
         self._tables.run("add_change", owner, "returned", level, n, *head, None)
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        self._tables.run("add_change", owner, "released", level, 1, *head, None)
 
     def left(self, owner: int, level: int, seq: int) -> None:
         self._tables.run("add_change", owner, "left", level, -1, seq, None, None, None)

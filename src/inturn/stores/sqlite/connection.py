@@ -25,6 +25,7 @@ from inturn.errors import (
     StoreMovedError,
     StoreReadOnlyError,
 )
+from inturn.files import FILE_MODE, create_private, open_private
 from inturn.stores.sqlite.doorbell import Doorbell
 
 BUSY_MS: Final = 30_000
@@ -38,11 +39,14 @@ Answer = TypeVar("Answer")
 
 
 def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
-    """Open the file with the settings that the store's promises rest on."""
+    """Open the file with the settings that the store's promises rest on. A new one is its owner's alone."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     with errors_of(path):
         if path.is_dir():
             raise StoreError(f"{path} is a folder; give the path of a file")
+        if vfs is None:
+            with suppress(OSError):  # SQLite says what keeps it from opening the file
+                create_private(path)
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
         connection.set_busy_timeout(BUSY_MS)
         # Without this SQLite plans a statement anew for every value bound to it: 13 us instead of 3.
@@ -107,14 +111,27 @@ def gate_of(database: Path) -> Path:
     return database.with_name(database.name + "-gate")
 
 
+def files_of(database: Path) -> tuple[Path, ...]:
+    """Every file that belongs to a database, whether it is there now or not."""
+    return (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal", "-gate")))
+
+
+def _mode_of(database: Path) -> int:
+    """The mode of the database file, which SQLite gives to the files beside it too."""
+    try:
+        return database.stat().st_mode & 0o666
+    except OSError:
+        return FILE_MODE
+
+
 class Gate:
     """The processes that want to write to one file, one at a time, without polling; leaving it rings the doorbell."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int = FILE_MODE) -> None:
         self._file: int | None = None
         self._bell = Doorbell(path)
         with suppress(OSError):
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = open_private(path, os.O_RDWR, mode)
 
     def enter(self) -> None:
         """Hold the gate until `leave`. Where no lock file can be made, SQLite's own lock does."""
@@ -173,13 +190,11 @@ class Writer:
         self,
         path: Path,
         connection: apsw.Connection,
-        committed: Callable[[], None],
         rolled_back: Callable[[], None],
     ) -> None:
         self.connection = connection
-        self._committed = committed
         self._path = path
-        self._gate = Gate(gate_of(path))
+        self._gate = Gate(gate_of(path), _mode_of(path))
         self._rolled_back = rolled_back
         self._turn = threading.Lock()
         self._pending: list[Job[Any]] = []
@@ -258,7 +273,6 @@ class Writer:
             for job in jobs:
                 self._attempt(job)
         self.connection.execute("COMMIT")
-        self._committed()
 
     def _attempt(self, job: Job[Any]) -> None:
         """One of several: what it refuses concerns nobody else."""

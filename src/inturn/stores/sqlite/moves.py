@@ -18,6 +18,7 @@ from inturn.store import (
     OutcomeKind,
     Swept,
     Verdict,
+    work_recorded,
 )
 from inturn.stores.sqlite.book import Book
 from inturn.stores.sqlite.changes import Changes
@@ -25,6 +26,8 @@ from inturn.stores.sqlite.tables import Tables, packed
 
 AT_ONCE: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
+UNKNOWN: Final = (None, None)
+"""Stands for the work that an outcome says nothing of."""
 MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
 
 
@@ -102,9 +105,12 @@ class Moves:
 
     def _finish(self, outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
         """Successes, all at once; the ones that come to nothing are looked at."""
-        values = [(packed(outcome.id), outcome.fence, self.now, outcome.result) for outcome in outcomes]
+        values = [
+            (packed(outcome.id), outcome.fence, self.now, outcome.result, *(outcome.work or UNKNOWN))
+            for outcome in outcomes
+        ]
         done = deque(self._tables.each("finish_document", values))
-        for outcome, (id_, fence, _, _) in zip(outcomes, values, strict=True):
+        for outcome, (id_, fence, *_) in zip(outcomes, values, strict=True):
             if not done or done[0][:2] != (id_, fence):
                 yield self._settle(outcome)
                 continue
@@ -126,14 +132,19 @@ class Moves:
             return Verdict.STALE
         if facts.state != DocumentState.RUNNING:
             return Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE
+        self._record_work(outcome, facts.seq)
         if outcome.kind is OutcomeKind.HANDED_BACK:
             self._end_attempt(facts, id_, EventKind.HANDED_BACK)
-            self.wait_again(facts, attempt=facts.attempt - 1, settled=outcome.kind)
+            self._release(facts)
             self._has_new_deadlines |= facts.start_by is not None
             self.tell(EventKind.HANDED_BACK, facts.owner, id_)
         else:
             self._settle_failure(outcome, facts, id_)
         return Verdict.RECORDED
+
+    def _record_work(self, outcome: Outcome, seq: int) -> None:
+        (started_at,) = self._tables.one("started_at", seq=seq) or (0,)
+        self._tables.run("record_work", *work_recorded(outcome, started_at, self.now), seq)
 
     def _settle_failure(self, outcome: Outcome, facts: Facts, id_: bytes) -> None:
         if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
@@ -142,7 +153,7 @@ class Moves:
         else:
             due_at = self.now + outcome.retry_in
             self._end_attempt(facts, id_, EventKind.DELAYED, outcome.error)
-            self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error)
+            self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
             self._has_new_deadlines = True
             self._stopped(facts.owner)
             self.tell(EventKind.DELAYED, facts.owner, id_)
@@ -155,6 +166,16 @@ class Moves:
             self._stopped(facts.owner)
         self._tables.one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=settled)
         self._return(facts, facts.line, self.now)
+
+    def _release(self, facts: Facts) -> None:
+        """Back into its line by its seq as if it had not been claimed: its wait goes on, nothing is charged."""
+        self._stopped(facts.owner)
+        row = self._tables.one("release_document", seq=facts.seq)
+        if row is None:
+            raise AssertionError("a document vanished inside its transaction")
+        head = Head(facts.seq, row[0], facts.cost)
+        self._tables.run("keep_returned", facts.owner, facts.line, *head)
+        self._changes.released(facts.owner, facts.line, head)
 
     def _return(self, facts: Facts, line: int, ready_at: int) -> None:
         """Into a line whose front may have passed it."""

@@ -32,8 +32,10 @@ SHAPES: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], An
 """Columns that are kept in another shape than they are moved in: how they are read, and written."""
 OWN: Final = {"closed", "line_change", "queue", "returned", "worker"}
 """Tables that are not moved row by row: changes are folded in before, and workers say for themselves how they are."""
-NOT_MOVED: Final = {"front"}
-"""Columns that are not moved: in a queue that arrives every document counts as one that came back."""
+NOT_MOVED: Final = {"front", "leased_at", "doubted_at", "old_result"}
+"""Columns that are not moved: in a queue that arrives every document counts as one that came back, and nothing runs."""
+MOVED_AS: Final = {("document", "result"): "coalesce(result, old_result)"}
+"""Columns that are read from several."""
 
 
 class SqliteEnd(End):
@@ -155,8 +157,7 @@ class SqliteReader(Reader):
         workers = self._connection.execute("SELECT name FROM worker WHERE seen_at >= ? ORDER BY name", (since,))
         names = tuple(name for (name,) in workers)
         running = self._connection.execute("SELECT count(*) FROM document WHERE state = 'running'").get
-        unsaved = self._connection.execute("SELECT unsaved <> '[]' FROM queue").get
-        return Busy(running, names, bool(unsaved or self.count("line_change")))
+        return Busy(running, names, bool(self.count("line_change")))
 
     def queue(self) -> QueueRecord:
         found = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields
@@ -172,7 +173,8 @@ class SqliteReader(Reader):
         key = ", ".join(
             name for *_, name in sorted((at, name) for _, name, *_, at in _columns(self._connection, table) if at)
         )
-        found = self._connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY {key}")  # noqa: S608 - names of the catalog
+        names = ", ".join(MOVED_AS.get((table, name), name) for name in columns)
+        found = self._connection.execute(f"SELECT {names} FROM {table} ORDER BY {key}")  # noqa: S608 - names of the catalog
         while rows := list(islice(found, BATCH)):
             yield list(_shaped(rows, shapes))
 

@@ -5,19 +5,19 @@
 
 -- name: queue
 SELECT
-    fence, event, policy, ordered, turns, unsaved, paused_by, version, EXISTS (SELECT 1 FROM line_change),
+    fence, event, policy, ordered, turns, paused_by, version, EXISTS (SELECT 1 FROM line_change),
     EXISTS (SELECT 1 FROM returned),
     next_due.start_by, next_due.lease, next_due.due, next_due.rate
 FROM queue, next_due;
 
 -- name: turns
-SELECT turns, unsaved FROM queue;
+SELECT turns FROM queue;
 
 -- name: give_seqs
 UPDATE queue SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
-UPDATE queue SET fence = ?, event = ?, turns = ?, unsaved = ?, version = version + 1;
+UPDATE queue SET fence = ?, event = ?, turns = ?, version = version + 1;
 
 -- name: give_events
 UPDATE queue SET event = event + :n RETURNING event;
@@ -81,11 +81,11 @@ INSERT OR REPLACE INTO key (customer, key, fingerprint, at, answer) VALUES (:cus
 -- name: add_document
 INSERT INTO document (
     seq, id, customer, level, line, count, submitted_at, ready_at, metadata, cost, max_attempts, start_by, name, uri,
-    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at
+    blob, sha256, size, media_type, batch, pages, delay, attempt, state, due_at, delayed_at
 ) VALUES (
     :seq, :id, :owner, :level, :level, :count, :now, :now, :metadata, :cost, :max_attempts, :start_by, :name, :uri,
     :blob, :sha256, :size, :media_type, :batch, :pages, :delay, 0, iif(:delay, 'delayed', 'waiting'),
-    iif(:delay, :now + :delay, NULL)
+    iif(:delay, :now + :delay, NULL), iif(:delay, :now, NULL)
 );
 
 -- name: add_change
@@ -126,39 +126,77 @@ ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= :now ORDER BY rate_closed_until, name LIMIT :limit;
 
+-- name: leases_ahead
+SELECT seq, leased_at, due_at, doubted_at FROM document INDEXED BY document_clock
+WHERE state = 'running' AND state <> 'waiting' AND leased_at > :now ORDER BY seq;
+
+-- name: delays_ahead
+SELECT seq, delayed_at, due_at, doubted_at FROM document INDEXED BY document_delayed
+WHERE state = 'delayed' AND delayed_at > :now ORDER BY seq;
+
+-- name: rates_ahead
+SELECT customer, settings, whole_at FROM limits WHERE rate_closed_until > :now ORDER BY customer;
+
+-- name: set_term
+UPDATE document SET due_at = ?, doubted_at = ? WHERE seq = ?;
+
+-- name: maintenance
+SELECT maintenance FROM queue;
+
+-- name: record_maintenance
+UPDATE queue SET maintenance = :record;
+
+-- name: count_ended_before
+SELECT count(*) FROM document INDEXED BY document_clock
+WHERE state = :state AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps);
+
+-- name: count_ended_before_of
+SELECT count(*) FROM document INDEXED BY document_line
+WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to;
+
 -- name: lines_of
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE customer = :customer;
 
 -- name: line
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line WHERE customer = :customer AND level = :level;
 
 -- name: lowest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line INDEXED BY line_place
 WHERE filed = 1 AND level = :level AND (place, tie) > (:seen, :tie) ORDER BY place, tie LIMIT :limit;
 
 -- name: oldest_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
     EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
 FROM line INDEXED BY line_age
 WHERE filed = 1 AND level = :level AND (head_ready_at, head_seq) > (:seen, :tie)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
 
+-- name: oldest_rested_lines
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
+FROM line INDEXED BY line_age
+WHERE filed = 1 AND level = :level AND (head_ready_at, head_seq) > (:seen, :tie)
+    AND (out_of_turn_at <= :rested_since OR out_of_turn_at > :now)
+ORDER BY head_ready_at, head_seq LIMIT :limit;
+
 -- name: save_line
 INSERT OR REPLACE INTO line (
-    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, place, tie
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front, out_of_turn_at,
+    place, tie
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: forget_line
 DELETE FROM line WHERE customer = ? AND level = ?;
 
 -- name: empty_lines
-SELECT customer, level, turn FROM line WHERE waiting = 0;
+SELECT customer, level, turn FROM line WHERE waiting = 0 AND out_of_turn_at <= :rested_since;
 
 -- name: limits
 SELECT settings, running, whole_at, rate_closed_until FROM limits WHERE customer = :customer;
@@ -191,19 +229,22 @@ SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'waiting'
 
 -- name: start_document
 UPDATE document SET
-    state = 'running', attempt = attempt + 1, started_at = ?3, due_at = ?4, fence = ?5, worker = ?6, settled = NULL
+    state = 'running', attempt = attempt + 1, started_at = ?3, due_at = ?4, fence = ?5, worker = ?6, settled = NULL,
+    leased_at = ?3, doubted_at = NULL, began_at = NULL, worked = NULL
 WHERE seq = ?1 AND state = 'waiting'
 RETURNING
     id, ?2, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
-    max_attempts, pages, customer;
+    max_attempts, pages, began_at, worked, customer;
 
 -- name: whole_by_id
-SELECT * FROM whole WHERE id = :id;
+SELECT * FROM document_view WHERE id = :id;
 
 -- name: finish_document
 UPDATE document SET
-    state = 'done', finished_at = ?3, due_at = NULL, worker = NULL, error = NULL, settled = 'done', result = ?4
+    state = 'done', finished_at = ?3, due_at = NULL, worker = NULL, error = NULL, settled = 'done', result = ?4,
+    began_at = min(started_at + coalesce(?5, 0), max(started_at, ?3)),
+    worked = max(0, min(coalesce(?6, ?3 - started_at), ?3 - started_at - coalesce(?5, 0)))
 WHERE id = ?1 AND fence = ?2 AND state = 'running'
 RETURNING id, fence, customer, (SELECT capped FROM customer WHERE customer.id = document.customer), seq;
 
@@ -221,16 +262,16 @@ SELECT EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS (SELECT 1 FR
 DELETE FROM file WHERE document = ? RETURNING blob;
 
 -- name: see_worker
-INSERT OR REPLACE INTO worker (name, seen_at, report) VALUES (:name, :now, :report);
+INSERT OR REPLACE INTO worker (name, seen_at, report, at_work) VALUES (:name, :now, :report, :at_work);
 
 -- name: forget_worker
 DELETE FROM worker WHERE name = :name;
 
 -- name: forget_silent_workers
-DELETE FROM worker WHERE seen_at < :before;
+DELETE FROM worker WHERE seen_at NOT BETWEEN :first AND :last;
 
 -- name: workers
-SELECT report, seen_at FROM worker ORDER BY name;
+SELECT report, at_work, seen_at FROM worker ORDER BY name;
 
 -- name: row
 SELECT seq, customer, state, level, line, attempt, max_attempts, fence, settled, cost, start_by
@@ -246,9 +287,22 @@ UPDATE document SET
     settled = :settled
 WHERE seq = :seq;
 
+-- name: started_at
+SELECT started_at FROM document WHERE seq = :seq;
+
+-- name: record_work
+UPDATE document SET began_at = ?, worked = ? WHERE seq = ?;
+
+-- name: release_document
+UPDATE document SET
+    state = 'waiting', due_at = NULL, worker = NULL, attempt = attempt - 1, settled = 'handed_back'
+WHERE seq = :seq
+RETURNING ready_at;
+
 -- name: delay_document
 UPDATE document SET
-    state = 'delayed', due_at = :due_at, worker = NULL, error = :error, settled = 'failed'
+    state = 'delayed', due_at = :due_at, worker = NULL, error = :error, settled = 'failed', delayed_at = :now,
+    doubted_at = NULL
 WHERE seq = :seq;
 
 -- name: end_document
@@ -264,7 +318,8 @@ WHERE seq = :seq;
 -- name: begin_again
 UPDATE document SET
     seq = :new, level = :level, line = :level, count = :count, state = 'waiting', ready_at = :now, attempt = 0,
-    start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL, settled = NULL
+    start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL, settled = NULL,
+    began_at = NULL, worked = NULL
 WHERE seq = :seq;
 
 -- name: expedite_document
@@ -275,7 +330,8 @@ WHERE seq = :seq
 RETURNING ready_at;
 
 -- name: heartbeat
-UPDATE document SET due_at = :until WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
+UPDATE document SET due_at = :now + :lease, leased_at = :now, doubted_at = NULL
+WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
 
 -- name: blobs_of
 SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL
@@ -299,13 +355,14 @@ SELECT line, count(*) FROM document WHERE customer = :customer AND state = 'wait
 
 -- name: ended_before
 SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
-WHERE state = :state AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before
+WHERE state = :state AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document INDEXED BY document_line
-WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before ORDER BY finished_at, seq LIMIT :limit;
+WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to
+ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: forget_document
 DELETE FROM document WHERE seq = ?;

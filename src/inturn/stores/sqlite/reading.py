@@ -6,7 +6,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from inturn.errors import NotFoundError
-from inturn.model import Customer, Document, Line, ResultFile, Worker, report_of
+from inturn.model import ENDED, Customer, Document, Line, ResultFile, Worker, report_of
 from inturn.policy.turns import LEVELS, Head
 from inturn.store import (
     ATTEMPTS_KEPT,
@@ -74,7 +74,7 @@ class Reading:
         return frozenset(blob for blob in blobs if (self._tables.one("known_blob", blob=blob) or (0,))[0] == 0)
 
     def workers(self) -> tuple[Worker, ...]:
-        return tuple(Worker(report_of(json.loads(report)), seen_at) for report, seen_at in self._tables.all("workers"))
+        return tuple(Worker(report_of(*texts), seen_at) for *texts, seen_at in self._tables.all("workers"))
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
         begin = 0 if sort is DocumentSort.OLDEST else NEVER
@@ -177,14 +177,13 @@ class Reading:
         return tuple(policy_of(row) for row in self._tables.all("policies"))
 
     def standings(self) -> Standings:
-        """As the last claim or fold left them, whether their own rows tell already or not."""
+        """As the last claim or fold left them."""
         policy = self.policy().policy.turns
-        turns, unsaved = self._tables.one("turns") or (START, "[]")
+        (turns,) = self._tables.one("turns") or (START,)
         _, dispatched, rotation, levels = json.loads(turns)
-        rows = {tuple(row[:2]): row for row in (*self._tables.all("open_lines"), *json.loads(unsaved))}
         lines = [
             LineStanding(self._tables.name(owner), level, weight, turn, stamp, waiting, Head(*head))
-            for owner, level, weight, turn, stamp, waiting, *head in (row[:9] for row in rows.values())
+            for owner, level, weight, turn, stamp, waiting, *head in (row[:9] for row in self._tables.all("open_lines"))
         ]
         lines.sort(key=attrgetter("level", "turn", "stamp"))
         return Standings(policy, dispatched, rotation, tuple(level[3] for level in levels), tuple(lines))
@@ -199,6 +198,18 @@ class Reading:
     def next_due(self) -> int | None:
         _, *times = self._tables.one("deadlines") or (None,)
         return min((at for at in times if at is not None), default=None)
+
+    def prunable(self, before: int, customer: str | None, up_to: int) -> int:
+        if customer is None:
+            counts = [
+                self._tables.one("count_ended_before", state=state, before=before, up_to=up_to) for state in ENDED
+            ]
+        else:
+            owner, *_ = self._tables.one("customer", name=customer) or (None,)
+            if owner is None:
+                raise NotFoundError(f"there is no customer {customer!r}")
+            counts = [self._tables.one("count_ended_before_of", customer=owner, before=before, up_to=up_to)]
+        return sum(count[0] for count in counts if count is not None)
 
     def may_be_claimed(self, now: int) -> bool:
         """Whether it is worth taking the write lock to claim."""

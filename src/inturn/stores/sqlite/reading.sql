@@ -1,10 +1,10 @@
 -- What can be seen of a queue, for `reading.py`: lists, counts, events, what goes before a document.
 
 -- name: result
-SELECT seq, result FROM document WHERE id = :id;
+SELECT seq, coalesce(result, old_result) FROM document WHERE id = :id;
 
 -- name: newest_documents
-SELECT * FROM whole
+SELECT * FROM document_view
 WHERE seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
@@ -13,7 +13,7 @@ WHERE seq < :after
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: newest_documents_of
-SELECT * FROM whole
+SELECT * FROM document_view
 WHERE owner = :owner AND line = :line
   AND seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
@@ -23,7 +23,7 @@ WHERE owner = :owner AND line = :line
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: oldest_documents
-SELECT * FROM whole
+SELECT * FROM document_view
 WHERE seq > :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
@@ -32,7 +32,7 @@ WHERE seq > :after
 ORDER BY seq ASC LIMIT :limit;
 
 -- name: oldest_documents_of
-SELECT * FROM whole
+SELECT * FROM document_view
 WHERE owner = :owner AND line = :line
   AND seq > :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
@@ -52,7 +52,7 @@ GROUP BY 1, 2;
 
 -- name: customers
 WITH changed AS MATERIALIZED (
-    SELECT customer, sum(n) AS n FROM line_length GROUP BY customer
+    SELECT customer, sum(n) AS n FROM line_change WHERE level IS NOT NULL GROUP BY customer
 )
 SELECT id, name, count, updated_at, settings FROM customer
 WHERE name > coalesce(:after, '')
@@ -68,7 +68,7 @@ ORDER BY name LIMIT :limit;
 SELECT customer, level, sum(n) FROM (
     SELECT customer, level, waiting AS n FROM line WHERE customer IN (SELECT value FROM json_each(:customers))
     UNION ALL
-    SELECT customer, level, n FROM line_length WHERE customer IN (SELECT value FROM json_each(:customers))
+    SELECT customer, level, n FROM line_change WHERE level IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers))
 )
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 

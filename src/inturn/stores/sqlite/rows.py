@@ -6,8 +6,8 @@ from inturn.stores._lines import TableLine
 from inturn.stores.sqlite.tables import Row
 
 NEVER: Final = 2**63
-TURN, STAMP, HEAD, FILED, FRONT = 3, 4, 6, 9, 10
-"""Where a line's row says where it stands, which document is its head, whether it is open, and its front."""
+TURN, STAMP, HEAD = 3, 4, 6
+"""Where a line's row says where it stands, and which document is its head."""
 
 
 class QueueRow(NamedTuple):
@@ -18,7 +18,6 @@ class QueueRow(NamedTuple):
     policy: int
     ordered: str
     turns: str
-    unsaved: str
     paused_by: str | None
     version: int
     has_changes: int
@@ -44,20 +43,7 @@ class SqlLine(TableLine):
         """The row as it should be, without its place."""
         head = self.head or (None, None, None)
         stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
-        return (*stands, *head, int(self.filed), self.front)
-
-    def may_stay_unsaved(self) -> bool:
-        """Whether its row does for those who only look: it is there, and open, and its front has not run ahead."""
-        kept = self.kept
-        if kept is None or not self.filed or not kept[FILED]:
-            return False
-        return self.front is None or (kept[FRONT] is not None and kept[FRONT] <= self.front)
-
-
-def row_text(row: Row) -> str:
-    """The row of an open line as JSON: numbers all of them, but for the front, which may be null."""
-    *_, front = row
-    return f"[{', '.join(map(str, row[:-1]))}, {'null' if front is None else front}]"
+        return (*stands, *head, int(self.filed), self.front, self.out_of_turn_at)
 
 
 def placed(row: Row, *, fair: bool) -> Row:

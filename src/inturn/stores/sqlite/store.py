@@ -29,11 +29,14 @@ from inturn.model import (
     WorkerReport,
     clean_settings,
     plain,
+    report_texts,
 )
 from inturn.policy import Policy
 from inturn.store import (
     KEY_KEPT,
+    MAX_SEQ,
     WORKER_KEPT,
+    AheadOfClock,
     Attempt,
     ClaimRequest,
     Counts,
@@ -45,6 +48,7 @@ from inturn.store import (
     EventKind,
     Exchanged,
     Hold,
+    MaintenanceRecord,
     Operator,
     Outcome,
     Pace,
@@ -58,7 +62,8 @@ from inturn.store import (
     Swept,
     Verdict,
 )
-from inturn.stores.sqlite import audit, schema, single
+from inturn.stores.sqlite import audit, clocks, schema
+from inturn.stores.sqlite.backup import write_copy
 from inturn.stores.sqlite.book import Book
 from inturn.stores.sqlite.changes import LaterChanges
 from inturn.stores.sqlite.closing import refuse_closed
@@ -68,7 +73,6 @@ from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
 from inturn.stores.sqlite.keys import SqliteKeys
 from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
 from inturn.stores.sqlite.reading import Reading
-from inturn.stores.sqlite.rows import NEVER
 from inturn.stores.sqlite.tables import QUERIES, Row, Tables, document_of, packed, read_settings
 
 Answer = TypeVar("Answer")
@@ -82,11 +86,11 @@ class SqliteStore(Store):
         self._clock = clock or SystemClock()
         self._process = os.getpid()
         connection = connect(self.path, vfs=vfs)
-        schema.migrate(self.path, connection, self._clock.now())
         with errors_of(self.path):
             refuse_closed(connection, str(self.path))
+        schema.migrate(self.path, connection, self._clock.now())
         self._tables = Tables(connection)
-        self._writer = Writer(self.path, connection, self._tables.committed, self._tables.forget)
+        self._writer = Writer(self.path, connection, self._tables.forget)
         self._later = LaterChanges(self._tables)
         self._intake = Intake(self._tables, self._later)
         self._read_lock = threading.Lock()
@@ -141,11 +145,7 @@ class SqliteStore(Store):
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
     ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
         """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
-        book = self._fold(now)
-        if single.is_single(outcomes, request):
-            exchanged = single.exchange(self._tables, book, outcomes, request, now)
-            if exchanged is not None:
-                return exchanged
+        book = self._fold()
         moves = Moves(self._tables, book, now)
         verdicts = moves.settle(outcomes)
         claimed: tuple[Claimed, ...] | None = None
@@ -160,7 +160,6 @@ class SqliteStore(Store):
         taken: list[tuple[int, str, int, int, int, str]] = []
         places: list[tuple[int, int, int]] = []
         until = now + request.lease
-        book.next_due = min(book.next_due, until)
         while len(taken) < request.limit and (found := book.take(now)) is not None:
             line, head = found
             book.fence += 1
@@ -187,14 +186,14 @@ class SqliteStore(Store):
         now: int | None = None,
     ) -> tuple[Hold, ...]:
         def work() -> tuple[Hold, ...]:
-            until = self._now(now) + lease
-            return tuple([self._beat(id_, fence, until) for id_, fence in claims])
+            at = self._now(now)
+            return tuple([self._beat(id_, fence, lease, at) for id_, fence in claims])
 
         return self._write(work)
 
     def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
-        text = json.dumps({**report._asdict(), "progress": dict(report.progress)})
-        self._write(lambda: self._tables.one("see_worker", name=report.name, now=self._now(now), report=text))
+        name, (text, at_work) = report.name, report_texts(report)
+        self._write(lambda: self._tables.one("see_worker", name=name, now=self._now(now), report=text, at_work=at_work))
 
     def forget_worker(self, name: str) -> None:
         self._write(lambda: self._tables.one("forget_worker", name=name))
@@ -202,8 +201,8 @@ class SqliteStore(Store):
     def workers(self) -> tuple[Worker, ...]:
         return self._read(self._reading.workers)
 
-    def _beat(self, id_: str, fence: int, until: int) -> Hold:
-        if self._tables.one("heartbeat", id=packed(id_), fence=fence, until=until) is not None:
+    def _beat(self, id_: str, fence: int, lease: int, now: int) -> Hold:
+        if self._tables.one("heartbeat", id=packed(id_), fence=fence, lease=lease, now=now) is not None:
             return Hold.HELD
         facts = self._facts(id_)
         if facts is None or facts.fence != fence:
@@ -426,11 +425,13 @@ class SqliteStore(Store):
         def work() -> Swept:
             book = self._fold()
             moves = Moves(self._tables, book, self._now(now))
+            clocks.review(self._tables, book, moves.now)
             swept = moves.move_on(book)
             moves.write()
             book.save()
-            self._forget_spent(book)
-            self._tables.one("forget_silent_workers", before=moves.now - WORKER_KEPT)
+            self._forget_spent(book, moves.now)
+            first, last = moves.now - WORKER_KEPT, moves.now + WORKER_KEPT
+            self._tables.one("forget_silent_workers", first=first, last=last)
             return swept
 
         total = Swept()
@@ -440,18 +441,47 @@ class SqliteStore(Store):
             if AT_ONCE not in swept:
                 return total
 
-    def _forget_spent(self, book: Book) -> None:
-        v = [level.v.turn for level in book.turns.levels]
-        spent = [(owner, level) for owner, level, turn in self._tables.all("empty_lines") if turn <= v[level]]
+    def now(self) -> int:
+        return self._now(None)
+
+    def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
+        return self._read(lambda: clocks.ahead_of_clock(self._reader, self._now(now)))
+
+    def maintenance(self) -> MaintenanceRecord | None:
+        (text,) = self._read(lambda: self._reader.one("maintenance")) or (None,)
+        return None if text is None else MaintenanceRecord.from_json(text)
+
+    def record_maintenance(self, record: MaintenanceRecord) -> None:
+        text = record.to_json()
+        self._write(lambda: self._tables.one("record_maintenance", record=text))
+
+    def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
+        return self._read(lambda: self._reading.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
+
+    def _forget_spent(self, book: Book, now: int) -> None:
+        v, rested_since = [level.v.turn for level in book.turns.levels], now - book.turns.policy.out_of_turn_interval
+        empty = self._tables.all("empty_lines", rested_since=rested_since)
+        spent = [(owner, level) for owner, level, turn in empty if turn <= v[level]]
         self._tables.many("forget_line", spent)
 
-    def prune(self, before: int, *, limit: int, customer: str | None = None, now: int | None = None) -> Removed:
+    def prune(
+        self,
+        before: int,
+        *,
+        limit: int,
+        customer: str | None = None,
+        up_to: int | None = None,
+        now: int | None = None,
+    ) -> Removed:
+        last = MAX_SEQ if up_to is None else up_to
+
         def work_for(name: str) -> Removed:
             owner = self._owner(name)
-            return self._forget_all(self._tables.all("ended_before_of", customer=owner, before=before, limit=limit))
+            ended = self._tables.all("ended_before_of", customer=owner, before=before, up_to=last, limit=limit)
+            return self._forget_all(ended)
 
         def work() -> Removed:
-            removed = self._forget_all(self._ended(before, limit))
+            removed = self._forget_all(self._ended(before, last, limit))
             self._tables.one("forget_events", before=before, limit=limit)
             events = self._tables.connection.changes()
             self._tables.one("forget_keys", before=self._now(now) - KEY_KEPT)
@@ -460,12 +490,13 @@ class SqliteStore(Store):
 
         return self._write(work if customer is None else lambda: work_for(customer))
 
-    def _ended(self, before: int, limit: int) -> list[Row]:
+    def _ended(self, before: int, up_to: int, limit: int) -> list[Row]:
         """The documents that ended first, however they did, but for those of customers with a time of their own."""
+        where = {"before": before, "up_to": up_to, "limit": limit}
         ended = [
             (finished_at, seq, blob)
             for state in ENDED
-            for seq, blob, finished_at in self._tables.all("ended_before", state=state, before=before, limit=limit)
+            for seq, blob, finished_at in self._tables.all("ended_before", state=state, **where)
         ]
         return [(seq, blob) for _, seq, blob in sorted(ended, key=itemgetter(0, 1))[:limit]]
 
@@ -479,23 +510,11 @@ class SqliteStore(Store):
         return Removed(len(old), 0, 0, tuple(blobs))
 
     def backup(self, path: Path) -> None:
-        if path.exists():
-            raise StoreError(f"{path} exists already; give a new path")
-
-        source = connect(self.path)
-        try:
-            with errors_of(path):
-                source.execute("VACUUM INTO ?", (str(path),))
-                _sync(path)
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-        finally:
-            source.close()
+        write_copy(self.path, path)
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         def work() -> tuple[Discrepancy, ...]:
-            self._fold().save(whole=True)
+            self._fold().save()
             found = audit.discrepancies(self._tables)
             if found and repair:
                 audit.repair(self._tables)
@@ -555,9 +574,9 @@ class SqliteStore(Store):
         with self._moves(self._now(now)) as moves:
             moves.note(kind, customer, b"", operator, detail)
 
-    def _fold(self, now: int = NEVER) -> Book:
-        """The lines, with everything folded in; to be saved. What is due by `now` is known."""
-        book = Book.opened(self._tables, now)
+    def _fold(self) -> Book:
+        """The lines, with everything folded in; to be saved."""
+        book = Book.opened(self._tables)
         book.fold()
         return book
 
@@ -579,13 +598,3 @@ class SqliteStore(Store):
             facts = self._facts(id_)
             if facts is not None and facts.state in states:
                 yield id_, facts
-
-
-def _sync(path: Path) -> None:
-    """A copy counts once it is on the disk, its name too: SQLite leaves that to whoever asked for it."""
-    for each in (path, path.parent):
-        file = os.open(each, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)

@@ -24,7 +24,6 @@ class Tables:
         self.connection = connection
         self._names: dict[int, str] = {}
         self._policy: PolicyVersion | None = None
-        self._version = -1
         self.book: Any = None
         """The lines as the last claim of this process left them: a `Book`, or None."""
         connection.create_scalar_function("lowered", _lowered, 1, deterministic=True)
@@ -50,15 +49,6 @@ class Tables:
     def each(self, query: str, rows: Iterable[Sequence[Any]]) -> list[Row]:
         """Run a statement for each row of values; all that it returns, in their order."""
         return self.connection.executemany(QUERIES[query], rows).fetchall()
-
-    def committed(self) -> None:
-        """To be told of each commit: who asks `is_as_left` next will hear of what others did since."""
-        self._version = self.connection.data_version()
-
-    def is_as_left(self, changes: int) -> bool:
-        """Whether nobody wrote since this connection had made so many changes, neither others nor itself."""
-        connection = self.connection
-        return connection.total_changes() == changes and connection.data_version() == self._version
 
     def forget(self) -> None:
         """What was read in a transaction that came to nothing."""
@@ -111,18 +101,18 @@ def _written(text: str) -> str:
 
 
 def document_of(row: Row) -> Document:
-    """A document from a row of the view `whole`."""
+    """A document from a row of `document_view`."""
     (
         id_, customer, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, pages, _,
+        delay, start_by, max_attempts, pages, began_at, worked, _,
     ) = row  # fmt: skip
     given = NewDocument._make(
         (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
         _written(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
-        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error,
+        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error, began_at, worked,
     )  # fmt: skip
 
 
@@ -148,8 +138,8 @@ def event_of(row: Row) -> Event:
 
 def attempt_of(row: Row) -> Attempt:
     """An attempt from its row."""
-    fence, number, started_at, ended_at, ended, error, worker = row
-    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker)
+    fence, number, started_at, ended_at, ended, error, worker, began_at, worked = row
+    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, began_at, worked)
 
 
 def read_settings(text: str | None) -> CustomerSettings:

@@ -14,11 +14,16 @@ class TestMyCounters(CountersContract):
 TestMyStoreSteps = same_steps(MyStore.in_a_temporary_folder)
 """
 
-import pytest
+try:
+    import hypothesis  # noqa: F401 - the steps of `same_steps` are drawn by it
+    import pytest
+except ImportError as missing:
+    raise ImportError("the contract suite needs pytest and hypothesis: pip install 'inturn[testing]'") from missing
 
 pytest.register_assert_rewrite(
     "inturn.testing.contract.checking",
     "inturn.testing.contract.claiming",
+    "inturn.testing.contract.clocks",
     "inturn.testing.contract.keeping",
     "inturn.testing.contract.limiting",
     "inturn.testing.contract.machine",
@@ -27,10 +32,12 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.serving",
     "inturn.testing.contract.submitting",
     "inturn.testing.contract.trying",
+    "inturn.testing.contract.working",
 )
 
 from inturn.testing.contract.checking import Checking, CountersContract  # noqa: E402 - after the rewrite is registered
 from inturn.testing.contract.claiming import Claiming  # noqa: E402
+from inturn.testing.contract.clocks import Clocks  # noqa: E402
 from inturn.testing.contract.keeping import Keeping  # noqa: E402
 from inturn.testing.contract.limiting import Limiting  # noqa: E402
 from inturn.testing.contract.machine import same_steps  # noqa: E402
@@ -39,9 +46,12 @@ from inturn.testing.contract.reading import Reading  # noqa: E402
 from inturn.testing.contract.serving import Serving  # noqa: E402
 from inturn.testing.contract.submitting import Submitting  # noqa: E402
 from inturn.testing.contract.trying import Trying  # noqa: E402
+from inturn.testing.contract.working import Working  # noqa: E402
 
 __all__ = ["CountersContract", "StoreContract", "same_steps"]
 
 
-class StoreContract(Checking, Submitting, Claiming, Limiting, Operating, Reading, Keeping, Serving, Trying):
+class StoreContract(
+    Checking, Submitting, Claiming, Limiting, Operating, Reading, Keeping, Serving, Trying, Clocks, Working
+):
     """Everything that a store promises."""

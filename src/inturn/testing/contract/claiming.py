@@ -6,6 +6,7 @@ import pytest
 
 from inturn.errors import StaleFenceError
 from inturn.model import Claimed, DocumentState, seconds
+from inturn.policy import Policy, PriorityPolicy
 from inturn.store import LEASE_LOST_ERROR, ClaimRequest, EventKind, Hold, Outcome, OutcomeKind, Verdict
 from inturn.testing.contract.rig import ANNA, LEASE, START, Rig, StoreSuite
 
@@ -166,6 +167,31 @@ class Claiming(StoreSuite):
         document = rig.document(first)
         assert (document.attempt, document.state) == (0, DocumentState.WAITING)
         assert rig.finish_all() == [first, second]
+
+    def test_s8_a_release_keeps_the_wait(self, rig: Rig) -> None:
+        """A document that is released again and again becomes overdue like any other."""
+        id_ = rig.one("acme")
+        for _ in range(3):
+            rig.advance(400)
+            rig.queue.hand_back(rig.claim_one())
+        assert rig.document(id_).ready_at == START
+        (line,) = rig.store.standings().lines
+        assert line.head.ready_at == START
+
+    def test_s8_a_release_is_refunded(self, rig: Rig) -> None:
+        """Its line stands where it stood, or at V if that has gone on."""
+        rig.set_policy(Policy(PriorityPolicy(thresholds=(-1_000,))))
+        for customer in ("acme", "beta"):
+            rig.submit(customer, 12, cost=3.0)
+        held = rig.claim(2)
+        for claimed in (*held, *held):
+            rig.settle(claimed, OutcomeKind.HANDED_BACK)
+        assert {line.turn for line in rig.store.standings().lines} == {0}
+        for claimed in rig.claim(4):
+            if claimed.document.customer == "acme":
+                rig.queue.hand_back(claimed)
+        turns = {line.customer: line.turn for line in rig.store.standings().lines}
+        assert turns == {"acme": 3_000_000, "beta": 6_000_000}
 
     def test_s9_a_lost_lease_is_an_attempt(self, rig: Rig) -> None:
         """Exactly at its end; after the last attempt the document fails."""

@@ -97,11 +97,12 @@ class Keeping(StoreSuite):
 
     def test_s35_workers_are_heard_of_until_they_leave_or_fall_silent(self, rig: Rig) -> None:
         """By name, the last report of each."""
-        busy = WorkerReport("b", "host", 7, 2, 1, "extract", START, progress={"x": Progress(1, 4)})
-        for report in (busy._replace(busy=0), busy, busy._replace(name="a"), busy._replace(name="c")):
+        busy = WorkerReport("b", "host", 7, 2, 1, "extract", START, progress={"x": Progress(1, 4)}, at_work={"x": 5})
+        other = busy._replace(name="a", at_work=None)
+        for report in (busy._replace(busy=0, at_work={"y": 1}), busy, other, busy._replace(name="c")):
             rig.store.see_worker(report)
         rig.store.forget_worker("c")
-        assert [worker.report for worker in rig.store.workers()] == [busy._replace(name="a"), busy]
+        assert [worker.report for worker in rig.store.workers()] == [other, busy]
         assert rig.store.workers()[0].seen_at == START
         rig.advance(86_400)
         rig.store.see_worker(busy)

@@ -169,6 +169,19 @@ class Limiting(StoreSuite):
         assert [levels[slot - 1] for slot in (10, 20, 30, 40)] == [1, 2, 3, 4]
         assert levels.count(1) == 37
 
+    def test_s10_a_line_goes_out_of_turn_at_most_once_in_a_tenth_of_overdue_after(self, rig: Rig) -> None:
+        """Of 40 customers that have waited equally long, the first gets no more starts than the others."""
+        rig.set_policy(Policy(PriorityPolicy(thresholds=(-1_000,)), TurnPolicy(overdue_every=2)))
+        for n in range(40):
+            rig.submit(f"c{n:02}", 14)
+        rig.advance(1_000)
+        starts: Tally[str] = Tally()
+        for _ in range(80):
+            starts.update(rig.order(5))
+            rig.advance(1)
+        assert max(starts.values()) <= 1.2 * 400 / 40
+        assert min(starts.values()) >= 0.8 * 400 / 40
+
     def test_s10_a_slot_goes_to_the_lowest_line_also_when_a_clock_went_back(self, rig: Rig) -> None:
         """The document that makes the level overdue came last, by a clock that stood earlier."""
         rig.set_policy(Policy(PriorityPolicy(thresholds=(-1,)), TurnPolicy(overdue_every=8)))

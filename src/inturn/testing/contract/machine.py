@@ -22,13 +22,18 @@ from inturn.store import (
     Outcome,
     OutcomeKind,
     Store,
+    Work,
 )
 from inturn.stores import open_store
 from inturn.testing.contract.rig import ANNA, LEASE, START
 
+JUMP = seconds(400 * 86_400)
 CUSTOMERS = st.sampled_from(["a", "b", "c", "d"])
 KEYS = st.none() | st.sampled_from(["k1", "k2"])
 PICK = st.integers(0, 10**6)
+UNKNOWN_ID = "00000000-0000-7000-9000-000000000000"
+NO_OPS = ("prune", "cancel", "heartbeat", "submit again", "outcome again")
+CALLS = ("submit", "claim", "claim", *OutcomeKind, *NO_OPS)
 POLICIES = st.builds(
     Policy,
     st.builds(
@@ -97,9 +102,13 @@ class Steps(RuleBasedStateMachine):
         """Some policy."""
         self.both(lambda which: self.stores[which].set_policy(policy, ANNA))
 
-    @rule(by=st.sampled_from([0, 1, 700_000, seconds(2), seconds(15), seconds(61), seconds(1000), -seconds(5)]))
+    @rule(
+        by=st.sampled_from(
+            [0, 1, 700_000, seconds(2), seconds(15), seconds(61), seconds(1000), -seconds(5), JUMP, -JUMP]
+        )
+    )
     def time_passes(self, by: int) -> None:
-        """Or goes back a little."""
+        """Or goes back a little, or jumps."""
         self.clock.advance(by)
 
     @rule(customer=CUSTOMERS, n=st.integers(1, 4), key=KEYS)
@@ -191,6 +200,36 @@ class Steps(RuleBasedStateMachine):
         """History goes."""
         self.both(lambda which: _unordered(self.stores[which].prune(self.clock.now() - ago, limit=limit)))
 
+    @rule(what=st.sampled_from(NO_OPS), pick=PICK)
+    def write_nothing(self, what: str, pick: int) -> None:
+        """A write transaction that changes no row."""
+        nothing: dict[str, Callable[[Store], Any]] = {
+            "prune": lambda store: store.prune(0, limit=10),
+            "cancel": lambda store: store.cancel([UNKNOWN_ID], ANNA),
+            "heartbeat": lambda store: store.heartbeat([(UNKNOWN_ID, 1)], LEASE),
+        }
+        if what in nothing:
+            self.both(lambda which: nothing[what](self.stores[which]))
+        elif what == "submit again":
+            self.both(lambda which: self.queues[which].submit("a", [NewDocument("x")], key="repeated"))
+        elif self.claims:
+            self._exchange([(self._claim(pick), OutcomeKind.DONE, True)], 0)
+
+    @rule(calls=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(CALLS), PICK), min_size=2, max_size=9))
+    @precondition(lambda self: self._has_openings())
+    def take_turns(self, calls: list[tuple[int, str, int]]) -> None:
+        """Several openings of the store, perhaps in several processes, write in between each other."""
+        for opening, call, pick in calls:
+            self.stores[0].use(opening)  # type: ignore[attr-defined]  # see the precondition
+            if call == "submit":
+                self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3)
+            elif call == "claim":
+                self._exchange([], 1 + pick % 2)
+            elif call in NO_OPS:
+                self.write_nothing(call, pick)
+            elif self.claims:
+                self._exchange([(self._claim(pick), OutcomeKind(call), False)], pick % 2)
+
     # -- what must be the same --------------------------------------------------------------------------------------
 
     @invariant()
@@ -217,19 +256,23 @@ class Steps(RuleBasedStateMachine):
         assert news[0] == news[1]
 
     @invariant()
-    def standings_are_the_same(self) -> None:
-        """Every turn and stamp, and where the overdue slot is."""
-        self.both(lambda which: self.stores[which].standings())
+    def lines_are_the_same(self) -> None:
+        """After every step, unless several openings take turns: a look at the lines folds changes, as a claim does."""
+        if not self._has_openings():
+            self.compare_lines()
 
-    @invariant()
-    def what_is_due_is_the_same(self) -> None:
-        """And the counts are right."""
+    @rule()
+    def compare_lines(self) -> None:
+        """Every turn and stamp, where the overdue slot is, what is due, and that the counts are right."""
+        self.both(lambda which: self.stores[which].standings())
         self.both(lambda which: self.stores[which].next_due())
         self.both(lambda which: self.stores[which].paused())
+        self.both(lambda which: self.stores[which].ahead_of_clock())
         assert self.both(lambda which: self.stores[which].recount(repair=False)) == ()
 
     def teardown(self) -> None:
         """At the end all attempts are remembered alike, and everything still comes out in the same order."""
+        self.compare_lines()
         self.both(lambda which: [_plain(each) for each in self._documents(which, DocumentSort.OLDEST)])
         self.both(lambda which: [self._attempts(which, each) for each in self.ids])
         self.both(lambda which: self.stores[which].resume(ANNA))
@@ -240,6 +283,9 @@ class Steps(RuleBasedStateMachine):
             store.close()
 
     # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _has_openings(self) -> bool:
+        return hasattr(self.stores[0], "use")
 
     def _claim(self, pick: int) -> tuple[str, int, int]:
         """Mostly a recent claim: those are the interesting ones."""
@@ -252,7 +298,7 @@ class Steps(RuleBasedStateMachine):
 
         def call(which: int) -> Any:
             outcomes = [
-                Outcome(id_, fences_of[which], kind, "1", "wrong", None if final else seconds(2))
+                Outcome(id_, fences_of[which], kind, "1", "wrong", None if final else seconds(2), work=_work(id_))
                 for (id_, *fences_of), kind, final in picked
             ]
             exchanged = self.stores[which].exchange(outcomes, request)
@@ -284,6 +330,11 @@ class Steps(RuleBasedStateMachine):
 def same_steps(make_store: Callable[[ManualClock], Store]) -> type[Steps]:
     """The state machine for stores that this makes; its `TestCase` is what pytest runs."""
     return type("SameSteps", (Steps,), {"make_store": staticmethod(make_store)})
+
+
+def _work(id_: str) -> Work | None:
+    """Some say nothing of it, some too much."""
+    return (None, Work(seconds(3), seconds(2)), Work(seconds(90), seconds(90)))[int(id_[-1], 16) % 3]
 
 
 def _plain(document: Document) -> Document:

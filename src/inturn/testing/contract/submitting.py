@@ -126,10 +126,20 @@ class Submitting(StoreSuite):
         """Only where an operator chose so, and never below the floor."""
         rig.submit("acme", pages=9)
         rig.set_policy(Policy(costs=CostPolicy(0.5, 0.25, 1_000)))
-        for given in ({"pages": 8}, {"pages": 0}, {"pages": 1, "size": 10_001}, {"cost": 7.0, "pages": 3}, {}):
+        for given in ({"pages": 8}, {"pages": 0}, {"pages": 1, "size": 10_001}, {"cost": 7.0, "pages": 3}):
             rig.submit("acme", **given)
-        assert [document.given.cost for document in reversed(rig.all_documents())] == [1, 2.5, 0.75, 3.25, 7, 1]
-        assert {document.given.pages for document in rig.all_documents()} == {9, 8, 0, 1, 3, None}
+        assert [document.given.cost for document in reversed(rig.all_documents())] == [1, 2.5, 0.75, 3.25, 7]
+        assert {document.given.pages for document in rig.all_documents()} == {9, 8, 0, 1, 3}
+
+    def test_s37_a_document_without_counted_pages_costs_the_floor_by_its_size(self, rig: Rig) -> None:
+        """One page, and one page for each `bytes_per_page` begun; its pages stay unknown."""
+        rig.submit("acme", size=49_000)
+        rig.set_policy(Policy(costs=CostPolicy(0.5, 0.25, 1_000)))
+        for given in ({"size": 49_000}, {"size": 49_001}, {"size": 1}, {}, {"size": 49_000, "cost": 7.0}):
+            rig.submit("acme", **given)
+        documents = rig.all_documents()
+        assert [document.given.cost for document in reversed(documents)] == [1, 12.75, 13, 0.75, 0.75, 7]
+        assert {document.given.pages for document in documents} == {None}
 
     def test_s6_a_submit_with_a_key_happens_once(self, rig: Rig) -> None:
         """The first receipts, whatever happened to the documents since."""

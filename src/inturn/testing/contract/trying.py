@@ -43,9 +43,9 @@ class Trying(StoreSuite):
         third = rig.claim_one()
         rig.advance(61)
         rig.store.sweep()
-        at = START + seconds(14)
+        at, worked = START + seconds(14), (START, seconds(3))
         assert rig.store.attempts(id_) == (
-            Attempt(first.fence, 1, START, START + seconds(3), DELAYED, "page 3\nis torn", "worker"),
+            Attempt(first.fence, 1, START, START + seconds(3), DELAYED, "page 3\nis torn", "worker", *worked),
             Attempt(second.fence, 2, START + seconds(13), at, BACK, None, "another"),
             Attempt(third.fence, 2, at, at + seconds(61), LOST, None, "worker"),
         )

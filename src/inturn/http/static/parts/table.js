@@ -5,9 +5,10 @@ import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
 /**
- * columns: [{key, label, value(row), cell?(row), update?(node, row), sortable?, align?: "end", className?}]
+ * columns: [{key, label, value(row), cell?(row), update?(node, row), name?(row), sortable?, align?: "end", className?}]
  *   `value` is a text, a number or null, and tells whether the cell must change. Without `cell` it is shown as it is;
- *   `cell` makes a node, which `update` changes in place, or which is made anew.
+ *   `cell` makes a node, which `update` changes in place, or which is made anew. `name` of the first column is what the
+ *   row is called, where that is not its value.
  * keyOf(row) is a row's identity. caption is for screen readers. sort: {key, isDown}; onSort(sort) decides what happens.
  * hrefOf(row) makes the first cell a link, and the whole row clickable. selectable shows boxes: see `selection`.
  * empty is a node shown without rows. Gives {node, update(rows), setSort(sort), selection}.
@@ -76,7 +77,7 @@ export function table({ columns, keyOf, caption, sort = null, onSort = () => {},
     });
     if (line.box) {
       line.box.checked = selection.has(keyOf(row));
-      setProp(line.box, "aria-label", t("shell.select_row", { name: String(columns[0].value(row)) }));
+      setProp(line.box, "aria-label", t("shell.select_row", { name: String((columns[0].name ?? columns[0].value)(row)) }));
     }
   }
 

@@ -1,8 +1,7 @@
 -- The map of a queue in SQLite.
 --
 --   queue        one row: the last numbers given, whether it is paused, and where the turns are (JSON: small, always
---                read and written whole). `version` counts the transactions that wrote lines; `unsaved`: see
---                0005_fewer_pages.sql
+--                read and written whole). `version` counts the transactions that wrote lines
 --   policy       every version of the policy
 --   customer     the counter, and the settings as operators last set them
 --   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay.

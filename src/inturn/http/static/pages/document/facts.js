@@ -32,13 +32,14 @@ export class Facts {
 
   update(found) {
     const link = (href, words) => el("a", { href }, words);
+    const began = found.began_at ?? found.started_at;
     const rows = [
       ["customer", found.customer, () => link(to("customer", { name: found.customer }), found.customer)],
       ["submitted", time(found.submitted_at)],
-      ["started", found.started_at && time(found.started_at)],
+      ["started", began && time(began)],
       ["finished", found.finished_at && time(found.finished_at)],
-      ["wait", found.started_at && duration(Math.max(0, found.started_at - found.ready_at))],
-      ["took", found.finished_at && found.started_at && duration(Math.max(0, found.finished_at - found.started_at))],
+      ["wait", began && duration(Math.max(0, began - found.ready_at))],
+      ["took", found.finished_at && began && duration(Math.max(0, found.worked ?? found.finished_at - began))],
       ["attempts", t("document.attempts_of", { n: found.attempt, most: found.max_attempts })],
       ["worker", found.worker, () => el("span", { class: "mono" }, found.worker)],
       ["batch", found.batch, () => link(to("documents", {}, { batch: found.batch }), found.batch)],

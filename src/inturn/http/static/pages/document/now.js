@@ -64,8 +64,9 @@ export class Now {
       case "running":
         return [found.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: found.worker })];
       case "done":
-        return [t("document.done", { wait: durationInWords(found.started_at - found.ready_at), took: durationInWords(found.finished_at - found.started_at) })];
+        return [t("document.done", { wait: durationInWords(Math.max(0, (found.began_at ?? found.started_at) - found.ready_at)), took: durationInWords(found.worked ?? found.finished_at - found.started_at) })];
       case "failed":
+        if (found.attempt < found.max_attempts) return [t("document.rejected", attempts)];
         return [t("document.failed", attempts), mayAct() && t("document.failed_hint")];
       case "expired":
         return [t("document.expired", { time: found.start_by === null ? "–" : time(found.start_by) })];

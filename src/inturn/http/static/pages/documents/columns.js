@@ -1,6 +1,6 @@
 // A document as a row.
 
-import { el } from "../../dom.js";
+import { el, setProp, setText } from "../../dom.js";
 import { ago, duration, number } from "../../format.js";
 import { t } from "../../i18n.js";
 import { to } from "../../routes.js";
@@ -10,7 +10,7 @@ import { levelBadge, stateBadge, updateBadge } from "../../parts/level.js";
 export function columns() {
   const customer = { key: "customer", label: t("documents.head_customer"), className: "documents-customer", value: (row) => row.customer, cell: (row) => el("a", { href: to("customer", { name: row.customer }) }, row.customer) };
   return [
-    { key: "name", label: t("documents.name"), className: "documents-name", value: (row) => row.name, cell: nameOf },
+    { key: "name", label: t("documents.name"), className: "documents-name", name: (row) => row.name, value: (row) => `${row.name}\n${reasonOf(row) ?? ""}`, cell: nameOf, update: updateName },
     ...(seesAll() ? [customer] : []),
     { key: "state", label: t("documents.head_state"), value: (row) => `${row.state} ${row.isGone ?? false}`, cell: stateOf },
     {
@@ -28,7 +28,22 @@ export function columns() {
 }
 
 function nameOf(row) {
-  return el("span", {}, el("span", { class: "documents-title" }, row.name), seesAll() && el("span", { class: "muted documents-of" }, row.customer));
+  const node = el("span", {}, el("span", { class: "documents-title" }, row.name), seesAll() && el("span", { class: "muted documents-of" }, row.customer), el("span", { class: "documents-reason" }));
+  updateName(node, row);
+  return node;
+}
+
+function updateName(node, row) {
+  const shown = node.querySelector(".documents-reason");
+  const reason = reasonOf(row);
+  shown.hidden = reason === null;
+  setProp(shown, "title", reason);
+  setText(shown, reason ?? "");
+}
+
+/** The first line of why it failed, or of why it is tried again. */
+function reasonOf(row) {
+  return row.error !== null && ["failed", "delayed"].includes(row.state) ? row.error.split("\n")[0] : null;
 }
 
 function stateOf(row) {
@@ -38,10 +53,11 @@ function stateOf(row) {
 /** From when it could start to its last start, or until now. */
 function waitOf(row) {
   if (row.state === "waiting") return duration(Math.max(0, Date.now() * 1_000 - row.ready_at));
-  return row.started_at === null ? null : duration(Math.max(0, row.started_at - row.ready_at));
+  const began = row.began_at ?? row.started_at;
+  return began === null ? null : duration(Math.max(0, began - row.ready_at));
 }
 
 function tookOf(row) {
   if (row.started_at === null || (row.finished_at === null && row.state !== "running")) return null;
-  return duration(Math.max(0, (row.finished_at ?? Date.now() * 1_000) - row.started_at));
+  return duration(Math.max(0, row.worked ?? (row.finished_at ?? Date.now() * 1_000) - row.started_at));
 }

@@ -1,0 +1,96 @@
+"""`inturn backup` and `inturn restore`: a queue and its files, in a folder and back."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from inturn.backup import Backup, Restore, Restored, require_place
+from inturn.blobs import Blobs, open_blobs
+from inturn.blobs.copying import FOREVER
+from inturn.cli.session import Session, is_missing_file, is_missing_folder, refuse_missing
+from inturn.cli.watch import bar
+from inturn.errors import BlobNotFoundError, IllegalMoveError, InvalidInputError
+from inturn.stores import restore_target, snapshot_file, snapshot_source
+
+NAMED: Final = 3
+"""Files that a message names."""
+
+
+def backup(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(help="The folder to write.")],
+    *,
+    without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave documents' bytes out.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the backup that is there.")] = False,
+) -> None:
+    """Write a consistent copy of the queue and of its files while work goes on."""
+    url = session.settings.store
+    if is_missing_file(url):
+        refuse_missing(url)
+    source = snapshot_source(url)
+    require_place(folder, force=force)
+    blobs = None if without_blobs else session.blobs()
+    with bar(session, "taking_files", None) as advance:
+        manifest = Backup(source, snapshot_file, blobs, folder).run(advance, with_blobs=not without_blobs, force=force)
+    if session.as_json:
+        record = {name: value for name, value in manifest._asdict().items() if name not in {"kind", "snapshot"}}
+        session.emit({"path": str(folder), "store": manifest.kind, **record})
+    else:
+        session.say("backed_up", path=folder, n=manifest.documents, files=manifest.files or 0, size=manifest.size)
+        if manifest.files is None:
+            session.say("backed_up_bare")
+    if manifest.missing:
+        if not session.as_json:
+            _warn(session, "backup_missing", manifest.missing)
+        raise typer.Exit(1)
+
+
+def restore(
+    session: Session,
+    folder: Annotated[Path, typer.Argument(metavar="BACKUP", help="The folder that inturn backup wrote.")],
+    *,
+    without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave documents' bytes alone.")] = False,
+) -> None:
+    """Put a backup where there is no queue yet. If interrupted, run the same again."""
+    job = Restore(folder, snapshot_file, restore_target(session.settings.store))
+    job.check()
+    has_files = job.manifest.files is not None
+    blobs = None if without_blobs or job.manifest.files == 0 else _place(session, job, has_files=has_files)
+    with bar(session, "copying_files", job.manifest.files) as advance:
+        came = job.run(blobs if has_files else None, advance)
+    _tell(session, folder, came)
+
+
+def _place(session: Session, job: Restore, *, has_files: bool) -> Blobs:
+    """Where files go, which must be empty; or, for a backup without any, where all of them are already."""
+    url = session.settings.blobs
+    if url is None:
+        raise InvalidInputError("say with --blobs where documents' files go, or leave them alone with --without-blobs")
+    if not has_files:
+        missing = set() if is_missing_folder(url) else job.missing_in(open_blobs(url))
+        if is_missing_folder(url) or missing:
+            raise BlobNotFoundError(
+                f"this backup was made without files, and {len(missing) or 'all'} of them are not in {url}: put them"
+                f" there first, or restore the queue alone with --without-blobs"
+            )
+        return open_blobs(url)
+    if not job.is_begun and not is_missing_folder(url) and any(True for _ in open_blobs(url).keys(FOREVER)):
+        raise IllegalMoveError(f"there are files in {url} already; give a place with --blobs that is empty")
+    return open_blobs(url)
+
+
+def _tell(session: Session, folder: Path, came: Restored) -> None:
+    if session.as_json:
+        session.emit({"path": str(folder), **came._asdict()})
+    else:
+        session.say("restored", path=folder, n=came.documents, files=came.files)
+    if came.lost:
+        if not session.as_json:
+            _warn(session, "restore_lost", came.lost)
+        raise typer.Exit(1)
+
+
+def _warn(session: Session, key: str, keys: list[str]) -> None:
+    named = ", ".join(keys[:NAMED]) + (", …" if len(keys) > NAMED else "")
+    session.warn(session.texts.text(key, n=len(keys), keys=named))

@@ -1,0 +1,127 @@
+"""The layers of the sandbox, and what a parser that was taken over could do on a kernel that lacks one.
+
+The one table of it: the worker, `inturn doctor` and docs/processing.md show it. Tests take each layer away, let a
+hostile parser try every probe, and compare what passes with the probes named here.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Something a parser could do, in words, and the probes of the tests that then pass."""
+
+    words: str
+    probes: tuple[str, ...]
+
+
+READ: Final = Power(
+    "read the store, other customers' documents and whatever else the worker may read",
+    (
+        *("read_store", "read_wal", "read_gate", "read_blob", "read_secret", "read_scratch_file"),
+        *("list_folder", "list_blobs", "list_scratch"),
+    ),
+)
+CHANGE: Final = Power(
+    "write, rename and remove the worker's files, the store among them",
+    (
+        *("write_file", "make_file", "make_folder", "make_fifo", "remove_file", "rename_file", "move_into_scratch"),
+        *("link_file", "link_into_scratch", "truncate_readable_file"),
+    ),
+)
+ENVIRONMENT: Final = Power("read the environment of the worker", ("read_others_environment",))
+PUBLIC: Final = Power(
+    "see which processes run, and write where everybody may",
+    ("list_processes", "write_shared_memory", "symlink_in_scratch"),
+)
+EMPTY: Final = Power("empty files of installed packages that the worker's user owns", ("truncate_readable_file",))
+ATTRIBUTES: Final = Power(
+    "change modes, owners, times and attributes of the worker's files",
+    (
+        *("chmod", "chmod_store", "chmod_again", "chmod_document", "chown", "chown_at", "chown_document"),
+        *("utime", "utime_now", "utime_document", "set_attribute", "remove_attribute"),
+        *("set_attribute_of_document", "set_flags_of_document", "shared_memory"),
+    ),
+)
+LIMIT: Final = Power("slow the worker down or take its limits away", ("limit_worker", "slow_worker", "pin_worker"))
+WATCH: Final = Power("watch which blobs come and go", ("watch_blobs",))
+REACH: Final = Power(
+    "send UDP, talk to local services, start programs and outlive the worker",
+    (
+        *("udp", "udp6", "local_socket", "datagram_by_pair", "datagram_by_message", "netlink"),
+        *("fork", "replace_program", "outlive_worker"),
+        *("signal_own_group", "signal_everybody", "signal_parent", "signal_by_pipe", "signal_by_descriptor"),
+        *("open_process", "take_descriptor"),
+    ),
+)
+KERNEL: Final = Power(
+    "try parts of the kernel that parsers never need: namespaces, io_uring, keyrings, BPF",
+    (
+        *("user_namespace", "enter_namespace", "clone_namespace", "mount", "io_uring", "keyring", "keyring_search"),
+        *("bpf", "performance_events", "page_faults", "read_by_handle", "watch_all_files", "set_attribute_at"),
+    ),
+)
+ROOT: Final = Power("stay root, held by the other layers alone", ("be_root", "become_root", "write_where_root_may"))
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer, since when Linux has it, and what it alone holds."""
+
+    key: str
+    name: str
+    since: str
+    opens: tuple[Power, ...]
+    """Without it, if the worker runs as an ordinary user."""
+    opens_to_root: tuple[Power, ...]
+    """Without it, if the worker is root and the child therefore a user of its own."""
+
+    def describe(self, *, is_root: bool, may_search: bool = False) -> str:
+        """Say what a parser could do without it; `may_search`: its interpreter is closed to others."""
+        powers = self.powers(is_root=is_root, may_search=may_search)
+        could = "; ".join(power.words for power in powers) or "nothing more: another layer holds it as well"
+        return f"{self.name} ({self.since}); without it a parser that was taken over could {could}"
+
+    def powers(self, *, is_root: bool, may_search: bool = False) -> tuple[Power, ...]:
+        """What it opens to whom."""
+        if not is_root:
+            return self.opens
+        searching = tuple(power for power in (READ, WATCH) if may_search and power in self.opens)
+        return (*searching, *self.opens_to_root)
+
+
+LAYERS: Final = (
+    Layer("landlock", "Landlock", "Linux 5.13", (READ, ENVIRONMENT, CHANGE, PUBLIC), (PUBLIC,)),
+    Layer("landlock-3", "Landlock 3", "Linux 6.2", (EMPTY,), ()),
+    Layer("landlock-4", "Landlock 4", "Linux 6.7", (), ()),
+    Layer("landlock-6", "Landlock 6", "Linux 6.12", (), ()),
+    Layer("seccomp", "seccomp", "Linux 3.17", (ATTRIBUTES, LIMIT, WATCH, REACH, KERNEL), (REACH, KERNEL)),
+    Layer("user", "a user of its own", "any, if the worker is root", (), (ROOT,)),
+)
+BY_KEY: Final = {layer.key: layer for layer in LAYERS}
+
+
+def lacking(landlock: int, *, seccomp: bool, user: bool) -> Iterator[Layer]:
+    """The layers that a child does without, as far as something is open for it."""
+    if landlock == 0:
+        yield BY_KEY["landlock"]
+    elif landlock < 3:
+        yield BY_KEY["landlock-3"]
+    if not seccomp:
+        yield BY_KEY["seccomp"]
+    if not user:
+        yield BY_KEY["user"]
+
+
+def table() -> str:
+    """The table of docs/processing.md."""
+    lines = ["| if it is missing | Linux has it since | a worker that is not root: the parser could | a root worker |"]
+    lines.append("|---|---|---|---|")
+    for layer in LAYERS:
+        cells = [
+            "; ".join(power.words for power in layer.powers(is_root=root)) or "nothing more" for root in (False, True)
+        ]
+        lines.append(f"| {layer.name} | {layer.since} | {cells[0]} | {cells[1]} |")
+    return "\n".join(lines)

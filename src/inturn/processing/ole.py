@@ -1,0 +1,126 @@
+"""Reads compound files, in which old Office programs keep their streams, and tells their kinds apart."""
+
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from . import kinds
+
+ENTRY: Final = 128
+MOST_SECTORS: Final = 400_000
+SECTORS: Final = {9: 512, 12: 4096}
+"""Sizes of a sector, by what the header says."""
+SMALL: Final = 64
+"""Size of a sector of the stream that holds all small streams."""
+LEAST: Final = 4096
+"""Streams that are shorter are small."""
+FREE: Final = 0xFFFFFFF0
+"""Sector numbers from here on mean the end of a chain, or nothing."""
+STREAMS: Final = {"WordDocument": kinds.DOC, "Workbook": kinds.XLS, "Book": kinds.XLS, "PowerPoint Document": kinds.PPT}
+LOCKED: Final = frozenset({"EncryptedPackage", "EncryptionInfo", "EncryptedSummary"})
+MESSAGE: Final = "__properties_version1.0"
+LOCKED_DOC: Final = 0x0100
+"""The flag in a Word file's header that says that it is encrypted."""
+
+
+class Entry(NamedTuple):
+    """An entry of the directory: its neighbours in the tree, its first child, and where its stream is."""
+
+    name: str
+    left: int
+    right: int
+    child: int
+    start: int
+    size: int
+
+
+class CompoundFile:
+    """The streams in the root folder; none if the directory cannot be read."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.streams: dict[str, Entry] = {}
+        try:
+            self._size = SECTORS[struct.unpack_from("<H", data, 30)[0]]
+            self._tables = self._read_tables()
+            entries = list(self._read_entries())
+            self._root = entries[0]
+            self._walk(entries)
+        except (struct.error, IndexError, KeyError):
+            self.streams.clear()
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a stream; as many as there are if the file is damaged."""
+        entry = self.streams.get(name)
+        if entry is None:
+            return b""
+        try:
+            if entry.size >= LEAST:
+                return self._stream(entry.start, entry.size)
+            return self._small_stream(entry)
+        except (struct.error, IndexError):
+            return b""
+
+    def _stream(self, start: int, size: int) -> bytes:
+        length = self._size
+        pieces = (self._data[(sector + 1) * length : (sector + 2) * length] for sector in self._chain(start))
+        return b"".join(pieces)[:size]
+
+    def _small_stream(self, entry: Entry) -> bytes:
+        whole = self._stream(self._root.start, self._root.size)
+        table = self._stream(struct.unpack_from("<I", self._data, 60)[0], self._root.size)
+        pieces, sector = list[bytes](), entry.start
+        while sector < FREE and len(pieces) * SMALL < entry.size:
+            pieces.append(whole[sector * SMALL : (sector + 1) * SMALL])
+            sector = struct.unpack_from("<I", table, sector * 4)[0]
+        return b"".join(pieces)[: entry.size]
+
+    def _walk(self, entries: list[Entry]) -> None:
+        todo, seen = [self._root.child], set[int]()
+        while todo:
+            number = todo.pop()
+            if number < len(entries) and number not in seen:
+                seen.add(number)
+                self.streams[entries[number].name] = entries[number]
+                todo += (entries[number].left, entries[number].right)
+
+    def _read_entries(self) -> Iterator[Entry]:
+        data, length = self._data, self._size
+        for sector in self._chain(struct.unpack_from("<I", data, 48)[0]):
+            for at in range((sector + 1) * length, (sector + 2) * length, ENTRY):
+                letters = min(struct.unpack_from("<H", data, at + 64)[0], 64)
+                name = data[at : at + letters].decode("utf-16-le", "replace").rstrip("\0")
+                neighbours = struct.unpack_from("<III", data, at + 68)
+                yield Entry(name, *neighbours, *struct.unpack_from("<II", data, at + 116))
+
+    def _chain(self, first: int) -> Iterator[int]:
+        """The sectors of a stream, by the allocation table."""
+        a_table, sector = self._size // 4, first
+        for _ in range(MOST_SECTORS):
+            if sector >= FREE:
+                return
+            yield sector
+            place = (self._tables[sector // a_table] + 1) * self._size + sector % a_table * 4
+            sector = struct.unpack_from("<I", self._data, place)[0]
+
+    def _read_tables(self) -> list[int]:
+        """The sectors that hold the allocation table: 109 are named in the header, the others in a chain."""
+        tables = list(struct.unpack_from("<109I", self._data, 76))
+        sector, a_sector = struct.unpack_from("<I", self._data, 68)[0], self._size // 4
+        while sector < FREE and len(tables) < MOST_SECTORS:
+            *more, sector = struct.unpack_from(f"<{a_sector}I", self._data, (sector + 1) * self._size)
+            tables += more
+        return tables
+
+
+def kind_of(data: bytes) -> str:
+    """The media type of a compound file; `kinds.OLD_OFFICE` for one that holds something else."""
+    file = CompoundFile(data)
+    if LOCKED & file.streams.keys():
+        return kinds.LOCKED
+    if MESSAGE in file.streams:
+        return kinds.OUTLOOK
+    found = next((kind for name, kind in STREAMS.items() if name in file.streams), kinds.OLD_OFFICE)
+    if found == kinds.DOC and int.from_bytes(file.read("WordDocument")[10:12], "little") & LOCKED_DOC:
+        return kinds.LOCKED
+    return found

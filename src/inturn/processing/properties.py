@@ -1,0 +1,63 @@
+"""Reads what a package says about itself: title, authors, dates."""
+
+from typing import Any, Final
+
+from . import archives, kinds
+from .bounds import Bounds
+from .epub_text import opf_name
+from .xml_parts import XmlParser
+
+NAMES: Final = {
+    "title": "title",
+    "subject": "subject",
+    "creator": "authors",
+    "initial-creator": "authors",
+    "keywords": "keywords",
+    "keyword": "keywords",
+    "created": "created_at",
+    "creation-date": "created_at",
+    "modified": "modified_at",
+    "date": "modified_at",
+}
+MOST_VALUES: Final = 100
+
+
+def read_properties(package: archives.Package, media_type: str, bounds: Bounds) -> dict[str, Any]:
+    """Read the properties of a package; a part that is damaged says what it could."""
+    if media_type == kinds.EPUB:
+        part = opf_name(package, bounds)
+    else:
+        part = "docProps/core.xml" if media_type in kinds.MAIN_PARTS else "meta.xml"
+    reader = _PropertyReader(bounds.depth)
+    reader.parse(package.pieces(part))
+    values = reader.values
+    # The one who made it comes before the one who saved it last.
+    authors = values.get("initial-creator") or values.get("creator")
+    found: dict[str, Any] = {
+        key: values[name] if key == "keywords" else values[name][0] for name, key in NAMES.items() if name in values
+    }
+    return {**found, **({"authors": authors} if authors else {})}
+
+
+class _PropertyReader(XmlParser):
+    def __init__(self, most_depth: int) -> None:
+        super().__init__(most_depth)
+        self.values: dict[str, list[str]] = {}
+        self._text: list[str] = []
+        self._parser.CharacterDataHandler = self._add
+
+    def _add(self, text: str) -> None:
+        self._text.append(text)
+
+    def start(self, name: str, attributes: list[str]) -> None:
+        super().start(name, attributes)
+        self._text.clear()
+
+    def end(self, name: str) -> None:
+        super().end(name)
+        local, value = name.rpartition(":")[2], " ".join("".join(self._text).split())
+        self._text.clear()
+        if local in NAMES and value:
+            values = self.values.setdefault(local, [])
+            if len(values) < MOST_VALUES:
+                values.append(value)

@@ -1,0 +1,122 @@
+"""HEAD: what a GET would say, without saying it."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from inturn.model import NewDocument
+
+from .conftest import Process, Rig
+
+CHANGING = frozenset({"x-request-id", "date", "content-length", "set-cookie"})
+
+
+def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: Rig, anna: TestClient) -> None:
+    given = {"customer": "acme", "documents": [{"name": "a", "text": "Hello", "batch": "b"}]}
+    id_ = anna.post("/v1/documents", json=given).json()["receipts"][0]["id"]
+    rig.work({"pages": 3})
+    asked = [path for path, operations in rig.app.openapi()["paths"].items() if "get" in operations]
+    asked.remove("/v1/events")
+    for path in (*asked, "/", "/documents/{id}", "/openapi.json", "/session", "/v1/documents/nothing"):
+        name = "b" if "/batches/" in path else "acme"
+        address = path.replace("{id}", id_).replace("{name}", name)
+        got, head = anna.get(address), anna.head(address)
+        assert head.status_code == got.status_code, address
+        assert head.content == b"", address
+        kept, told = ({**each.headers} for each in (got, head))
+        assert told.keys() == kept.keys(), address
+        assert all(told[header] == kept[header] for header in kept.keys() - CHANGING), address
+    assert anna.head(f"/v1/documents/{id_}/content").headers["content-length"] == "5"
+    assert anna.head(f"/v1/documents/{id_}/result").headers["content-length"] != "0"
+
+
+def test_a_head_is_for_reading_and_shows_nothing_of_others(rig: Rig, acme: TestClient) -> None:
+    own, other = (rig.queue.submit(name, [NewDocument("a")])[0].id for name in ("acme", "beta"))
+    assert acme.head(f"/v1/documents/{own}").status_code == 200
+    assert acme.head(f"/v1/documents/{other}").status_code == 404
+    assert acme.head("/v1/audit").status_code == 404
+    assert rig.as_(None).head("/v1/documents").status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/v1/checks", "/v1/documents/cancel", "/v1/queue/pause"])
+def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(rig: Rig, anna: TestClient, path: str) -> None:
+    before = rig.queue.store.last_event()
+    answer = anna.head(path)
+    assert (answer.status_code in {404, 405}, answer.content) == (True, b"")
+    assert rig.queue.store.last_event() == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/documents", "GET, HEAD, POST"),
+        ("POST", "/v1/overview", "GET, HEAD"),
+        ("GET", "/v1/checks", "POST"),
+        ("PUT", "/v1/documents/018f3c5e-0000-7000-8000-000000000000", "DELETE, GET, HEAD"),
+        ("POST", "/", "GET, HEAD"),
+    ],
+)
+def test_a_method_that_is_not_taken_is_told_which_are(anna: TestClient, method: str, path: str, allowed: str) -> None:
+    answer = anna.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(serve: Callable[..., Process], tmp_path: Path) -> None:
+    server = serve()
+    (tmp_path / "a.txt").write_bytes(b"x" * 3_000_000)
+    address = urlsplit(server.url)
+    with server.client() as client:
+        with (tmp_path / "a.txt").open("rb") as file:
+            sent = client.post("/v1/documents", files={"file": ("a.txt", file)}, data={"customer": "acme"})
+        content = f"/v1/documents/{sent.json()['receipts'][0]['id']}/content"
+        with socket.create_connection((address.hostname, address.port), 60) as raw:
+            for path in ("/v1/events", content, "/healthz"):  # on one connection: a body would be read as an answer
+                raw.sendall(f"HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                head = b""
+                while not head.endswith(b"\r\n\r\n"):
+                    head += raw.recv(1)
+                assert head.startswith(b"HTTP/1.1 200 OK\r\n"), path
+                assert (b"content-length: 3000000" in head) == (path == content)
+            for _ in range(200):
+                if "HEAD /v1/events 200" in server.log:
+                    break
+                time.sleep(0.02)
+            assert "HEAD /v1/events 200" in server.log, "it is over while the connection is open"
+        assert client.get(content).content == b"x" * 3_000_000
+    assert server.stop() == 0
+    assert "rror" not in server.log
+
+
+def test_a_head_of_a_stream_ends_under_any_server(rig: Rig) -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def ask() -> None:
+        scope = {
+            "type": "http",
+            "method": "HEAD",
+            "path": "/v1/events",
+            "query_string": b"",
+            "headers": [(b"authorization", f"Bearer {rig.operator}".encode())],
+            "client": ("192.0.2.1", 1),
+        }
+
+        async def receive() -> dict[str, Any]:
+            return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        async with asyncio.timeout(20):
+            await rig.app(scope, receive, send)  # type: ignore[arg-type]
+
+    asyncio.run(ask())
+    assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
+    assert (sent[0]["status"], sent[1]["body"], sent[1]["more_body"]) == (200, b"", False)
+    assert len(rig.service.hub) == 0

@@ -1,0 +1,95 @@
+"""A stop while callers are still sending: they are told, in a line or two."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from .conftest import Process
+
+SLOW = 40
+
+
+def slow_upload(server: Process, kind: str) -> socket.socket:
+    address = urlsplit(server.url)
+    client = socket.create_connection((address.hostname, address.port), 60)
+    client.sendall(
+        f"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\nContent-Type: {kind}\r\n\r\n"
+        '--edge\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'.encode()
+    )
+    return client
+
+
+def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(serve: Callable[..., Process]) -> None:
+    server = serve("--grace", "1")
+    kinds = ("application/json", "multipart/form-data; boundary=edge")
+    callers = [slow_upload(server, kinds[number % 2]) for number in range(SLOW)]
+    with server.client() as client:
+        while client.get("/healthz").status_code != 200:
+            pass
+    assert server.stop() == 0
+    answers = [caller.recv(2_000) for caller in callers]
+    for caller in callers:
+        caller.close()
+    assert {answer.split(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 503 Service Unavailable"}
+    assert all(b'"code":"stopping"' in answer for answer in answers)
+    assert all(b"retry-after: 5" in answer and b"connection: close" in answer for answer in answers)
+    lines = [json.loads(line) for line in server.lines]
+    assert "Traceback" not in server.log
+    assert [line["message"] for line in lines if line["level"] != "info"] == [
+        f"{SLOW} requests were cut off: they took longer than the 1 s of grace"
+    ]
+    assert sum(line.get("status") == 503 for line in lines) == SLOW
+    assert lines[-1]["message"] == "the server has stopped"
+
+
+def test_a_body_that_comes_within_the_grace_is_taken_in(serve: Callable[..., Process]) -> None:
+    server = serve("--grace", "20")
+    body = json.dumps({"customer": "acme", "documents": [{"name": "a"}]}).encode()
+    address = urlsplit(server.url)
+    with socket.create_connection((address.hostname, address.port), 60) as caller:
+        caller.sendall(
+            b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(body) + body[:5]
+        )
+        with server.client() as client:
+            client.get("/healthz")
+        server.process.send_signal(signal.SIGTERM)
+        while not _refuses(address.hostname, address.port):
+            pass
+        caller.sendall(body[5:])
+        assert caller.recv(2_000).startswith(b"HTTP/1.1 202 ")
+    assert server.stop() == 0
+
+
+STOPPED_WHILE_IT_STARTS = """
+import os, signal, sys
+from inturn.http import run
+from inturn.http.service import Service
+from inturn.queue import Queue
+from inturn.stores import open_store
+
+service = Service(Queue(open_store("memory://")), None)
+run.serve(service, run.bind("127.0.0.1", 0), grace=1, ready=lambda: os.kill(os.getpid(), int(sys.argv[1])))
+print("stopped")
+"""
+
+
+@pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGINT])
+def test_signal_before_uvicorn_listens_to_it_stops_the_server(which: signal.Signals) -> None:
+    command = [sys.executable, "-c", STOPPED_WHILE_IT_STARTS, str(int(which))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603 - ours
+    assert (ended.returncode, ended.stdout) == (0, "stopped\n"), ended.stderr
+
+
+def _refuses(host: str | None, port: int | None) -> bool:
+    try:
+        socket.create_connection((host, port), 60).close()
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,107 @@
+"""Workers beside a server: they end when it does, however it ends."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from serving import Process
+
+import inturn
+from inturn.model import DocumentState
+
+SLOW = """
+import pathlib, time
+
+def process(document):
+    pathlib.Path(f"begun-{document.name}").touch()
+    for _ in range(3_000):
+        if pathlib.Path("go-on").exists():
+            return {"by": "hand"}
+        time.sleep(0.02)
+"""
+
+
+@pytest.fixture
+def leftovers() -> Iterator[set[int]]:
+    """Processes that must not outlive a test, whatever comes of it."""
+    known: set[int] = set()
+    yield known
+    for pid in known:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def workers(server: Process, n: int) -> set[int]:
+    """The processes of the workers, once there are so many."""
+    with server.client() as client:
+        for _ in range(1_000):
+            found = {each["process"] for each in client.get("/v1/workers").json()["workers"]}
+            if len(found) == n:
+                return found
+            time.sleep(0.02)
+    raise AssertionError(f"there are {len(found)} workers, not {n}")
+
+
+def ended(pids: set[int]) -> bool:
+    """Whether all these processes have ended before long; one that nobody has waited for yet has ended too."""
+    for _ in range(1_500):
+        if all(_state(pid) in {None, "Z"} for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _state(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def test_a_killed_server_that_starts_again_has_its_own_workers_alone(
+    serve: Callable[..., Process], leftovers: set[int]
+) -> None:
+    first = serve("--workers", "2", alone=True)
+    old = workers(first, 2)
+    leftovers |= old
+    first.process.kill()
+    assert ended(old)
+    second = serve("--workers", "2", alone=True)
+    assert workers(second, 2).isdisjoint(old)
+
+
+def test_what_runs_when_a_server_is_killed_is_finished_and_what_waits_is_released(
+    serve: Callable[..., Process], tmp_path: Path, leftovers: set[int]
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    flags = ("--workers", "1", "--slots", "1", "--processor", "slow:process", "--lease", "3000")
+    server = serve(*flags, alone=True, PYTHONPATH=os.pathsep.join([str(tmp_path), *_path()]))
+    (pid,) = workers(server, 1)
+    leftovers.add(pid)
+    with server.client() as client:
+        body = {"customer": "acme", "documents": [{"name": str(number)} for number in range(3)]}
+        ids = [each["id"] for each in client.post("/v1/documents", json=body).json()["receipts"]]
+    while not (tmp_path / "begun-0").exists():
+        time.sleep(0.02)
+    server.process.send_signal(signal.SIGKILL)
+    server.process.wait(60)
+    with inturn.open(str(tmp_path / "inturn.db")) as queue:
+        for _ in range(1_000):
+            if all(queue.document(each).state is DocumentState.WAITING for each in ids[1:]):
+                break
+            time.sleep(0.02)
+        states = [queue.document(each).state for each in ids]
+        assert states == [DocumentState.RUNNING, DocumentState.WAITING, DocumentState.WAITING]
+        (tmp_path / "go-on").touch()
+        assert ended({pid})
+        assert [queue.document(each).state for each in ids] == [DocumentState.DONE, *states[1:]]
+        assert queue.result(ids[0]) == {"by": "hand"}
+        assert queue.store.workers() == ()
+
+
+def _path() -> list[str]:
+    return [str(Path(inturn.__file__).parents[1])]

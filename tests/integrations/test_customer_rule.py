@@ -1,0 +1,167 @@
+"""Whose document a task is: what looks like a slip in `install` is told, and what cannot work is refused."""
+
+import json
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dramatiq
+import pytest
+from celery import Celery
+from celery_fleet import make
+from dramatiq.brokers.stub import StubBroker
+from fleets import running, said
+from services import fresh_redis, needs_redis, wait_until
+
+import inturn
+from inturn.errors import InvalidInputError
+from inturn.integrations import celery, publishing
+from inturn.integrations import dramatiq as dramatiqs
+from inturn.integrations.publishing import Argument, Customers, Header, Publish, argument_of
+
+WORKER = ("celery", "-A", "celery_fleet", "worker", "--pool=solo", "--loglevel=WARNING", "--without-gossip")
+
+
+class Known:
+    """Tasks by name."""
+
+    def __init__(self, **functions: Callable[..., Any]) -> None:
+        self.functions = functions
+
+    def names(self) -> list[str]:
+        return list(self.functions)
+
+    def function(self, name: str) -> Callable[..., Any] | None:
+        return self.functions.get(name)
+
+
+def plain(document: str, customer_id: str) -> None: ...
+def optional(document: str, customer_id: str = "house") -> None: ...
+def by_name(*documents: str, customer_id: str) -> None: ...
+def anything(**facts: str) -> None: ...
+def camel(document: str, customerId: str) -> None: ...  # noqa: N803 - as others write it
+def shorter(document: str, customer: str) -> None: ...
+def nobodys(path: str, days: int) -> None: ...
+
+
+def rules(*functions: Callable[..., Any], rule: Any = "customer_id") -> Customers:
+    known = Known(**{each.__name__: each for each in functions})
+    return Customers(rule, known, logging.getLogger("rules"))
+
+
+@pytest.mark.parametrize(
+    ("function", "argument"),
+    [
+        (plain, Argument(may_be_given=True, place=1)),
+        (optional, Argument(may_be_given=True, place=1, default="house")),
+        (by_name, Argument(may_be_given=True)),
+        (anything, Argument(may_be_given=True)),
+        (camel, Argument(may_be_given=False, similar="customerId")),
+        (shorter, Argument(may_be_given=False, similar="customer")),
+        (nobodys, Argument(may_be_given=False)),
+    ],
+)
+def test_an_argument_is_found_as_python_would_bind_it(function: Callable[..., Any], argument: Argument) -> None:
+    assert argument_of("customer_id", function) == argument
+
+
+def test_the_customer_is_what_the_task_gets() -> None:
+    found = rules(plain, optional, by_name)
+    assert found.of(Publish("plain", ("a", "acme"), {}, {})) == "acme"
+    assert found.of(Publish("optional", ("a", "acme"), {}, {})) == "acme"
+    assert found.of(Publish("optional", ("a",), {}, {})) == "house"
+    assert found.of(Publish("optional", ("a",), {"customer_id": None}, {})) is None
+    assert found.of(Publish("by_name", ("a", "b", "c"), {"customer_id": "acme"}, {})) == "acme"
+    assert found.of(Publish("by_name", ("a", "b", "c"), {}, {})) is None
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "words"),
+    [
+        (camel, ("a", "acme"), "task camel has no argument customer_id but one called customerId"),
+        (shorter, (), "task shorter has no argument customer_id but one called customer"),
+        (None, ("a", "acme"), "task elsewhere is not known in this process.*customer_id=… by keyword"),
+    ],
+)
+def test_a_task_that_looks_like_a_slip_is_told_once(
+    caplog: pytest.LogCaptureFixture, function: Any, args: tuple[str, ...], words: str
+) -> None:
+    found = rules(plain) if function is None else rules(plain, function)
+    name = "elsewhere" if function is None else function.__name__
+    for _ in range(3):
+        assert found.of(Publish(name, args, {}, {})) is None
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert re.search(words, record.getMessage())
+
+
+def test_a_task_that_has_no_customer_on_purpose_is_no_slip(caplog: pytest.LogCaptureFixture) -> None:
+    found = rules(plain, nobodys, anything)
+    assert found.of(Publish("nobodys", ("old", 3), {}, {})) is None
+    assert found.of(Publish("anything", (), {}, {})) is None
+    assert found.of(Publish("elsewhere", (), {"x": 1}, {})) is None
+    assert found.of(Publish("plain", ("a", ""), {}, {})) is None
+    found.check_tasks()
+    assert caplog.records == []
+
+
+def test_a_task_that_is_registered_later_is_known_from_then_on() -> None:
+    known = Known()
+    found = Customers("customer_id", known, logging.getLogger("rules"))
+    assert found.of(Publish("plain", ("a", "acme"), {}, {})) is None
+    known.functions["plain"] = plain
+    assert found.of(Publish("plain", ("a", "acme"), {}, {})) == "acme"
+
+
+def test_a_header_that_no_task_has_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    slip, good = rules(rule=Header("tennant")), rules(rule=Header("tenant"))
+    for number in range(3 * publishing.MANY):
+        headers = {"tenant": "acme"} if number % 10 == 9 else {}
+        assert slip.of(Publish("work", (), {}, headers)) is None
+        good.of(Publish("work", (), {}, headers))
+    (record,) = caplog.records
+    assert "none of the first 100 tasks" in record.getMessage()
+    assert "header tennant" in record.getMessage()
+
+
+@pytest.mark.parametrize("wrong", ["redis://localhost:6379/1", None, object(), inturn.open_counters])
+def test_counters_that_are_none_are_refused_at_install(wrong: Any) -> None:
+    app, broker = Celery("x", broker="memory://", set_as_current=False), StubBroker()
+    with pytest.raises(InvalidInputError, match=r"inturn\.open_counters\(\"redis://…\"\)"):
+        celery.install(app, wrong, customer="customer_id")
+    with pytest.raises(InvalidInputError, match=r"inturn\.open_counters\(\"redis://…\"\)"):
+        dramatiqs.install(broker, wrong, customer="customer_id")
+    app.send_task("work", kwargs={"customer_id": "acme"})  # nothing was half installed
+    for install, where in ((celery.install, app), (dramatiqs.install, broker)):
+        install(where, inturn.open_counters("memory://"), customer="customer_id")  # type: ignore[operator]
+    app.close()
+
+
+@needs_redis
+def test_a_worker_whose_tasks_have_no_such_argument_says_so_at_its_start(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    given = {"broker": fresh_redis(), "counters": fresh_redis(), "record": str(tmp_path / "record")}
+    with running(WORKER, log, INTURN_FLEET=json.dumps({**given, "customer": "custmer_id"})):
+        make(**given).tasks["tick"].delay()
+        wait_until((tmp_path / "record").exists)
+    assert said(log)("customer='custmer_id', and no task known here has an argument of that name")
+    assert said(log)("(there is customer_id)")
+
+
+def test_a_dramatiq_worker_says_so_too(caplog: pytest.LogCaptureFixture) -> None:
+    broker = StubBroker()
+    dramatiqs.install(broker, inturn.open_counters("memory://"), customer="custmer_id")
+
+    @dramatiq.actor(broker=broker)
+    def work(customer_id: str) -> None:
+        del customer_id
+
+    worker = dramatiq.Worker(broker, worker_threads=1)
+    worker.start()
+    worker.stop()
+    work.send("acme")
+    told = [each.getMessage() for each in caplog.records if each.name == "inturn.integrations.dramatiq"]
+    assert any("no task known here has an argument of that name (there is customer_id)" in each for each in told)
+    assert any("task work has no argument custmer_id but one called customer_id" in each for each in told)

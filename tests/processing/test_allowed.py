@@ -1,0 +1,237 @@
+"""Which files boxed children may read: programs, never the folder that a store or blobs lie in."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from works import SOURCE, Shop
+
+from inturn.model import DocumentState
+from inturn.processing import allowed
+from inturn.processing.hands import ProcessorError
+from inturn.processing.sandbox import Limits
+from inturn.processing.worker import Worker
+
+BOX = Limits()
+READER = """
+from pathlib import Path
+
+def act(document):
+    outcomes = {}
+    for name, path in document.metadata["paths"].items():
+        try:
+            outcomes[name] = Path(path).read_text(errors="replace")[:10]
+        except PermissionError:
+            outcomes[name] = None
+    from . import later
+    return {**outcomes, "later": later.HERE}
+"""
+
+
+@pytest.fixture
+def importing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Put a folder on the import path, and forget what was loaded from it at the end."""
+    before = set(sys.modules)
+
+    def put(folder: Path) -> None:
+        monkeypatch.syspath_prepend(str(folder))
+
+    yield put  # type: ignore[misc]
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def make_package(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(READER, encoding="utf-8")
+    (folder / "later.py").write_text("HERE = 'loaded later'", encoding="utf-8")
+    (folder / "data.txt").write_text("its own data", encoding="utf-8")
+    return folder
+
+
+def read(shop: Shop, processor: str, **paths: Path) -> dict[str, str | None]:
+    id_ = shop.submit("", paths={name: str(path) for name, path in paths.items()}, max_attempts=1)
+    shop.work(processor, box=BOX)
+    assert shop.state(id_) is DocumentState.DONE, shop.queue.document(id_).error
+    result: dict[str, str | None] = shop.queue.result(id_)
+    return result
+
+
+def test_a_package_beside_the_store_is_readable_and_the_store_is_not(
+    shop: Shop, importing: Callable[[Path], None]
+) -> None:
+    package = make_package(shop.folder / "beside_the_store")
+    (shop.folder / "notes.txt").write_text("a secret", encoding="utf-8")
+    importing(shop.folder)
+    outcomes = read(
+        shop, "beside_the_store:act", own=package / "data.txt", store=shop.path, notes=shop.folder / "notes.txt"
+    )
+    assert outcomes == {"own": "its own da", "store": None, "notes": None, "later": "loaded later"}
+
+
+@pytest.mark.parametrize("place", ["store", "blobs"])
+def test_a_module_beside_the_store_or_the_blobs_is_refused_before_anything_is_claimed(
+    tmp_path: Path, importing: Callable[[Path], None], place: str
+) -> None:
+    folders = {"store": tmp_path / "one", "blobs": tmp_path / "two"}
+    for folder in folders.values():
+        folder.mkdir()
+    shop = Shop(folders["store"])
+    shop.blobs = type(shop.blobs)(folders["blobs"] / "blobs")
+    (folders[place] / f"beside_the_{place}_alone.py").write_text("def act(document): ...", encoding="utf-8")
+    importing(folders[place])
+    try:
+        id_ = shop.submit("")
+        with pytest.raises(ProcessorError, match=r"lies beside .* to a folder of their own"):
+            shop.work(f"beside_the_{place}_alone:act", box=BOX)
+        assert (shop.state(id_), shop.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
+        shop.work(f"beside_the_{place}_alone:act")  # outside the sandbox it may lie where it wants
+        assert shop.state(id_) is DocumentState.DONE
+    finally:
+        shop.close()
+
+
+def test_a_package_that_holds_the_store_is_refused(tmp_path: Path, importing: Callable[[Path], None]) -> None:
+    shop = Shop(make_package(tmp_path / "around_the_store"))
+    importing(tmp_path)
+    try:
+        shop.submit("")
+        with pytest.raises(ProcessorError, match=r"cannot protect .* have to read .*around_the_store"):
+            shop.work("around_the_store:act", box=BOX)
+    finally:
+        shop.close()
+
+
+def test_the_default_processor_is_refused_where_its_own_files_lie_with_the_store(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = shop.submit("", content=b"words", name="a.txt")
+    (shop.folder / "eng.traineddata").touch()
+    monkeypatch.setenv("TESSDATA_PREFIX", str(shop.folder))
+    with pytest.raises(ProcessorError, match="cannot protect"):
+        shop.work_by_default()
+    assert shop.queue.document(id_).attempt == 0
+
+
+def test_links_do_not_hide_the_store(shop: Shop, importing: Callable[[Path], None]) -> None:
+    real = make_package(shop.folder / "real" / "linked_package")
+    importing(shop.folder / "links")
+    (shop.folder / "links").mkdir()
+    (shop.folder / "links" / "linked_package").symlink_to(real)
+    (real / "link to the store").symlink_to(shop.path)
+    outcomes = read(shop, "linked_package:act", own=real / "data.txt", store=real / "link to the store")
+    assert outcomes == {"own": "its own da", "store": None, "later": "loaded later"}
+    link = shop.folder / "link.db"
+    link.symlink_to(shop.path)
+    with pytest.raises(allowed.SandboxError):
+        allowed.refuse_protected([shop.folder], [Path("/nonexistent"), link])
+
+
+@pytest.mark.parametrize(
+    ("readable", "is_refused"),
+    [
+        ("queue", True),
+        ("queue/blobs", True),
+        ("queue/blobs/ab", True),
+        (".", True),
+        ("queue/.venv/lib/site-packages", False),
+        ("queue/blobs-of-another", False),
+        ("other", False),
+    ],
+)
+def test_no_folder_around_the_store_or_inside_the_blobs_is_allowed(
+    tmp_path: Path, readable: str, *, is_refused: bool
+) -> None:
+    for folder in ("queue/blobs/ab", "queue/.venv/lib/site-packages", "queue/blobs-of-another", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "queue/inturn.db").touch()
+    protected = [tmp_path / "queue/inturn.db", tmp_path / "queue/blobs"]
+    try:
+        allowed.refuse_protected([(tmp_path / readable).resolve()], protected)
+    except allowed.SandboxError:
+        assert is_refused
+    else:
+        assert not is_refused
+
+
+def test_only_own_folders_and_files_of_loaded_modules_are_readable(
+    tmp_path: Path, importing: Callable[[Path], None]
+) -> None:
+    make_package(tmp_path / "a_loaded_package")
+    (tmp_path / "a_loaded_module.py").touch()
+    (tmp_path / "a_namespace").mkdir()
+    importing(tmp_path)
+    for name in ("a_loaded_package", "a_loaded_module", "a_namespace"):
+        __import__(name)
+    paths = allowed.loaded_paths({name: sys.modules[name] for name in list(sys.modules)})
+    below = {path.relative_to(tmp_path.resolve()) for path in paths if path.is_relative_to(tmp_path.resolve())}
+    assert below == {Path("a_loaded_package"), Path("a_loaded_module.py"), Path("a_namespace")}
+
+
+def test_the_import_path_of_the_default_processor_has_no_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", ".", "relative", str(tmp_path), str(SOURCE)])
+    assert allowed.import_path() == [str(SOURCE)]
+    monkeypatch.chdir(SOURCE)
+    assert allowed.import_path() == [str(tmp_path), str(SOURCE)]
+
+
+def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processor(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would run outside the box: the nursery loads everything before it forks."""
+    pytest.importorskip("kreuzberg")  # into this process, from where it belongs
+    for name in ("kreuzberg", "json"):
+        (shop.folder / f"{name}.py").write_text("import os; os._exit(9)", encoding="utf-8")
+    monkeypatch.chdir(shop.folder)
+    monkeypatch.syspath_prepend(str(shop.folder))
+    worker = Worker(shop.queue, blobs=shop.blobs)
+    crew = worker._crew
+    try:
+        assert crew.start().process > 0
+    finally:
+        crew.close()
+        worker._workplace.close()
+
+
+def test_a_virtual_environment_may_lie_in_the_queues_folder(tmp_path: Path) -> None:
+    """The usual layout of a project: .venv beside inturn.db, and the program installed in place."""
+    python = tmp_path / ".venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / ".venv")], check=True)  # noqa: S603
+    (packages,) = (tmp_path / ".venv" / "lib").glob("python*/site-packages")
+    make_package(packages / "installed")
+    edited = make_package(tmp_path / "src" / "edited")
+    (packages / "in_place.pth").write_text(
+        f"{tmp_path / 'src'}\n{sysconfig.get_paths()['purelib']}\n{SOURCE}\n", encoding="utf-8"
+    )
+    shop = Shop(tmp_path)
+    try:
+        for processor, own in (("installed", packages / "installed"), ("edited", edited)):
+            paths = {"own": str(own / "data.txt"), "store": str(shop.path), "venv": str(python.parent / "activate")}
+            id_ = shop.submit("", paths=paths, max_attempts=1)
+            done = subprocess.run(  # noqa: S603 - ours
+                [python, "-m", "inturn.cli", "worker", "--until-empty", "--processor", f"{processor}:act", "--sandbox"],
+                cwd=tmp_path,
+                env={
+                    **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+                    "INTURN_STORE": str(shop.path),
+                },
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            assert shop.queue.result(id_) == {
+                "own": "its own da",
+                "store": None,
+                "venv": None,
+                "later": "loaded later",
+            }
+    finally:
+        shop.close()

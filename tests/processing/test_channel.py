@@ -1,0 +1,152 @@
+"""Nonsense on the channel between a child and its worker fails that document alone.
+
+The children are forks of the default processor's, in their box, with a stand-in for kreuzberg that says to the worker
+what stands in the document.
+"""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from works import Running, Shop, eventually
+
+from inturn.demo import make
+from inturn.model import DocumentState, NewDocument
+from inturn.processing.perform import DEFAULT
+
+SPEAKER = """
+import os, stat, sys
+from pathlib import Path
+LOADED_BY, _here = os.getpid(), Path(__file__).parent.parent
+_before, sys.path[:] = list(sys.path), [entry for entry in sys.path if Path(entry) != _here]
+_own = sys.modules.pop("kreuzberg")
+import kreuzberg as _real
+sys.modules["kreuzberg"], sys.path[:] = _own, _before
+globals().update({name: value for name, value in vars(_real).items() if not name.startswith("__")})
+__path__.extend(_real.__path__)
+
+class Parsed:
+    content, metadata, detected_languages = "an honest text", {"page_count": 1}, ["en"]
+    tables = pages = chunks = images = []
+
+def _channel():
+    return next(number for number in range(3, 64) if _is_socket(number))
+
+def _is_socket(number):
+    try:
+        return stat.S_ISSOCK(os.fstat(number).st_mode)
+    except OSError:
+        return False
+
+def _speaking(data, *_, **__):
+    if os.getpid() == LOADED_BY:
+        return _real.extract_bytes_sync(data, *_, **__)
+    _, mark, said = bytes(data).partition(b"%say:")
+    if mark:
+        os.write(_channel(), bytes.fromhex(said.split()[0].decode()))
+    return Parsed()
+
+for _name in [name for name in dir(_real) if name.startswith(("extract_", "batch_extract_"))]:
+    globals()[_name] = _speaking
+"""
+WORDS = (
+    "begun",
+    "progress",
+    "done",
+    "retry",
+    "reject",
+    "error",
+    "ready",
+    "unready",
+    "forked",
+    "ended",
+    "work",
+    "cancel",
+)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+NUMBERS = st.integers(-1, 60)
+FILES = st.lists(st.lists(st.sampled_from(["a", "..", "../../etc/passwd", "/etc/passwd", "file-0", ""]), max_size=3))
+MESSAGES = st.builds(
+    lambda word, number, rest: [word, number, *rest],
+    st.sampled_from(WORDS),
+    NUMBERS | JSON,
+    st.lists(JSON, max_size=5) | st.tuples(st.just(0.0), st.text(max_size=9), FILES | JSON).map(list),
+)
+LINES = st.one_of(
+    MESSAGES.map(lambda message: json.dumps(message).encode()),
+    JSON.map(lambda value: b"=" + json.dumps(value).encode()),
+    JSON.map(lambda value: json.dumps(value).encode()),
+    st.binary(max_size=200),
+)
+NONSENSE = st.lists(LINES, min_size=1, max_size=5).map(b"\n".join) | st.binary(min_size=1, max_size=300)
+
+
+class Speaking:
+    """A worker whose default processor says to it what documents contain."""
+
+    def __init__(self, shop: Shop) -> None:
+        self.shop = shop
+        self.pdf = make("pdf", 7).data
+        self.running: Running = shop.begin(DEFAULT, slots=2)
+
+    def submit(self, customer: str, said: bytes) -> str:
+        ending = b"\n%say:" + said.hex().encode() + b"\n" if said else b""
+        blob = self.shop.blobs.put(io.BytesIO(self.pdf + ending))
+        document = NewDocument("a.pdf", blob=blob.key, sha256=blob.sha256, size=blob.size, max_attempts=1)
+        return self.shop.queue.submit(customer, [document])[0].id
+
+    def ended(self, id_: str) -> DocumentState:
+        ends = {DocumentState.DONE, DocumentState.FAILED}
+        eventually(lambda: self.shop.state(id_) in ends or not self.running.is_alive())
+        assert self.running.is_alive(), "the worker died of what a child said"
+        return self.shop.state(id_)
+
+
+@pytest.fixture(scope="module")
+def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Speaking]:
+    folder = tmp_path_factory.mktemp("stand-in")
+    (folder / "kreuzberg").mkdir()
+    (folder / "kreuzberg" / "__init__.py").write_text(SPEAKER, encoding="utf-8")
+    shop = Shop(tmp_path_factory.mktemp("queue"))
+    sys.path.insert(0, str(folder))
+    try:
+        yield Speaking(shop)
+    finally:
+        sys.path.remove(str(folder))
+        shop.close()
+
+
+@settings(max_examples=settings.default.max_examples * 6 // 10)
+@given(said=st.lists(NONSENSE, min_size=1, max_size=3))
+def test_g13_nonsense_on_the_channel_fails_its_document_alone(speaking: Speaking, said: list[bytes]) -> None:
+    hostile = [speaking.submit("hostile", each) for each in said]
+    for id_ in hostile:
+        if speaking.ended(id_) is DocumentState.DONE:
+            assert json.dumps(speaking.shop.queue.result(id_), ensure_ascii=False, allow_nan=False).encode()
+        else:
+            assert (speaking.shop.queue.document(id_).error or "").encode()
+    honest = speaking.submit("honest", b"")
+    assert speaking.ended(honest) is DocumentState.DONE, speaking.shop.queue.document(honest).error
+    assert speaking.shop.queue.result(honest)["text"].strip() == "an honest text"
+    assert speaking.shop.store.paused() is None
+
+
+def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(shop: Shop, place: Path) -> None:
+    """It was taken over by the one before, which it has ended for the worker."""
+    bad = shop.submit("never_begin", place=str(place), max_attempts=1)
+    running = shop.begin(slots=1, timeout=1_000_000)
+    eventually(lambda: any(place.iterdir()))
+    good = shop.submit("echo", "other", max_attempts=1)
+    eventually(lambda: shop.state(good) is DocumentState.DONE)
+    assert shop.state(bad) is DocumentState.DONE
+    running.stop()

@@ -1,0 +1,76 @@
+"""A worker goes on after any error of its store, whatever its class: it logs, backs off and tries again."""
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from works import Shop, eventually
+
+from inturn.errors import StoreBusyError
+from inturn.model import seconds
+from inturn.processing import store_errors
+from inturn.processing.store_errors import Backoff, log_store_error
+from inturn.processing.upkeep import Upkeep
+from inturn.stores.sqlite import SqliteStore
+
+CALLS = ("exchange", "heartbeat", "see_worker", "next_due", "wait", "sweep", "forget_worker")
+ERRORS = (StoreBusyError("locked"), AssertionError("a lane has no head"), RuntimeError("a bug"), OSError("an old disk"))
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
+    """Every method that a worker calls fails at its first calls, each time with another error."""
+    failures: dict[str, int] = dict.fromkeys(CALLS, 0)
+    lock = threading.Lock()
+    monkeypatch.setattr(store_errors, "FIRST_PAUSE_SECONDS", 0.01)
+
+    def failing_at_first(name: str) -> Any:
+        method = getattr(SqliteStore, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with lock:
+                turn = failures[name]
+                failures[name] += turn < len(ERRORS)
+            if turn < len(ERRORS):
+                raise ERRORS[turn]
+            return method(*args, **kwargs)
+
+        return call
+
+    for name in CALLS:
+        monkeypatch.setattr(SqliteStore, name, failing_at_first(name))
+    return failures
+
+
+def test_worker_survives_every_error_of_its_store(
+    shop: Shop, place: Path, failing: dict[str, int], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("inturn.processing.upkeep.SWEEP_EVERY", 0.01)
+    shop.submit_many(5, do="echo")
+    shop.submit("wait", place=str(place), sign="go")
+    running = shop.begin(slots=2, lease=seconds(4), upkeep=Upkeep(shop.queue, shop.blobs))
+    for name in ("exchange", "heartbeat", "see_worker", "sweep"):
+        eventually(lambda name=name: failing[name] == len(ERRORS), f"{name} was not called again")
+    (place / "go").touch()
+    eventually(lambda: shop.states().get("done") == 6)
+    assert running.stop().done == 6
+    assert "a lane has no head" in caplog.text
+
+
+def test_pauses_grow_and_begin_again() -> None:
+    backoff = Backoff()
+    assert [backoff.next_pause() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    backoff.reset()
+    assert backoff.next_pause() == 1
+
+
+def test_unexpected_errors_are_logged_with_their_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    log_store_error("the store cannot be used", StoreBusyError("locked"))
+    log_store_error("the store cannot be used", RuntimeError("a bug"))
+    expected, unexpected = caplog.records
+    assert (expected.levelno, expected.exc_info) == (logging.WARNING, None)
+    assert unexpected.levelno == logging.ERROR
+    assert unexpected.exc_info is not None

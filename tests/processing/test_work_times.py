@@ -1,0 +1,121 @@
+"""When work on a document really began, and how long it took: as children measure it, and as the store keeps it."""
+
+from itertools import pairwise
+
+import pytest
+from works import SECOND, Shop, eventually
+
+from inturn.model import Document
+from inturn.processing.ledger import Ledger
+from inturn.queue import DEFAULT_LEASE
+from inturn.store import OutcomeKind, Work
+
+HELD_BACK = SECOND // 50
+"""What two clocks and a commit may differ by."""
+
+
+def most_at_a_time(documents: list[Document]) -> int:
+    """How many were worked on at once, for longer than clocks differ."""
+    edges = []
+    for each in documents:
+        assert each.began_at is not None
+        assert each.worked is not None
+        if each.worked > HELD_BACK:
+            edges += [(each.began_at + HELD_BACK, 1), (each.began_at + each.worked, -1)]
+    most = now = 0
+    for _, step in sorted(edges):
+        now += step
+        most = max(most, now)
+    return most
+
+
+def test_what_is_claimed_ahead_is_not_at_work(shop: Shop) -> None:
+    shop.submit_many(150, "rest", seconds=0)
+    slow = shop.submit_many(6, "rest", seconds=0.1)
+    shop.work(slots=2)
+    documents = [each for each in shop.all() if each.id in slow]
+    assert most_at_a_time(documents) <= 2
+    for each in shop.all():
+        assert each.started_at is not None
+        assert each.finished_at is not None
+        assert each.began_at is not None
+        assert each.worked is not None
+        assert each.started_at <= each.began_at
+        assert each.began_at + each.worked <= each.finished_at
+    assert sum(each.worked or 0 for each in documents) >= 6 * SECOND // 10
+
+
+def test_one_slot_works_on_one_document_after_another(shop: Shop) -> None:
+    shop.submit_many(20, "rest", seconds=0.01)
+    shop.work(slots=1)
+    times = sorted((each.began_at or 0, each.worked or 0) for each in shop.all())
+    worked = sum(took for _, took in times)
+    assert worked >= 20 * SECOND // 100
+    overlaps = sum(max(0, began + took - following) for (began, took), (following, _) in pairwise(times))
+    assert overlaps < worked // 10
+
+
+def test_an_attempt_that_failed_says_how_long_it_took(shop: Shop) -> None:
+    id_ = shop.submit("rest", seconds=0.05, fails=True, max_attempts=2)
+    shop.work(slots=1)
+    (first,) = shop.queue.attempts(id_)
+    last = shop.queue.document(id_)
+    for began_at, worked in ((first.began_at, first.worked), (last.began_at, last.worked)):
+        assert began_at is not None
+        assert worked is not None
+        assert worked >= SECOND // 20
+
+
+def test_what_could_not_be_prepared_took_no_work(shop: Shop) -> None:
+    id_ = shop.queue.submit("acme", [shop.document(b"bytes")._replace(blob="0" * 32, max_attempts=1)])[0].id
+    shop.work(slots=1)
+    assert shop.queue.document(id_).worked == 0
+
+
+def test_a_worker_that_has_to_go_says_what_it_had_begun(shop: Shop) -> None:
+    shop.submit_many(3, "sleep", place=str(shop.folder))
+    running = shop.begin(slots=1)
+    eventually(lambda: running.worker.report().at_work)
+    eventually(lambda: any(each.report.at_work for each in shop.store.workers()))
+    running.stop(at_once=True)
+    works = [each.worked is not None for document in shop.all() for each in shop.queue.attempts(document.id)]
+    assert works.count(True) == 1
+
+
+def test_a_report_names_what_its_slots_work_on(shop: Shop) -> None:
+    ids = shop.submit_many(4, "sleep", place=str(shop.folder))
+    running = shop.begin(slots=2)
+    report = eventually(lambda: (told := running.worker.report()).busy == 2 and told)
+    assert len(report.at_work) == 2
+    assert set(report.at_work) <= set(ids)
+    assert all(took >= 0 for took in report.at_work.values())
+    running.stop(at_once=True)
+
+
+def test_a_child_cannot_have_worked_longer_than_it_had_the_document(shop: Shop) -> None:
+    shop.submit("rest", seconds=0)
+    ledger = Ledger(shop.queue, "a worker", DEFAULT_LEASE)
+    (job,) = ledger.exchange(1)
+    job.begun_at = job.claimed_at
+    assert job.has_taken(-5) == 0
+    assert job.work(job.claimed_at + 9, OutcomeKind.DONE) == Work(0, 0)
+    assert 0 < job.has_taken(1e9) < 1e6
+
+
+def test_the_instant_of_a_claim_is_told_by_the_quickest(shop: Shop) -> None:
+    """One that took long to come back tells little; a clock that was set back tells at once."""
+    shop.submit_many(3, "rest", seconds=0)
+    ledger = Ledger(shop.queue, "a worker", DEFAULT_LEASE)
+    jobs = Ledger(shop.queue, "another", DEFAULT_LEASE).exchange(3)
+    claimed = [
+        each.claimed._replace(document=each.claimed.document._replace(started_at=at * SECOND))
+        for at, each in zip((1_000, 1_010, 1_005), jobs, strict=True)
+    ]
+
+    def instant(place: int, called: float, returned: float) -> float:
+        (job,) = ledger._take([claimed[place]], called, returned)
+        return job.claimed_at
+
+    assert instant(0, 5.0, 5.1) == pytest.approx(5.1)
+    assert instant(1, 15.0, 19.0) == pytest.approx(15.1)
+    assert instant(2, 20.0, 20.5) == pytest.approx(20.0)

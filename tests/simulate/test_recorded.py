@@ -1,0 +1,76 @@
+"""A replay of what a real worker did, in a process of its own, with slots and documents claimed ahead."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import inturn
+from inturn.insights import Insights
+from inturn.model import NewDocument
+from inturn.simulate.advice import advise
+from inturn.simulate.compare import compare
+from inturn.simulate.goals import parse_goal
+from inturn.simulate.history import read_history
+from inturn.simulate.replay import AS_IT_WAS, Plan
+
+SLOTS = 2
+PROCESSOR = """
+import time
+
+def rest(document):
+    time.sleep(document.metadata["seconds"])
+"""
+
+
+@pytest.fixture(scope="module", params=[0.0005, 0.02])
+def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A queue in which a worker processed two floods and some small customers' documents."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "processors.py").write_text(PROCESSOR, encoding="utf-8")
+    path, took = folder / "queue.db", request.param
+    n = 1_500 if took < 0.01 else 120
+    with inturn.open(str(path)) as queue:
+        for customer in ("flood", "other"):
+            queue.submit(customer, [NewDocument("a", metadata={"seconds": took})] * n)
+        for small in range(10):
+            queue.submit(f"small {small}", [NewDocument("a", metadata={"seconds": took})] * 3)
+    options = ["--processor", "processors:rest", "--slots", str(SLOTS), "--until-empty", "--store", str(path)]
+    done = subprocess.run(  # noqa: S603 - our own
+        [sys.executable, "-m", "inturn.cli", "worker", *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(folder)])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_no_more_run_at_a_time_than_there_are_slots(recorded: Path) -> None:
+    with inturn.open(str(recorded)) as queue:
+        assert read_history(queue.store, 0).workers == SLOTS
+
+
+def test_a_replay_does_not_contradict_it(recorded: Path) -> None:
+    with inturn.open(str(recorded)) as queue:
+        found = compare(read_history(queue.store, 0), AS_IT_WAS, None)
+    assert found.contradictions == ()
+
+
+def test_advice_plays_the_same_past(recorded: Path) -> None:
+    with inturn.open(str(recorded)) as queue:
+        history = read_history(queue.store, 0)
+    found = advise(history, Plan(), parse_goal("mean<=1h for everyone"))
+    assert (found.workers, found.contradictions) == (SLOTS, ())
+
+
+def test_no_start_is_promised_once_the_worker_has_gone(recorded: Path) -> None:
+    with inturn.open(str(recorded)) as queue:
+        (receipt,) = queue.submit("late", [NewDocument("a")])
+        why = Insights(queue.store).why(receipt.id)
+    assert (why.start, why.no_start) == (None, "no_worker")
