@@ -10,7 +10,7 @@ import pytest
 from works import Shop, eventually
 
 from inturn.errors import StoreBusyError
-from inturn.model import seconds
+from inturn.model import DocumentState, seconds
 from inturn.processing import store_errors
 from inturn.processing.store_errors import Backoff, log_store_error
 from inturn.processing.upkeep import Upkeep
@@ -58,6 +58,27 @@ def test_worker_survives_every_error_of_its_store(
     eventually(lambda: shop.states().get("done") == 6)
     assert running.stop().done == 6
     assert "a lane has no head" in caplog.text
+
+
+def test_an_outcome_that_is_always_refused_stops_nothing_else(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(store_errors, "FIRST_PAUSE_SECONDS", 0.01)
+    refused = shop.submit("echo", max_attempts=1)
+    ids = shop.submit_many(20, "echo")
+    exchange = SqliteStore.exchange
+
+    def refusing(store: SqliteStore, outcomes: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(outcome.id == refused for outcome in outcomes):
+            raise OverflowError("too large for the column")
+        return exchange(store, outcomes, *args, **kwargs)
+
+    monkeypatch.setattr(SqliteStore, "exchange", refusing)
+    running = shop.begin(slots=1, lease=seconds(2))
+    eventually(lambda: all(shop.state(id_) is DocumentState.DONE for id_ in ids))
+    eventually(lambda: shop.store.sweep() and shop.state(refused) is DocumentState.FAILED)
+    assert running.stop().done == len(ids)
+    assert f"document {refused}: its outcome cannot be recorded" in caplog.text
 
 
 def test_pauses_grow_and_begin_again() -> None:

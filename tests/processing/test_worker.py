@@ -237,7 +237,9 @@ def test_two_workers_share_a_queue(shop: Shop, place: Path) -> None:
     assert sum(tally.done for tally in tallies) == len(ids) + 2
     assert all(tallies[at].done for at in (0, 1))
     assert len({shop.queue.result(id_) for id_ in met}) == 2
-    assert shop.told(EventKind.STARTED) == shop.told(EventKind.FINISHED) == dict.fromkeys([*met, *ids], 1)
+    started, released = shop.told(EventKind.STARTED), shop.told(EventKind.HANDED_BACK)
+    # On a slow machine, documents claimed ahead are released and started again.
+    assert started - released == shop.told(EventKind.FINISHED) == dict.fromkeys([*met, *ids], 1)
 
 
 def test_a_child_is_replaced_after_so_many_documents(shop: Shop) -> None:

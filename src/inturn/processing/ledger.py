@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from inturn.errors import StoreError
 from inturn.model import SECOND, Claimed, Document, Progress, seconds
 from inturn.processing.desk import Bytes, Kept
 from inturn.processing.handler import Reject, Retry
@@ -19,6 +20,8 @@ from inturn.store import Outcome, OutcomeKind, Verdict, Work
 
 log: Final = logging.getLogger("inturn.worker")
 LONGEST_DELAY: Final = 30 * 86_400 * SECOND
+MAX_REFUSALS: Final = 3
+"""Tries to record one outcome alone before it is dropped."""
 MAX_LOGGED: Final = 200
 """Characters of a reason that are logged."""
 _FRAME: Final = re.compile(r'^  File "([^"\n]*)", line (\d+), in ([^\n]*)$', re.MULTILINE)
@@ -57,6 +60,8 @@ class Job:
     """Its processor is done with it."""
     is_settled: bool = False
     """What came of it is known: nothing that comes later counts."""
+    refusals: int = 0
+    """How often the store refused its outcome with an error that is not the store's state."""
 
     def has_taken(self, took: float) -> float:
         """Note its end by the seconds that a child says it took, as far as they can be true."""
@@ -123,16 +128,38 @@ class Ledger:
     def exchange(self, room: int) -> list[Job]:
         """Record what came of documents, and claim up to `room` others in the same commit."""
         outcomes, self.outcomes = self.outcomes, []
-        now = time.monotonic()
-        said = [outcome._replace(work=job.work(now, outcome.kind)) for job, outcome in outcomes]
         try:
-            if room:
-                verdicts, claimed = self._queue.exchange(said, self._worker, room, lease=self._lease)
-            else:
-                verdicts, claimed = self._queue.store.exchange(said, None)
+            return self._send(outcomes, room)
         except BaseException:
             self.outcomes = outcomes + self.outcomes
             raise
+
+    def record_one_by_one(self) -> None:
+        """Record each outcome alone, after the store refused them together with an error of an unexpected class.
+
+        An outcome that is refused again and again is dropped: its lease ends as an attempt, and the worker goes on.
+        """
+        outcomes, self.outcomes = self.outcomes, []
+        for job, outcome in outcomes:
+            try:
+                self._send([(job, outcome)], 0)
+            except StoreError:
+                self.outcomes.append((job, outcome))
+            except Exception:
+                job.refusals += 1
+                if job.refusals < MAX_REFUSALS:
+                    self.outcomes.append((job, outcome))
+                else:
+                    log.exception("document %s: its outcome cannot be recorded and is dropped", outcome.id)
+                    self.drop(job)
+
+    def _send(self, outcomes: Sequence[tuple[Job, Outcome]], room: int) -> list[Job]:
+        now = time.monotonic()
+        timed = [outcome._replace(work=job.work(now, outcome.kind)) for job, outcome in outcomes]
+        if room:
+            verdicts, claimed = self._queue.exchange(timed, self._worker, room, lease=self._lease)
+        else:
+            verdicts, claimed = self._queue.store.exchange(timed, None)
         for (job, outcome), verdict in zip(outcomes, verdicts, strict=True):
             self._recorded(job, outcome, verdict)
         return self._take(claimed, now, time.monotonic()) if claimed else []

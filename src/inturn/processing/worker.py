@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from inturn.blobs import Blobs
-from inturn.errors import InvalidInputError
+from inturn.errors import InvalidInputError, StoreError
 from inturn.model import SECOND, Claimed, WorkerReport, seconds
 from inturn.processing import sandbox
 from inturn.processing.beats import Beats, Bell
@@ -239,6 +239,8 @@ class Worker:
                 jobs = self._ledger.exchange(room)
             except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
                 log_store_error("the store cannot be used", error)
+                if not isinstance(error, StoreError):
+                    self._ledger.record_one_by_one()
                 self._next_try = now + self._backoff.next_pause()
                 return
             self._backoff.reset()
