@@ -22,5 +22,6 @@ def test_the_small_customer_overtakes_the_bulk_one(tmp_path: Path) -> None:
             [sys.executable, str(EXAMPLE / "publish.py")], env={**ENVIRONMENT, **given}, check=True, timeout=60
         )
         wait_until(lambda: said(log)("invoice-2.pdf"))
-    assert not said(log)("page-150.pdf")
+    written = log.read_text(errors="replace")  # the worker goes on while it is stopped
+    assert "page-150.pdf" not in written[: written.index("invoice-2.pdf")]
     assert not said(log)("set worker_prefetch_multiplier")
