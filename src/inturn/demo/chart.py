@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final, NamedTuple
 
-from .record import Story
+from inturn.demo.record import Story
 
 WIDTH: Final = 960
 HEIGHT: Final = 500

@@ -16,18 +16,17 @@ from typing import Final, NamedTuple, NoReturn
 from rich.console import Console
 
 from inturn.blobs import Blobs, open_blobs
+from inturn.demo import chart, summary
+from inturn.demo.intake import Submitter, prepare
+from inturn.demo.plan import CUSTOMERS, FEWEST, arrivals
+from inturn.demo.proof import problems
+from inturn.demo.record import Story, all_documents, tell
+from inturn.demo.record import summary as rows_of
+from inturn.demo.screen import Screen, standings
+from inturn.demo.workers import DemoError, PageServer, Workers
 from inturn.errors import InturnError
 from inturn.queue import Queue
 from inturn.stores import open_store
-
-from . import chart, summary
-from .intake import Submitter, prepare
-from .plan import CUSTOMERS, FEWEST, arrivals
-from .proof import problems
-from .record import Story, all_documents, tell
-from .record import summary as rows_of
-from .screen import Screen, standings
-from .workers import DemoError, PageServer, Workers
 
 WORKERS: Final = 2
 LOOK_EVERY: Final = 0.25

@@ -8,10 +8,9 @@ from functools import lru_cache
 from html import escape
 from random import Random
 
+from inturn.demo import image, office, pdf
+from inturn.demo.contents import Content, write
 from inturn.errors import InvalidInputError
-
-from . import image, office, pdf
-from .contents import Content, write
 
 LEAVES = 128
 OPEN = "application/vnd.openxmlformats-officedocument"

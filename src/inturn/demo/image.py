@@ -5,7 +5,7 @@ import unicodedata
 import zlib
 from textwrap import wrap
 
-from .contents import Content
+from inturn.demo.contents import Content
 
 # Each letter is five columns of seven dots, the lowest bit on top.
 # fmt: off

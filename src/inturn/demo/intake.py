@@ -9,11 +9,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from inturn.blobs import Blobs
+from inturn.demo.documents import Made, bind, make
+from inturn.demo.plan import BINDER, PAGES, Coming
 from inturn.model import NewDocument
 from inturn.queue import Queue
-
-from .documents import Made, bind, make
-from .plan import BINDER, PAGES, Coming
 
 
 class Ready(NamedTuple):

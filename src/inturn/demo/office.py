@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
-from .contents import Content
+from inturn.demo.contents import Content
 
 XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
 OPEN = "http://schemas.openxmlformats.org"

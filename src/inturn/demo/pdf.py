@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from textwrap import wrap
 
-from .contents import Content
+from inturn.demo.contents import Content
 
 LINES_A_PAGE = 46
 LETTERS_A_LINE = 88

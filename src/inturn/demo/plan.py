@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from .documents import KINDS
+from inturn.demo.documents import KINDS
 
 BINDER: Final = "binder"
 """A PDF of many pages, made by `inturn.demo.documents.bind`."""

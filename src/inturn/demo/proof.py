@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inturn.blobs import Blobs
+from inturn.demo.intake import Ready
 from inturn.errors import BlobError
 from inturn.model import Document, DocumentState
 from inturn.processing.desk import read_result
 from inturn.queue import Queue
-
-from .intake import Ready
 
 
 def problems(

@@ -6,8 +6,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .plan import FLOOD, LATE, TRICKLE
-from .record import Row, Story
+from inturn.demo.plan import FLOOD, LATE, TRICKLE
+from inturn.demo.record import Row, Story
 
 
 def show(console: Console, story: Story, rows: Sequence[Row]) -> None:

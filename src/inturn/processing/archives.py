@@ -12,10 +12,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
-from . import kinds
-from .bounds import Bounds, Budget
-from .handler import Reject
-from .xml_parts import DOCTYPE, XmlParser
+from inturn.processing import kinds
+from inturn.processing.bounds import Bounds, Budget
+from inturn.processing.handler import Reject
+from inturn.processing.xml_parts import DOCTYPE, XmlParser
 
 STEP = 1 << 16
 NESTED = 3

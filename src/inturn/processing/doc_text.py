@@ -4,8 +4,8 @@ import re
 import struct
 from typing import Final
 
-from .ole import CompoundFile
-from .text_builder import TextBuilder
+from inturn.processing.ole import CompoundFile
+from inturn.processing.text_builder import TextBuilder
 
 WORD_97: Final = 0xC1
 """The oldest format whose header says where the pieces of the text are."""

@@ -4,11 +4,11 @@ from posixpath import dirname, join, normpath
 from typing import Final
 from urllib.parse import unquote
 
-from . import archives, kinds
-from .bounds import Bounds
-from .html_text import read_html
-from .office_text import DAMAGED, OfficeText
-from .xml_parts import XmlParser, attribute
+from inturn.processing import archives, kinds
+from inturn.processing.bounds import Bounds
+from inturn.processing.html_text import read_html
+from inturn.processing.office_text import DAMAGED, OfficeText
+from inturn.processing.xml_parts import XmlParser, attribute
 
 CONTAINER: Final = "META-INF/container.xml"
 PAGES: Final = (".xhtml", ".html", ".htm")

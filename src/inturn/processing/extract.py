@@ -6,11 +6,11 @@ It is meant for the sandbox: what the guards let through still meets a parser, a
 from collections.abc import Mapping
 from typing import Any
 
-from . import guards, images, kinds, parser, readers
-from .bounds import Bounds
-from .handler import OpenDocument, Reject, Result
-from .pages import count_pages
-from .parser import prepare, warm
+from inturn.processing import guards, images, kinds, parser, readers
+from inturn.processing.bounds import Bounds
+from inturn.processing.handler import OpenDocument, Reject, Result
+from inturn.processing.pages import count_pages
+from inturn.processing.parser import prepare, warm
 
 __all__ = ["extract", "prepare", "warm"]
 

@@ -1,8 +1,8 @@
 """What is checked before any parser sees a document: what it is, and that it stays within bounds."""
 
-from . import archives, images, kinds, ole, pdfs
-from .bounds import Bounds, megabytes
-from .handler import Reject
+from inturn.processing import archives, images, kinds, ole, pdfs
+from inturn.processing.bounds import Bounds, megabytes
+from inturn.processing.handler import Reject
 
 PROTECTED = "This document is protected by a password: remove it and send the document again"
 EXPLAINED = {

@@ -9,7 +9,7 @@ import html
 import re
 from typing import Final, NamedTuple
 
-from .text_builder import TextBuilder, names
+from inturn.processing.text_builder import TextBuilder, names
 
 NAME: Final = re.compile(r"/?[a-zA-Z][^\s/>]*")
 # Ends a tag; a quoted value may hold ">".

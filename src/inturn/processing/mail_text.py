@@ -11,9 +11,9 @@ import email.utils
 from email.message import Message
 from typing import Any, Final, NamedTuple
 
-from .handler import Reject
-from .html_text import read_html
-from .text_builder import TextBuilder
+from inturn.processing.handler import Reject
+from inturn.processing.html_text import read_html
+from inturn.processing.text_builder import TextBuilder
 
 SHOWN: Final = ("Subject", "From", "To", "Cc", "Date")
 MOST_NAMES: Final = 1_000

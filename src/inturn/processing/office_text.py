@@ -8,11 +8,11 @@ import re
 from posixpath import join, normpath
 from typing import Final, NamedTuple
 
-from . import archives, kinds
-from .bounds import Bounds
-from .handler import Reject
-from .text_builder import TextBuilder, names
-from .xml_parts import XmlParser, attribute
+from inturn.processing import archives, kinds
+from inturn.processing.bounds import Bounds
+from inturn.processing.handler import Reject
+from inturn.processing.text_builder import TextBuilder, names
+from inturn.processing.xml_parts import XmlParser, attribute
 
 DAMAGED: Final = "a part of this file is damaged: text behind that place is missing"
 SLIDES: Final = "ppt/slides/*.xml"

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from . import kinds
+from inturn.processing import kinds
 
 ENTRY: Final = 128
 MOST_SECTORS: Final = 400_000

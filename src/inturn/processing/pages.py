@@ -7,8 +7,8 @@ turn, a crash would cost the submission.
 import re
 from pathlib import Path
 
-from . import archives, images, kinds, pdfs
-from .bounds import MEGABYTE
+from inturn.processing import archives, images, kinds, pdfs
+from inturn.processing.bounds import MEGABYTE
 
 MOST_READ = 64 * MEGABYTE
 MOST_OPENED = 32 * MEGABYTE

@@ -10,10 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from inturn.errors import InturnError
-
-from . import kinds
-from .allowed import import_path
-from .handler import Reject
+from inturn.processing import kinds
+from inturn.processing.allowed import import_path
+from inturn.processing.handler import Reject
 
 # Reads nothing of a customer's: all it is for is that the PDF library gets unpacked.
 UNPACK = """

@@ -5,9 +5,9 @@ import zlib
 from collections.abc import Iterator
 from itertools import islice
 
-from .archives import inflate
-from .bounds import Bounds, Budget
-from .handler import Reject
+from inturn.processing.archives import inflate
+from inturn.processing.bounds import Bounds, Budget
+from inturn.processing.handler import Reject
 
 MOST_STREAMS = 200_000
 MOST_FILTERS = 4

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from . import archives, kinds
-from .bounds import Bounds
-from .epub_text import opf_name
-from .xml_parts import XmlParser
+from inturn.processing import archives, kinds
+from inturn.processing.bounds import Bounds
+from inturn.processing.epub_text import opf_name
+from inturn.processing.xml_parts import XmlParser
 
 NAMES: Final = {
     "title": "title",

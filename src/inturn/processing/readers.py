@@ -8,18 +8,18 @@ and RTF, whatever its output format: these are read here.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from . import archives, kinds, office_text, parser, pdf_forms
-from .bounds import Bounds, megabytes
-from .doc_text import read_doc
-from .epub_text import read_epub
-from .handler import Reject
-from .html_text import read_html
-from .languages import two_letters
-from .mail_text import read_mail
-from .office_text import read_office
-from .pages import count_pages, text_pages
-from .properties import read_properties
-from .rtf_text import read_rtf
+from inturn.processing import archives, kinds, office_text, parser, pdf_forms
+from inturn.processing.bounds import Bounds, megabytes
+from inturn.processing.doc_text import read_doc
+from inturn.processing.epub_text import read_epub
+from inturn.processing.handler import Reject
+from inturn.processing.html_text import read_html
+from inturn.processing.languages import two_letters
+from inturn.processing.mail_text import read_mail
+from inturn.processing.office_text import read_office
+from inturn.processing.pages import count_pages, text_pages
+from inturn.processing.properties import read_properties
+from inturn.processing.rtf_text import read_rtf
 
 UNREADABLE: Final = "some letters could not be read: the text is in an unknown encoding"
 CLOSED: Final = "attachments were not read: send them as documents of their own"

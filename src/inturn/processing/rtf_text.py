@@ -7,7 +7,7 @@ import codecs
 import re
 from typing import Final, NamedTuple
 
-from .text_builder import TextBuilder, names
+from inturn.processing.text_builder import TextBuilder, names
 
 TOKEN: Final = re.compile(
     r"\\(?:([a-zA-Z]{1,32})(-?\d{1,10})? ?|'([0-9a-fA-F]{2})|([^a-zA-Z]))|([{}])|[\r\n]+|([^\\{}\r\n]+)", re.DOTALL

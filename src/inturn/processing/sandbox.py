@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import identity, landlock, layers, seccomp
-from .allowed import SandboxError, needed_paths, ocr_folders, places
+from inturn.processing import identity, landlock, layers, seccomp
+from inturn.processing.allowed import SandboxError, needed_paths, ocr_folders, places
 
 __all__ = ["Confinement", "Limits", "SandboxError", "enter", "environment", "needed_paths", "ocr_folders"]
 

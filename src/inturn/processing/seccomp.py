@@ -12,8 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from . import syscalls
-from .syscalls import Call
+from inturn.processing import syscalls
+from inturn.processing.syscalls import Call
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 from xml.parsers import expat
 
-from .handler import Reject
+from inturn.processing.handler import Reject
 
 DOCTYPE: Final = "This file defines its own XML document type (DOCTYPE), which is not allowed"
 
