@@ -17,8 +17,8 @@ from typing import Any
 
 from celery import Celery
 
-from bench.measure import spread, verdict
-from bench.services import ROOT, folder, kill, start, wait_until
+from bench.measure import check_limit, spread
+from bench.services import ROOT, folder, kill, start_process, wait_until
 
 sys.path.append(str(ROOT / "tests"))  # the servers that the tests start
 from services import RabbitServer, RedisServer
@@ -26,16 +26,16 @@ from services import RabbitServer, RedisServer
 import inturn
 from inturn.integrations.celery import install
 
-FLOOD = 5_000
-LATE = 5
+FLOOD_DOCUMENTS = 5_000
+LATE_DOCUMENTS = 5
 REPEATS = 3
 ROUNDS = 40
-AT_ONCE = 100
-DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec")
-WORKER = ["--pool=prefork", "--concurrency=2", "--loglevel=ERROR", "--without-gossip", "--without-mingle"]
+PUBLISH_BATCH = 100
+REDIS_OPTIONS = ("--appendonly", "yes", "--appendfsync", "everysec")
+WORKER_OPTIONS = ["--pool=prefork", "--concurrency=2", "--loglevel=ERROR", "--without-gossip", "--without-mingle"]
 
 
-def make(broker: str, counters: str | None, queue: str, record: str = "") -> Celery:
+def make_app(broker: str, counters: str | None, queue: str, record: str = "") -> Celery:
     app = Celery(queue, broker=broker, set_as_current=False)
     app.conf.update(
         task_default_queue=queue,
@@ -65,15 +65,15 @@ def worst_wait(broker: str, counters: str | None, queue: str) -> float:
     with folder() as path:
         given: dict[str, Any] = {"broker": broker, "counters": counters, "queue": queue}
         given["record"] = str(path / "record")
-        app = make(**given)
-        command = [sys.executable, "-m", "celery", "-A", "bench.celery:worker_app", "worker", *WORKER]
-        worker = start(command, path, {"BENCH_FLEET": json.dumps(given)})
+        app = make_app(**given)
+        command = [sys.executable, "-m", "celery", "-A", "bench.celery:worker_app", "worker", *WORKER_OPTIONS]
+        worker = start_process(command, path, {"BENCH_FLEET": json.dumps(given)})
         try:
             publish(app, "warm-up", 1)
-            wait_for(path / "record", 1)
-            publish(app, "flood", FLOOD)
-            publish(app, "late", LATE)
-            wait_for(path / "record", 1 + LATE)
+            wait_for_lines(path / "record", 1)
+            publish(app, "flood", FLOOD_DOCUMENTS)
+            publish(app, "late", LATE_DOCUMENTS)
+            wait_for_lines(path / "record", 1 + LATE_DOCUMENTS)
             return max(float(line) for line in (path / "record").read_text().splitlines()[1:])
         finally:
             kill([worker])
@@ -85,7 +85,7 @@ def publish(app: Celery, customer: str, n: int) -> None:
         app.tasks["work"].delay(customer, time.time())
 
 
-def wait_for(record: Path, n: int) -> None:
+def wait_for_lines(record: Path, n: int) -> None:
     if not wait_until(lambda: record.exists() and len(record.read_text().splitlines()) >= n, 180):
         raise RuntimeError(f"the worker did not do its work:\n{(record.parent / 'said.txt').read_text()[-1500:]}")
 
@@ -98,26 +98,26 @@ def remove_queue(app: Celery) -> None:
 
 def publish_times(broker: str, counters: str) -> tuple[list[list[float]], list[list[float]]]:
     """Microseconds a publish, wall and processor, of Celery alone and with Inturn, each first in every other round."""
-    apps = [make(broker, None, "cost-plain"), make(broker, counters, "cost-inturn")]
+    apps = [make_app(broker, None, "cost-plain"), make_app(broker, counters, "cost-inturn")]
     wall: list[list[float]] = [[], []]
     processor: list[list[float]] = [[], []]
     for app in apps:
-        publish(app, "acme", AT_ONCE)
-        settle(app)
+        publish(app, "acme", PUBLISH_BATCH)
+        purge_queue(app)
     for turn in range(ROUNDS):
         for side in (0, 1) if turn % 2 else (1, 0):
             gc.collect()
             began, worked = time.perf_counter(), time.process_time()
-            publish(apps[side], "acme", AT_ONCE)
-            wall[side].append((time.perf_counter() - began) / AT_ONCE * 1e6)
-            processor[side].append((time.process_time() - worked) / AT_ONCE * 1e6)
-            settle(apps[side])
+            publish(apps[side], "acme", PUBLISH_BATCH)
+            wall[side].append((time.perf_counter() - began) / PUBLISH_BATCH * 1e6)
+            processor[side].append((time.process_time() - worked) / PUBLISH_BATCH * 1e6)
+            purge_queue(apps[side])
     for app in apps:
         remove_queue(app)
     return wall, processor
 
 
-def settle(app: Celery) -> None:
+def purge_queue(app: Celery) -> None:
     """On the connection that published, so that the broker has taken it all before it is thrown away."""
     with app.producer_or_acquire() as producer:
         producer.channel.queue_purge(app.conf.task_default_queue)
@@ -125,7 +125,7 @@ def settle(app: Celery) -> None:
 
 @contextmanager
 def servers() -> Iterator[tuple[str, str]]:
-    rabbitmq, redis = RabbitServer(), RedisServer(*DURABLE)
+    rabbitmq, redis = RabbitServer(), RedisServer(*REDIS_OPTIONS)
     try:
         rabbitmq.start()
         redis.start()
@@ -142,16 +142,19 @@ def main() -> int:
             waits["without"].append(worst_wait(broker, None, f"plain-{turn}"))
             waits["with"].append(worst_wait(broker, f"{counters[:-1]}{turn + 1}", f"inturn-{turn}"))
         for side, seconds in waits.items():
-            print(f"worst wait of {LATE} documents behind {FLOOD:,}, {side} Inturn: {spread(seconds)} s")
+            print(
+                f"worst wait of {LATE_DOCUMENTS} documents behind {FLOOD_DOCUMENTS:,}, {side} Inturn: "
+                f"{spread(seconds)} s"
+            )
         wall, processor = publish_times(broker, counters)
     for name, sides in (("wall", wall), ("processor", processor)):
         print(f"publish, {name} time, µs: Celery {spread(sides[0])}, with Inturn {spread(sides[1])}")
     more = [statistics.median(sides[1]) / statistics.median(sides[0]) * 100 - 100 for sides in (wall, processor)]
-    failed = verdict("worst wait with Inturn, s", max(waits["with"]), 0.5, at_most=True)
-    failed += verdict("times longer without Inturn", min(waits["without"]) / max(waits["with"]), 20, at_most=False)
+    failed = check_limit("worst wait with Inturn, s", max(waits["with"]), 0.5, at_most=True)
+    failed += check_limit("times longer without Inturn", min(waits["without"]) / max(waits["with"]), 20, at_most=False)
     print(f"     added processor time to a publish, %: {more[1]:.0f}")
-    return failed + verdict("added to a publish, %", more[0], 30, at_most=True)
+    return failed + check_limit("added to a publish, %", more[0], 30, at_most=True)
 
 
 if "BENCH_FLEET" in os.environ:
-    worker_app = make(**json.loads(os.environ["BENCH_FLEET"]))
+    worker_app = make_app(**json.loads(os.environ["BENCH_FLEET"]))

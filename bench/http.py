@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 
 import inturn
-from bench.measure import interleaved, median, spread, verdict
-from bench.services import ROOT, folder, kill, start, wait_until
+from bench.measure import check_limit, interleaved, median, spread
+from bench.services import ROOT, folder, kill, start_process, wait_until
 
 CONNECTIONS = 32
-EACH = 40
-SIZE = 10_000
+REQUESTS_PER_CONNECTION = 40
+BODY_BYTES = 10_000
 REPEATS = 7
-EDGE = "edge-of-the-parts"
+BOUNDARY = "edge-of-the-parts"
 
 
 def free_port() -> int:
@@ -41,7 +41,7 @@ def is_up(port: int) -> bool:
 
 @contextmanager
 def serving(command: list[str], path: Path, port: int) -> Iterator[int]:
-    process = start(command, path, {"INTURN_MAX_WAITING": "1000000000", "INTURN_MAX_STORED": "1000000"})
+    process = start_process(command, path, {"INTURN_MAX_WAITING": "1000000000", "INTURN_MAX_STORED": "1000000"})
     try:
         if not wait_until(lambda: is_up(port), 30):
             raise RuntimeError((path / "said.txt").read_text(encoding="utf-8"))
@@ -50,13 +50,13 @@ def serving(command: list[str], path: Path, port: int) -> Iterator[int]:
         kill([process])
 
 
-def ours(path: Path, store: str) -> tuple[list[str], int]:
+def inturn_server(path: Path, store: str) -> tuple[list[str], int]:
     port = free_port()
     command = [sys.executable, "-m", "inturn.cli", "serve", "--port", str(port), "--store", store, "--blobs"]
     return [*command, str(path / "blobs")], port
 
 
-def bare(path: Path, store: str) -> tuple[list[str], int]:
+def bare_server(path: Path, store: str) -> tuple[list[str], int]:
     port, program = free_port(), str(Path(__file__).parent / "peers" / "bare_http.py")
     return [sys.executable, program, str(path), str(port), *([store] if "://" in store else [])], port
 
@@ -64,17 +64,17 @@ def bare(path: Path, store: str) -> tuple[list[str], int]:
 def request(customer: str) -> bytes:
     """The same bytes for both: a form with a customer and a file."""
     body = (
-        f'--{EDGE}\r\nContent-Disposition: form-data; name="customer"\r\n\r\n{customer}\r\n'
-        f'--{EDGE}\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
-    ).encode() + os.urandom(SIZE // 2).hex().encode()
-    body += f"\r\n--{EDGE}--\r\n".encode()
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="customer"\r\n\r\n{customer}\r\n'
+        f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    ).encode() + os.urandom(BODY_BYTES // 2).hex().encode()
+    body += f"\r\n--{BOUNDARY}--\r\n".encode()
     head = f"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
-    return f"{head}Content-Type: multipart/form-data; boundary={EDGE}\r\n\r\n".encode() + body
+    return f"{head}Content-Type: multipart/form-data; boundary={BOUNDARY}\r\n\r\n".encode() + body
 
 
 async def _client(port: int, message: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    for _ in range(EACH):
+    for _ in range(REQUESTS_PER_CONNECTION):
         writer.write(message)
         head = await reader.readuntil(b"\r\n\r\n")
         if b" 202 " not in head.split(b"\r\n", 1)[0]:
@@ -96,25 +96,25 @@ def load(port: int, customers: int) -> None:
 def compare(name: str, path: Path, store: str) -> int:
     other, missed = path / "bare", 0
     other.mkdir()
-    (mine, my_port), (theirs, their_port) = ours(path, store), bare(other, store)
+    (mine, my_port), (theirs, their_port) = inturn_server(path, store), bare_server(other, store)
     with serving(mine, path, my_port), serving(theirs, other, their_port):
         for customers, limit in ((CONNECTIONS, 0.6), (1, None)):
             for port in (my_port, their_port):
                 load(port, customers)  # imports, first pages and files are behind us
             both = [partial(load, my_port, customers), partial(load, their_port, customers)]
             times = interleaved(both, REPEATS)
-            missed += tell(f"{name}, {customers} customers", times, limit)
+            missed += print_rates(f"{name}, {customers} customers", times, limit)
     return missed
 
 
-def tell(name: str, times: Sequence[Sequence[float]], limit: float | None) -> int:
-    mine, theirs = ([CONNECTIONS * EACH / each for each in side] for side in times)
+def print_rates(name: str, times: Sequence[Sequence[float]], limit: float | None) -> int:
+    mine, theirs = ([CONNECTIONS * REQUESTS_PER_CONNECTION / each for each in side] for side in times)
     print(f"{name}: documents/s {spread(mine)}; bare {spread(theirs)}")
     ratio = median(mine) / median(theirs)
     if limit is None:
         print(f"     HTTP on {name} against bare: {ratio:.2f}")
         return 0
-    return verdict(f"HTTP on {name} against bare", ratio, limit, at_most=False)
+    return check_limit(f"HTTP on {name} against bare", ratio, limit, at_most=False)
 
 
 def main() -> int:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
-def seconds(work: Callable[[], object]) -> float:
+def wall_seconds(function: Callable[[], object]) -> float:
     """Wall time of one call, on a collected heap."""
     gc.collect()
     start = time.perf_counter()
-    work()
+    function()
     return time.perf_counter() - start
 
 
@@ -21,7 +21,7 @@ def interleaved(sides: Sequence[Callable[[], object]], repeats: int) -> list[lis
     times: list[list[float]] = [[] for _ in sides]
     for _ in range(repeats):
         for side, work in zip(times, sides, strict=True):
-            side.append(seconds(work))
+            side.append(wall_seconds(work))
     return times
 
 
@@ -33,22 +33,22 @@ def spread(values: Sequence[float]) -> str:
     return f"{median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
 
 
-def pss(process: int | None = None) -> int:
+def pss(pid: int | None = None) -> int:
     """The proportional set size of a process, by default of this one, in bytes."""
-    for line in Path(f"/proc/{process or os.getpid()}/smaps_rollup").read_text(encoding="ascii").splitlines():
+    for line in Path(f"/proc/{pid or os.getpid()}/smaps_rollup").read_text(encoding="ascii").splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
     raise RuntimeError("the kernel tells no Pss")
 
 
-def verdict(what: str, value: float, limit: float, *, at_most: bool) -> int:
+def check_limit(label: str, value: float, limit: float, *, at_most: bool) -> int:
     """Print a figure with its bound; 1 when it misses it."""
     held = value <= limit if at_most else value >= limit
-    print(f"{'ok  ' if held else 'MISS'} {what}: {value:,.2f} ({'at most' if at_most else 'at least'} {limit:,g})")
+    print(f"{'ok  ' if held else 'MISS'} {label}: {value:,.2f} ({'at most' if at_most else 'at least'} {limit:,g})")
     return 0 if held else 1
 
 
-def pss_of_tree(process: int) -> int:
+def pss_of_tree(pid: int) -> int:
     """The proportional set size of a process and all that it started, in bytes."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
-    return pss(process) + sum(pss_of_tree(int(each)) for each in children)
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return pss(pid) + sum(pss_of_tree(int(each)) for each in children)

@@ -21,18 +21,18 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 
 import inturn
 from bench.http import is_up, serving
-from bench.measure import verdict
+from bench.measure import check_limit
 from bench.peers.flower_app import app
-from bench.services import folder, free_port, kill, redis, start, wait_until
+from bench.services import folder, free_port, kill, redis, start_process, wait_until
 from inturn.model import NewDocument, WorkerReport
 from inturn.queue import Queue
 
 CUSTOMERS = 5_000
 LOADS = 7
-CHANGES = 200
+CHANGES_PER_SECOND = 200
 """Rows that change in a second."""
-OVER = 30.0
-STEP = 0.05
+MEASURE_SECONDS = 30.0
+STEP_SECONDS = 0.05
 FLAGS = (
     "--no-sandbox",
     "--disable-dev-shm-usage",
@@ -53,26 +53,26 @@ new MutationObserver((_, watching) => {
 """
 
 
-class Load(NamedTuple):
+class PageLoad(NamedTuple):
     """One opening of a page with an empty cache."""
 
     first_row: float
     """Seconds from the beginning of the navigation."""
-    sent: int
+    transferred_bytes: int
     """Bytes on the wire, headers included, until a second after the first row."""
 
 
-class Pace(NamedTuple):
+class UpdateCost(NamedTuple):
     """What a page did while rows changed: milliseconds for each update."""
 
     updates: int
     script: float
     layout: float
-    worst: float
+    longest_task: float
     """The longest task of 50 ms or more, 0 without any."""
 
 
-class Side(NamedTuple):
+class PageUnderTest(NamedTuple):
     """A page to measure: where and the selector of its rows, the same of a page that is live, and what changes rows."""
 
     name: str
@@ -86,7 +86,7 @@ class Side(NamedTuple):
 # -- measuring --------------------------------------------------------------------------------------------------------
 
 
-def loaded(browser: Browser, side: Side) -> Load:
+def measure_load(browser: Browser, side: PageUnderTest) -> PageLoad:
     with browser.new_context(viewport={"width": 1440, "height": 900}) as context:
         page = context.new_page()
         sent = [0]
@@ -99,11 +99,11 @@ def loaded(browser: Browser, side: Side) -> Load:
         page.goto(url)
         page.wait_for_selector(row, timeout=60_000)
         page.wait_for_timeout(1_000)
-        return Load(page.evaluate("window.firstRow") / 1_000, sum(sent))
+        return PageLoad(page.evaluate("window.firstRow") / 1_000, sum(sent))
 
 
-def paced(browser: Browser, side: Side) -> Pace:
-    with browser.new_context(viewport={"width": 1440, "height": 900}) as context, changing(side.change):
+def measure_updates(browser: Browser, side: PageUnderTest) -> UpdateCost:
+    with browser.new_context(viewport={"width": 1440, "height": 900}) as context, changing_rows(side.change):
         page = context.new_page()
         url, row = side.live
         page.goto(url)
@@ -118,9 +118,9 @@ def paced(browser: Browser, side: Side) -> Pace:
         metrics = context.new_cdp_session(page)
         metrics.send("Performance.enable")
         before = _metrics(metrics)
-        page.wait_for_timeout(OVER * 1_000)
+        page.wait_for_timeout(MEASURE_SECONDS * 1_000)
         after = _metrics(metrics)
-        return _pace(page, len(asked), before, after)
+        return _update_cost(page, len(asked), before, after)
 
 
 def _metrics(session: CDPSession) -> dict[str, float]:
@@ -128,25 +128,25 @@ def _metrics(session: CDPSession) -> dict[str, float]:
     return {each["name"]: each["value"] for each in found}
 
 
-def _pace(page: Page, updates: int, before: dict[str, float], after: dict[str, float]) -> Pace:
+def _update_cost(page: Page, updates: int, before: dict[str, float], after: dict[str, float]) -> UpdateCost:
     def each(*names: str) -> float:
         return 1_000 * sum(after[name] - before[name] for name in names) / max(1, updates)
 
-    return Pace(
+    return UpdateCost(
         updates, each("ScriptDuration"), each("LayoutDuration", "RecalcStyleDuration"), page.evaluate("window.longest")
     )
 
 
 @contextmanager
-def changing(change: Callable[[int], None]) -> Iterator[None]:
+def changing_rows(change: Callable[[int], None]) -> Iterator[None]:
     """So many changes a second, in small steps, from a thread."""
-    over, at_once = threading.Event(), round(CHANGES * STEP)
+    over, at_once = threading.Event(), round(CHANGES_PER_SECOND * STEP_SECONDS)
 
     def run() -> None:
         due = time.monotonic()
         while not over.is_set():
             change(at_once)
-            due += STEP
+            due += STEP_SECONDS
             over.wait(max(0.0, due - time.monotonic()))
 
     thread = threading.Thread(target=run, daemon=True)
@@ -168,7 +168,7 @@ def fill(queue: Queue) -> None:
         amount = 300 + number if number < 50 else seeded.randint(1, 8)
         queue.submit(name_of(number), [NewDocument(f"letter-{n}.pdf") for n in range(amount)])
     now = time.time_ns() // 1_000
-    queue.store.see_worker(WorkerReport("host-1", "host", 1, 8, 0, "extract", now))
+    queue.store.record_worker(WorkerReport("host-1", "host", 1, 8, 0, "extract", now))
 
 
 def name_of(number: int) -> str:
@@ -176,7 +176,7 @@ def name_of(number: int) -> str:
 
 
 @contextmanager
-def ours(path: Path) -> Iterator[Side]:
+def inturn_page(path: Path) -> Iterator[PageUnderTest]:
     store, port = path / "inturn.db", free_port()
     with inturn.open(str(store)) as queue:
         fill(queue)
@@ -192,19 +192,21 @@ def ours(path: Path) -> Iterator[Side]:
                     queue.finish(claimed)
 
             where = (f"http://127.0.0.1:{port}/", ".page-overview .table-box .table tbody tr")
-            yield Side("Inturn", where, where, "/v1/overview", change)
+            yield PageUnderTest("Inturn", where, where, "/v1/overview", change)
 
 
 # -- Flower -----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def flower(path: Path) -> Iterator[Side]:
+def flower_page(path: Path) -> Iterator[PageUnderTest]:
     with redis(path) as broker:
         port, given = free_port(), {"BENCH_BROKER": f"{broker}/0"}
         celery = [sys.executable, "-m", "celery", "-A", "bench.peers.flower_app"]
-        worker = start([*celery, "worker", "-E", "--pool=solo", "--loglevel=ERROR"], path, given)
-        page = start([*celery, "flower", f"--port={port}", "--address=127.0.0.1", "--max_tasks=100000"], path, given)
+        worker = start_process([*celery, "worker", "-E", "--pool=solo", "--loglevel=ERROR"], path, given)
+        page = start_process(
+            [*celery, "flower", f"--port={port}", "--address=127.0.0.1", "--max_tasks=100000"], path, given
+        )
         try:
             if not wait_until(lambda: is_up(port), 60):
                 raise RuntimeError((path / "said.txt").read_text(encoding="utf-8")[-2000:])
@@ -221,7 +223,7 @@ def flower(path: Path) -> Iterator[Side]:
             url = f"http://127.0.0.1:{port}"
             tasks = (f"{url}/tasks", "#tasks-table tbody tr td:nth-child(2)")
             workers = (f"{url}/workers", "#workers-table tbody tr td:nth-child(2)")
-            yield Side("Flower", tasks, workers, "/workers?", change)
+            yield PageUnderTest("Flower", tasks, workers, "/workers?", change)
         finally:
             kill([worker, page])
 
@@ -229,26 +231,27 @@ def flower(path: Path) -> Iterator[Side]:
 # -- both -------------------------------------------------------------------------------------------------------------
 
 
-def measured(browser: Browser, side: Side) -> tuple[list[Load], Pace]:
-    loaded(browser, side)  # imports and first reads are behind it
-    loads = [loaded(browser, side) for _ in range(LOADS)]
-    pace = paced(browser, side)
+def measure_page(browser: Browser, side: PageUnderTest) -> tuple[list[PageLoad], UpdateCost]:
+    measure_load(browser, side)  # imports and first reads are behind it
+    loads = [measure_load(browser, side) for _ in range(LOADS)]
+    pace = measure_updates(browser, side)
     rows = [each.first_row for each in loads]
     print(
         f"{side.name}: first row {statistics.median(rows):.2f} s ({min(rows):.2f} to {max(rows):.2f}),"
-        f" {statistics.median(each.sent for each in loads) / 1_000:,.0f} KB;"
-        f" {CHANGES} changes a second: {pace.updates} updates in {OVER:g} s, each {pace.script:.1f} ms of script and"
-        f" {pace.layout:.1f} ms of style and layout, {_longest(pace.worst)}",
+        f" {statistics.median(each.transferred_bytes for each in loads) / 1_000:,.0f} KB;"
+        f" {CHANGES_PER_SECOND} changes a second: {pace.updates} updates in {MEASURE_SECONDS:g} s, each "
+        f"{pace.script:.1f} ms of script and"
+        f" {pace.layout:.1f} ms of style and layout, {_describe_longest_task(pace.longest_task)}",
         flush=True,
     )
     return loads, pace
 
 
-def _longest(worst: float) -> str:
+def _describe_longest_task(worst: float) -> str:
     return f"longest task {worst:.0f} ms" if worst else "no task of 50 ms or more"  # browsers tell of no others
 
 
-def told(chromium: str) -> None:
+def print_environment(chromium: str) -> None:
     asked = [chromium, "--version", "--no-sandbox"]
     version = subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603 - Debian's
     print(f"{version.strip()}, headless, {os.cpu_count()} cores, empty cache for each load, 1440 × 900")  # noqa: RUF001
@@ -263,14 +266,18 @@ def main() -> int:
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("bench page: needs chromium on the PATH (Debian: apt-get install chromium)")
-    told(chromium)
+    print_environment(chromium)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
-        with folder() as path, ours(path) as side:
-            loads, pace = measured(browser, side)
-        with folder() as path, flower(path) as side:
-            measured(browser, side)
+        with folder() as path, inturn_page(path) as side:
+            loads, pace = measure_page(browser, side)
+        with folder() as path, flower_page(path) as side:
+            measure_page(browser, side)
         browser.close()
-    missed = verdict("seconds to the first row", statistics.median(each.first_row for each in loads), 1, at_most=True)
-    missed += verdict("kilobytes transferred", max(each.sent for each in loads) / 1_000, 200, at_most=True)
-    return missed + verdict("ms of script for an update", pace.script, 16, at_most=True)
+    missed = check_limit(
+        "seconds to the first row", statistics.median(each.first_row for each in loads), 1, at_most=True
+    )
+    missed += check_limit(
+        "kilobytes transferred", max(each.transferred_bytes for each in loads) / 1_000, 200, at_most=True
+    )
+    return missed + check_limit("ms of script for an update", pace.script, 16, at_most=True)

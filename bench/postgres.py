@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 import inturn
-from bench.measure import median, seconds, spread, verdict
+from bench.measure import check_limit, median, spread, wall_seconds
 from bench.peers import postgres_inturn, postgres_pgqueuer, postgres_procrastinate
 from bench.peers.postgres_server import SETTINGS, database, server
 from inturn import Queue
@@ -25,29 +25,29 @@ from inturn.stores.postgres import PostgresStore
 SIDES: tuple[ModuleType, ...] = (postgres_inturn, postgres_pgqueuer, postgres_procrastinate)
 OURS, PGQUEUER, PROCRASTINATE = (side.NAME for side in SIDES)
 PAYLOAD = "x" * 200
-BATCH = 500
+BATCH_SIZE = 500
 ROUNDS = 5
-BULKS = 120
-LOAD = {OURS: 6_000, PGQUEUER: 6_000, PROCRASTINATE: 500}
+BULK_ROUNDS = 120
+DRAIN_DOCUMENTS = {OURS: 6_000, PGQUEUER: 6_000, PROCRASTINATE: 500}
 """Documents of one drain."""
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 """Seconds after which a process is taken for stuck."""
 Rates = dict[str, list[float]]
 
 
-class Database:
+class PeerDatabase:
     """One side's."""
 
-    def __init__(self, side: ModuleType, url: str, use: str) -> None:
+    def __init__(self, side: ModuleType, url: str, purpose: str) -> None:
         self.side, self.name = side, side.NAME
-        self.url = database(url, f"{self.name.lower()}_{use}")
+        self.url = database(url, f"{self.name.lower()}_{purpose}")
         side.setup(self.url)
         self.submitter = side.Submitter(self.url)
         self.choice: Any = side.CHOICES[0]
 
     def fill(self, n: int) -> None:
-        for _ in range(0, n, BATCH):
-            self.submitter.bulk([PAYLOAD] * min(BATCH, n))
+        for _ in range(0, n, BATCH_SIZE):
+            self.submitter.bulk([PAYLOAD] * min(BATCH_SIZE, n))
         self.analyze()
 
     def analyze(self) -> None:
@@ -62,21 +62,21 @@ class Database:
 # -- submits --------------------------------------------------------------------------------------------------------
 
 
-def submits(databases: Sequence[Database]) -> int:
+def submits(databases: Sequence[PeerDatabase]) -> int:
     """One at a time, each call a durable commit; and by 500, in turns: a machine changes its pace within a second."""
     singles: Rates = {each.name: [] for each in databases}
     bulks: Rates = {each.name: [] for each in databases}
     for _ in range(ROUNDS):
         for each in databases:
-            singles[each.name].append(300 / seconds(lambda: each.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
-    for turn in range(BULKS):
+            singles[each.name].append(300 / wall_seconds(lambda: each.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
+    for turn in range(BULK_ROUNDS):
         for each in databases if turn % 2 else databases[::-1]:
-            bulks[each.name].append(BATCH / seconds(lambda: each.submitter.bulk([PAYLOAD] * BATCH)))  # noqa: B023
-    _show("single submits/s", singles)
-    _show(f"submits/s by {BATCH}", bulks)
-    return verdict("single submits against PgQueuer's", _ratio(singles, PGQUEUER), 0.8, at_most=False) + verdict(
-        f"submits by {BATCH} against PgQueuer's", _ratio(bulks, PGQUEUER), 1.5, at_most=False
-    )
+            bulks[each.name].append(BATCH_SIZE / wall_seconds(lambda: each.submitter.bulk([PAYLOAD] * BATCH_SIZE)))  # noqa: B023
+    _print_rates("single submits/s", singles)
+    _print_rates(f"submits/s by {BATCH_SIZE}", bulks)
+    return check_limit(
+        "single submits against PgQueuer's", _ratio(singles, PGQUEUER), 0.8, at_most=False
+    ) + check_limit(f"submits by {BATCH_SIZE} against PgQueuer's", _ratio(bulks, PGQUEUER), 1.5, at_most=False)
 
 
 # -- claims ---------------------------------------------------------------------------------------------------------
@@ -95,48 +95,48 @@ def _drain(side: str, url: str, choice: Any, barrier: Any, answers: Any) -> None
     answers.put((begun, time.monotonic(), done))
 
 
-def _drained(each: Database, processes: int) -> float:
+def _drain_rate(peer: PeerDatabase, processes: int) -> float:
     """Documents/s of so many processes that empty a filled queue together."""
-    each.fill(LOAD[each.name] * processes)
+    peer.fill(DRAIN_DOCUMENTS[peer.name] * processes)
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(processes), context.Queue()
-    given = (each.name, each.url, each.choice, barrier, answers)
+    given = (peer.name, peer.url, peer.choice, barrier, answers)
     started = [context.Process(target=_drain, args=given) for _ in range(processes)]
     for process in started:
         process.start()
-    told = [answers.get(timeout=PATIENCE) for _ in started]
+    told = [answers.get(timeout=TIMEOUT_SECONDS) for _ in started]
     for process in started:
         process.join()
     begun, ended = min(begun for begun, _, _ in told), max(ended for _, ended, _ in told)
     return sum(done for _, _, done in told) / (ended - begun)
 
 
-def _choose(each: Database) -> None:
+def _choose_settings(peer: PeerDatabase) -> None:
     """The best of its settings, by one trial of each; the first run warms up and does not count."""
-    _drained(each, 1)
+    _drain_rate(peer, 1)
     found = {}
-    for choice in each.side.CHOICES:
-        each.choice = choice
-        found[choice] = _drained(each, 1)
-    each.choice = max(found, key=lambda choice: found[choice])
+    for choice in peer.side.CHOICES:
+        peer.choice = choice
+        found[choice] = _drain_rate(peer, 1)
+    peer.choice = max(found, key=lambda choice: found[choice])
     tried = ", ".join(f"{choice}: {rate:,.0f}" for choice, rate in found.items())
-    print(f"{each.name}: {each.side.settings(each.choice)} (tried {tried})", flush=True)
+    print(f"{peer.name}: {peer.side.settings(peer.choice)} (tried {tried})", flush=True)
 
 
-def claims(databases: Sequence[Database]) -> int:
+def claims(databases: Sequence[PeerDatabase]) -> int:
     """Claim and finish."""
     for each in databases:
-        _choose(each)
+        _choose_settings(each)
     missed = 0
     for processes in (1, 2):
         rates: Rates = {each.name: [] for each in databases}
         for _ in range(ROUNDS):
             for each in databases:
-                rates[each.name].append(_drained(each, processes))
-        _show(f"claim and finish/s, {processes} process(es)", rates)
+                rates[each.name].append(_drain_rate(each, processes))
+        _print_rates(f"claim and finish/s, {processes} process(es)", rates)
         what = f"claim and finish, {processes} process(es), against"
-        missed += verdict(f"{what} PgQueuer", _ratio(rates, PGQUEUER), 0.8, at_most=False)
-        missed += verdict(f"{what} Procrastinate", _ratio(rates, PROCRASTINATE), 8, at_most=False)
+        missed += check_limit(f"{what} PgQueuer", _ratio(rates, PGQUEUER), 0.8, at_most=False)
+        missed += check_limit(f"{what} Procrastinate", _ratio(rates, PROCRASTINATE), 8, at_most=False)
     return missed
 
 
@@ -149,21 +149,21 @@ def _serve(side: str, url: str, ready: Any, answers: Any) -> None:
 
 
 @contextmanager
-def _serving(each: Database) -> Iterator[Any]:
+def _serving(peer: PeerDatabase) -> Iterator[Any]:
     context = multiprocessing.get_context("spawn")
     ready, answers = context.Event(), context.Queue()
-    process = context.Process(target=_serve, args=(each.name, each.url, ready, answers))
+    process = context.Process(target=_serve, args=(peer.name, peer.url, ready, answers))
     process.start()
-    if not ready.wait(PATIENCE):
-        raise RuntimeError(f"{each.name} does not begin")
+    if not ready.wait(TIMEOUT_SECONDS):
+        raise RuntimeError(f"{peer.name} does not begin")
     try:
         yield answers
     finally:
-        each.submitter.singles(["over"])
+        peer.submitter.singles(["over"])
         process.join(30)
 
 
-def latency(databases: Sequence[Database]) -> int:
+def latency(databases: Sequence[PeerDatabase]) -> int:
     """From before a submit in one process to the start of its handler in another, in turns."""
     found: Rates = {each.name: [] for each in databases}
     with ExitStack() as stack:
@@ -173,12 +173,12 @@ def latency(databases: Sequence[Database]) -> int:
                 time.sleep(0.04 + number % 7 / 100)  # one side rings at most every 100 ms
                 sent = time.monotonic()
                 each.submitter.singles([str(number)])
-                _, at = answers[each.name].get(timeout=PATIENCE)
+                _, at = answers[each.name].get(timeout=TIMEOUT_SECONDS)
                 found[each.name].append((at - sent) * 1e3)
     for name, times in found.items():
         print(f"submit to handler start, ms: {name} p50 {median(times):.2f}, p99 {sorted(times)[-3]:.1f}")
     return sum(
-        verdict(f"latency p50 against {peer}'s", _ratio(found, peer), 1, at_most=True)
+        check_limit(f"latency p50 against {peer}'s", _ratio(found, peer), 1, at_most=True)
         for peer in (PGQUEUER, PROCRASTINATE)
     )
 
@@ -186,7 +186,7 @@ def latency(databases: Sequence[Database]) -> int:
 # -- what a claim touches -------------------------------------------------------------------------------------------
 
 
-def _buffers(url: str) -> int:
+def _touched_pages(url: str) -> int:
     """Pages that all backends' statements have touched in this database so far, by pg_stat_statements."""
     with psycopg.connect(url, autocommit=True) as connection:
         row = connection.execute(
@@ -197,7 +197,7 @@ def _buffers(url: str) -> int:
     return int(row[0] or 0) if row else 0
 
 
-FILL = """
+FILL_SQL = """
 INSERT INTO customer (name) SELECT 'customer ' || n FROM generate_series(1, {customers}) AS n;
 INSERT INTO document (
     seq, id, customer, level, line, count, submitted_at, ready_at, cost, max_attempts, name, uri, delay, attempt, state
@@ -212,7 +212,7 @@ SELECT customer, 'joined', line, count(*), min(seq), {now}, 1 FROM document GROU
 """What submits of {share} documents of each customer would leave, each customer's in one level: quicker than they."""
 
 
-def _filled(url: str, waiting: int, customers: int) -> Queue:
+def _open_filled(url: str, waiting: int, customers: int) -> Queue:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(b"CREATE EXTENSION pg_stat_statements")
     inturn.migrate(url)
@@ -221,7 +221,7 @@ def _filled(url: str, waiting: int, customers: int) -> Queue:
     assert isinstance(store, PostgresStore)  # noqa: S101 - opened above
     with psycopg.connect(url) as connection:
         connection.execute(b"SET search_path = inturn")
-        script = FILL.format(customers=customers, share=waiting // customers, now=time.time_ns() // 1000)
+        script = FILL_SQL.format(customers=customers, share=waiting // customers, now=time.time_ns() // 1000)
         connection.execute(script.encode())
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(b"VACUUM ANALYZE")
@@ -229,13 +229,15 @@ def _filled(url: str, waiting: int, customers: int) -> Queue:
     return queue
 
 
-def _touched(queue: Queue, url: str, exchanges: int, outcomes: list[Any], limit: int = 10) -> tuple[float, list[Any]]:
+def _pages_per_exchange(
+    queue: Queue, url: str, exchanges: int, outcomes: list[Any], limit: int = 10
+) -> tuple[float, list[Any]]:
     """Pages an exchange of so many documents touches, on average."""
-    before = _buffers(url)
+    before = _touched_pages(url)
     for _ in range(exchanges):
-        claimed = queue.exchange(outcomes, "bench", limit).claimed
+        claimed = queue.ack_and_claim(outcomes, "bench", limit).claimed
         outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
-    return (_buffers(url) - before) / exchanges, outcomes
+    return (_touched_pages(url) - before) / exchanges, outcomes
 
 
 def buffers(url: str) -> int:
@@ -243,31 +245,33 @@ def buffers(url: str) -> int:
     found = {}
     for name, waiting, customers in (("small", 1_000, 10), ("large", 1_000_000, 100_000)):
         place = database(url, name)
-        with _filled(place, waiting, customers) as queue:
-            _, outcomes = _touched(queue, place, 10, [])
-            found[name], _ = _touched(queue, place, 50, outcomes)
+        with _open_filled(place, waiting, customers) as queue:
+            _, outcomes = _pages_per_exchange(queue, place, 10, [])
+            found[name], _ = _pages_per_exchange(queue, place, 50, outcomes)
     print(f"pages of an exchange of 10: {found['small']:,.0f} with 1,000 waiting of 10 customers,"
           f" {found['large']:,.0f} with 1,000,000 of 100,000")  # fmt: skip
-    return verdict("pages, 1M waiting of 100k customers", found["large"] / found["small"], 2, at_most=True) + _held(url)
+    return check_limit(
+        "pages, 1M waiting of 100k customers", found["large"] / found["small"], 2, at_most=True
+    ) + _held_snapshot(url)
 
 
-def _held(url: str) -> int:
+def _held_snapshot(url: str) -> int:
     """The same before and during 200,000 claims past a reader that never ends."""
     place = database(url, "held")
-    with _filled(place, 260_000, 50) as queue, psycopg.connect(place) as reader:
-        _, outcomes = _touched(queue, place, 100, [])
-        first, outcomes = _touched(queue, place, 100, outcomes)
+    with _open_filled(place, 260_000, 50) as queue, psycopg.connect(place) as reader:
+        _, outcomes = _pages_per_exchange(queue, place, 100, [])
+        first, outcomes = _pages_per_exchange(queue, place, 100, outcomes)
         reader.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         reader.execute(b"SELECT 1 FROM pg_class")
         worst = 0.0
         for share in range(1, 5):
-            _, outcomes = _touched(queue, place, 500, outcomes, 100)
-            later, outcomes = _touched(queue, place, 100, outcomes)
+            _, outcomes = _pages_per_exchange(queue, place, 500, outcomes, 100)
+            later, outcomes = _pages_per_exchange(queue, place, 100, outcomes)
             print(f"pages of an exchange of 10 after {share * 50_000:,} claims past a held snapshot: {later:,.0f}"
                   f" (before it {first:,.0f})", flush=True)  # fmt: skip
             worst = max(worst, later)
         reader.rollback()
-    return verdict("pages past a held snapshot, 200k claims", worst / first, 3, at_most=True)
+    return check_limit("pages past a held snapshot, 200k claims", worst / first, 3, at_most=True)
 
 
 # -- all ------------------------------------------------------------------------------------------------------------
@@ -277,9 +281,9 @@ def _ratio(rates: Rates, peer: str) -> float:
     return median(rates[OURS]) / median(rates[peer])
 
 
-def _show(what: str, rates: Rates) -> None:
+def _print_rates(label: str, rates: Rates) -> None:
     for name, values in rates.items():
-        print(f"{what}: {name} {spread(values)}", flush=True)
+        print(f"{label}: {name} {spread(values)}", flush=True)
 
 
 def main(names: Sequence[str] = ()) -> int:
@@ -291,7 +295,7 @@ def main(names: Sequence[str] = ()) -> int:
         print(f"PostgreSQL {version // 10_000}.{version % 10_000}, {os.cpu_count()} cores: {shown}")
         for name, work in (("submits", submits), ("claims", claims), ("latency", latency)):
             if not names or name in names:
-                databases = [stack.enter_context(closing(Database(side, url, name))) for side in SIDES]
+                databases = [stack.enter_context(closing(PeerDatabase(side, url, name))) for side in SIDES]
                 missed += work(databases)
         if not names or "buffers" in names:
             missed += buffers(url)

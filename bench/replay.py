@@ -14,14 +14,14 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from bench.measure import verdict
+from bench.measure import check_limit
 from bench.peers.postgres_server import database, server
-from bench.services import ROOT, folder, start
+from bench.services import ROOT, folder, start_process
 from inturn import NewDocument, Queue
 from inturn.model import SECOND
 from inturn.simulate.compare import compare
 from inturn.simulate.history import read_history
-from inturn.simulate.replay import AS_IT_WAS
+from inturn.simulate.replay import UNCHANGED_PLAN
 from inturn.stores import migrate, open_store
 
 sys.path.append(str(ROOT / "tests"))  # the recorded day is the tests' own
@@ -29,18 +29,18 @@ import recorded_day
 
 MILLION = 1_000_000
 SEEDS = (1, 2, 3, 4, 5, 6)
-FRESH = (101, 102, 103, 104, 105, 106)
+UNSEEN_SEEDS = (101, 102, 103, 104, 105, 106)
 """Days that nobody looked at while it was made."""
-WEEK = 7 * 86_400
-BATCH = 500
+WEEK_SECONDS = 7 * 86_400
+BATCH_SIZE = 500
 
 
-def near(name: str, url: str) -> int:
+def check_accuracy(name: str, url: str) -> int:
     """How far the mean wait of each group is off, 1 if one is more than a tenth off."""
     store = open_store(url)
     history = read_history(store, 0)
     missed = 0
-    for group in compare(history, AS_IT_WAS, None).groups:
+    for group in compare(history, UNCHANGED_PLAN, None).groups:
         if group.measured is None:
             continue
         off = group.current.mean / group.measured.mean - 1
@@ -51,32 +51,32 @@ def near(name: str, url: str) -> int:
         )
         missed += abs(off) > 0.1
     store.close()
-    return verdict(f"{name}: groups more than 10 % off", missed, 0, at_most=True)
+    return check_limit(f"{name}: groups more than 10 % off", missed, 0, at_most=True)
 
 
 def demo() -> int:
     with folder() as path:
         command = [sys.executable, "-m", "inturn.demo", "--documents", "400", "--folder", str(path / "demo")]
-        start(command, path).wait()
-        return near("demo", str(path / "demo" / "inturn.db"))
+        start_process(command, path).wait()
+        return check_accuracy("demo", str(path / "demo" / "inturn.db"))
 
 
-def days() -> int:
+def recorded_days() -> int:
     failed = 0
-    for seed in (*SEEDS, *FRESH):
+    for seed in (*SEEDS, *UNSEEN_SEEDS):
         with folder() as path:
             store = open_store(str(path / "queue.db"))
             recorded_day.record(store, seed=seed)
             store.close()
-            failed += near(f"two hours on SQLite, seed {seed}", str(path / "queue.db"))
+            failed += check_accuracy(f"two hours on SQLite, seed {seed}", str(path / "queue.db"))
     with server() as url:
-        for seed in (SEEDS[0], FRESH[0]):
+        for seed in (SEEDS[0], UNSEEN_SEEDS[0]):
             own = database(url, f"replay{seed}")
             migrate(own)
             store = open_store(own)
             recorded_day.record(store, seed=seed)
             store.close()
-            failed += near(f"two hours on PostgreSQL, seed {seed}", own)
+            failed += check_accuracy(f"two hours on PostgreSQL, seed {seed}", own)
     return failed
 
 
@@ -90,7 +90,7 @@ def write_week(path: Path) -> None:
         left = MILLION
         while left:
             customer = drawn.choices(range(2_000), cum_weights=sizes)[0]
-            at, burst = drawn.random() * WEEK, min(left, 1 + int(drawn.expovariate(1 / 20)))
+            at, burst = drawn.random() * WEEK_SECONDS, min(left, 1 + int(drawn.expovariate(1 / 20)))
             for _ in range(burst):
                 service = f"{drawn.expovariate(1 / 8.5):.3f}"
                 writer.writerow((f"customer {customer}", f"{at:.3f}", service, drawn.randrange(1, 40)))
@@ -103,32 +103,32 @@ def fill(url: str) -> None:
     store = open_store(url)
     queue = Queue(store)
     now = 1_700_000_000 * SECOND
-    for _ in range(MILLION // BATCH):
+    for _ in range(MILLION // BATCH_SIZE):
         now += 300 * SECOND
-        queue.submit(f"customer {drawn.randrange(2_000)}", [NewDocument("a document")] * BATCH, now=now)
-        claimed = queue.claim("worker", BATCH, lease=86_400 * SECOND, now=now + SECOND)
-        store.exchange([queue.done(each) for each in claimed], None, now=now + 200 * SECOND)
+        queue.submit(f"customer {drawn.randrange(2_000)}", [NewDocument("a document")] * BATCH_SIZE, now=now)
+        claimed = queue.claim("worker", BATCH_SIZE, lease=86_400 * SECOND, now=now + SECOND)
+        store.ack_and_claim([queue.done(each) for each in claimed], None, now=now + 200 * SECOND)
     store.close()
 
 
-def played(what: str, *options: str) -> int:
+def measure_replay(label: str, *options: str) -> int:
     """Wall time and the most memory of one command."""
     command = [sys.executable, "-m", "inturn.cli", "simulate", "--replay", "--order", "classic", *options]
     began, most = time.monotonic(), 0
     with folder() as path:
-        process = start(command, path)
+        process = start_process(command, path)
         while process.poll() is None:
-            most = max(most, _most_memory(process))
+            most = max(most, _peak_memory(process))
             time.sleep(0.2)
         said = (path / "said.txt").read_text(encoding="utf-8", errors="replace")
         if process.returncode:
             raise RuntimeError(said[-500:])
     took = time.monotonic() - began
-    slow = verdict(f"{what}: seconds to read and play {MILLION:,} documents twice", took, 600, at_most=True)
-    return slow + verdict(f"{what}: MB at most", most / 1e6, 2_000, at_most=True)
+    slow = check_limit(f"{label}: seconds to read and play {MILLION:,} documents twice", took, 600, at_most=True)
+    return slow + check_limit(f"{label}: MB at most", most / 1e6, 2_000, at_most=True)
 
 
-def _most_memory(process: "subprocess.Popen[bytes]") -> int:
+def _peak_memory(process: "subprocess.Popen[bytes]") -> int:
     """The most that it had in memory so far, in bytes; 0 when it is gone."""
     try:
         lines: list[Any] = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
@@ -140,11 +140,11 @@ def _most_memory(process: "subprocess.Popen[bytes]") -> int:
 def million() -> int:
     with folder() as path:
         write_week(path / "week.csv")
-        failed = played("file", "--csv", str(path / "week.csv"), "--slots", "16")
-        failed += played("file, most of it waiting", "--csv", str(path / "week.csv"), "--slots", "4")
+        failed = measure_replay("file", "--csv", str(path / "week.csv"), "--slots", "16")
+        failed += measure_replay("file, most of it waiting", "--csv", str(path / "week.csv"), "--slots", "4")
         fill(str(path / "queue.db"))
-        return failed + played("SQLite", "--store", str(path / "queue.db"))
+        return failed + measure_replay("SQLite", "--store", str(path / "queue.db"))
 
 
 def main() -> int:
-    return demo() + days() + million()
+    return demo() + recorded_days() + million()

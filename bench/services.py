@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parent.parent
-REDIS = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
+DURABLE_REDIS = ("--save", "", "--appendonly", "yes", "--appendfsync", "always")
 """What Redis has acknowledged is on disk, as with SQLite's synchronous=FULL; one fsync for all that came in at once."""
 
 
@@ -29,24 +29,26 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def wait_until(true: Any, seconds: float, every: float = 0.01) -> bool:
+def wait_until(condition: Any, timeout: float, interval: float = 0.01) -> bool:
     """Whether it came true in time."""
-    end = time.monotonic() + seconds
-    while not true():
+    end = time.monotonic() + timeout
+    while not condition():
         if time.monotonic() > end:
             return False
-        time.sleep(every)
+        time.sleep(interval)
     return True
 
 
-def start(command: Sequence[str], path: Path, more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+def start_process(
+    command: Sequence[str], path: Path, extra_env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     """A process that sees the repository; what it says goes to a file in its folder."""
     source = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
     with (path / "said.txt").open("ab") as said:
         return subprocess.Popen(  # noqa: S603 - our own commands
             command,
             cwd=path,
-            env={**os.environ, "PYTHONPATH": source, **(more or {})},
+            env={**os.environ, "PYTHONPATH": source, **(extra_env or {})},
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
@@ -65,7 +67,7 @@ def kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
         _signal(pid, signal.SIGKILL)
     for process in processes:
         process.wait()
-    if not wait_until(lambda: not any(_alive(pid) for pid in held), 10):
+    if not wait_until(lambda: not any(_is_alive(pid) for pid in held), 10):
         raise RuntimeError(f"some of the processes {sorted(held)} do not die")
 
 
@@ -82,7 +84,7 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     stat = _stat(pid)
     return bool(stat) and stat[0] not in "ZX"
 
@@ -102,7 +104,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _answers(port: int) -> bool:
+def _responds(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), 1) as talk:
             talk.sendall(b"PING\r\n")
@@ -112,7 +114,7 @@ def _answers(port: int) -> bool:
 
 
 @contextmanager
-def redis(path: Path, settings: Sequence[str] = REDIS) -> Iterator[str]:
+def redis(path: Path, settings: Sequence[str] = DURABLE_REDIS) -> Iterator[str]:
     """The address of a Redis on loopback whose data is in this folder; another port when somebody was faster."""
     server = shutil.which("redis-server")
     if server is None:
@@ -120,9 +122,9 @@ def redis(path: Path, settings: Sequence[str] = REDIS) -> Iterator[str]:
     for _ in range(5):
         port = free_port()
         given = [server, "--bind", "127.0.0.1", "--port", str(port), "--dir", str(path), *settings]
-        process = start(given, path)
+        process = start_process(given, path)
         try:
-            if wait_until(lambda: process.poll() is not None or _answers(port), 10) and process.poll() is None:  # noqa: B023
+            if wait_until(lambda: process.poll() is not None or _responds(port), 10) and process.poll() is None:  # noqa: B023
                 yield f"redis://127.0.0.1:{port}"
                 return
         finally:
@@ -130,7 +132,7 @@ def redis(path: Path, settings: Sequence[str] = REDIS) -> Iterator[str]:
     raise RuntimeError(f"redis-server does not start: {(path / 'said.txt').read_text(errors='replace')[-500:]}")
 
 
-class Side(ABC):
+class SystemUnderTest(ABC):
     """One system under test, from an empty store on: used as a context, it leaves no process and no file behind."""
 
     name: str
@@ -167,7 +169,7 @@ class Side(ABC):
     def finished(self) -> int:
         """How many documents the system's own store has a result of."""
 
-    def held(self) -> int:
+    def pending(self) -> int:
         """How many the store still knows of without a result: queued, in somebody's hands, or failed."""
         return 0
 
@@ -176,13 +178,13 @@ class Side(ABC):
 
     def start(self) -> None:
         for command in self._commands():
-            self.processes.append(start(command, self.path, self._environment()))
+            self.processes.append(start_process(command, self.path, self._environment()))
 
     def kill(self) -> None:
         kill(self.processes)
         self.processes = []
 
-    def said(self) -> str:
+    def output_tail(self) -> str:
         """The end of what its processes wrote, for an error."""
         said = self.path / "said.txt"
         return said.read_text(encoding="utf-8", errors="replace")[-1500:] if said.exists() else ""

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from bench.measure import interleaved, median, pss, seconds, spread, verdict
+from bench.measure import check_limit, interleaved, median, pss, spread, wall_seconds
 from inturn import NewDocument, PriorityPolicy, Queue, Receipt
 from inturn.clock import ManualClock
-from inturn.model import Claimed, Document, DocumentState
+from inturn.model import Claim, Document, DocumentState
 from inturn.policy import Counter
-from inturn.simulate import Scenario, built_in, load, report, run
+from inturn.simulate import Scenario, build_report, built_in_scenarios, load_scenario, simulate_scenario
 from inturn.simulate.arrivals import Poisson
-from inturn.simulate.engine import Playing, given_by
-from inturn.simulate.scenario import Group, Service, arrivals_of
-from inturn.store import Exchanged, Outcome
+from inturn.simulate.engine import Simulation, document_specs
+from inturn.simulate.scenario import Group, ServiceTime, generate_arrivals
+from inturn.store import AckAndClaim, Outcome
 from inturn.stores import open_store
 
 DOCUMENTS = 100_000
@@ -44,63 +44,67 @@ class BareHeap:
             self._seq += 1
         return receipts
 
-    def exchange(self, outcomes: Sequence[Outcome], worker: str, limit: int, *, lease: int, now: int) -> Exchanged:
+    def ack_and_claim(
+        self, outcomes: Sequence[Outcome], worker: str, limit: int, *, lease: int, now: int
+    ) -> AckAndClaim:
         del outcomes, lease
         claimed = []
         while self._heap and len(claimed) < limit:
             level, seq, customer, at = heappop(self._heap)
             document = Document(
-                str(seq), customer, seq, GIVEN, level, 0, DocumentState.RUNNING, at, at,
+                str(seq), customer, seq, DOCUMENT_SPEC, level, 0, DocumentState.RUNNING, at, at,
                 None, now, None, 1, seq, worker, None, False, None,
             )  # fmt: skip
-            claimed.append(Claimed(document, seq))
-        return Exchanged((), tuple(claimed))
+            claimed.append(Claim(document, seq))
+        return AckAndClaim((), tuple(claimed))
 
 
-GIVEN = NewDocument("bare")
+DOCUMENT_SPEC = NewDocument("bare")
 
 
 def scenario(documents: int) -> Scenario:
     """Fifty customers, four workers, nearly full: documents come and go one by one."""
-    group = Group("all", Poisson(load=0.9, until=documents / 0.9 / 4), Service("exponential", 1.0), customers=50)
+    group = Group("all", Poisson(load=0.9, until=documents / 0.9 / 4), ServiceTime("exponential", 1.0), customers=50)
     return Scenario("bench", "bench", 4, (group,))
 
 
 def speed() -> int:
     chosen = scenario(DOCUMENTS)
-    arrivals = arrivals_of(chosen)
+    arrivals = generate_arrivals(chosen)
     n = len(arrivals)
 
     def bare() -> None:
-        drawn = arrivals_of(chosen)
-        Playing(drawn, given_by(chosen), chosen.workers, BareHeap()).to_the_end()
+        drawn = generate_arrivals(chosen)
+        Simulation(drawn, document_specs(chosen), chosen.workers, BareHeap()).run()
 
-    ours, theirs = interleaved([lambda: run(chosen), bare], 5)
+    ours, theirs = interleaved([lambda: simulate_scenario(chosen), bare], 5)
     print(f"{n:,} documents one by one; us {spread(ours)} s, bare heap loop {spread(theirs)} s;"
           f" {n / median(ours):,.0f} documents/s")  # fmt: skip
-    return verdict("times a bare heap loop", median(ours) / median(theirs), 4, at_most=True)
+    return check_limit("times a bare heap loop", median(ours) / median(theirs), 4, at_most=True)
 
 
 def scenarios() -> int:
     """Every scenario that comes with Inturn, in the fair order: the best of three runs each, on one core."""
     documents, took = 0, 0.0
-    for chosen in built_in().values():
-        documents += len(arrivals_of(chosen))
-        took += min(seconds(lambda chosen=chosen: run(chosen)) for _ in range(3))  # type: ignore[misc]
-    return verdict("simulated documents a second, all scenarios", documents / took, 20_000, at_most=False)
+    for chosen in built_in_scenarios().values():
+        documents += len(generate_arrivals(chosen))
+        took += min(wall_seconds(lambda chosen=chosen: simulate_scenario(chosen)) for _ in range(3))  # type: ignore[misc]
+    return check_limit("simulated documents a second, all scenarios", documents / took, 20_000, at_most=False)
 
 
 def linear() -> int:
     each = []
     for documents in (20_000, 200_000, 1_000_000):
         chosen = scenario(documents)
-        took = min(seconds(lambda chosen=chosen: run(chosen)) for _ in range(3 if documents < 10**6 else 1))  # type: ignore[misc]
+        took = min(
+            wall_seconds(lambda chosen=chosen: simulate_scenario(chosen)) for _ in range(3 if documents < 10**6 else 1)
+        )  # type: ignore[misc]
         each.append(took / documents * 1e6)
         print(f"{documents:,} documents: {each[-1]:.1f} us a document")
-    return verdict("1,000,000 against 20,000, a document", each[-1] / each[0], 1.5, at_most=True)
+    return check_limit("1,000,000 against 20,000, a document", each[-1] / each[0], 1.5, at_most=True)
 
 
-def _million(answer: "multiprocessing.Queue[int]") -> None:
+def _fill_million(answer: "multiprocessing.Queue[int]") -> None:
     clock = ManualClock()
     before = pss()
     queue = Queue(open_store("memory://", clock), clock=clock)
@@ -114,19 +118,22 @@ def memory() -> int:
     """In a process of its own, each document submitted alone under a name of its own: the dearest way."""
     context = multiprocessing.get_context("spawn")
     answer: multiprocessing.Queue[int] = context.Queue()
-    process = context.Process(target=_million, args=(answer,))
+    process = context.Process(target=_fill_million, args=(answer,))
     process.start()
     used = answer.get()
     process.join()
-    return verdict("MB for 1,000,000 waiting documents", used / 1e6, 1_000, at_most=True)
+    return check_limit("MB for 1,000,000 waiting documents", used / 1e6, 1_000, at_most=True)
 
 
 def reports() -> int:
     """Reading the figures off a run must not take longer than the run."""
-    chosen = replace(load("day-90"), seed=5)
-    played = run(chosen)
-    return verdict(
-        "report against run", seconds(lambda: report(played)) / seconds(lambda: run(chosen)), 1, at_most=True
+    chosen = replace(load_scenario("day-90"), seed=5)
+    played = simulate_scenario(chosen)
+    return check_limit(
+        "report against run",
+        wall_seconds(lambda: build_report(played)) / wall_seconds(lambda: simulate_scenario(chosen)),
+        1,
+        at_most=True,
     )
 
 

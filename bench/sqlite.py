@@ -17,12 +17,12 @@ import apsw
 from huey.storage import SqliteStorage
 
 import inturn
-from bench.measure import interleaved, median, spread, verdict
+from bench.measure import check_limit, interleaved, median, spread
 from inturn import NewDocument, Queue
 from inturn.stores.sqlite import SqliteStore
 
 PAYLOAD = b"x" * 200
-BATCH = 500
+BATCH_SIZE = 500
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def documents(n: int = BATCH) -> list[NewDocument]:
+def make_documents(n: int = BATCH_SIZE) -> list[NewDocument]:
     return [
         NewDocument(f"document {number:06}.pdf", uri=f"s3://bucket/incoming/{number:06}.pdf") for number in range(n)
     ]
@@ -40,13 +40,13 @@ def documents(n: int = BATCH) -> list[NewDocument]:
 
 def submits() -> int:
     """Batches of 500, each one durable commit."""
-    given = documents()
+    given = make_documents()
     with folder() as path:
         queue = inturn.open(str(path / "ours.db"))
         plain = apsw.Connection(str(path / "plain.db"))
         plain.execute("PRAGMA journal_mode = WAL")
         plain.execute("PRAGMA synchronous = FULL")
-        row = _row_as_wide_as_ours(queue, given)
+        row = _sample_row(queue, given)
         columns = ", ".join(f"c{number}" for number in range(1, len(row) + 1))
         plain.execute(f"CREATE TABLE plain (c0 INTEGER PRIMARY KEY, {columns})")
         insert = f"INSERT INTO plain VALUES ({', '.join('?' * (len(row) + 1))})"  # noqa: S608 - question marks
@@ -58,20 +58,20 @@ def submits() -> int:
         def theirs() -> None:
             for _ in range(20):
                 with plain:
-                    plain.executemany(insert, ((None, *row) for _ in range(BATCH)))
+                    plain.executemany(insert, ((None, *row) for _ in range(BATCH_SIZE)))
 
         mine, other = interleaved([ours, theirs], 7)
-        rows = 20 * BATCH
+        rows = 20 * BATCH_SIZE
         print(f"documents/s {rows / median(mine):,.0f}, rows/s of executemany {rows / median(other):,.0f}")
         queue.close()
-        return verdict("submits against executemany", median(other) / median(mine), 0.5, at_most=False)
+        return check_limit("submits against executemany", median(other) / median(mine), 0.5, at_most=False)
 
 
-def _row_as_wide_as_ours(queue: Queue, given: list[NewDocument]) -> tuple[Any, ...]:
-    queue.submit("width", given[:1])
+def _sample_row(queue: Queue, specs: list[NewDocument]) -> tuple[Any, ...]:
+    queue.submit("width", specs[:1])
     store = queue.store
     assert isinstance(store, SqliteStore)  # noqa: S101 - opened above
-    (row,) = store._tables.connection.execute("SELECT * FROM document LIMIT 1").fetchall()  # noqa: SLF001
+    (row,) = store._queries.connection.execute("SELECT * FROM document LIMIT 1").fetchall()  # noqa: SLF001
     return tuple(row[1:])
 
 
@@ -79,11 +79,11 @@ def _drain(queue: Queue, n: int, batch: int) -> None:
     outcomes: list[Any] = []
     done = 0
     while done < n:
-        claimed = queue.exchange(outcomes, "bench", batch).claimed
+        claimed = queue.ack_and_claim(outcomes, "bench", batch).claimed
         outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
         done += len(claimed)
     if outcomes:
-        queue.store.exchange(outcomes, None)
+        queue.store.ack_and_claim(outcomes, None)
 
 
 def claims() -> int:
@@ -100,7 +100,7 @@ def claims() -> int:
         for customers in (10, 50):
             queue = inturn.open(str(path / f"{customers}.db"))
             for n in range(200):
-                queue.submit(f"customer {n % customers}", documents())
+                queue.submit(f"customer {n % customers}", make_documents())
             for batch in (200, 100, 50, 1):
                 missed += _against_huey(queue, huey, customers, batch)
             queue.close()
@@ -118,7 +118,7 @@ def _against_huey(queue: Queue, huey: Any, customers: int, batch: int) -> int:
     ratio = median(other) / 400 / (median(mine) / n)
     print(f"{customers} customers, batches of {batch}: documents/s {n / median(mine):,.0f},"
           f" Huey's {400 / median(other):,.0f}; seconds {spread(mine)} against {spread(other)}")  # fmt: skip
-    return verdict(
+    return check_limit(
         f"claim and finish by {batch}, {customers} customers, against Huey",
         ratio,
         3.0 if batch > 1 else 0.7,
@@ -126,7 +126,7 @@ def _against_huey(queue: Queue, huey: Any, customers: int, batch: int) -> int:
     )
 
 
-def _steps(store: SqliteStore, work: Callable[[], object]) -> int:
+def _vm_steps(store: SqliteStore, function: Callable[[], object]) -> int:
     """SQLite's own count of the steps of its virtual machine."""
     total = 0
 
@@ -134,44 +134,44 @@ def _steps(store: SqliteStore, work: Callable[[], object]) -> int:
         nonlocal total
         total += event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
 
-    connection = store._tables.connection  # noqa: SLF001
+    connection = store._queries.connection  # noqa: SLF001
     connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
-    work()
+    function()
     connection.trace_v2(0, None)
     return total
 
 
-def _steps_at(path: Path, waiting: int, customers: int) -> float:
+def _vm_steps_at(path: Path, waiting: int, customers: int) -> float:
     queue = inturn.open(str(path))
     store = queue.store
     assert isinstance(store, SqliteStore)  # noqa: S101
-    store._tables.connection.execute("PRAGMA synchronous = OFF")  # noqa: SLF001 - filling, not measuring
+    store._queries.connection.execute("PRAGMA synchronous = OFF")  # noqa: SLF001 - filling, not measuring
     share = max(1, waiting // customers)
-    given = documents(min(share, BATCH))
+    given = make_documents(min(share, BATCH_SIZE))
     for number in range(customers):
         left = share
         while left > 0:
-            queue.submit(f"customer {number:06}", given[: min(left, BATCH)])
-            left -= BATCH
+            queue.submit(f"customer {number:06}", given[: min(left, BATCH_SIZE)])
+            left -= BATCH_SIZE
     _drain(queue, 50, 10)
-    counts = [_steps(store, lambda: queue.claim("bench", 10)) for _ in range(40)]
+    counts = [_vm_steps(store, lambda: queue.claim("bench", 10)) for _ in range(40)]
     queue.close()
     return median(counts)
 
 
 def steps() -> int:
     with folder() as path:
-        small = _steps_at(path / "small.db", 1_000, 10)
-        large = _steps_at(path / "large.db", 1_000_000, 10)
-        many = _steps_at(path / "many.db", 100_000, 100_000)
+        small = _vm_steps_at(path / "small.db", 1_000, 10)
+        large = _vm_steps_at(path / "large.db", 1_000_000, 10)
+        many = _vm_steps_at(path / "many.db", 100_000, 100_000)
     print(f"VM steps of a claim of 10: {small:,.0f} with 1,000 waiting, {large:,.0f} with 1,000,000,"
           f" {many:,.0f} with 100,000 customers")  # fmt: skip
-    return verdict("steps, 1M waiting against 1k", large / small, 1.5, at_most=True) + verdict(
+    return check_limit("steps, 1M waiting against 1k", large / small, 1.5, at_most=True) + check_limit(
         "steps, 100k customers against 10", many / small, 2, at_most=True
     )
 
 
-def _our_worker(path: str, answers: "multiprocessing.Queue[float]", count: int) -> None:
+def _inturn_worker(path: str, answers: "multiprocessing.Queue[float]", count: int) -> None:
     queue = inturn.open(path)
     answers.put(0.0)
     seen = 0
@@ -182,7 +182,7 @@ def _our_worker(path: str, answers: "multiprocessing.Queue[float]", count: int) 
             queue.store.wait(1.0)
             continue
         for each in claimed:
-            answers.put(now - each.document.given.metadata["sent"])
+            answers.put(now - each.document.spec.metadata["sent"])
             seen += 1
 
 
@@ -223,15 +223,15 @@ def latency() -> int:
         def submit() -> None:
             queue.submit("acme", [NewDocument("a", metadata={"sent": time.monotonic()})])
 
-        ours = _latency(_our_worker, path / "ours.db", submit, 150)
+        ours = _latency(_inturn_worker, path / "ours.db", submit, 150)
         theirs = _latency(_huey_worker, path / "huey.db", lambda: huey.enqueue(repr(time.monotonic()).encode()), 150)
         queue.close()
     print(f"submit to claim, ms: p50 {median(ours) * 1e3:.2f}, p99 {sorted(ours)[-2] * 1e3:.1f};"
           f" Huey p50 {median(theirs) * 1e3:.2f}, p99 {sorted(theirs)[-2] * 1e3:.1f}")  # fmt: skip
-    return verdict("latency p50 against Huey's", median(ours) / median(theirs), 1, at_most=True)
+    return check_limit("latency p50 against Huey's", median(ours) / median(theirs), 1, at_most=True)
 
 
-def _idle_ours(path: str, answers: "multiprocessing.Queue[float]", span: float) -> None:
+def _idle_inturn(path: str, answers: "multiprocessing.Queue[float]", span: float) -> None:
     queue = inturn.open(path)
     before, end = time.process_time(), time.monotonic() + span
     while time.monotonic() < end:
@@ -255,7 +255,7 @@ def idle() -> int:
     with folder() as path:
         answers: list[Any] = []
         processes = []
-        for target, name in ((_idle_ours, "ours.db"), (_idle_huey, "huey.db")):
+        for target, name in ((_idle_inturn, "ours.db"), (_idle_huey, "huey.db")):
             answers.append(context.Queue())
             processes.append(context.Process(target=target, args=(str(path / name), answers[-1], 20.0)))
             processes[-1].start()
@@ -263,7 +263,7 @@ def idle() -> int:
         for process in processes:
             process.join()
     print(f"idle CPU: {ours:.2%}, Huey at a 10 ms poll {theirs:.2%}")
-    return verdict("idle CPU against Huey's", ours / theirs, 1, at_most=True)
+    return check_limit("idle CPU against Huey's", ours / theirs, 1, at_most=True)
 
 
 def main() -> int:

@@ -16,11 +16,11 @@ from math import factorial
 from pathlib import Path
 from typing import NamedTuple
 
-from inturn.simulate import Scenario, load, report, run
+from inturn.simulate import Scenario, build_report, load_scenario, simulate_scenario
 from inturn.simulate.arrivals import Poisson
-from inturn.simulate.engine import Play
+from inturn.simulate.engine import Discipline
 from inturn.simulate.report import GroupReport
-from inturn.simulate.scenario import Group, Service
+from inturn.simulate.scenario import Group, ServiceTime
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "fairness.md"
 TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -37,7 +37,7 @@ HEADINGS = (
     "Jain",
 )
 SEEDS = range(1, 9)
-OVER_CLASSIC = "mean wait over classic"
+MEAN_OVER_CLASSIC = "mean wait over classic"
 RANGE_HEADINGS = ("scenario", "order", "customers", "figure", "lowest", "highest")
 
 
@@ -45,46 +45,49 @@ class Figure(NamedTuple):
     """A figure that the page's text states: of which group, in which order."""
 
     scenario: str
-    play: Play
+    discipline: Discipline
     group: str
     figure: str
 
 
 FIGURES = (
-    Figure("flood", Play.FAIR, "small", "worst wait, s"),
-    Figure("flood", Play.FIFO, "small", "mean wait, s"),
-    Figure("two-bulk", Play.FAIR, "bulk B", "mean wait, s"),
-    Figure("two-bulk", Play.CLASSIC, "bulk B", "mean wait, s"),
-    Figure("two-bulk", Play.FAIR, "bulk A", "behind ideal, s"),
-    Figure("two-bulk", Play.FAIR, "bulk B", "behind ideal, s"),
-    Figure("two-bulk", Play.CLASSIC, "bulk B", "behind ideal, s"),
-    Figure("trickler", Play.FAIR, "trickler", "mean wait, s"),
-    Figure("trickler", Play.CLASSIC, "trickler", "mean wait, s"),
-    Figure("trickler-long", Play.FAIR, "trickler", "mean wait, s"),
-    Figure("trickler-long", Play.CLASSIC, "trickler", "mean wait, s"),
-    Figure("starving-102", Play.FAIR, "level 9", "worst wait, s"),
-    Figure("starving-102", Play.CLASSIC, "level 9", "worst wait, s"),
-    Figure("starving-102", Play.FAIR, "newcomers", OVER_CLASSIC),
-    Figure("starving-105", Play.FAIR, "level 9", "worst wait, s"),
-    Figure("starving-105", Play.CLASSIC, "level 9", "worst wait, s"),
-    Figure("starving-105", Play.FAIR, "newcomers", OVER_CLASSIC),
-    Figure("newcomers", Play.FAIR, "regular", "worst wait, s"),
-    Figure("newcomers", Play.CLASSIC, "regular", "worst wait, s"),
+    Figure("flood", Discipline.FAIR, "small", "worst wait, s"),
+    Figure("flood", Discipline.FIFO, "small", "mean wait, s"),
+    Figure("two-bulk", Discipline.FAIR, "bulk B", "mean wait, s"),
+    Figure("two-bulk", Discipline.CLASSIC, "bulk B", "mean wait, s"),
+    Figure("two-bulk", Discipline.FAIR, "bulk A", "behind ideal, s"),
+    Figure("two-bulk", Discipline.FAIR, "bulk B", "behind ideal, s"),
+    Figure("two-bulk", Discipline.CLASSIC, "bulk B", "behind ideal, s"),
+    Figure("trickler", Discipline.FAIR, "trickler", "mean wait, s"),
+    Figure("trickler", Discipline.CLASSIC, "trickler", "mean wait, s"),
+    Figure("trickler-long", Discipline.FAIR, "trickler", "mean wait, s"),
+    Figure("trickler-long", Discipline.CLASSIC, "trickler", "mean wait, s"),
+    Figure("starving-102", Discipline.FAIR, "level 9", "worst wait, s"),
+    Figure("starving-102", Discipline.CLASSIC, "level 9", "worst wait, s"),
+    Figure("starving-102", Discipline.FAIR, "newcomers", MEAN_OVER_CLASSIC),
+    Figure("starving-105", Discipline.FAIR, "level 9", "worst wait, s"),
+    Figure("starving-105", Discipline.CLASSIC, "level 9", "worst wait, s"),
+    Figure("starving-105", Discipline.FAIR, "newcomers", MEAN_OVER_CLASSIC),
+    Figure("newcomers", Discipline.FAIR, "regular", "worst wait, s"),
+    Figure("newcomers", Discipline.CLASSIC, "regular", "worst wait, s"),
 )
 
 
 @cache
-def played(scenario: str, play: Play, seed: int) -> dict[str, GroupReport]:
+def group_reports(scenario: str, discipline: Discipline, seed: int) -> dict[str, GroupReport]:
     """Play a scenario with a seed; its groups by name."""
-    return {group.group: group for group in report(run(replace(load(scenario), seed=seed), play)).groups}
+    return {
+        group.group: group
+        for group in build_report(simulate_scenario(replace(load_scenario(scenario), seed=seed), discipline)).groups
+    }
 
 
 def values(figure: Figure) -> Iterator[float]:
     """Yield the figure for each seed."""
     for seed in SEEDS:
-        group = played(figure.scenario, figure.play, seed)[figure.group]
-        if figure.figure == OVER_CLASSIC:
-            yield 100 * (group.mean / played(figure.scenario, Play.CLASSIC, seed)[figure.group].mean - 1)
+        group = group_reports(figure.scenario, figure.discipline, seed)[figure.group]
+        if figure.figure == MEAN_OVER_CLASSIC:
+            yield 100 * (group.mean / group_reports(figure.scenario, Discipline.CLASSIC, seed)[figure.group].mean - 1)
         else:
             yield {"mean": group.mean, "worst": group.worst, "behind": group.behind_ideal}[figure.figure.split()[0]]
 
@@ -93,8 +96,8 @@ def range_row(figure: Figure) -> tuple[str, ...]:
     """Return the row of a figure: its lowest and highest value over the seeds."""
     measured = list(values(figure))
     ends = min(measured), max(measured)
-    shown = (f"{round(end):+d} %" if figure.figure == OVER_CLASSIC else f"{end:,.1f}" for end in ends)
-    return f"`{figure.scenario}`", f"`{figure.play}`", figure.group, figure.figure, *shown
+    shown = (f"{round(end):+d} %" if figure.figure == MEAN_OVER_CLASSIC else f"{end:,.1f}" for end in ends)
+    return f"`{figure.scenario}`", f"`{figure.discipline}`", figure.group, figure.figure, *shown
 
 
 def ranges_table() -> str:
@@ -105,10 +108,10 @@ def ranges_table() -> str:
 
 def scenario_table(name: str) -> str:
     """One scenario in every order."""
-    scenario = load(name)
+    scenario = load_scenario(name)
     rows = []
-    for play in Play:
-        result = report(run(scenario, play))
+    for play in Discipline:
+        result = build_report(simulate_scenario(scenario, play))
         for number, group in enumerate(result.groups):
             jain = result.jain if number == 0 else None
             rows.append(
@@ -130,10 +133,10 @@ def erlang_table() -> str:
     rows = []
     for workers, load_ in ((1, 0.5), (2, 0.5), (4, 0.6), (8, 0.7)):
         arrivals = Poisson(load=load_, until=100_000 / workers / load_)
-        group = Group("all", arrivals, Service("exponential", 1.0), customers=20)
+        group = Group("all", arrivals, ServiceTime("exponential", 1.0), customers=20)
         waits: list[int] = []
         for seed in range(8):
-            played = run(Scenario("erlang", "M/M/k", workers, (group,), seed=seed))
+            played = simulate_scenario(Scenario("erlang", "M/M/k", workers, (group,), seed=seed))
             waits += [start - each.at for start, each in zip(played.started, played.arrivals, strict=True)]
         mean = sum(waits) / len(waits) / 1e6
         expected = erlang_c(workers, load_) / (workers * (1 - load_))
@@ -168,12 +171,12 @@ TABLES = {"erlang": erlang_table, "ranges": ranges_table}
 """Tables of more than one scenario."""
 
 
-def regenerated(page: str, wanted: Callable[[str], bool]) -> str:
+def regenerate(page: str, is_selected: Callable[[str], bool]) -> str:
     """The page with the wanted tables made anew."""
 
     def table(match: re.Match[str]) -> str:
         name = match["name"]
-        if not wanted(name):
+        if not is_selected(name):
             return match[0]
         print(f"fairness: {name}", file=sys.stderr, flush=True)
         made = TABLES[name]() if name in TABLES else scenario_table(name)
@@ -189,7 +192,7 @@ def main() -> None:
     known = {match["name"] for match in TABLE.finditer(page)}
     if names - known:
         sys.exit(f"the page has no table {', '.join(sorted(names - known))}; it has {', '.join(sorted(known))}")
-    PAGE.write_text(regenerated(page, lambda name: not names or name in names), encoding="utf-8")
+    PAGE.write_text(regenerate(page, lambda name: not names or name in names), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-LIST = ROOT / "tests" / "mutants.toml"
-AT_ONCE = 2
-NO_TESTS = 5
-FAILED = 1
+MUTANTS_FILE = ROOT / "tests" / "mutants.toml"
+MAX_PARALLEL = 2
+PYTEST_NO_TESTS = 5
+PYTEST_FAILED = 1
 
 
 class Mutant(NamedTuple):
@@ -35,7 +35,7 @@ class Mutant(NamedTuple):
 
 def read() -> list[Mutant]:
     """All mutants, in the order of the file."""
-    kept = tomllib.loads(LIST.read_text(encoding="utf-8"))
+    kept = tomllib.loads(MUTANTS_FILE.read_text(encoding="utf-8"))
     return [Mutant(name, **each) for name, each in kept.items()]
 
 
@@ -61,18 +61,18 @@ def is_killed(mutant: Mutant) -> bool:
         done = subprocess.run(  # noqa: S603 - our own tests
             command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=900
         )
-    if done.returncode not in {0, FAILED}:
+    if done.returncode not in {0, PYTEST_FAILED}:
         sys.exit(
             f"mutant {mutant.name!r}: pytest ended with {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-1000:]}"
         )
-    return done.returncode == FAILED
+    return done.returncode == PYTEST_FAILED
 
 
 def main() -> None:
     """Run them all and say which lived."""
     words = sys.argv[1:]
     mutants = [each for each in read() if not words or any(word in each.name for word in words)]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL) as pool:
         killed = []
         for mutant, dead in zip(mutants, pool.map(is_killed, mutants), strict=True):
             print(f"{'killed' if dead else 'LIVES '} {mutant.name}", flush=True)

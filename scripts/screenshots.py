@@ -21,18 +21,18 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from inturn.clock import ManualClock
 from inturn.http.app import create_app
-from inturn.http.metrics import Wait
+from inturn.http.metrics import WaitSample
 from inturn.http.run import Server, bind
-from inturn.http.service import Service
+from inturn.http.service import AppState
 from inturn.http.settings import ServerSettings
-from inturn.model import SECOND, Claimed, DocumentState, NewDocument, Progress, WorkerReport
+from inturn.model import SECOND, Claim, DocumentState, NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.store import DocumentFilter
 from inturn.stores import open_store
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PICTURES: Final = ROOT / "docs" / "pictures"
-LARGEST: Final = 200_000
+MAX_PICTURE_BYTES: Final = 200_000
 FLAGS: Final = (
     "--no-sandbox",
     "--disable-dev-shm-usage",
@@ -43,11 +43,11 @@ FLAGS: Final = (
     "--disable-sync",
 )
 MINUTES: Final = 10
-STEP: Final = 5 * SECOND
+STEP_DURATION: Final = 5 * SECOND
 SLOTS: Final = 8
-A_STEP: Final = 42
+DOCUMENTS_PER_STEP: Final = 42
 """Documents that are done in a step."""
-BULK: Final = {"Nordlicht Archive": (4, 1_500), "Helix Insurance": (45, 900), "Porto Logistics": (114, 160)}
+BULK_CUSTOMERS: Final = {"Nordlicht Archive": (4, 1_500), "Helix Insurance": (45, 900), "Porto Logistics": (114, 160)}
 """Who sends much: at which step, and how much."""
 TRADES: Final = (
     "Bakery",
@@ -92,7 +92,7 @@ PLACES: Final = (
         "Zielińska",
     ),
 )
-A_VISIT: Final = 8
+SMALL_CUSTOMERS_PER_STEP: Final = 8
 """Small customers who send something in a step."""
 
 
@@ -109,84 +109,86 @@ class Picture(NamedTuple):
     before: Callable[[Page], None] = lambda _: None
 
 
-class Play:
+class DemoTraffic:
     """Ten minutes of a queue: a flood, two bulks, and some hundred customers who send a little now and then."""
 
-    def __init__(self, queue: Queue, clock: ManualClock, started: Callable[[Wait], None]) -> None:
+    def __init__(self, queue: Queue, clock: ManualClock, on_started: Callable[[WaitSample], None]) -> None:
         self._queue = queue
         self._clock = clock
-        self._started = started
-        self._seeded = random.Random(11)  # noqa: S311 - the same each time
-        self._hands: list[Claimed] = []
-        self._small = [f"{trade} {place}" for place in PLACES for trade in TRADES]
+        self._on_started = on_started
+        self._random = random.Random(11)  # noqa: S311 - the same each time
+        self._claims: list[Claim] = []
+        self._small_customers = [f"{trade} {place}" for place in PLACES for trade in TRADES]
 
     def step(self, number: int) -> None:
         """Five seconds."""
-        for customer, (at, amount) in BULK.items():
+        for customer, (at, amount) in BULK_CUSTOMERS.items():
             if number == at:
                 self._submit(customer, amount)
-        for customer in self._seeded.sample(self._small, A_VISIT):
-            self._submit(customer, self._seeded.randint(1, 5))
-        for _ in range(A_STEP // SLOTS):
+        for customer in self._random.sample(self._small_customers, SMALL_CUSTOMERS_PER_STEP):
+            self._submit(customer, self._random.randint(1, 5))
+        for _ in range(DOCUMENTS_PER_STEP // SLOTS):
             self._work()
         self._report()
 
     def end(self) -> None:
         """The moment that the pictures show: some have just sent a pile."""
-        for customer, amount in zip(self._seeded.sample(self._small, 9), (3, 5, 7, 9, 12, 14, 17, 21, 26), strict=True):
+        for customer, amount in zip(
+            self._random.sample(self._small_customers, 9), (3, 5, 7, 9, 12, 14, 17, 21, 26), strict=True
+        ):
             self._submit(customer, amount)
 
     def _submit(self, customer: str, amount: int) -> None:
         kinds = ("invoice", "contract", "letter", "scan", "report")
-        names = [f"{self._seeded.choice(kinds)}-{self._seeded.randint(1_000, 9_999)}.pdf" for _ in range(amount)]
+        names = [f"{self._random.choice(kinds)}-{self._random.randint(1_000, 9_999)}.pdf" for _ in range(amount)]
         self._queue.submit(customer, [NewDocument(name, pages=2) for name in names], now=self._clock.now())
 
     def _work(self) -> None:
-        now = self._clock.advance(STEP * SLOTS // A_STEP)
-        for each in self._hands:
-            if self._seeded.random() < 0.004:
+        now = self._clock.advance(STEP_DURATION * SLOTS // DOCUMENTS_PER_STEP)
+        for each in self._claims:
+            if self._random.random() < 0.004:
                 self._queue.fail(each, "the file is broken", final=True, now=now)
             else:
                 self._queue.finish(each, {"text": "Dear Sir or Madam"}, now=now)
-        self._hands = [
+        self._claims = [
             each
             for worker in ("scan-1", "scan-2")
             for each in self._queue.claim(worker, SLOTS // 2, lease=3_600 * SECOND, now=now)
         ]
-        for each in self._hands:
+        for each in self._claims:
             document = each.document
-            self._started(Wait(now, document.level, now - document.ready_at, document.customer))
+            self._on_started(WaitSample(now, document.level, now - document.ready_at, document.customer))
 
     def _report(self) -> None:
         now = self._clock.now()
         for place, worker in enumerate(("scan-1", "scan-2")):
-            mine = self._hands[place * SLOTS // 2 : (place + 1) * SLOTS // 2]
-            told = {each.document.id: Progress(self._seeded.randint(1, 9), 10) for each in mine}
+            mine = self._claims[place * SLOTS // 2 : (place + 1) * SLOTS // 2]
+            told = {each.document.id: Progress(self._random.randint(1, 9), 10) for each in mine}
             report = WorkerReport(worker, "office.example", 1, SLOTS // 2, len(mine), "extract", now, progress=told)
-            self._queue.store.see_worker(report, now=now)
+            self._queue.store.record_worker(report, now=now)
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, Queue]]:
+def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
     """A server that has seen the ten minutes, and its queue."""
-    store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP
-    clock = ManualClock(time.time_ns() // 1_000 - steps * STEP)
+    store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP_DURATION
+    clock = ManualClock(time.time_ns() // 1_000 - steps * STEP_DURATION)
     with Queue(open_store(store)) as queue:
-        service = Service(queue, None, ServerSettings(store=store), clock=clock)
+        service = AppState(queue, None, ServerSettings(store=store), clock=clock)
         listening = bind("127.0.0.1", 0)
         server = Server(create_app(service), service, grace=1)
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:
-            service.tally.on_wait.clear()  # it would look at fifty starts of a real second: these come faster
-            play = Play(queue, clock, service.course.hear)
+            service.metrics.wait_listeners.clear()  # it would look at fifty starts of a real second: these come faster
+            play = DemoTraffic(queue, clock, service.history.add_wait)
             while not server.started:
                 time.sleep(0.01)
             for number in range(steps):
                 play.step(number)
                 _catch_up(service)
             play.end()
-            clock.advance(STEP + SECOND)  # so that the server looks again
+            clock.advance(STEP_DURATION + SECOND)  # so that the server looks again
             _catch_up(service)
             yield f"http://127.0.0.1:{listening.getsockname()[1]}", queue
         finally:
@@ -195,11 +197,11 @@ def served(folder: Path) -> Iterator[tuple[str, Queue]]:
             listening.close()
 
 
-def _catch_up(service: Service) -> None:
+def _catch_up(service: AppState) -> None:
     """Until the server has heard of everything, and has looked at it."""
-    while service.watcher.last < service.queue.store.last_event():
+    while service.event_poller.last_event_number < service.queue.store.last_event():
         time.sleep(0.005)
-    service.course.look()
+    service.history.refresh_if_due()
 
 
 def preview(page: Page) -> None:
@@ -221,7 +223,7 @@ def pictures(document: str) -> list[Picture]:
     ]
 
 
-def take(browser: Browser, url: str, picture: Picture) -> Path:
+def take_picture(browser: Browser, url: str, picture: Picture) -> Path:
     """One picture, small enough to be fetched with a README."""
     across, down = picture.size
     with browser.new_context(
@@ -240,8 +242,8 @@ def take(browser: Browser, url: str, picture: Picture) -> Path:
         page.wait_for_selector(".live-live")
         path = PICTURES / f"{picture.name}.png"
         page.screenshot(path=path)
-    if path.stat().st_size > LARGEST:
-        sys.exit(f"screenshots: {path.name} has {path.stat().st_size:,} bytes, and may have {LARGEST:,}")
+    if path.stat().st_size > MAX_PICTURE_BYTES:
+        sys.exit(f"screenshots: {path.name} has {path.stat().st_size:,} bytes, and may have {MAX_PICTURE_BYTES:,}")
     return path
 
 
@@ -253,14 +255,14 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="inturn-pictures-") as folder,
-        served(Path(folder)) as (url, queue),
+        serving(Path(folder)) as (url, queue),
         sync_playwright() as playwright,
     ):
         browser = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
         last = DocumentFilter(frozenset({DocumentState.WAITING}), "Porto Logistics", level=9)
         for picture in pictures(queue.documents(last, limit=60).items[-1].id):
             if not words or any(word in picture.name for word in words):
-                path = take(browser, url, picture)
+                path = take_picture(browser, url, picture)
                 print(f"{path.relative_to(ROOT)} {path.stat().st_size:,} bytes")
         browser.close()
 

@@ -9,9 +9,9 @@ from inturn.clock import ManualClock
 from inturn.insights import Insights
 from inturn.model import SECOND, NewDocument, ResultFile
 from inturn.policy import Policy
-from inturn.store import Claimed, Operator, Outcome, OutcomeKind, Store, Work
-from inturn.stores import open_end, open_store
-from inturn.stores.moving import End, Move
+from inturn.store import Claim, Operator, Outcome, OutcomeKind, Store, Work
+from inturn.stores import open_store, open_transfer_endpoint
+from inturn.stores.moving import Transfer, TransferEndpoint
 
 BEGIN = 1_700_000_000 * SECOND
 MINUTE = 60 * SECOND
@@ -22,7 +22,7 @@ def fill(url: str, blobs: Blobs, clock: ManualClock) -> None:
     """Several customers, levels and batches, limits of all kinds, and documents in every state but running."""
     with inturn.open(url, clock=clock) as queue:
         store = queue.store
-        store.set_policy(Policy.of({**Policy().plain(), "overdue_every": 4}), ANNA)
+        store.set_policy(Policy.from_dict({**Policy().to_dict(), "overdue_every": 4}), ANNA)
         for customer, n in (("acme", 30), ("Büro Süd", 12), ("trickle", 2), ("paused", 6), ("capped", 5), ("rated", 5)):
             documents = [document(blobs, f"{customer} Nr. {i}.pdf", batch=f"batch {n}") for i in range(n)]
             queue.submit(customer, documents, key=f"first of {customer}")
@@ -47,9 +47,9 @@ def fill(url: str, blobs: Blobs, clock: ManualClock) -> None:
         queue.submit("acme", [NewDocument("after all the others", start_by=clock.now() + 3 * MINUTE)] * 2)
 
 
-def document(blobs: Blobs, name: str, **given: Any) -> NewDocument:
+def document(blobs: Blobs, name: str, **fields: Any) -> NewDocument:
     blob = blobs.put(io.BytesIO(name.encode()))
-    return NewDocument(name, blob=blob.key, sha256=blob.sha256, size=blob.size, media_type="application/pdf", **given)
+    return NewDocument(name, blob=blob.key, sha256=blob.sha256, size=blob.size, media_type="application/pdf", **fields)
 
 
 def work(store: Store, blobs: Blobs, clock: ManualClock) -> None:
@@ -57,12 +57,12 @@ def work(store: Store, blobs: Blobs, clock: ManualClock) -> None:
     for round_ in range(5):
         claimed = inturn.Queue(store).claim("worker", limit=4)
         outcomes = [outcome(each, number + round_, blobs) for number, each in enumerate(claimed)]
-        store.exchange(outcomes, None)
+        store.ack_and_claim(outcomes, None)
         clock.advance(SECOND)
 
 
-def outcome(claimed: Claimed, number: int, blobs: Blobs) -> Outcome:
-    id_, fence = claimed.document.id, claimed.fence
+def outcome(claim: Claim, number: int, blobs: Blobs) -> Outcome:
+    id_, fence = claim.document.id, claim.fence
     if number % 4 == 0:
         kept = blobs.put(io.BytesIO(id_.encode()))
         files = (ResultFile("page-1.png", kept.key, kept.size, kept.sha256, "image/png"),)
@@ -72,38 +72,38 @@ def outcome(claimed: Claimed, number: int, blobs: Blobs) -> Outcome:
         return Outcome(id_, fence, OutcomeKind.FAILED, error="no good: ü", retry_in=None)
     if number % 4 == 2:
         return Outcome(id_, fence, OutcomeKind.FAILED, error="not now", retry_in=5 * MINUTE)
-    return Outcome(id_, fence, OutcomeKind.HANDED_BACK)
+    return Outcome(id_, fence, OutcomeKind.RELEASED)
 
 
-def contents(end: str | End) -> dict[str, Any]:
+def contents(end: str | TransferEndpoint) -> dict[str, Any]:
     """All rows of all tables, whatever the order of their columns, and the queue's own numbers."""
-    end = open_end(end) if isinstance(end, str) else end
+    end = open_transfer_endpoint(end) if isinstance(end, str) else end
     try:
-        with end.reading() as reader:
+        with end.open_reader() as reader:
             found: dict[str, Any] = {
                 table: [row for rows in reader.rows(table, sorted(columns)) for row in map(list, rows)]
                 for table, columns in end.tables().items()
             }
             return {**found, "queue": reader.queue(), "blobs": sorted(reader.blobs())}
     finally:
-        end.let_go()
+        end.disconnect()
 
 
-def move(source: str | End, target: str | End, **options: Any) -> dict[str, int] | None:
+def transfer(source: str | TransferEndpoint, target: str | TransferEndpoint, **options: Any) -> dict[str, int] | None:
     """As the command does it; None when nothing was left to do."""
-    leaving, arriving = (open_end(each) if isinstance(each, str) else each for each in (source, target))
+    leaving, arriving = (open_transfer_endpoint(each) if isinstance(each, str) else each for each in (source, target))
     try:
-        moving = Move(leaving, arriving, **options)
+        moving = Transfer(leaving, arriving, **options)
         if not moving.check():
             return None
         moving.begin()
         return moving.load(lambda *_: None)
     finally:
-        leaving.let_go()
-        arriving.let_go()
+        leaving.disconnect()
+        arriving.disconnect()
 
 
-def dispatched(queue_at: str | Store, now: int) -> list[Any]:
+def drain(queue_at: str | Store, now: int) -> list[Any]:
     """What comes of a queue from here on: every claim until nothing is left, with fences and what they say of it."""
     clock = ManualClock(now)
     told: list[Any] = []

@@ -10,15 +10,15 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any
 
-from inturn.model import SECOND, Claimed, NewDocument, seconds
+from inturn.model import SECOND, Claim, NewDocument, seconds
 from inturn.policy import Policy, PriorityPolicy
 from inturn.queue import Queue
 from inturn.store import Operator, Store
 
-BEGAN = 1_700_000_000 * SECOND
+START_TIME = 1_700_000_000 * SECOND
 OPERATOR = Operator("olivia", "a recorded day")
 WORKERS = 6
-MEAN = 4.0
+MEAN_WORK_SECONDS = 4.0
 """Seconds of work, on average, of a lognormal document."""
 
 
@@ -52,19 +52,19 @@ class _Day:
         self._number = 0
         self._idle: set[int] = set(range(WORKERS))
         self._away: set[int] = set()
-        self._called: set[int] = set()
+        self._woken: set[int] = set()
         for at, customer, n in arrivals(self._random, length):
-            self._at(BEGAN + seconds(at), "submit", (customer, n))
-        self._at(BEGAN + seconds(length * 0.3), "leave", 5)
-        self._at(BEGAN + seconds(length * 0.45), "return", 5)
-        self._at(BEGAN + seconds(length * 0.6), "policy", None)
+            self._schedule(START_TIME + seconds(at), "submit", (customer, n))
+        self._schedule(START_TIME + seconds(length * 0.3), "leave", 5)
+        self._schedule(START_TIME + seconds(length * 0.45), "return", 5)
+        self._schedule(START_TIME + seconds(length * 0.6), "policy", None)
         heapify(self._events)
-        store.change_customer("busy 1", {"weight": 3.0}, OPERATOR, now=BEGAN)
-        store.change_customer("bulk 2", {"cap": 2}, OPERATOR, now=BEGAN)
+        store.change_customer("busy 1", {"weight": 3.0}, OPERATOR, now=START_TIME)
+        store.change_customer("bulk 2", {"cap": 2}, OPERATOR, now=START_TIME)
 
-    def _at(self, at: int, what: str, whom: Any) -> None:
+    def _schedule(self, at: int, action: str, payload: Any) -> None:
         self._number += 1
-        heappush(self._events, (at, self._number, what, whom))
+        heappush(self._events, (at, self._number, action, payload))
 
     def _soon(self, now: int, longest: float) -> int:
         return now + seconds(self._random.uniform(0.001, longest))
@@ -74,39 +74,39 @@ class _Day:
             now, _, what, whom = heappop(self._events)
             getattr(self, f"_{what}")(now, whom)
             if not self._events and (due := self._queue.store.next_due()) is not None:
-                self._at(due + SECOND, "look", min(self._idle))
+                self._schedule(due + SECOND, "look", min(self._idle))
 
-    def _submit(self, now: int, whom: tuple[str, int]) -> None:
-        customer, n = whom
+    def _submit(self, now: int, payload: tuple[str, int]) -> None:
+        customer, n = payload
         pages = self._random.randint(1, 30)
         self._queue.submit(customer, [NewDocument("a document", pages=pages)] * n, now=now)
-        for worker in sorted(self._idle - self._away - self._called)[:n]:
-            self._called.add(worker)
-            self._at(self._soon(now, 0.1), "look", worker)
+        for worker in sorted(self._idle - self._away - self._woken)[:n]:
+            self._woken.add(worker)
+            self._schedule(self._soon(now, 0.1), "look", worker)
 
     def _look(self, now: int, worker: int) -> None:
         """An idle worker looks for work."""
-        self._called.discard(worker)
+        self._woken.discard(worker)
         if worker in self._idle and worker not in self._away:
             self._take(now, worker, self._queue.claim(f"worker {worker}", 1, now=now, lease=86_400 * SECOND))
 
-    def _take(self, now: int, worker: int, claimed: tuple[Claimed, ...]) -> None:
+    def _take(self, now: int, worker: int, claimed: tuple[Claim, ...]) -> None:
         self._idle.discard(worker)
         if not claimed:
             self._idle.add(worker)
             return
-        service = seconds(self._random.lognormvariate(0, 1) * MEAN / 1.6487)
-        self._at(now + max(1_000, service), "end", (worker, claimed[0]))
+        service = seconds(self._random.lognormvariate(0, 1) * MEAN_WORK_SECONDS / 1.6487)
+        self._schedule(now + max(1_000, service), "end", (worker, claimed[0]))
 
-    def _end(self, now: int, whom: tuple[int, Claimed]) -> None:
+    def _end(self, now: int, payload: tuple[int, Claim]) -> None:
         """The document is done, or fails one time in fifty; then the worker needs a moment to find the next one."""
-        worker, claimed = whom
+        worker, claimed = payload
         if self._random.random() < 0.02 and claimed.document.attempt < 3:
             self._queue.fail(claimed, "try again", retry_in=5 * SECOND, now=now)
         else:
             self._queue.finish(claimed, now=now)
         self._idle.add(worker)
-        self._at(self._soon(now, 0.06), "look", worker)
+        self._schedule(self._soon(now, 0.06), "look", worker)
 
     def _leave(self, now: int, worker: int) -> None:
         del now
@@ -114,7 +114,7 @@ class _Day:
 
     def _return(self, now: int, worker: int) -> None:
         self._away.discard(worker)
-        self._at(now, "look", worker)
+        self._schedule(now, "look", worker)
 
     def _policy(self, now: int, _: None) -> None:
         changed = replace(Policy(), priority=PriorityPolicy(600 * SECOND))

@@ -29,9 +29,9 @@ import pytest
 
 from inturn.stores import migrate
 
-GIVEN = os.environ.get("INTURN_TEST_POSTGRES")
+EXTERNAL_POSTGRES_URL = os.environ.get("INTURN_TEST_POSTGRES")
 CI = os.environ.get("CI") == "true"
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",  # a crash of the server is tested, not one of the machine
@@ -50,7 +50,7 @@ def binaries() -> Path | None:
 
 
 needs_postgres = pytest.mark.skipif(
-    GIVEN is None and binaries() is None and not CI,
+    EXTERNAL_POSTGRES_URL is None and binaries() is None and not CI,
     reason="no PostgreSQL here: apt-get install postgresql, or set INTURN_TEST_POSTGRES",
 )
 needs_own_postgres = pytest.mark.skipif(
@@ -72,11 +72,11 @@ class PostgresServer:
         found = binaries()
         assert found is not None, "no PostgreSQL here: apt-get install postgresql"
         self._bin = found
-        self._as: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []}
+        self._run_as: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []}
         if os.geteuid() != 0:
-            self._as = {}
+            self._run_as = {}
         self.folder = Path(tempfile.mkdtemp(prefix="inturn-pg-", dir="/tmp"))  # a short path for a socket
-        if self._as:
+        if self._run_as:
             shutil.chown(self.folder, "postgres", "postgres")
         self._run("initdb", "-D", "data", "-A", "trust", "-U", "inturn", "-E", "UTF8", "--locale=C.UTF-8", "-N")
         self.port = 0
@@ -90,23 +90,23 @@ class PostgresServer:
         """On a free port; tried again when somebody else took it in between."""
         for _ in range(5):
             self.port = port or free_port()
-            self.pid = self._started({**SETTINGS, **settings})
+            self.pid = self._spawn({**SETTINGS, **settings})
             if self._is_ready():
                 return
             self.stop(signal.SIGQUIT)
         raise AssertionError((self.folder / "log").read_text())
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+    def stop(self, signum: signal.Signals = signal.SIGINT) -> None:
         """SIGINT: in order, at once. SIGQUIT: as in a crash."""
         with suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self.pid, how)
-            wait_until(lambda: not _lives(self.pid))
+            os.kill(self.pid, signum)
+            wait_until(lambda: not _is_alive(self.pid))
 
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _started(self, settings: dict[str, str]) -> int:
+    def _spawn(self, settings: dict[str, str]) -> int:
         options = [f"--{name}={value}" for name, value in {**settings, "port": str(self.port)}.items()]
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen(  # noqa: S603 - our own
@@ -116,14 +116,14 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                **self._as,
+                **self._run_as,
             )
         process.returncode = 0  # it may outlive this process: whoever leaves last stops it
         return process.pid
 
     def _is_ready(self) -> bool:
-        until = time.monotonic() + PATIENCE
-        while time.monotonic() < until and _lives(self.pid):
+        until = time.monotonic() + TIMEOUT_SECONDS
+        while time.monotonic() < until and _is_alive(self.pid):
             with suppress(psycopg.Error), psycopg.connect(self.url, connect_timeout=5):
                 return True
             time.sleep(0.02)
@@ -131,10 +131,12 @@ class PostgresServer:
 
     def _run(self, program: str, *args: str) -> None:
         command = [str(self._bin / program), *args]
-        subprocess.run(command, cwd=self.folder, check=True, capture_output=True, timeout=PATIENCE, **self._as)  # noqa: S603
+        subprocess.run(  # noqa: S603 - our own
+            command, cwd=self.folder, check=True, capture_output=True, timeout=TIMEOUT_SECONDS, **self._run_as
+        )
 
 
-DATABASES = 4096
+REDIS_DATABASES = 4096
 RABBITMQ = sorted(Path("/usr/lib/rabbitmq/lib").glob("rabbitmq_server-*/sbin/rabbitmq-server"))
 needs_redis = pytest.mark.skipif(
     shutil.which("redis-server") is None and not CI, reason="no Redis here: apt-get install redis-server"
@@ -163,9 +165,9 @@ class Server:
         for _ in range(5):
             self.port = port or free_port()
             self._start()
-            until = time.monotonic() + PATIENCE
-            while time.monotonic() < until and all(map(_lives, self.pids)):
-                if self._answers():
+            until = time.monotonic() + TIMEOUT_SECONDS
+            while time.monotonic() < until and all(map(_is_alive, self.pids)):
+                if self._is_ready():
                     return
                 time.sleep(0.05)
             self.stop()
@@ -196,7 +198,7 @@ class Server:
         process.returncode = 0  # it may outlive this process: whoever leaves last stops it
         self.pids.append(process.pid)
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), 1) as talk:
                 talk.settimeout(5)
@@ -221,7 +223,7 @@ class RedisServer(Server):
         program = shutil.which("redis-server")
         assert program is not None, "no Redis here: apt-get install redis-server"
         where = ("--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder))
-        self._run(program, *where, "--save", "", "--databases", str(DATABASES), *self._options)
+        self._run(program, *where, "--save", "", "--databases", str(REDIS_DATABASES), *self._options)
 
 
 class RabbitServer(Server):
@@ -257,16 +259,16 @@ class RabbitServer(Server):
         )
 
 
-def stop_groups(pids: Sequence[int], how: int = signal.SIGKILL) -> None:
+def stop_groups(pids: Sequence[int], signum: int = signal.SIGKILL) -> None:
     """End processes at once, each with whatever it started in its session; their data is thrown away."""
     for pid in pids:
         with suppress(ProcessLookupError):
-            os.killpg(pid, how)
+            os.killpg(pid, signum)
     for pid in pids:
-        wait_until(lambda: not _lives(pid))  # noqa: B023 - called at once
+        wait_until(lambda: not _is_alive(pid))  # noqa: B023 - called at once
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     try:
@@ -276,9 +278,9 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def wait_until(true: Callable[[], Any], patience: float = PATIENCE) -> None:
-    until = time.monotonic() + patience
-    while not true():
+def wait_until(condition: Callable[[], Any], timeout: float = TIMEOUT_SECONDS) -> None:
+    until = time.monotonic() + timeout
+    while not condition():
         assert time.monotonic() < until, "it did not come true in time"
         time.sleep(0.01)
 
@@ -295,19 +297,19 @@ def free_port() -> int:
 @functools.cache
 def postgres() -> str:
     """The address of this run's PostgreSQL."""
-    return GIVEN if GIVEN is not None else _of_this_run("pg", _start_postgres)
+    return EXTERNAL_POSTGRES_URL if EXTERNAL_POSTGRES_URL is not None else _shared_server("pg", _start_postgres)
 
 
 @functools.cache
 def redis() -> str:
     """The address of this run's Redis: each user gets a database of its own from `fresh_redis`."""
-    return _of_this_run("redis", lambda: _start(RedisServer()))
+    return _shared_server("redis", lambda: _start(RedisServer()))
 
 
 @functools.cache
 def rabbitmq() -> str:
     """The address of this run's RabbitMQ: its users are told apart by their queues."""
-    return _of_this_run("rabbitmq", lambda: _start(RabbitServer()))
+    return _shared_server("rabbitmq", lambda: _start(RabbitServer()))
 
 
 def _start_postgres() -> dict[str, Any]:
@@ -321,7 +323,7 @@ def _start(server: Server) -> dict[str, Any]:
     return {"url": server.url, "pids": server.pids, "folder": str(server.folder), "how": signal.SIGKILL}
 
 
-def _of_this_run(name: str, start: Callable[[], dict[str, Any]]) -> str:
+def _shared_server(name: str, start: Callable[[], dict[str, Any]]) -> str:
     """The first who asks starts it, the last who leaves stops it."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     note = Path(tempfile.gettempdir()) / f"inturn-tests-{name}-{run}.json"
@@ -330,24 +332,24 @@ def _of_this_run(name: str, start: Callable[[], dict[str, Any]]) -> str:
             state.update(start(), users=0)
         state["users"] += 1
         url: str = state["url"]
-    atexit.register(_leave, note, os.getpid())
+    atexit.register(_release_server, note, os.getpid())
     return url
 
 
-def _leave(note: Path, user: int) -> None:
+def _release_server(state_file: Path, user: int) -> None:
     if os.getpid() != user:  # a fork of it, which never came
         return
-    with _shared(note) as state:
+    with _shared(state_file) as state:
         state["users"] -= 1
         if state["users"] == 0:
             stop_groups(state["pids"], state["how"])
             shutil.rmtree(state["folder"], ignore_errors=True)
-            note.unlink()
+            state_file.unlink()
 
 
 @contextmanager
-def _shared(note: Path) -> Iterator[dict[str, Any]]:
-    with note.open("a+") as file:
+def _shared(state_file: Path) -> Iterator[dict[str, Any]]:
+    with state_file.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         state: dict[str, Any] = json.loads(file.read() or "{}")
@@ -371,10 +373,10 @@ def new_schema(*, migrated: bool = True) -> str:
 def fresh_redis() -> str:
     """The address of a database in Redis that nobody else uses."""
     server = redis()
-    with socket.create_connection(("127.0.0.1", int(server.rpartition(":")[2])), PATIENCE) as talk:
+    with socket.create_connection(("127.0.0.1", int(server.rpartition(":")[2])), TIMEOUT_SECONDS) as talk:
         talk.sendall(b"INCR databases\r\n")
         number = int(talk.recv(64)[1:])
-    assert number < DATABASES
+    assert number < REDIS_DATABASES
     return f"{server}/{number}"
 
 

@@ -19,29 +19,29 @@ import httpx2
 
 import inturn as package
 from inturn import cli
-from inturn.access import AccessKey, KeyScope, make_key
+from inturn.access import ApiKey, ApiKeyScope, generate_api_key
 from inturn.store import Operator, Store
 
 ANNA = Operator("anna", "because the test says so")
 
 
-def make(store: Store, name: str, customer: str | None = None, scope: KeyScope | None = None) -> str:
+def create_api_key(store: Store, name: str, customer: str | None = None, scope: ApiKeyScope | None = None) -> str:
     """A new key's text."""
-    chosen = scope or (KeyScope.OPERATOR if customer is None else KeyScope.CUSTOMER)
-    text, key = make_key(AccessKey("", "", chosen, name, customer, time.time_ns() // 1_000))
-    store.keys.add(key, ANNA)
+    chosen = scope or (ApiKeyScope.OPERATOR if customer is None else ApiKeyScope.CUSTOMER)
+    text, key = generate_api_key(ApiKey("", "", chosen, name, customer, time.time_ns() // 1_000))
+    store.api_keys.add(key, ANNA)
     return text
 
 
 @functools.cache
-def _nursery() -> ForkServerContext:
+def _fork_server() -> ForkServerContext:
     """Has the server's modules loaded, so that a start costs a tenth of what it costs a person."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["inturn.cli", "inturn.http.run"])
     return context
 
 
-def _main(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+def _run_forked(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
     """What a forked server does: as if it had been started with this command, there."""
     with log.open("w") as said:
         os.dup2(said.fileno(), 2)
@@ -53,13 +53,15 @@ def _main(command: Sequence[str], folder: Path, environment: Mapping[str, str], 
     cli.main()
 
 
-class Forked:
+class ForkedServer:
     """A server out of the nursery; what a `Popen` can do, as far as it is needed."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         log = folder / f"log-{time.monotonic_ns()}"
         os.mkfifo(log)
-        self._process = _nursery().Process(target=_main, args=(command, folder, environment, log), daemon=True)
+        self._process = _fork_server().Process(
+            target=_run_forked, args=(command, folder, environment, log), daemon=True
+        )
         self._process.start()
         self.pid: int = self._process.pid or 0
         self.stderr = log.open()
@@ -86,10 +88,10 @@ class Forked:
         self._process.kill()
 
 
-class Process:
+class ServerProcess:
     """`inturn serve`, as a person runs it if it is to be `alone`."""
 
-    process: "Forked | subprocess.Popen[str]"
+    process: "ForkedServer | subprocess.Popen[str]"
 
     def __init__(self, folder: Path, *flags: str, alone: bool = False, **environment: str) -> None:
         self.folder = folder
@@ -102,7 +104,7 @@ class Process:
             program = [sys.executable, "-m", "inturn.cli", *command]
             self.process = subprocess.Popen(program, cwd=folder, env=ours, stderr=subprocess.PIPE, text=True)  # noqa: S603
         else:
-            self.process = Forked(["inturn", *command], folder, ours)
+            self.process = ForkedServer(["inturn", *command], folder, ours)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         port = self._port.get(timeout=60)
@@ -127,21 +129,21 @@ class Process:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
-        self._end()
+        self._close()
         return code
 
     def kill(self) -> None:
         """As nobody should; workers beside it would go on."""
         self.process.kill()
         self.process.wait(60)
-        self._end()
+        self._close()
 
     def pss(self) -> int:
         """Bytes of memory that are its own."""
         rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
         return 1024 * next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
 
-    def _end(self) -> None:
+    def _close(self) -> None:
         self._reader.join(60)
         if self.process.stderr is not None:
             self.process.stderr.close()

@@ -15,13 +15,13 @@ from fastapi.responses import JSONResponse
 from psycopg_pool import ConnectionPool
 
 FOLDER = Path(sys.argv[1])
-TABLE = "CREATE TABLE bare_document (id TEXT PRIMARY KEY, path TEXT, size INTEGER)"
+CREATE_TABLE = "CREATE TABLE bare_document (id TEXT PRIMARY KEY, path TEXT, size INTEGER)"
 app = FastAPI()
 
 
-def in_sqlite() -> Callable[[str, int], None]:
+def sqlite_inserter() -> Callable[[str, int], None]:
     database, turn = apsw.Connection(str(FOLDER / "bare.db")), threading.Lock()
-    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", TABLE):
+    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", CREATE_TABLE):
         database.execute(statement)
 
     def insert(id_: str, size: int) -> None:
@@ -31,10 +31,10 @@ def in_sqlite() -> Callable[[str, int], None]:
     return insert
 
 
-def in_postgres(url: str) -> Callable[[str, int], None]:
+def postgres_inserter(url: str) -> Callable[[str, int], None]:
     pool = ConnectionPool(url, min_size=10, max_size=10)
     with pool.connection() as connection:
-        connection.execute(TABLE)
+        connection.execute(CREATE_TABLE)
 
     def insert(id_: str, size: int) -> None:
         with pool.connection() as connection:
@@ -43,10 +43,10 @@ def in_postgres(url: str) -> Callable[[str, int], None]:
     return insert
 
 
-insert = in_postgres(sys.argv[3]) if len(sys.argv) > 3 else in_sqlite()
+insert = postgres_inserter(sys.argv[3]) if len(sys.argv) > 3 else sqlite_inserter()
 
 
-def keep(file: int, id_: str, size: int) -> None:
+def store_upload(file: int, id_: str, size: int) -> None:
     os.fsync(file)
     os.close(file)
     insert(id_, size)
@@ -58,7 +58,7 @@ async def submit(request: Request) -> JSONResponse:
     file = os.open(FOLDER / id_, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     async for piece in request.stream():
         size += os.write(file, piece)
-    await to_thread.run_sync(keep, file, id_, size)
+    await to_thread.run_sync(store_upload, file, id_, size)
     return JSONResponse({"id": id_}, 202)
 
 

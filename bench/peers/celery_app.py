@@ -11,42 +11,42 @@ from celery import Celery
 from redis import Redis
 
 from bench.peers.handler import handle
-from bench.services import REDIS, Side, redis
+from bench.services import DURABLE_REDIS, SystemUnderTest, redis
 
-PLAIN: dict[str, Any] = {}
-LATE = {
+DEFAULT_SETTINGS: dict[str, Any] = {}
+ACKS_LATE_SETTINGS = {
     "task_acks_late": True,
     "task_reject_on_worker_lost": True,
     "broker_transport_options": {"visibility_timeout": 8},
 }
-FAST = {
+TUNED_SETTINGS = {
     "task_acks_late": True,
     "worker_prefetch_multiplier": 4,  # the best of 1, 4, 16, 64 and 0, by little
     "worker_disable_rate_limits": True,
     "worker_enable_remote_control": False,
     "worker_redirect_stdouts": False,
 }
-QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+QUIET_OPTIONS = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
 app = Celery("bench")
 app.conf.update(json.loads(os.environ.get("BENCH_CELERY", "{}")))
 
 
 @app.task(name="work", ignore_result=False)
-def work(given: Mapping[str, Any]) -> dict[str, Any]:
-    return handle(given)
+def work(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return handle(payload)
 
 
-class CelerySide(Side):
+class CelerySystem(SystemUnderTest):
     def __init__(
         self,
         name: str,
         settings: Mapping[str, Any],
         options: Sequence[str] = (),
-        server: Sequence[str] = REDIS,
+        server: Sequence[str] = DURABLE_REDIS,
     ) -> None:
         self.name = name
-        self.given = dict(settings)
+        self.overrides = dict(settings)
         self.options = options
         self.server = server
         told = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
@@ -54,7 +54,7 @@ class CelerySide(Side):
 
     def _open(self, stack: ExitStack) -> None:
         url = stack.enter_context(redis(self.path, self.server))
-        self.conf = {"broker_url": f"{url}/0", "result_backend": f"{url}/1", **self.given}
+        self.conf = {"broker_url": f"{url}/0", "result_backend": f"{url}/1", **self.overrides}
         self.broker = stack.enter_context(Redis.from_url(f"{url}/0"))
         self.results = stack.enter_context(Redis.from_url(f"{url}/1"))
         self.sender = Celery("sender", broker=f"{url}/0", set_as_current=False)
@@ -75,5 +75,5 @@ class CelerySide(Side):
     def finished(self) -> int:
         return int(self.results.dbsize())
 
-    def held(self) -> int:
+    def pending(self) -> int:
         return int(self.broker.llen("celery")) + int(self.broker.hlen("unacked"))

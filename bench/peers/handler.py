@@ -6,23 +6,23 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-SIZE = 200
+PAYLOAD_BYTES = 200
 
 
 def payload(name: str, customer: str, *, sleep: float = 0.0, log: str = "") -> dict[str, Any]:
     """A document's argument: JSON of about 200 bytes that carries what the handler needs, whatever runs it."""
     given = {"name": name, "customer": customer, "sleep": sleep, "log": log, "text": ""}
-    return {**given, "text": "x" * max(0, SIZE - len(json.dumps(given)))}
+    return {**given, "text": "x" * max(0, PAYLOAD_BYTES - len(json.dumps(given)))}
 
 
-def handle(given: Mapping[str, Any]) -> dict[str, Any]:
+def handle(document: Mapping[str, Any]) -> dict[str, Any]:
     """Sleep, then log the name and when it began: a run that is killed before its end leaves no line."""
     began = time.monotonic()
-    if given["sleep"]:
-        time.sleep(given["sleep"])
-    if given["log"]:
-        _append(given["log"], f"{given['name']} {began:.6f}\n")
-    return {"name": given["name"], "pages": 3}
+    if document["sleep"]:
+        time.sleep(document["sleep"])
+    if document["log"]:
+        _append(document["log"], f"{document['name']} {began:.6f}\n")
+    return {"name": document["name"], "pages": 3}
 
 
 def _append(path: str, line: str) -> None:

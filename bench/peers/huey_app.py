@@ -10,10 +10,10 @@ from typing import Any
 from huey import SqliteHuey
 
 from bench.peers.handler import handle
-from bench.services import Side
+from bench.services import SystemUnderTest
 
 
-def make(filename: str) -> tuple[SqliteHuey, Any]:
+def make_huey(filename: str) -> tuple[SqliteHuey, Any]:
     """The queue in this file, and its task."""
     made = SqliteHuey("bench", filename=filename)
 
@@ -25,10 +25,10 @@ def make(filename: str) -> tuple[SqliteHuey, Any]:
 
 
 if "BENCH_HUEY" in os.environ:
-    huey, _ = make(os.environ["BENCH_HUEY"])
+    huey, _ = make_huey(os.environ["BENCH_HUEY"])
 
 
-class HueySide(Side):
+class HueySystem(SystemUnderTest):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.name = f"Huey, {kind} workers"
@@ -36,7 +36,7 @@ class HueySide(Side):
 
     def _open(self, stack: ExitStack) -> None:
         self.file = str(self.path / "huey.db")
-        made, self.task = make(self.file)
+        made, self.task = make_huey(self.file)
         stack.callback(made.storage.close)
         self.reader = stack.enter_context(closing(sqlite3.connect(self.file)))
 
@@ -54,5 +54,5 @@ class HueySide(Side):
     def finished(self) -> int:
         return int(self.reader.execute("SELECT count(*) FROM kv").fetchone()[0])
 
-    def held(self) -> int:
+    def pending(self) -> int:
         return int(self.reader.execute("SELECT count(*) FROM task").fetchone()[0])

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 from typing import Any
 
 import inturn
-from bench.services import ROOT, Side
+from bench.services import ROOT, SystemUnderTest
 from inturn import DocumentState, NewDocument
 
 
-def there() -> bool:
+def has_worker() -> bool:
     """Whether this version has workers yet."""
     asked = subprocess.run(
         [sys.executable, "-m", "inturn.cli", "worker", "--help"],
@@ -23,7 +23,7 @@ def there() -> bool:
     return asked.returncode == 0
 
 
-class InturnSide(Side):
+class InturnSystem(SystemUnderTest):
     def __init__(self, *options: str) -> None:
         self.options = options
         self.name = "Inturn"
@@ -47,5 +47,5 @@ class InturnSide(Side):
     def finished(self) -> int:
         return self.queue.counts().states.get(DocumentState.DONE, 0)
 
-    def held(self) -> int:
+    def pending(self) -> int:
         return sum(self.queue.counts().states.values()) - self.finished()

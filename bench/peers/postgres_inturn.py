@@ -40,33 +40,33 @@ class Submitter:
         self.queue.close()
 
 
-def drain(url: str, choice: int, go: Callable[[], object]) -> int:
+def drain(url: str, choice: int, on_ready: Callable[[], object]) -> int:
     """Claim and finish until nothing is left; how many."""
     done, outcomes = 0, []
     with inturn.open(url) as queue:
-        go()
+        on_ready()
         while True:
-            claimed = queue.exchange(outcomes, "bench", choice).claimed
+            claimed = queue.ack_and_claim(outcomes, "bench", choice).claimed
             outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
             done += len(claimed)
             if not claimed:
                 return done
 
 
-def serve(url: str, started: Callable[[str, float], object], go: Callable[[], object]) -> None:
+def serve(url: str, on_started: Callable[[str, float], object], on_ready: Callable[[], object]) -> None:
     """Claim whatever comes, one by one, and tell when; until a payload says that it is over."""
     with inturn.open(url) as queue:
         queue.claim("bench")
         queue.store.wait(0.0)
-        go()
+        on_ready()
         while True:
             claimed = queue.claim("bench", 10)
             now = time.monotonic()
             if not claimed:
                 queue.store.wait(1.0)
             for each in claimed:
-                payload = each.document.given.metadata["payload"]
-                started(payload, now)
+                payload = each.document.spec.metadata["payload"]
+                on_started(payload, now)
                 queue.finish(each)
                 if payload == "over":
                     return

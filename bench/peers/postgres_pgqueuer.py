@@ -57,7 +57,7 @@ class Submitter:
         self._loop.close()
 
 
-def drain(url: str, choice: tuple[int, int], go: Callable[[], object]) -> int:
+def drain(url: str, choice: tuple[int, int], on_ready: Callable[[], object]) -> int:
     """Run its own queue manager until nothing is left; how many."""
     consumers, batch = choice
     done = 0
@@ -72,7 +72,7 @@ def drain(url: str, choice: tuple[int, int], go: Callable[[], object]) -> int:
             manager = QueueManager(Queries(AsyncpgDriver(await asyncpg.connect(url))))
             manager.entrypoint("noop")(noop)
             managers.append(manager)
-        go()
+        on_ready()
         drained = QueueExecutionMode.drain
         await asyncio.gather(*[each.run(timedelta(seconds=1), batch_size=batch, mode=drained) for each in managers])
 
@@ -80,18 +80,18 @@ def drain(url: str, choice: tuple[int, int], go: Callable[[], object]) -> int:
     return done
 
 
-def serve(url: str, started: Callable[[str, float], object], go: Callable[[], object]) -> None:
+def serve(url: str, on_started: Callable[[str, float], object], on_ready: Callable[[], object]) -> None:
     async def work() -> None:
         manager = QueueManager(Queries(AsyncpgDriver(await asyncpg.connect(url))))
 
         @manager.entrypoint("noop")
         async def noop(job: Job) -> None:
             payload = (job.payload or b"").decode()
-            started(payload, time.monotonic())
+            on_started(payload, time.monotonic())
             if payload == "over":
                 manager.shutdown.set()
 
-        asyncio.get_running_loop().call_later(1.0, go)
+        asyncio.get_running_loop().call_later(1.0, on_ready)
         await manager.run()
 
     uvloop.run(work())

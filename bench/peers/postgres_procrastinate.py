@@ -40,7 +40,7 @@ class Submitter:
         self._app.close()
 
 
-def drain(url: str, choice: int, go: Callable[[], object]) -> int:
+def drain(url: str, choice: int, on_ready: Callable[[], object]) -> int:
     """Run its own worker until nothing is left; how many."""
     app, done = App(connector=PsycopgConnector(conninfo=url, max_size=choice + 4)), 0
 
@@ -52,7 +52,7 @@ def drain(url: str, choice: int, go: Callable[[], object]) -> int:
 
     async def work() -> None:
         async with app.open_async():
-            go()
+            on_ready()
             await app.run_worker_async(
                 wait=False, concurrency=choice, install_signal_handlers=False, listen_notify=False
             )
@@ -61,13 +61,13 @@ def drain(url: str, choice: int, go: Callable[[], object]) -> int:
     return done
 
 
-def serve(url: str, started: Callable[[str, float], object], go: Callable[[], object]) -> None:
+def serve(url: str, on_started: Callable[[str, float], object], on_ready: Callable[[], object]) -> None:
     app = App(connector=PsycopgConnector(conninfo=url))
     over = asyncio.Event()
 
     @app.task(name="noop")
     async def noop(payload: str) -> None:
-        started(payload, time.monotonic())
+        on_started(payload, time.monotonic())
         if payload == "over":
             over.set()
 
@@ -75,7 +75,7 @@ def serve(url: str, started: Callable[[str, float], object], go: Callable[[], ob
         async with app.open_async():
             worker = asyncio.create_task(app.run_worker_async(install_signal_handlers=False))
             await asyncio.sleep(1.0)
-            go()
+            on_ready()
             await over.wait()
             worker.cancel()
             await asyncio.gather(worker, return_exceptions=True)

@@ -58,7 +58,7 @@ def server() -> Iterator[str]:
         )  # fmt: skip
     url = f"postgresql://bench@127.0.0.1:{port}/postgres"
     try:
-        if not wait_until(lambda: process.poll() is not None or _answers(url), 30) or process.poll() is not None:
+        if not wait_until(lambda: process.poll() is not None or _responds(url), 30) or process.poll() is not None:
             sys.exit(f"PostgreSQL does not start: {(folder / 'log').read_text(errors='replace')[-500:]}")
         yield url
     finally:
@@ -67,7 +67,7 @@ def server() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answers(url: str) -> bool:
+def _responds(url: str) -> bool:
     with suppress(psycopg.Error), psycopg.connect(url, connect_timeout=2):
         return True
     return False

@@ -10,18 +10,18 @@ from rq import Queue
 from rq.registry import FailedJobRegistry, FinishedJobRegistry, StartedJobRegistry
 
 from bench.peers.handler import handle
-from bench.services import Side, redis
+from bench.services import SystemUnderTest, redis
 
-KEPT = 86_400
+RESULT_TTL_SECONDS = 86_400
 PROGRAM = "import bench.peers.rq_jobs, rq.cli; rq.cli.main()"
 """The command `rq`, with what the jobs need imported before it forks, as its notes on performance advise."""
 
 
-def work(given: Mapping[str, Any]) -> dict[str, Any]:
-    return handle(given)
+def work(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return handle(payload)
 
 
-class RqSide(Side):
+class RqSystem(SystemUnderTest):
     def __init__(self, worker: str) -> None:
         self.worker = worker
         self.name = f"RQ, {worker}"
@@ -37,7 +37,10 @@ class RqSide(Side):
     def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
         for first in range(0, len(payloads), 500):
             some = payloads[first : first + 500]
-            jobs = [Queue.prepare_data(work, (dict(each),), result_ttl=KEPT, description="work") for each in some]
+            jobs = [
+                Queue.prepare_data(work, (dict(each),), result_ttl=RESULT_TTL_SECONDS, description="work")
+                for each in some
+            ]
             self.queue.enqueue_many(jobs)
 
     def _commands(self) -> list[list[str]]:
@@ -47,6 +50,6 @@ class RqSide(Side):
     def finished(self) -> int:
         return FinishedJobRegistry(queue=self.queue).get_job_count(cleanup=False)
 
-    def held(self) -> int:
+    def pending(self) -> int:
         registries = (StartedJobRegistry(queue=self.queue), FailedJobRegistry(queue=self.queue))
         return len(self.queue) + sum(each.get_job_count(cleanup=False) for each in registries)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from inturn.clock import Clock, ManualClock, SystemClock
 from inturn.errors import (
-    IllegalMoveError,
+    IllegalTransitionError,
     InturnError,
     InvalidInputError,
     KeyConflictError,
@@ -17,7 +17,7 @@ from inturn.errors import (
 )
 from inturn.model import (
     Check,
-    Claimed,
+    Claim,
     Customer,
     CustomerSettings,
     Document,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_LATER = {
+_LAZY_IMPORTS = {
     "Client": "inturn.client",
     "Counters": "inturn.counters",
     "Worker": "inturn.processing.worker",
@@ -57,7 +57,7 @@ _LATER = {
 __all__ = [
     "Attempt",
     "Check",
-    "Claimed",
+    "Claim",
     "Client",
     "Clock",
     "CostPolicy",
@@ -69,7 +69,7 @@ __all__ = [
     "DocumentFilter",
     "DocumentSort",
     "DocumentState",
-    "IllegalMoveError",
+    "IllegalTransitionError",
     "InturnError",
     "InvalidInputError",
     "KeyConflictError",
@@ -115,6 +115,6 @@ def open(url: str, *, clock: Clock | None = None) -> Queue:  # noqa: A001 - read
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
+    if name in _LAZY_IMPORTS:
+        return getattr(importlib.import_module(_LAZY_IMPORTS[name]), name)
     raise AttributeError(f"module 'inturn' has no attribute {name!r}")

@@ -19,26 +19,26 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
-from inturn.blobs.copying import FOREVER, copy
+from inturn.blobs.copying import FAR_FUTURE, copy_blob
 from inturn.errors import (
     BlobDamagedError,
     BlobNotFoundError,
-    IllegalMoveError,
+    IllegalTransitionError,
     InvalidInputError,
     StoreCorruptError,
     StoreVersionError,
 )
-from inturn.files import make_private_folder, new_private, sync_paths
-from inturn.stores.snapshots import RestoreTarget, SnapshotFacts, SnapshotFile, SnapshotSource
+from inturn.files import create_private_file, fsync_paths, make_private_folder
+from inturn.stores.snapshots import RestoreTarget, SnapshotFile, SnapshotInfo, SnapshotSource
 
 MANIFEST: Final = "backup.json"
-BLOBS: Final = "blobs"
-FORMAT: Final = 1
+BLOBS_FOLDER: Final = "blobs"
+FORMAT_VERSION: Final = 1
 CHUNK: Final = 1 << 20
 
-Advance = Callable[[int], None]
+OnProgress = Callable[[int], None]
 """Called with the number of files that are done."""
-Open = Callable[[str, Path], SnapshotFile]
+OpenSnapshot = Callable[[str, Path], SnapshotFile]
 """Opens the snapshot of a kind at a path."""
 
 
@@ -62,7 +62,7 @@ class Manifest(NamedTuple):
     """Files that were missing or damaged when it was made."""
 
 
-class Restored(NamedTuple):
+class RestoreResult(NamedTuple):
     """What a restore came to."""
 
     documents: int
@@ -74,38 +74,38 @@ class Restored(NamedTuple):
 class Backup:
     """One run of a backup."""
 
-    def __init__(self, source: SnapshotSource, open_file: Open, blobs: Blobs | None, folder: Path) -> None:
+    def __init__(self, source: SnapshotSource, open_snapshot: OpenSnapshot, blobs: Blobs | None, folder: Path) -> None:
         self._source = source
-        self._open = open_file
+        self._open_snapshot = open_snapshot
         self._blobs = blobs
-        self._part = folder.with_name(f"{folder.name}.part")
+        self._partial_folder = folder.with_name(f"{folder.name}.part")
         self._folder = folder
-        self._path = self._part / source.name
+        self._snapshot_path = self._partial_folder / source.name
 
-    def run(self, advance: Advance, *, with_blobs: bool, force: bool) -> Manifest:
+    def run(self, advance: OnProgress, *, with_blobs: bool, force: bool) -> Manifest:
         """Write the backup beside its place, then put it there."""
-        _remove(self._part)
+        _remove_folder(self._partial_folder)
         try:
-            make_private_folder(self._part)
-            manifest = self._fill(advance, with_blobs=with_blobs)
-            with new_private(self._part / MANIFEST) as file:
-                file.write(json.dumps({"format": FORMAT, **manifest._asdict()}).encode())
-            sync_paths(self._part / MANIFEST, self._part)
-            self._put(force=force)
+            make_private_folder(self._partial_folder)
+            manifest = self._write_contents(advance, with_blobs=with_blobs)
+            with create_private_file(self._partial_folder / MANIFEST) as file:
+                file.write(json.dumps({"format": FORMAT_VERSION, **manifest._asdict()}).encode())
+            fsync_paths(self._partial_folder / MANIFEST, self._partial_folder)
+            self._publish(force=force)
         finally:
-            _remove(self._part)
+            _remove_folder(self._partial_folder)
         return manifest
 
-    def _fill(self, advance: Advance, *, with_blobs: bool) -> Manifest:
-        facts = self._snapshot()
+    def _write_contents(self, advance: OnProgress, *, with_blobs: bool) -> Manifest:
+        facts = self._take_snapshot()
         files, missing = 0, set[str]()
         if with_blobs:
-            facts, files, missing = self._take_files(facts, advance)
-        size = sum(path.stat().st_size for path in self._part.rglob("*") if path.is_file())
+            facts, files, missing = self._copy_files(facts, advance)
+        size = sum(path.stat().st_size for path in self._partial_folder.rglob("*") if path.is_file())
         return Manifest(
             self._source.kind,
             self._source.name,
-            hash_of(self._path),
+            sha256_of(self._snapshot_path),
             facts.schema,
             time.time_ns() // 1_000,
             facts.documents,
@@ -114,33 +114,33 @@ class Backup:
             sorted(missing),
         )
 
-    def _snapshot(self) -> SnapshotFacts:
-        self._path.unlink(missing_ok=True)
-        self._source.write(self._path)
-        return self._file().check()
+    def _take_snapshot(self) -> SnapshotInfo:
+        self._snapshot_path.unlink(missing_ok=True)
+        self._source.write(self._snapshot_path)
+        return self._snapshot_file().check()
 
-    def _file(self) -> SnapshotFile:
-        return self._open(self._source.kind, self._path)
+    def _snapshot_file(self) -> SnapshotFile:
+        return self._open_snapshot(self._source.kind, self._snapshot_path)
 
-    def _take_files(self, facts: SnapshotFacts, advance: Advance) -> tuple[SnapshotFacts, int, set[str]]:
+    def _copy_files(self, facts: SnapshotInfo, advance: OnProgress) -> tuple[SnapshotInfo, int, set[str]]:
         """Snapshots are made anew until no file of the last one was deleted before it was taken."""
-        kept = FolderBlobs(self._part / BLOBS)
+        kept = FolderBlobs(self._partial_folder / BLOBS_FOLDER)
         missing: set[str] = set()
         while True:
-            before, missing = missing, self._take_missing(kept, advance)
+            before, missing = missing, self._copy_missing(kept, advance)
             if missing <= before:
                 break
-            facts = self._snapshot()
-        wanted = {key for key, _ in self._file().references()}
-        kept.delete(key for key in kept.keys(FOREVER) if key not in wanted)  # of snapshots before the last one
+            facts = self._take_snapshot()
+        wanted = {key for key, _ in self._snapshot_file().references()}
+        kept.delete(key for key in kept.keys(FAR_FUTURE) if key not in wanted)  # of snapshots before the last one
         kept.sync()
         return facts, len(wanted - missing), missing
 
-    def _take_missing(self, kept: FolderBlobs, advance: Advance) -> set[str]:
+    def _copy_missing(self, target: FolderBlobs, advance: OnProgress) -> set[str]:
         """Take the files that the snapshot refers to and the backup has not yet; those that are not to be had."""
         missing = set()
-        for key, sha256 in self._file().references():
-            if kept.has(key):
+        for key, sha256 in self._snapshot_file().references():
+            if target.has(key):
                 continue
             if self._blobs is None:
                 raise InvalidInputError(
@@ -148,34 +148,34 @@ class Backup:
                     " --without-blobs"
                 )
             try:
-                if not (isinstance(self._blobs, FolderBlobs) and kept.link(self._blobs, key)):
-                    copy(self._blobs, kept, key, sha256)
+                if not (isinstance(self._blobs, FolderBlobs) and target.link(self._blobs, key)):
+                    copy_blob(self._blobs, target, key, sha256)
             except (BlobNotFoundError, BlobDamagedError):
                 missing.add(key)
             else:
                 advance(1)
         return missing
 
-    def _put(self, *, force: bool) -> None:
+    def _publish(self, *, force: bool) -> None:
         old = self._folder.with_name(f"{self._folder.name}.old")
         if force and self._folder.exists():
-            _remove(old)
+            _remove_folder(old)
             self._folder.rename(old)
-        self._part.rename(self._folder)
-        sync_paths(self._folder.parent)
-        _remove(old)
+        self._partial_folder.rename(self._folder)
+        fsync_paths(self._folder.parent)
+        _remove_folder(old)
 
 
-def require_place(folder: Path, *, force: bool) -> None:
+def require_free_path(folder: Path, *, force: bool) -> None:
     """Refuse a place for a backup that is taken, or that cannot be."""
     if not folder.absolute().parent.is_dir():
         raise InvalidInputError(f"there is no folder {folder.absolute().parent}; make it first")
     if not folder.exists():
         return
     if not (folder / MANIFEST).is_file():
-        raise IllegalMoveError(f"{folder} is there already and no backup; give another name")
+        raise IllegalTransitionError(f"{folder} is there already and no backup; give another name")
     if not force:
-        raise IllegalMoveError(f"{folder} is there already; give another name, or --force to replace that backup")
+        raise IllegalTransitionError(f"{folder} is there already; give another name, or --force to replace that backup")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -183,7 +183,7 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
-        if found.pop("format") != FORMAT:
+        if found.pop("format") != FORMAT_VERSION:
             raise StoreVersionError(f"{folder} was written by a newer version of Inturn; restore it with that one")
         return Manifest(**found)
     except (FileNotFoundError, NotADirectoryError):
@@ -197,48 +197,51 @@ def read_manifest(folder: Path) -> Manifest:
 class Restore:
     """One run of a restore. Interrupted, it is run again and goes on."""
 
-    def __init__(self, folder: Path, open_file: Open, target: RestoreTarget) -> None:
+    def __init__(self, folder: Path, open_snapshot: OpenSnapshot, target: RestoreTarget) -> None:
         self._folder = folder.absolute()
         self._target = target
         self.manifest = read_manifest(folder)
-        self._path = self._folder / Path(self.manifest.snapshot).name
-        self._snapshot = open_file(self.manifest.kind, self._path)
+        self._snapshot_path = self._folder / Path(self.manifest.snapshot).name
+        self._snapshot = open_snapshot(self.manifest.kind, self._snapshot_path)
 
-    def check(self) -> SnapshotFacts:
+    def check(self) -> SnapshotInfo:
         """Refuse a snapshot that is damaged, and a target of another kind, or one that is used."""
         manifest, target = self.manifest, self._target
         if manifest.kind != target.kind:
             raise InvalidInputError(
-                f"this is a backup of a queue in {_KINDS[manifest.kind]}, and {target.shown} is {_KINDS[target.kind]};"
+                f"this is a backup of a queue in {_STORE_NAMES[manifest.kind]}, and {target.display_url} is "
+                f"{_STORE_NAMES[target.kind]};"
                 f" restore it to its own kind, and inturn move it then"
             )
         self.is_begun = target.is_begun(manifest.sha256)
-        if not self._path.is_file() or hash_of(self._path) != manifest.sha256:
-            raise StoreCorruptError(f"{self._path} is damaged: its SHA-256 is not the one noted; use another backup")
+        if not self._snapshot_path.is_file() or sha256_of(self._snapshot_path) != manifest.sha256:
+            raise StoreCorruptError(
+                f"{self._snapshot_path} is damaged: its SHA-256 is not the one noted; use another backup"
+            )
         return self._snapshot.check()
 
-    def run(self, blobs: Blobs | None, advance: Advance) -> Restored:
+    def run(self, blobs: Blobs | None, advance: OnProgress) -> RestoreResult:
         """Fill the target, which is closed until its files are there; without blobs no file is looked at."""
         token = self.manifest.sha256
-        self._target.fill(self._path, str(self._folder), token)
+        self._target.fill(self._snapshot_path, str(self._folder), token)
         files, lost = (0, []) if blobs is None else self._copy_files(blobs, advance)
         self._target.open(token)
-        return Restored(self.manifest.documents, files, lost)
+        return RestoreResult(self.manifest.documents, files, lost)
 
     def missing_in(self, blobs: Blobs) -> set[str]:
         """Files that the queue refers to and that are not there."""
-        there = set(blobs.keys(FOREVER))
+        there = set(blobs.keys(FAR_FUTURE))
         return {key for key, _ in self._snapshot.references() if key not in there}
 
-    def _copy_files(self, blobs: Blobs, advance: Advance) -> tuple[int, list[str]]:
+    def _copy_files(self, blobs: Blobs, advance: OnProgress) -> tuple[int, list[str]]:
         """Each compared with its hash, those that an interrupted run has copied too."""
-        kept = FolderBlobs(self._folder / BLOBS)
-        there = set(blobs.keys(FOREVER)) if self.is_begun else set()
+        kept = FolderBlobs(self._folder / BLOBS_FOLDER)
+        there = set(blobs.keys(FAR_FUTURE)) if self.is_begun else set()
         files, lost = 0, []
-        for key, sha256 in _once(self._snapshot.references()):
+        for key, sha256 in _unique(self._snapshot.references()):
             try:
-                if not (key in there and _is_sound(blobs, key, sha256)):
-                    copy(kept, blobs, key, sha256)
+                if not (key in there and _is_intact(blobs, key, sha256)):
+                    copy_blob(kept, blobs, key, sha256)
                 files += 1
             except (BlobNotFoundError, BlobDamagedError):
                 lost.append(key)
@@ -246,16 +249,16 @@ class Restore:
         return files, lost
 
 
-_KINDS: Final = {"sqlite": "a file", "postgresql": "PostgreSQL"}
+_STORE_NAMES: Final = {"sqlite": "a file", "postgresql": "PostgreSQL"}
 
 
-def hash_of(path: Path) -> str:
+def sha256_of(path: Path) -> str:
     """The SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _is_sound(blobs: Blobs, key: str, sha256: str | None) -> bool:
+def _is_intact(blobs: Blobs, key: str, sha256: str | None) -> bool:
     """Whether a file is whole. Where no hash is known it is copied once more."""
     with suppress(BlobDamagedError):
         if sha256 is not None:
@@ -264,7 +267,7 @@ def _is_sound(blobs: Blobs, key: str, sha256: str | None) -> bool:
     return False
 
 
-def _once(references: Iterator[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
+def _unique(references: Iterator[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
     seen: set[str] = set()
     for key, sha256 in references:
         if key not in seen:
@@ -272,6 +275,6 @@ def _once(references: Iterator[tuple[str, str | None]]) -> Iterator[tuple[str, s
             yield key, sha256
 
 
-def _remove(folder: Path) -> None:
+def _remove_folder(folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)

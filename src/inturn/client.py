@@ -18,10 +18,10 @@ except ImportError as missing:
 from inturn import errors
 from inturn.model import ENDED, Check, Receipt
 
-TRIES: Final = 4
-LONGEST_REST: Final = 30.0
-LONGEST_POLL: Final = 30.0
-AGAIN: Final = frozenset({429, 503})
+MAX_ATTEMPTS: Final = 4
+MAX_RETRY_DELAY_SECONDS: Final = 30.0
+MAX_POLL_SECONDS: Final = 30.0
+RETRYABLE_STATUSES: Final = frozenset({429, 503})
 
 
 class RemoteDocument(TypedDict):
@@ -70,8 +70,8 @@ class RemoteError(errors.InturnError):
 class Client:
     """One connection pool to one server. Calls that were cut off are repeated where that is safe."""
 
-    def __init__(self, url: str = "http://127.0.0.1:8000", key: str | None = None, *, timeout: float = 60) -> None:
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    def __init__(self, url: str = "http://127.0.0.1:8000", api_key: str | None = None, *, timeout: float = 60) -> None:
+        headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._http = httpx2.Client(base_url=url, headers=headers, timeout=timeout)
 
     def __enter__(self) -> Self:
@@ -91,30 +91,30 @@ class Client:
         customer: str | None = None,
         batch: str | None = None,
         metadata: Mapping[str, Any] | None = None,
-        key: str | None = None,
+        idempotency_key: str | None = None,
     ) -> list[Receipt]:
         """Send up to ten files as documents of one customer. Without a `key` one is made: no file comes in twice."""
         fields = {"customer": customer, "batch": batch, "metadata": None if metadata is None else json.dumps(metadata)}
         data = {name: value for name, value in fields.items() if value is not None}
         paths = [Path(each) for each in files]
-        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
 
         def send() -> httpx2.Response:
             with ExitStack() as opened:
                 parts = [("file", (path.name, opened.enter_context(path.open("rb")))) for path in paths]
                 return self._http.post("/v1/documents", data=data, files=parts, headers=headers)
 
-        return _receipts(self._answer(send))
+        return _parse_receipts(self._request(send))
 
     def submit_all(
-        self, documents: Sequence[Mapping[str, Any]], *, customer: str | None = None, key: str | None = None
+        self, documents: Sequence[Mapping[str, Any]], *, customer: str | None = None, idempotency_key: str | None = None
     ) -> list[Receipt]:
         """Send texts and references: each a mapping with `name` and `text` or `uri`, and what else a document has."""
         body: dict[str, Any] = {"documents": [dict(each) for each in documents]}
         if customer is not None:
             body["customer"] = customer
-        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-        return _receipts(self._answer(lambda: self._http.post("/v1/documents", json=body, headers=headers)))
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        return _parse_receipts(self._request(lambda: self._http.post("/v1/documents", json=body, headers=headers)))
 
     def document(self, id: str, *, wait: float = 0) -> RemoteDocument:
         """One document; with `wait`, when it has ended or so many seconds have passed, at most 60."""
@@ -136,7 +136,7 @@ class Client:
         until = time.monotonic() + timeout
         while True:
             left = until - time.monotonic()
-            found = self.document(id, wait=max(0.0, min(LONGEST_POLL, left)))
+            found = self.document(id, wait=max(0.0, min(MAX_POLL_SECONDS, left)))
             if found["state"] in ENDED or left <= 0:
                 return found
 
@@ -148,15 +148,15 @@ class Client:
     def content(self, id: str) -> bytes:
         """A document's bytes as they were submitted."""
         path = f"/v1/documents/{quote(id, safe='')}/content"
-        return self._answer(lambda: self._http.get(path)).content
+        return self._request(lambda: self._http.get(path)).content
 
     def why(self, id: str, language: str = "en") -> dict[str, Any]:
         """Why a document is where it is; `sentence` says it in words."""
         path, headers = f"/v1/documents/{quote(id, safe='')}/why", {"Accept-Language": language}
-        found: dict[str, Any] = self._answer(lambda: self._http.get(path, headers=headers)).json()
+        found: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
         return found
 
-    def life(self, id: str) -> dict[str, Any]:
+    def timeline(self, id: str) -> dict[str, Any]:
         """What happened to a document so far: `moments`, oldest first, each attempt with its error."""
         found: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/life", {})
         return found
@@ -164,33 +164,33 @@ class Client:
     def cancel(self, id: str) -> RemoteDocument:
         """Cancel a document that has not ended."""
         path = f"/v1/documents/{quote(id, safe='')}"
-        found: RemoteDocument = self._answer(lambda: self._http.delete(path), again=False).json()
+        found: RemoteDocument = self._request(lambda: self._http.delete(path), retry=False).json()
         return found
 
     def retry(self, id: str) -> Receipt:
         """Try a document again that ended without a result."""
         path = f"/v1/documents/{quote(id, safe='')}/retry"
-        return Receipt(**self._answer(lambda: self._http.post(path), again=False).json())
+        return Receipt(**self._request(lambda: self._http.post(path), retry=False).json())
 
     def batch(self, name: str) -> dict[str, Any]:
         """How far a batch is."""
         found: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
         return found
 
-    def check(self, customer: str | None = None, count: int = 1, *, key: str | None = None) -> list[Check]:
+    def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
         """Which levels a customer's next documents get, for a queue of your own."""
         body = {"count": count} if customer is None else {"customer": customer, "count": count}
-        headers = {"Idempotency-Key": key or str(uuid.uuid4())}
-        answer = self._answer(lambda: self._http.post("/v1/checks", json=body, headers=headers))
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        answer = self._request(lambda: self._http.post("/v1/checks", json=body, headers=headers))
         return [Check(**each) for each in answer.json()["checks"]]
 
     def _get(self, path: str, params: Mapping[str, Any]) -> Any:
-        return self._answer(lambda: self._http.get(path, params=dict(params))).json()
+        return self._request(lambda: self._http.get(path, params=dict(params))).json()
 
-    def _answer(self, send: Any, *, again: bool = True) -> httpx2.Response:
+    def _request(self, send: Any, *, retry: bool = True) -> httpx2.Response:
         """The answer; a server that is busy, or did not answer, is asked again, later each time."""
         rest = 0.2
-        for left in reversed(range(TRIES if again else 1)):
+        for left in reversed(range(MAX_ATTEMPTS if retry else 1)):
             try:
                 answer: httpx2.Response = send()
             except httpx2.TransportError as wrong:
@@ -200,30 +200,30 @@ class Client:
             else:
                 if answer.is_success:
                     return answer
-                if answer.status_code not in AGAIN or not left:
-                    raise _error(answer)
-                wanted = _seconds(answer.headers.get("retry-after"))
-            time.sleep(min(LONGEST_REST, max(rest, wanted)))
+                if answer.status_code not in RETRYABLE_STATUSES or not left:
+                    raise _parse_error(answer)
+                wanted = _parse_retry_after(answer.headers.get("retry-after"))
+            time.sleep(min(MAX_RETRY_DELAY_SECONDS, max(rest, wanted)))
             rest *= 2
         raise AssertionError("the last try returns or raises")
 
 
-def _receipts(answer: httpx2.Response) -> list[Receipt]:
-    return [Receipt(**each) for each in answer.json()["receipts"]]
+def _parse_receipts(response: httpx2.Response) -> list[Receipt]:
+    return [Receipt(**each) for each in response.json()["receipts"]]
 
 
-def _seconds(text: str | None) -> float:
+def _parse_retry_after(text: str | None) -> float:
     """The Retry-After of an answer; a proxy's may be a date, which is no number."""
     return float(text) if text is not None and text.isascii() and text.isdigit() else 0.0
 
 
-def _error(answer: httpx2.Response) -> errors.InturnError:
+def _parse_error(response: httpx2.Response) -> errors.InturnError:
     """The error that the server told, as the class that a library call would raise, where there is one."""
     try:
-        told = answer.json()
+        told = response.json()
         code, detail = str(told["code"]), str(told["detail"])
     except (ValueError, KeyError, TypeError):
-        return RemoteError(f"the server answered {answer.status_code}", answer.status_code)
+        return RemoteError(f"the server answered {response.status_code}", response.status_code)
     ours = (each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.InturnError))
     kind = {each.code: each for each in ours}.get(code)
-    return RemoteError(detail, answer.status_code, code) if kind is None else kind(detail)
+    return RemoteError(detail, response.status_code, code) if kind is None else kind(detail)

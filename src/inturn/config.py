@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from inturn.errors import InvalidInputError
 
-FILE: Final = "inturn.toml"
-FILE_VARIABLE: Final = "INTURN_CONFIG"
-BUILT_IN: Final = "inturn.processing.extract:extract"
+CONFIG_FILE: Final = "inturn.toml"
+CONFIG_FILE_VARIABLE: Final = "INTURN_CONFIG"
+BUILT_IN_PROCESSOR: Final = "inturn.processing.extract:extract"
 """The processor that comes with Inturn."""
-DAY: Final = 86_400
+DAY_SECONDS: Final = 86_400
 
 Value = str | int | float | None
 
@@ -33,27 +33,31 @@ class Setting(NamedTuple):
 class Range(NamedTuple):
     """What a setting that is a number may be."""
 
-    least: float
-    most: float
+    minimum: float
+    maximum: float
     is_whole: bool = False
 
-    def read(self, name: str, given: str | float) -> float:
+    def parse(self, name: str, raw: str | float) -> float:
         """The number that was given, as text or as a number."""
         try:
-            value = int(given) if self.is_whole and not isinstance(given, float) else float(given)
+            value = int(raw) if self.is_whole and not isinstance(raw, float) else float(raw)
         except (ValueError, OverflowError):
             value = math.nan
-        if isinstance(given, bool) or not self.least <= value <= self.most or (self.is_whole and type(value) is float):
+        if (
+            isinstance(raw, bool)
+            or not self.minimum <= value <= self.maximum
+            or (self.is_whole and type(value) is float)
+        ):
             kind = "a whole number" if self.is_whole else "a number"
-            raise InvalidInputError(f"{name} must be {kind} from {self.least:g} to {self.most:g}, not {given!r}")
+            raise InvalidInputError(f"{name} must be {kind} from {self.minimum:g} to {self.maximum:g}, not {raw!r}")
         return value
 
 
-NUMBERS: Final = {
+NUMBER_RANGES: Final = {
     "slots": Range(1, 1_000, is_whole=True),
-    "lease": Range(0.1, DAY),
-    "timeout": Range(0.1, 7 * DAY),
-    "grace": Range(0, DAY),
+    "lease": Range(0.1, DAY_SECONDS),
+    "timeout": Range(0.1, 7 * DAY_SECONDS),
+    "grace": Range(0, DAY_SECONDS),
     "keep": Range(0, 36_500),
     "max_pages": Range(1, 1_000_000, is_whole=True),
     "max_megapixels": Range(0.001, 100_000),
@@ -82,7 +86,7 @@ class Settings:
     operator: str | None = None
     blobs: str | None = None
     """Where documents' bytes are; None: beside the store, or nowhere if that is no file."""
-    processor: str = BUILT_IN
+    processor: str = BUILT_IN_PROCESSOR
     slots: int = 2
     lease: float = 60
     """Seconds, as the next two."""
@@ -124,25 +128,25 @@ class Settings:
     """Each setting again, with where it came from."""
 
 
-NAMES: Final = tuple(each.name for each in fields(Settings) if each.name != "origins")
+SETTING_NAMES: Final = tuple(each.name for each in fields(Settings) if each.name != "origins")
 
 
 def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -> Settings:
     """The settings as they hold in this folder; a flag that is None was not given."""
-    found = {name: Setting(name, getattr(Settings(), name), "default") for name in NAMES}
-    path = _file(environ, folder)
+    found = {name: Setting(name, getattr(Settings(), name), "default") for name in SETTING_NAMES}
+    path = _config_file(environ, folder)
     if path is not None:
-        found |= {name: Setting(name, value, f"file {path}") for name, value in _read(path).items()}
-    for name in NAMES:
+        found |= {name: Setting(name, value, f"file {path}") for name, value in _read_file(path).items()}
+    for name in SETTING_NAMES:
         variable = f"INTURN_{name.upper()}"
         if environ.get(variable):
             found[name] = Setting(name, environ[variable], f"environment {variable}")
     for name, value in flags.items():
         if value is not None:
             found[name] = Setting(name, value, "flag")
-    found = {name: _read_number(each) for name, each in found.items()}
+    found = {name: _parse_number(each) for name, each in found.items()}
     if found["blobs"].value is None:
-        found["blobs"] = Setting("blobs", blobs_beside(str(found["store"].value)), "default")
+        found["blobs"] = Setting("blobs", default_blob_folder(str(found["store"].value)), "default")
     values: dict[str, Any] = {name: each.value for name, each in found.items()}
     return Settings(**values, origins=tuple(found.values()))
 
@@ -153,40 +157,42 @@ def store_file(url: str) -> Path | None:
     return None if "://" in path else Path(path)
 
 
-def blobs_beside(store: str) -> str | None:
+def default_blob_folder(store: str) -> str | None:
     """The folder for documents' bytes where nobody named one: like the store's file, with `.blobs` behind."""
     path = store_file(store)
     return None if path is None else f"{path}.blobs"
 
 
-def _read_number(setting: Setting) -> Setting:
+def _parse_number(setting: Setting) -> Setting:
     name, value, origin = setting
-    if name not in NUMBERS or value is None:
+    if name not in NUMBER_RANGES or value is None:
         return setting
-    return Setting(name, NUMBERS[name].read(f"{name} ({origin})", value), origin)
+    return Setting(name, NUMBER_RANGES[name].parse(f"{name} ({origin})", value), origin)
 
 
-def _file(environ: Mapping[str, str], folder: Path) -> Path | None:
-    named = environ.get(FILE_VARIABLE)
-    path = folder / (named or FILE)
+def _config_file(environ: Mapping[str, str], folder: Path) -> Path | None:
+    named = environ.get(CONFIG_FILE_VARIABLE)
+    path = folder / (named or CONFIG_FILE)
     if path.is_file():
         return path
     if named:
-        raise InvalidInputError(f"{FILE_VARIABLE} names {named}, which is no file; write it, or unset {FILE_VARIABLE}")
+        raise InvalidInputError(
+            f"{CONFIG_FILE_VARIABLE} names {named}, which is no file; write it, or unset {CONFIG_FILE_VARIABLE}"
+        )
     return None
 
 
-def _read(path: Path) -> dict[str, str | float]:
+def _read_file(path: Path) -> dict[str, str | float]:
     try:
         kept = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
         raise InvalidInputError(f"{path} cannot be read as settings: {wrong}; correct or remove it") from wrong
     for name, value in kept.items():
-        if name not in NAMES:
-            near = difflib.get_close_matches(name, NAMES, n=1)
-            advice = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(NAMES)}"
+        if name not in SETTING_NAMES:
+            near = difflib.get_close_matches(name, SETTING_NAMES, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
             raise InvalidInputError(f"{path} has an unknown setting {name!r}; {advice}")
-        if name in NUMBERS and isinstance(value, (int, float)):
+        if name in NUMBER_RANGES and isinstance(value, (int, float)):
             continue
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f'{path}: {name} must be text in quotes, such as {name} = "…", not {value!r}')

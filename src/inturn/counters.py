@@ -14,12 +14,12 @@ from inturn.clock import Clock
 from inturn.errors import NotFoundError
 from inturn.model import Check, clean_text, clean_time
 from inturn.policy.priority import Counter, PriorityPolicy
-from inturn.queue import clean_count, clean_key
+from inturn.queue import clean_count, clean_idempotency_key
 from inturn.store import Operator, Store
-from inturn.stores import REDIS, known_address, open_redis, open_store
+from inturn.stores import REDIS_SCHEMES, open_redis, open_store, require_known_url
 
 
-class Keeper(Protocol):
+class CounterBackend(Protocol):
     """Where counters are kept. Its arguments are clean."""
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
@@ -50,10 +50,10 @@ class Keeper(Protocol):
 class Counters:
     """Which level a customer's next documents get. Safe to share by threads, and to take along into a fork."""
 
-    def __init__(self, open_keeper: Callable[[], Keeper]) -> None:
-        self._open_keeper = open_keeper
-        self._keeper: Keeper | None = None
-        self._process = 0
+    def __init__(self, open_backend: Callable[[], CounterBackend]) -> None:
+        self._open_backend = open_backend
+        self._backend: CounterBackend | None = None
+        self._owner_pid = 0
         self._lock = Lock()
 
     def check(self, customer: str, n: int = 1, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
@@ -65,7 +65,7 @@ class Counters:
         n = clean_count("the number of checks", n)
         if now is not None:
             clean_time("now", now)
-        return self._kept().check(customer, n, key=clean_key(key), now=now)
+        return self._get_backend().check(customer, n, key=clean_idempotency_key(key), now=now)
 
     def begin(self, customer: str) -> Callable[[], Check]:
         """Begin the check of one document, and go on: the answer comes from calling what this returns, once.
@@ -74,27 +74,27 @@ class Counters:
         may have been counted.
         """
         customer = clean_text("a customer's name", customer)
-        answer, process = self._kept().begin(customer), os.getpid()
+        answer, process = self._get_backend().begin(customer), os.getpid()
         # A fork between leaves the answer to the parent. What the child goes on with is a document of its own.
         return lambda: answer() if os.getpid() == process else self.check(customer)[0]
 
     def counter(self, customer: str) -> Counter | None:
         """A customer's counter as the last check left it; None before the first."""
-        return self._kept().counter(clean_text("a customer's name", customer))
+        return self._get_backend().counter(clean_text("a customer's name", customer))
 
     def policy(self) -> PriorityPolicy:
         """Reset interval and thresholds in force."""
-        return self._kept().policy()
+        return self._get_backend().policy()
 
     def set_policy(self, policy: PriorityPolicy, operator: Operator) -> None:
         """Put interval and thresholds in force, for new checks of all processes (on Redis within 5 seconds)."""
-        self._kept().set_policy(policy, operator)
+        self._get_backend().set_policy(policy, operator)
 
     def close(self) -> None:
         """Let go of files and connections; the next call opens them again."""
         with self._lock:
-            keeper, self._keeper = self._keeper, None
-            if keeper is not None and self._process == os.getpid():
+            keeper, self._backend = self._backend, None
+            if keeper is not None and self._owner_pid == os.getpid():
                 keeper.close()
 
     def __enter__(self) -> Self:
@@ -103,20 +103,20 @@ class Counters:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _kept(self) -> Keeper:
-        keeper = self._keeper
-        if keeper is not None and self._process == os.getpid():
+    def _get_backend(self) -> CounterBackend:
+        keeper = self._backend
+        if keeper is not None and self._owner_pid == os.getpid():
             return keeper
         with self._lock:
-            if self._keeper is None or self._process != os.getpid():
-                if self._keeper is not None:
-                    _INHERITED.append(self._keeper)
-                self._keeper = self._open_keeper()
-                self._process = os.getpid()
-            return self._keeper
+            if self._backend is None or self._owner_pid != os.getpid():
+                if self._backend is not None:
+                    _INHERITED_BACKENDS.append(self._backend)
+                self._backend = self._open_backend()
+                self._owner_pid = os.getpid()
+            return self._backend
 
 
-_INHERITED: Final[list[Keeper]] = []
+_INHERITED_BACKENDS: Final[list[CounterBackend]] = []
 """What a fork brought along belongs to the parent: never used, and kept here, since letting go of it might close it."""
 
 
@@ -162,7 +162,7 @@ def open_counters(url: str, *, clock: Clock | None = None) -> Counters:
     Nothing is opened before the first call, and a forked child opens its own. Redis and PostgreSQL tell the time
     themselves.
     """
-    known_address(url)
-    if url.startswith(REDIS):
+    require_known_url(url)
+    if url.startswith(REDIS_SCHEMES):
         return Counters(lambda: open_redis(url, clock))
     return Counters(lambda: StoreCounters(open_store(url, clock)))

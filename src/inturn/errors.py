@@ -30,7 +30,7 @@ class StaleFenceError(InturnError):
     code = "stale_fence"
 
 
-class IllegalMoveError(InturnError):
+class IllegalTransitionError(InturnError):
     """The document's state does not allow this."""
 
     code = "illegal_move"

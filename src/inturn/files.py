@@ -12,11 +12,11 @@ from typing import BinaryIO, Final, NamedTuple
 
 FILE_MODE: Final = 0o600
 FOLDER_MODE: Final = 0o700
-FOR_OTHERS: Final = 0o077
+GROUP_AND_OTHER_BITS: Final = 0o077
 """The mode bits of group and others."""
 
 
-class WideFile(NamedTuple):
+class PermissiveFile(NamedTuple):
     """A file or folder that others than its owner may use."""
 
     path: Path
@@ -24,13 +24,13 @@ class WideFile(NamedTuple):
     is_folder: bool
 
 
-def open_private(path: Path, flags: int, mode: int = FILE_MODE) -> int:
+def open_private_fd(path: Path, flags: int, mode: int = FILE_MODE) -> int:
     """Open a file by descriptor; a file that this call creates has exactly `mode`."""
     file = _create(path, flags, mode)
     return os.open(path, flags | os.O_CLOEXEC) if file is None else file
 
 
-def create_private(path: Path) -> bool:
+def touch_private_file(path: Path) -> bool:
     """Create an empty file that its owner alone may read; False if there is one already."""
     file = _create(Path(os.path.realpath(path)), os.O_RDWR, FILE_MODE)
     if file is None:
@@ -41,10 +41,10 @@ def create_private(path: Path) -> bool:
 
 def write_private(path: Path) -> BinaryIO:
     """Open a file for writing from its beginning; a new one may be read by its owner alone."""
-    return os.fdopen(open_private(path, os.O_WRONLY | os.O_TRUNC), "wb")
+    return os.fdopen(open_private_fd(path, os.O_WRONLY | os.O_TRUNC), "wb")
 
 
-def new_private_file(path: Path) -> int:
+def create_private_fd(path: Path) -> int:
     """Open a new file for writing by descriptor; FileExistsError if there is one already."""
     file = _create(path, os.O_WRONLY, FILE_MODE)
     if file is None:
@@ -52,9 +52,9 @@ def new_private_file(path: Path) -> int:
     return file
 
 
-def new_private(path: Path) -> BinaryIO:
+def create_private_file(path: Path) -> BinaryIO:
     """Open a new file for writing; FileExistsError if there is one already."""
-    return os.fdopen(new_private_file(path), "wb")
+    return os.fdopen(create_private_fd(path), "wb")
 
 
 def make_private_folder(folder: Path) -> bool:
@@ -68,7 +68,7 @@ def make_private_folder(folder: Path) -> bool:
     return True
 
 
-def sync_paths(*paths: Path) -> None:
+def fsync_paths(*paths: Path) -> None:
     """Wait until files, or the names in folders, are on the disk."""
     for path in paths:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -78,7 +78,7 @@ def sync_paths(*paths: Path) -> None:
             os.close(file)
 
 
-def wide_files(paths: Iterable[Path]) -> list[WideFile]:
+def permissive_files(paths: Iterable[Path]) -> list[PermissiveFile]:
     """Those of the files and folders that exist and that others than their owner may use."""
     wide = []
     for path in paths:
@@ -86,8 +86,8 @@ def wide_files(paths: Iterable[Path]) -> list[WideFile]:
             mode = path.stat().st_mode
         except OSError:
             continue
-        if mode & FOR_OTHERS:
-            wide.append(WideFile(path, stat.S_IMODE(mode), stat.S_ISDIR(mode)))
+        if mode & GROUP_AND_OTHER_BITS:
+            wide.append(PermissiveFile(path, stat.S_IMODE(mode), stat.S_ISDIR(mode)))
     return wide
 
 

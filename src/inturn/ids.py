@@ -6,7 +6,7 @@ from typing import Final, Protocol
 from inturn.errors import InvalidInputError
 
 _HEX: Final = frozenset("0123456789abcdef")
-_LOW: Final = tuple(f"{0x80 | number:02x}" for number in range(64))
+_VARIANT_BYTES: Final = tuple(f"{0x80 | number:02x}" for number in range(64))
 
 
 class Ids(Protocol):
@@ -32,7 +32,7 @@ class RandomIds:
         last = first + n
         heads = {high: f"{before}{high:03x}-" for high in range(first >> 6, (last - 1 >> 6) + 1)}
         return [
-            f"{heads[number >> 6]}{_LOW[number & 63]}{noise[at : at + 2]}-{noise[at + 2 : at + 14]}"
+            f"{heads[number >> 6]}{_VARIANT_BYTES[number & 63]}{noise[at : at + 2]}-{noise[at + 2 : at + 14]}"
             for number, at in zip(range(first, last), range(0, 14 * n, 14), strict=True)
         ]
 

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple, Self
 from inturn.errors import InvalidInputError
 
 SECOND: Final = 1_000_000
-MAX_NAME: Final = 255
-MAX_METADATA: Final = 16_384
-MAX_DEPTH: Final = 100
+MAX_NAME_LENGTH: Final = 255
+MAX_METADATA_LENGTH: Final = 16_384
+MAX_METADATA_DEPTH: Final = 100
 """How deep metadata may be nested: whoever reads it may stand deep in calls already."""
 MAX_COST: Final = 10_000.0
 MIN_COST: Final = 0.001
@@ -36,7 +36,7 @@ class DocumentState(StrEnum):
     EXPIRED = "expired"
 
 
-MOVES: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingProxyType(
     {
         DocumentState.WAITING: frozenset({DocumentState.RUNNING, DocumentState.CANCELLED, DocumentState.EXPIRED}),
         DocumentState.RUNNING: frozenset(
@@ -66,8 +66,8 @@ ENDED: Final = frozenset(
         DocumentState.EXPIRED,
     }
 )
-CANCELLABLE: Final = frozenset(state for state, after in MOVES.items() if DocumentState.CANCELLED in after)
-RETRYABLE: Final = frozenset(state for state in ENDED if DocumentState.WAITING in MOVES[state])
+CANCELLABLE: Final = frozenset(state for state, after in TRANSITIONS.items() if DocumentState.CANCELLED in after)
+RETRYABLE: Final = frozenset(state for state in ENDED if DocumentState.WAITING in TRANSITIONS[state])
 DEFAULT_COST: Final = 1.0
 NO_DELAY: Final = 0
 NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -80,44 +80,44 @@ def seconds(value: float) -> int:
     return round(value * SECOND)
 
 
-def clean_text(what: str, text: str, longest: int = MAX_NAME) -> str:
+def clean_text(name: str, text: str, max_length: int = MAX_NAME_LENGTH) -> str:
     """NFC, 1 to `longest` characters, no control characters; `what` names the value in the error."""
     if not isinstance(text, str):
-        raise InvalidInputError(f"{what} must be text, not {type(text).__name__}")
+        raise InvalidInputError(f"{name} must be text, not {type(text).__name__}")
     if not (text.isascii() and text.isprintable()):
         text = unicodedata.normalize("NFC", text)
         if any(unicodedata.category(char) in {"Cc", "Cs"} for char in text):
-            raise InvalidInputError(f"{what} may not contain control characters or lone surrogates: {text!r}")
-    if not 0 < len(text) <= longest:
-        raise InvalidInputError(f"{what} must have 1 to {longest} characters, not {len(text)}")
+            raise InvalidInputError(f"{name} may not contain control characters or lone surrogates: {text!r}")
+    if not 0 < len(text) <= max_length:
+        raise InvalidInputError(f"{name} must have 1 to {max_length} characters, not {len(text)}")
     return text
 
 
-def fit_name(text: str) -> str:
+def sanitize_name(text: str) -> str:
     """A document's name made of what somebody else called it: what we do not take is replaced, the end is kept."""
     if text.isascii() and text.isprintable():
-        return text[-MAX_NAME:]
+        return text[-MAX_NAME_LENGTH:]
     clean = "".join("\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} else char for char in text)
-    return unicodedata.normalize("NFC", clean)[-MAX_NAME:]
+    return unicodedata.normalize("NFC", clean)[-MAX_NAME_LENGTH:]
 
 
-def clean_number(what: str, value: float, lowest: float, highest: float) -> float:
+def clean_number(name: str, value: float, lowest: float, highest: float) -> float:
     """A finite number between two bounds, both allowed; `what` names the value in the error."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest <= value <= highest:
-        raise InvalidInputError(f"{what} must be a number from {lowest:g} to {highest:g}, not {value!r}")
+        raise InvalidInputError(f"{name} must be a number from {lowest:g} to {highest:g}, not {value!r}")
     return value
 
 
-def clean_time(what: str, value: int) -> int:
+def clean_time(name: str, value: int) -> int:
     """A time or duration in whole microseconds."""
     if type(value) is not int or not 0 <= value <= MAX_TIME:
         raise InvalidInputError(
-            f"{what} must be a whole number of microseconds, 0 or more, not {value!r}; for seconds write seconds(…)",
+            f"{name} must be a whole number of microseconds, 0 or more, not {value!r}; for seconds write seconds(…)",
         )
     return value
 
 
-def _json_writer() -> Callable[[Any, int], Iterable[str]]:
+def _make_json_encoder() -> Callable[[Any, int], Iterable[str]]:
     """What writes JSON in parts. `JSONEncoder` makes it anew for each text: half of the time that a small one takes."""
     encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
     make: Any = getattr(json.encoder, "c_make_encoder", None)
@@ -129,37 +129,39 @@ def _json_writer() -> Callable[[Any, int], Iterable[str]]:
     return write  # type: ignore[no-any-return]
 
 
-_in_json: Final = _json_writer()
+_encode_json: Final = _make_json_encoder()
 
 
-def _metadata_text(metadata: Mapping[str, Any]) -> str | None:
+def _metadata_json(metadata: Mapping[str, Any]) -> str | None:
     """As it is kept; None if there is nothing in it."""
     try:
         given = metadata if type(metadata) is dict else dict(metadata)
-        text = "".join(_in_json(given, 0))
+        text = "".join(_encode_json(given, 0))
         if not text.isascii():
             text.encode()
     except (TypeError, ValueError, RecursionError) as wrong:
         raise InvalidInputError(f"metadata must be JSON, an object with text keys: {wrong}") from wrong
-    if len(text) > MAX_METADATA:
-        raise InvalidInputError(f"metadata may have {MAX_METADATA} characters as JSON, not {len(text)}")
-    if text.count("[") + text.count("{") > MAX_DEPTH and _is_deeper(given, MAX_DEPTH):
-        raise InvalidInputError(f"metadata may be nested {MAX_DEPTH} deep, not deeper")
+    if len(text) > MAX_METADATA_LENGTH:
+        raise InvalidInputError(f"metadata may have {MAX_METADATA_LENGTH} characters as JSON, not {len(text)}")
+    if text.count("[") + text.count("{") > MAX_METADATA_DEPTH and _is_deeper(given, MAX_METADATA_DEPTH):
+        raise InvalidInputError(f"metadata may be nested {MAX_METADATA_DEPTH} deep, not deeper")
     return text if given else None
 
 
-def _is_deeper(value: Any, most: int) -> bool:
+def _is_deeper(value: Any, max_depth: int) -> bool:
     layer = [value]
-    for _ in range(most):
-        nested = [each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, _NESTING)]
+    for _ in range(max_depth):
+        nested = [
+            each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, _CONTAINER_TYPES)
+        ]
         layer = [part for each in nested for part in each]
-    return any(isinstance(each, _NESTING) for each in layer)
+    return any(isinstance(each, _CONTAINER_TYPES) for each in layer)
 
 
-_NESTING: Final = (dict, list, tuple)
+_CONTAINER_TYPES: Final = (dict, list, tuple)
 
 
-class _Given(NamedTuple):
+class _DocumentSpec(NamedTuple):
     name: str
     uri: str | None
     blob: str | None
@@ -175,7 +177,7 @@ class _Given(NamedTuple):
     pages: int | None
 
 
-class NewDocument(_Given):
+class NewDocument(_DocumentSpec):
     """What a submitter gives: a file we keep (`blob`) or a reference to one elsewhere (`uri`), and how to treat it.
 
     `pages` is as counted when it came in. A tuple because one is made for every document; treat it as a record.
@@ -202,7 +204,7 @@ class NewDocument(_Given):
         pages: int | None = None,
     ) -> Self:
         """Check what is given."""
-        if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME):
+        if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH):
             name = clean_text("a document's name", name)
         if cost is not DEFAULT_COST:
             clean_number("cost", cost, MIN_COST, MAX_COST)
@@ -218,7 +220,7 @@ class NewDocument(_Given):
             clean_time("start_by", start_by)
         if uri is not None or media_type is not None or size is not None or pages is not None:
             _validate_content(uri, blob, media_type, size, pages)
-        text = None if metadata is NO_METADATA else _metadata_text(metadata)
+        text = None if metadata is NO_METADATA else _metadata_json(metadata)
         return tuple.__new__(
             cls,
             (name, uri, blob, sha256, size, media_type, batch, text, cost, delay, start_by, max_attempts, pages),
@@ -243,7 +245,7 @@ def _validate_content(
     uri: str | None, blob: str | None, media_type: str | None, size: int | None, pages: int | None
 ) -> None:
     if uri is not None:
-        clean_text("uri", uri, longest=2048)
+        clean_text("uri", uri, max_length=2048)
         if blob is not None:
             raise InvalidInputError("a document is a file we keep or a reference: give blob or uri, not both")
     if media_type is not None:
@@ -275,7 +277,7 @@ class Document(NamedTuple):
     id: str
     customer: str
     seq: int
-    given: NewDocument
+    spec: NewDocument
     level: int
     count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
     state: DocumentState
@@ -308,17 +310,17 @@ class Document(NamedTuple):
         return self.began_at + self.worked
 
     @property
-    def line_level(self) -> int:
+    def lane_level(self) -> int:
         """The level whose line it waits in: its own, or 0, before all others, once expedited."""
-        return EXPEDITED if self.expedited else self.level
+        return EXPEDITED_LEVEL if self.expedited else self.level
 
     @property
     def is_rejected(self) -> bool:
         """Whether it failed with attempts left: then another attempt was not worth making."""
-        return self.state is DocumentState.FAILED and self.attempt < self.given.max_attempts
+        return self.state is DocumentState.FAILED and self.attempt < self.spec.max_attempts
 
 
-EXPEDITED: Final = 0
+EXPEDITED_LEVEL: Final = 0
 """The level of the lines that operators fill by expediting: served before level 1."""
 
 
@@ -357,15 +359,15 @@ class WorkerReport(NamedTuple):
     claimed ahead. None: it does not say."""
 
 
-def report_texts(report: WorkerReport) -> tuple[str, str | None]:
+def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
     """A report as JSON, what it says of documents at work apart: older versions know nothing of that."""
     kept = {**report._asdict(), "progress": dict(report.progress)}
     at_work = kept.pop("at_work")
     return json.dumps(kept), None if at_work is None else json.dumps(dict(at_work))
 
 
-def report_of(text: str, at_work: str | None) -> WorkerReport:
-    """A report read back from `report_texts`."""
+def report_from_json(text: str, at_work: str | None) -> WorkerReport:
+    """A report read back from `report_to_json`."""
     kept = json.loads(text)
     progress = {id_: Progress(*each) for id_, each in kept["progress"].items()}
     return WorkerReport(**{**kept, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
@@ -378,14 +380,14 @@ class Worker(NamedTuple):
     seen_at: int
 
 
-class Claimed(NamedTuple):
+class Claim(NamedTuple):
     """A document in a worker's hands: the fence proves whose it is, until `document.lease_until`."""
 
     document: Document
     fence: int
 
 
-class Line(NamedTuple):
+class LaneStatus(NamedTuple):
     """One customer's waiting documents of one level."""
 
     level: int
@@ -420,12 +422,12 @@ class Customer(NamedTuple):
     updated_at: int | None
     settings: CustomerSettings
     running: int
-    lines: tuple[Line, ...]
+    lanes: tuple[LaneStatus, ...]
 
     @property
     def waiting(self) -> int:
         """Documents in its lines."""
-        return sum(line.waiting for line in self.lines)
+        return sum(line.waiting for line in self.lanes)
 
 
 def clean_settings(settings: CustomerSettings) -> CustomerSettings:
@@ -449,12 +451,12 @@ def clean_settings(settings: CustomerSettings) -> CustomerSettings:
     return settings
 
 
-def plain(changes: Mapping[str, Any]) -> dict[str, Any]:
+def settings_to_dict(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as JSON knows them."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in changes.items()}
 
 
-def settings_of(kept: Mapping[str, Any]) -> CustomerSettings:
+def settings_from_dict(data: Mapping[str, Any]) -> CustomerSettings:
     """Settings read back from `plain`."""
-    rate = kept.get("rate")
-    return CustomerSettings(**{**kept, "rate": None if rate is None else RateLimit(*rate)})
+    rate = data.get("rate")
+    return CustomerSettings(**{**data, "rate": None if rate is None else RateLimit(*rate)})

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from inturn.i18n import Texts
-from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Closed, NoPlace, NoStart, Why
+from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, ClosedBy, NoPlace, NoStart, Why
 from inturn.model import DocumentState
-from inturn.policy.places import Before
+from inturn.policy.places import Ahead
 
-STATES: Final = {
+STATE_TEXT_KEYS: Final = {
     DocumentState.WAITING: "state_waiting",
     DocumentState.RUNNING: "state_running",
     DocumentState.DELAYED: "state_delayed",
@@ -17,18 +17,18 @@ STATES: Final = {
     DocumentState.CANCELLED: "state_cancelled",
     DocumentState.EXPIRED: "state_expired",
 }
-CLOSED_BY: Final = {
-    Closed.QUEUE_PAUSED: "closed_by_queue_paused",
-    Closed.CUSTOMER_PAUSED: "closed_by_customer_paused",
-    Closed.CAP: "closed_by_cap",
-    Closed.RATE: "closed_by_rate",
+CLOSED_BY_TEXT_KEYS: Final = {
+    ClosedBy.QUEUE_PAUSED: "closed_by_queue_paused",
+    ClosedBy.CUSTOMER_PAUSED: "closed_by_customer_paused",
+    ClosedBy.CAP: "closed_by_cap",
+    ClosedBy.RATE: "closed_by_rate",
 }
 
 
-def told(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
+def explain(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
     """Labels and sentences, from what the document is to when it should start."""
     document = why.document
-    yield texts.text("label_document"), f"{document.id} ({document.given.name})"
+    yield texts.text("label_document"), f"{document.id} ({document.spec.name})"
     yield texts.text("label_customer"), document.customer
     yield texts.text("label_state"), _state(why, texts)
     yield texts.text("label_level"), _level(why, texts)
@@ -38,9 +38,9 @@ def told(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
         yield texts.text("label_counter"), texts.text(key, count=why.counter.count, time=moment)
     if document.state is not DocumentState.WAITING:
         return
-    yield texts.text("label_line"), _line(why, texts)
-    if why.before is not None:
-        yield texts.text("label_before"), _before(why.before, texts)
+    yield texts.text("label_line"), _lane(why, texts)
+    if why.ahead is not None:
+        yield texts.text("label_before"), _ahead(why.ahead, texts)
     if why.no_place is NoPlace.MOVED:
         yield texts.text("label_before"), texts.text("moved")
     else:
@@ -49,7 +49,7 @@ def told(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
 
 def _state(why: Why, texts: Texts) -> str:
     document = why.document
-    state = texts.text(STATES[document.state])
+    state = texts.text(STATE_TEXT_KEYS[document.state])
     if document.state is DocumentState.RUNNING and document.started_at is not None:
         since = texts.time(document.started_at)
         return texts.text("running_since", state=state, time=since, worker=document.worker, attempt=document.attempt)
@@ -73,26 +73,26 @@ def _level(why: Why, texts: Texts) -> str:
     return f"{sentence} {texts.text('moved_to_front')}" if document.expedited else sentence
 
 
-def _line(why: Why, texts: Texts) -> str:
+def _lane(why: Why, texts: Texts) -> str:
     if not why.closed_by:
         return texts.text("line_open")
-    reasons = "; ".join(texts.text(CLOSED_BY[each]) for each in why.closed_by)
+    reasons = "; ".join(texts.text(CLOSED_BY_TEXT_KEYS[each]) for each in why.closed_by)
     return texts.text("line_closed", reasons=reasons)
 
 
-def _before(before: Before, texts: Texts) -> str:
-    if before.place == 0:
+def _ahead(ahead: Ahead, texts: Texts) -> str:
+    if ahead.place == 0:
         return texts.text("before_none")
     parts = [
         texts.text(key, n=n)
         for key, n in (
-            ("before_better", before.better_levels),
-            ("before_same", before.same_level),
-            ("before_own", before.own_line),
+            ("before_better", ahead.better_levels),
+            ("before_same", ahead.same_level),
+            ("before_own", ahead.own_line),
         )
         if n
     ]
-    return texts.text("before_all", n=before.place, parts=", ".join(parts))
+    return texts.text("before_all", n=ahead.place, parts=", ".join(parts))
 
 
 def _start(why: Why, texts: Texts) -> str:
@@ -101,7 +101,7 @@ def _start(why: Why, texts: Texts) -> str:
             return texts.text("start_when_open")
         if why.no_start is NoStart.NO_WORKER:
             return texts.text("start_no_worker")
-        return texts.text("start_too_few", fewest=ENOUGH_FINISHES, span=texts.duration(PACE_OVER))
+        return texts.text("start_too_few", fewest=MIN_FINISHES, span=texts.duration(THROUGHPUT_WINDOW))
     earliest, latest = why.start
     return texts.text(
         "start_between",
@@ -112,13 +112,13 @@ def _start(why: Why, texts: Texts) -> str:
     )
 
 
-def told_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[str]:
+def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[str]:
     """The same for whose document it is: the level and the start, `place` as it was rounded, nothing of others."""
     yield f"{texts.text('label_level')}: {_level(why, texts)}"
     if why.document.state is not DocumentState.WAITING:
         return
     if why.closed_by:
-        yield _line(why, texts)
+        yield _lane(why, texts)
     elif place is not None:
         yield texts.text("before_none") if place == 0 else texts.text("before_about", n=place)
     yield texts.text("moved") if why.no_place is NoPlace.MOVED else _start(why, texts)

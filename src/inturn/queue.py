@@ -11,12 +11,12 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from inturn.clock import Clock, SystemClock
-from inturn.errors import IllegalMoveError, InvalidInputError
+from inturn.errors import IllegalTransitionError, InvalidInputError
 from inturn.ids import Ids, RandomIds, clean_id
 from inturn.model import (
     SECOND,
     Check,
-    Claimed,
+    Claim,
     Customer,
     CustomerSettings,
     Document,
@@ -29,6 +29,7 @@ from inturn.model import (
 )
 from inturn.policy import Policy, RetryPolicy
 from inturn.store import (
+    AckAndClaim,
     Attempt,
     ClaimRequest,
     Counts,
@@ -36,24 +37,23 @@ from inturn.store import (
     DocumentFilter,
     DocumentSort,
     Event,
-    Exchanged,
-    Hold,
+    LeaseStatus,
     Operator,
     Outcome,
     OutcomeKind,
     Page,
     PolicyVersion,
-    Removed,
+    PruneResult,
     Store,
     Submission,
     Work,
 )
 
-MAX_AT_ONCE: Final = 10_000
-MAX_RESULT: Final = 256 * 1024
-MAX_ERROR: Final = 8_192
+MAX_BATCH: Final = 10_000
+MAX_RESULT_BYTES: Final = 256 * 1024
+MAX_ERROR_LENGTH: Final = 8_192
 DEFAULT_LEASE: Final = 60 * SECOND
-_JSON: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class Queue:
@@ -71,7 +71,7 @@ class Queue:
         self.retries = retries or RetryPolicy()
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
-        self._chance = random.SystemRandom()
+        self._random = random.SystemRandom()
 
     def __enter__(self) -> Self:
         return self
@@ -84,7 +84,9 @@ class Queue:
     def check(self, customer: str, n: int = 1, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         """Which levels the customer's next n documents get, for systems with a queue of their own."""
         customer = clean_text("a customer's name", customer)
-        return self.store.check(customer, clean_count("the number of checks", n), key=clean_key(key), now=now)
+        return self.store.check(
+            customer, clean_count("the number of checks", n), key=clean_idempotency_key(key), now=now
+        )
 
     def submit(
         self,
@@ -120,7 +122,11 @@ class Queue:
         clean_count("the number of documents", len(given))
         ids = self._ids.make(len(given), self._clock.now() if now is None else now)
         submission = Submission(customer, ids, given)
-        return submission if key is None else submission._replace(key=clean_key(key), fingerprint=fingerprint(given))
+        return (
+            submission
+            if key is None
+            else submission._replace(idempotency_key=clean_idempotency_key(key), fingerprint=fingerprint(given))
+        )
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
@@ -131,11 +137,11 @@ class Queue:
         *,
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
-    ) -> tuple[Claimed, ...]:
+    ) -> tuple[Claim, ...]:
         """Take up to `limit` documents whose turn it is, each leased for `lease` microseconds."""
         return self.store.claim(claim_request(worker, limit, lease), now=now)
 
-    def exchange(
+    def ack_and_claim(
         self,
         outcomes: Sequence[Outcome],
         worker: str,
@@ -143,18 +149,18 @@ class Queue:
         *,
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
-    ) -> Exchanged:
+    ) -> AckAndClaim:
         """Record outcomes (made by `done`, `failed`, `handed_back`) and claim the next documents in one commit."""
-        return self.store.exchange(outcomes, claim_request(worker, limit, lease), now=now)
+        return self.store.ack_and_claim(outcomes, claim_request(worker, limit, lease), now=now)
 
-    def done(self, claimed: Claimed, result: Any = None, *, work: Work | None = None) -> Outcome:
+    def done(self, claim: Claim, result: Any = None, *, work: Work | None = None) -> Outcome:
         """The outcome of a claim that succeeded, with a result that JSON can hold."""
         text, work = result_text(result), clean_work(work)
-        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result=text, work=work)
+        return Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result=text, work=work)
 
     def failed(
         self,
-        claimed: Claimed,
+        claim: Claim,
         error: str,
         *,
         retry_in: int | None = None,
@@ -165,24 +171,24 @@ class Queue:
         if final:
             retry_in = None
         elif retry_in is None:
-            retry_in = self.retries.delay(claimed.document.attempt, self._chance.random())
+            retry_in = self.retries.delay(claim.document.attempt, self._random.random())
         else:
             clean_time("retry_in", retry_in)
-        id_, kind = claimed.document.id, OutcomeKind.FAILED
+        id_, kind = claim.document.id, OutcomeKind.FAILED
         error, work = clean_error(error), clean_work(work)
-        return Outcome(id_, claimed.fence, kind, error=error, retry_in=retry_in, work=work)
+        return Outcome(id_, claim.fence, kind, error=error, retry_in=retry_in, work=work)
 
-    def handed_back(self, claimed: Claimed) -> Outcome:
+    def released(self, claim: Claim) -> Outcome:
         """The outcome of a claim that was not begun."""
-        return Outcome(claimed.document.id, claimed.fence, OutcomeKind.HANDED_BACK)
+        return Outcome(claim.document.id, claim.fence, OutcomeKind.RELEASED)
 
-    def finish(self, claimed: Claimed, result: Any = None, *, now: int | None = None) -> None:
+    def finish(self, claim: Claim, result: Any = None, *, now: int | None = None) -> None:
         """Record success; StaleFenceError when the claim was lost meanwhile."""
-        self.store.finish(claimed.document.id, claimed.fence, result_text(result), now=now)
+        self.store.finish(claim.document.id, claim.fence, result_text(result), now=now)
 
     def fail(
         self,
-        claimed: Claimed,
+        claim: Claim,
         error: str,
         *,
         retry_in: int | None = None,
@@ -190,20 +196,20 @@ class Queue:
         now: int | None = None,
     ) -> None:
         """Record failure; StaleFenceError when the claim was lost meanwhile."""
-        outcome = self.failed(claimed, error, retry_in=retry_in, final=final)
+        outcome = self.failed(claim, error, retry_in=retry_in, final=final)
         self.store.fail(outcome.id, outcome.fence, outcome.error or "", outcome.retry_in, now=now)
 
-    def hand_back(self, claimed: Claimed, *, now: int | None = None) -> None:
+    def release(self, claim: Claim, *, now: int | None = None) -> None:
         """Give a document back unstarted; StaleFenceError when the claim was lost meanwhile."""
-        self.store.hand_back(claimed.document.id, claimed.fence, now=now)
+        self.store.release(claim.document.id, claim.fence, now=now)
 
     def heartbeat(
         self,
-        claims: Sequence[Claimed],
+        claims: Sequence[Claim],
         *,
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
-    ) -> tuple[Hold, ...]:
+    ) -> tuple[LeaseStatus, ...]:
         """Renew leases; tells which claims are held, cancelled or lost."""
         pairs = tuple((claimed.document.id, claimed.fence) for claimed in claims)
         return self.store.heartbeat(pairs, clean_lease(lease), now=now)
@@ -213,29 +219,29 @@ class Queue:
     def cancel(self, id: str, operator: Operator, *, now: int | None = None) -> None:
         """Cancel one document that has not ended."""
         if not self.store.cancel((clean_id(id),), operator, now=now):
-            self._refuse(id, "be cancelled")
+            self._raise_illegal_transition(id, "be cancelled")
 
     def retry(self, id: str, operator: Operator, *, now: int | None = None) -> Receipt:
         """Try one ended document again: a new check."""
         receipts = self.store.retry((clean_id(id),), operator, now=now)
         if not receipts:
-            self._refuse(id, "be tried again")
+            self._raise_illegal_transition(id, "be tried again")
         return receipts[0]
 
     def cancel_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
         """Cancel whatever matches and has not ended; tells how many."""
-        return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._ids_of(where))
+        return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._matching_ids(where))
 
     def retry_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
         """Try again whatever matches and can be; tells how many."""
-        return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._ids_of(where))
+        return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._matching_ids(where))
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
         """Move one waiting document to the front of the queue."""
         if not self.store.expedite(clean_id(id), operator, now=now):
-            self._refuse(id, "be expedited")
+            self._raise_illegal_transition(id, "be expedited")
 
-    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         """Delete all documents of a customer; its counter stays."""
         return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
 
@@ -344,7 +350,7 @@ class Queue:
         """Let go of the store."""
         self.store.close()
 
-    def _ids_of(self, where: DocumentFilter) -> Iterable[list[str]]:
+    def _matching_ids(self, where: DocumentFilter) -> Iterable[list[str]]:
         """Oldest first, some at a time: a retry is a check, and the oldest should get the best level."""
         ids: list[str] = []
         after: str | None = None
@@ -357,10 +363,10 @@ class Queue:
         ids.reverse()
         return (ids[at : at + 1_000] for at in range(0, len(ids), 1_000))
 
-    def _refuse(self, id_: str, what: str) -> None:
+    def _raise_illegal_transition(self, id_: str, action: str) -> None:
         document = self.store.document(clean_id(id_))
         state = f"{document.state} in front already" if document.expedited else str(document.state)
-        raise IllegalMoveError(f"document {document.id} is {state} and cannot {what}")
+        raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -399,13 +405,13 @@ def clean_work(work: Work | None) -> Work | None:
 
 def clean_error(error: str) -> str:
     """An error's text, cut to what a row keeps and free of what no database takes."""
-    return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR]
+    return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR_LENGTH]
 
 
 def json_text(result: Any) -> str:
     """A result as JSON."""
     try:
-        text = _JSON.encode(result)
+        text = _JSON_ENCODER.encode(result)
         if not text.isascii():
             text.encode()
     except (TypeError, ValueError, RecursionError) as wrong:
@@ -415,7 +421,7 @@ def json_text(result: Any) -> str:
 
 def fits_row(text: str) -> bool:
     """Whether a result is small enough for a row."""
-    return len(text) <= MAX_RESULT and (text.isascii() or len(text.encode()) <= MAX_RESULT)
+    return len(text) <= MAX_RESULT_BYTES and (text.isascii() or len(text.encode()) <= MAX_RESULT_BYTES)
 
 
 def result_text(result: Any) -> str:
@@ -424,18 +430,18 @@ def result_text(result: Any) -> str:
     if not fits_row(text):
         size = len(text.encode())
         raise InvalidInputError(
-            f"a result may have {MAX_RESULT} bytes as JSON, not {size}; keep large output in a file"
+            f"a result may have {MAX_RESULT_BYTES} bytes as JSON, not {size}; keep large output in a file"
         )
     return text
 
 
-def clean_count(what: str, n: int) -> int:
+def clean_count(name: str, n: int) -> int:
     """How many at once; `what` names them in the error."""
-    if type(n) is not int or not 1 <= n <= MAX_AT_ONCE:
-        raise InvalidInputError(f"{what} must be a whole number from 1 to {MAX_AT_ONCE}, not {n!r}")
+    if type(n) is not int or not 1 <= n <= MAX_BATCH:
+        raise InvalidInputError(f"{name} must be a whole number from 1 to {MAX_BATCH}, not {n!r}")
     return n
 
 
-def clean_key(key: str | None) -> str | None:
+def clean_idempotency_key(key: str | None) -> str | None:
     """An idempotency key, if one is given."""
     return None if key is None else clean_text("an idempotency key", key)

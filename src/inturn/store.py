@@ -5,7 +5,7 @@ Everywhere:
   from every other call.
 - A1. `now` is microseconds; left out, the store's own clock rules. A clock that goes back loses nothing.
 - A2. Arguments are clean: `inturn.queue` has validated them. Unknown ids and customers raise `NotFoundError`.
-- A3. Each change of a document's state is one of `inturn.model.MOVES`, and is told by an event.
+- A3. Each change of a document's state is one of `inturn.model.TRANSITIONS`, and is told by an event.
 """
 
 import json
@@ -14,13 +14,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from inturn.access import AccessKey
+from inturn.access import ApiKey
 from inturn.errors import InturnError, StaleFenceError
 from inturn.model import (
     NO_METADATA,
     SECOND,
     Check,
-    Claimed,
+    Claim,
     Customer,
     CustomerSettings,
     Document,
@@ -35,12 +35,12 @@ from inturn.policy import Policy, TurnPolicy
 from inturn.policy.retention import Checkpoint
 from inturn.policy.turns import Head
 
-KEY_KEPT: Final = 7 * 86_400 * SECOND
+IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
 """How long an idempotency key is remembered."""
-WORKER_KEPT: Final = 86_400 * SECOND
+WORKER_RETENTION: Final = 86_400 * SECOND
 """How long a worker that fell silent is remembered."""
 
-ATTEMPTS_KEPT: Final = 50
+MAX_STORED_ATTEMPTS: Final = 50
 """How many earlier attempts of a document are remembered."""
 
 MAX_SEQ: Final = 2**63 - 1
@@ -58,7 +58,7 @@ class Operator(NamedTuple):
     why: str
 
 
-FIRST_OPERATOR: Final = Operator("inturn", "the defaults of a new queue")
+SYSTEM_OPERATOR: Final = Operator("inturn", "the defaults of a new queue")
 
 
 class Submission(NamedTuple):
@@ -67,11 +67,11 @@ class Submission(NamedTuple):
     customer: str
     ids: Sequence[str]
     documents: Sequence[NewDocument]
-    key: str | None = None
+    idempotency_key: str | None = None
     fingerprint: str = ""
 
 
-Submitted = tuple[Receipt, ...] | InturnError
+SubmitResult = tuple[Receipt, ...] | InturnError
 """The receipts of a submission, or why it was refused."""
 
 
@@ -88,7 +88,7 @@ class OutcomeKind(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
-    HANDED_BACK = "handed_back"
+    RELEASED = "handed_back"
 
 
 class Work(NamedTuple):
@@ -115,7 +115,7 @@ class Outcome(NamedTuple):
     """None: it was worked on from the claim until now; a document handed back, not at all."""
 
 
-class Verdict(StrEnum):
+class AckStatus(StrEnum):
     """What became of an outcome."""
 
     RECORDED = "recorded"
@@ -123,14 +123,14 @@ class Verdict(StrEnum):
     STALE = "stale"
 
 
-class Exchanged(NamedTuple):
+class AckAndClaim(NamedTuple):
     """A verdict for each outcome, and the documents claimed."""
 
-    verdicts: tuple[Verdict, ...]
-    claimed: tuple[Claimed, ...]
+    statuses: tuple[AckStatus, ...]
+    claimed: tuple[Claim, ...]
 
 
-class Hold(StrEnum):
+class LeaseStatus(StrEnum):
     """What a heartbeat learns of a claim."""
 
     HELD = "held"
@@ -185,7 +185,7 @@ class EventKind(StrEnum):
     FINISHED = "finished"
     DELAYED = "delayed"
     FAILED = "failed"
-    HANDED_BACK = "handed_back"
+    RELEASED = "handed_back"
     LEASE_LOST = "lease_lost"
     DUE = "due"
     EXPIRED = "expired"
@@ -202,7 +202,7 @@ class EventKind(StrEnum):
     KEY_ENDED = "key_ended"
 
 
-OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.HANDED_BACK)
+OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.RELEASED)
 """The order in which one exchange tells what its outcomes did."""
 
 
@@ -246,7 +246,7 @@ class PolicyVersion(NamedTuple):
     operator: Operator
 
 
-class LineStanding(NamedTuple):
+class LaneSnapshot(NamedTuple):
     """Where an open line stands, and what is in it."""
 
     customer: str
@@ -258,7 +258,7 @@ class LineStanding(NamedTuple):
     head: Head
 
 
-class Standings(NamedTuple):
+class SchedulerSnapshot(NamedTuple):
     """All open lines, by level, turn and stamp, and what the next claim starts from."""
 
     policy: TurnPolicy
@@ -266,10 +266,10 @@ class Standings(NamedTuple):
     rotation: int
     overdue_uses: tuple[int, ...]
     """By level, from 0."""
-    lines: tuple[LineStanding, ...]
+    lanes: tuple[LaneSnapshot, ...]
 
 
-class Pace(NamedTuple):
+class Throughput(NamedTuple):
     """How fast documents went since a time."""
 
     started: int
@@ -277,7 +277,7 @@ class Pace(NamedTuple):
     running: int
 
 
-class Swept(NamedTuple):
+class SweepResult(NamedTuple):
     """How many documents or customers upkeep moved on."""
 
     expired: int = 0
@@ -324,7 +324,7 @@ class MaintenanceRecord(NamedTuple):
         return json.dumps(self._asdict())
 
 
-class Removed(NamedTuple):
+class PruneResult(NamedTuple):
     """What a purge or prune deleted, and the blobs that nothing refers to any more."""
 
     documents: int
@@ -342,9 +342,9 @@ class Discrepancy(NamedTuple):
     counted: int
 
 
-def work_recorded(outcome: Outcome, started_at: int, now: int) -> tuple[int | None, int | None]:
+def work_times(outcome: Outcome, started_at: int, now: int) -> tuple[int | None, int | None]:
     """When work began and how long it took, as S51 keeps it of an outcome recorded now."""
-    if outcome.work is None and outcome.kind is OutcomeKind.HANDED_BACK:
+    if outcome.work is None and outcome.kind is OutcomeKind.RELEASED:
         return None, None
     held = max(0, now - started_at)
     began_after, worked = outcome.work or (0, held)
@@ -357,26 +357,26 @@ def check_fingerprint(n: int) -> str:
     return f"check {n}"
 
 
-class Keys(Protocol):
+class ApiKeys(Protocol):
     """Who may use the servers of a queue: kept in its store, so that all servers know the same keys."""
 
-    def add(self, key: AccessKey, operator: Operator, *, now: int | None = None) -> None:
+    def add(self, key: ApiKey, operator: Operator, *, now: int | None = None) -> None:
         """Keep a new key. S38. When this returns every server knows it; told by an event, without the hash."""
         ...
 
-    def find(self, id: str) -> AccessKey:
+    def find(self, id: str) -> ApiKey:
         """One key, live or not; NotFoundError for an unknown id."""
         ...
 
-    def all(self) -> tuple[AccessKey, ...]:
+    def all(self) -> tuple[ApiKey, ...]:
         """Every key, the oldest first."""
         ...
 
-    def end(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> AccessKey:
+    def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
         """Let a key open nothing from a time on. S39. An end is never put off; told by an event."""
         ...
 
-    def use(self, used: Mapping[str, int]) -> None:
+    def record_use(self, last_used: Mapping[str, int]) -> None:
         """Keep when keys were last used. S40. No time goes back; unknown ids are passed over."""
         ...
 
@@ -385,7 +385,7 @@ class Keys(Protocol):
 class Store(Protocol):
     """Keeps counters, documents, lines and turns, and changes them by the rules of `inturn.policy`."""
 
-    keys: Keys
+    api_keys: ApiKeys
 
     # -- documents come in ------------------------------------------------------------------------------------------
 
@@ -409,14 +409,14 @@ class Store(Protocol):
         """
         ...
 
-    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[Submitted, ...]:
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
         """Several callers' submits: what each is answered, or the error that it would have been refused with.
 
         S44. The same as submitting them one by one in this order; a store may keep them by one commit.
         """
-        return tuple([self._submitted(each, now) for each in submissions])
+        return tuple([self._try_submit(each, now) for each in submissions])
 
-    def _submitted(self, submission: Submission, now: int | None) -> Submitted:
+    def _try_submit(self, submission: Submission, now: int | None) -> SubmitResult:
         try:
             return self.submit(submission, now=now)
         except InturnError as refused:
@@ -424,13 +424,13 @@ class Store(Protocol):
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
-    def exchange(
+    def ack_and_claim(
         self,
         outcomes: Sequence[Outcome],
         request: ClaimRequest | None,
         *,
         now: int | None = None,
-    ) -> Exchanged:
+    ) -> AckAndClaim:
         """Record outcomes, then claim, in one commit.
 
         S7. An outcome counts once: RECORDED under the fence of the running claim, REPEATED when this very outcome was
@@ -449,9 +449,9 @@ class Store(Protocol):
         """
         ...
 
-    def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claimed, ...]:
+    def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:
         """Exchange without outcomes: S9 to S13."""
-        return self.exchange((), request, now=now).claimed
+        return self.ack_and_claim((), request, now=now).claimed
 
     def finish(self, id: str, fence: int, result: str, *, now: int | None = None) -> None:
         """Record success: S7 and S8; StaleFenceError when stale."""
@@ -461,12 +461,12 @@ class Store(Protocol):
         """Record failure: S7 and S8; StaleFenceError when stale."""
         self._record(Outcome(id, fence, OutcomeKind.FAILED, error=error, retry_in=retry_in), now)
 
-    def hand_back(self, id: str, fence: int, *, now: int | None = None) -> None:
+    def release(self, id: str, fence: int, *, now: int | None = None) -> None:
         """Give a document back unstarted: S7 and S8; StaleFenceError when stale."""
-        self._record(Outcome(id, fence, OutcomeKind.HANDED_BACK), now)
+        self._record(Outcome(id, fence, OutcomeKind.RELEASED), now)
 
     def _record(self, outcome: Outcome, now: int | None) -> None:
-        if self.exchange((outcome,), None, now=now).verdicts[0] is Verdict.STALE:
+        if self.ack_and_claim((outcome,), None, now=now).statuses[0] is AckStatus.STALE:
             raise StaleFenceError(
                 f"fence {outcome.fence} no longer holds document {outcome.id}: its lease was lost, or it was"
                 f" cancelled or purged; drop this outcome",
@@ -478,7 +478,7 @@ class Store(Protocol):
         lease: int,
         *,
         now: int | None = None,
-    ) -> tuple[Hold, ...]:
+    ) -> tuple[LeaseStatus, ...]:
         """Renew the leases of running claims, given as (id, fence).
 
         S14. HELD claims last `lease` from now; nobody else can claim them before. The others are told apart:
@@ -486,7 +486,7 @@ class Store(Protocol):
         """
         ...
 
-    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+    def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         """A worker tells how it is.
 
         S35. The last report of each name is kept, until the worker takes leave or has not been heard of for a day.
@@ -527,7 +527,7 @@ class Store(Protocol):
         """
         ...
 
-    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         """Delete a customer's documents, results and keys, in any state.
 
         S18. Counter and settings stay; running claims become stale; the event names operator and number. The
@@ -607,7 +607,7 @@ class Store(Protocol):
         """
         ...
 
-    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         """Which of these blobs no document and no result refers to. S36. Exact for blobs that nobody is submitting."""
         ...
 
@@ -655,19 +655,19 @@ class Store(Protocol):
         """
         ...
 
-    def kept_bytes(self, customer: str) -> int:
+    def stored_bytes(self, customer: str) -> int:
         """Bytes of all the documents of a customer that are kept, whatever their state. S43. 0 for an unknown one."""
         ...
 
-    def standings(self) -> Standings:
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
         """Where every open line stands, for estimates. S31. What a claim at this instant would find."""
         ...
 
-    def ahead(self, id: str) -> int:
+    def ahead_in_lane(self, id: str) -> int:
         """How many documents stand before this waiting one in its own line. S32. 0 for any that does not wait."""
         ...
 
-    def pace(self, since: int) -> Pace:
+    def throughput(self, since: int) -> Throughput:
         """How many documents were started and how many ended by their worker since a time, and how many run now.
 
         S33. Counts documents that are still kept: those that run or have ended by their last start, those that are
@@ -688,12 +688,13 @@ class Store(Protocol):
 
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
-    def sweep(self, *, now: int | None = None) -> Swept:
+    def sweep(self, *, now: int | None = None) -> SweepResult:
         """Move on what is due (S9) without claiming.
 
         S27. Any number may do it at once, as often as they like.
-        S46. First it looks at leases and delays that began in the future, by `inturn.policy.clocks.reviewed`, and
-             brings rates back to `inturn.policy.rates.bounded`: once the clock is right nothing is held longer than its
+        S46. First it looks at leases and delays that began in the future, by `inturn.policy.clocks.review_term`, and
+             brings rates back to `inturn.policy.rates.clamped_tat`: once the clock is right nothing is held longer
+             than its
              own length. A heartbeat ends the doubt in a lease. Workers last heard of more than a day in the future
              are forgotten, like those that fell silent.
         """
@@ -727,7 +728,7 @@ class Store(Protocol):
         customer: str | None = None,
         up_to: int | None = None,
         now: int | None = None,
-    ) -> Removed:
+    ) -> PruneResult:
         """Delete up to `limit` ended documents and as many events older than `before`, and outlived keys.
 
         S28. Nothing that waits or runs is touched; events with an operator are kept. With a customer: its documents

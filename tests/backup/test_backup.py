@@ -13,12 +13,12 @@ import pytest
 from services import drop_schema, needs_postgres, new_schema
 
 import inturn
-from inturn.backup import Backup, Manifest, Restore, Restored, read_manifest, require_place
-from inturn.blobs import FolderBlobs, Writing
-from inturn.blobs.copying import present
+from inturn.backup import Backup, Manifest, Restore, RestoreResult, read_manifest, require_free_path
+from inturn.blobs import BlobWriter, FolderBlobs
+from inturn.blobs.copying import list_keys
 from inturn.errors import (
     BlobFullError,
-    IllegalMoveError,
+    IllegalTransitionError,
     InvalidInputError,
     StoreCorruptError,
     StoreMovedError,
@@ -28,7 +28,7 @@ from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, Operator
 from inturn.stores import migrate, restore_target, snapshot_file, snapshot_source
-from inturn.stores.moving import Mark, MarkKind
+from inturn.stores.moving import ClosedKind, ClosedMarker
 from inturn.stores.snapshots import SnapshotSource
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.backup import SqliteTarget
@@ -63,7 +63,7 @@ class Place(NamedTuple):
         run = Backup(source or snapshot_source(self.url), snapshot_file, self.blobs, folder)
         return run.run(ignored, with_blobs=with_blobs, force=False)
 
-    def restore(self, folder: Path, blobs: FolderBlobs | None = None) -> Restored:
+    def restore(self, folder: Path, blobs: FolderBlobs | None = None) -> RestoreResult:
         job = Restore(folder, snapshot_file, restore_target(self.url))
         job.check()
         return job.run(blobs or self.blobs, ignored)
@@ -92,9 +92,9 @@ def hashes(place: Place) -> dict[str, str]:
         while True:
             page = queue.documents(limit=1_000, after=after)
             for each in page.items:
-                with place.blobs.open(each.given.blob or "") as file:
+                with place.blobs.open(each.spec.blob or "") as file:
                     found[each.id] = hashlib.sha256(file.read()).hexdigest()
-                assert found[each.id] == each.given.sha256
+                assert found[each.id] == each.spec.sha256
             if (after := page.next) is None:
                 return found
 
@@ -106,14 +106,14 @@ def test_a_backup_is_restored_with_every_file(places: tuple[Place, Place], tmp_p
         (claimed,) = queue.claim("worker", 1)
         result = here.blobs.put(io.BytesIO(b"a file of the result"))
         files = (inturn.model.ResultFile("r", result.key, result.size, result.sha256),)
-        queue.exchange([queue.done(claimed)._replace(files=files)], "worker", 1)
+        queue.ack_and_claim([queue.done(claimed)._replace(files=files)], "worker", 1)
         before = queue.counts()
     manifest = here.back_up(tmp_path / "copy")
     assert (manifest.documents, manifest.files, manifest.missing) == (5, 6, [])
     wanted = hashes(here)
     for path in (*here.blobs.folder.rglob("*-*"),):
         path.unlink()  # what is linked in the backup stays
-    assert there.restore(tmp_path / "copy") == Restored(5, 6, [])
+    assert there.restore(tmp_path / "copy") == RestoreResult(5, 6, [])
     assert hashes(there) == wanted
     assert there.blobs.has(result.key)
     with inturn.open(there.url) as queue:
@@ -166,7 +166,7 @@ def test_a_backup_under_load_has_every_file_that_it_refers_to(places: tuple[Plac
         accepted = list(load.accepted)
         manifest = here.back_up(tmp_path / "copy")
     assert manifest.missing == []
-    assert present(FolderBlobs(tmp_path / "copy" / "blobs")) == {
+    assert list_keys(FolderBlobs(tmp_path / "copy" / "blobs")) == {
         key for key, _ in snapshot_file(manifest.kind, tmp_path / "copy" / manifest.snapshot).references()
     }
     came = there.restore(tmp_path / "copy")
@@ -216,23 +216,23 @@ def test_files_that_were_missing_before_are_named_and_the_rest_is_kept(
     here, there = places
     with inturn.open(here.url) as queue:
         ids = here.submit(queue, "acme", 3)
-        lost = queue.document(ids[0]).given.blob or ""
+        lost = queue.document(ids[0]).spec.blob or ""
     here.blobs.delete([lost])
     manifest = here.back_up(tmp_path / "copy")
     assert (manifest.files, manifest.missing) == (2, [lost])
-    assert there.restore(tmp_path / "copy") == Restored(3, 2, [lost])
+    assert there.restore(tmp_path / "copy") == RestoreResult(3, 2, [lost])
 
 
 def test_a_file_damaged_in_the_backup_is_left_out_and_named(places: tuple[Place, Place], tmp_path: Path) -> None:
     here, there = places
     with inturn.open(here.url) as queue:
         ids = here.submit(queue, "acme", 2)
-        key = queue.document(ids[0]).given.blob or ""
+        key = queue.document(ids[0]).spec.blob or ""
     here.back_up(tmp_path / "copy")
     (damaged,) = (tmp_path / "copy" / "blobs").rglob(key)
     damaged.unlink()
     damaged.write_bytes(b"something else")
-    assert there.restore(tmp_path / "copy") == Restored(2, 1, [key])
+    assert there.restore(tmp_path / "copy") == RestoreResult(2, 1, [key])
     assert not there.blobs.has(key)
 
 
@@ -241,10 +241,10 @@ def test_a_used_place_is_refused(places: tuple[Place, Place], tmp_path: Path) ->
     with inturn.open(here.url) as queue:
         here.submit(queue, "acme", 1)
     here.back_up(tmp_path / "copy")
-    with pytest.raises(IllegalMoveError, match="restore to"):
+    with pytest.raises(IllegalTransitionError, match="restore to"):
         here.restore(tmp_path / "copy")
     there.restore(tmp_path / "copy")
-    with pytest.raises(IllegalMoveError, match="restore to"):
+    with pytest.raises(IllegalTransitionError, match="restore to"):
         there.restore(tmp_path / "copy")
 
 
@@ -253,7 +253,7 @@ class Breaking(FolderBlobs):
 
     left = 2
 
-    def begin(self, *, limit: int | None = None, key: str | None = None) -> Writing:
+    def begin(self, *, limit: int | None = None, key: str | None = None) -> BlobWriter:
         if self.left == 0:
             raise BlobFullError("the disk is full")
         self.left -= 1
@@ -270,14 +270,14 @@ def test_an_interrupted_restore_is_closed_and_goes_on(places: tuple[Place, Place
     here.back_up(tmp_path / "other")
     with pytest.raises(BlobFullError):
         there.restore(tmp_path / "copy", Breaking(there.blobs.folder))
-    assert len(present(there.blobs)) == 2
+    assert len(list_keys(there.blobs)) == 2
     with pytest.raises(StoreMovedError, match="run the same inturn restore again"):
         inturn.open(there.url)
-    with pytest.raises(IllegalMoveError, match="run the same inturn restore again"):
+    with pytest.raises(IllegalTransitionError, match="run the same inturn restore again"):
         there.restore(tmp_path / "other")
     some = next(there.blobs.folder.rglob("*-*"))
     some.write_bytes(b"half of it")
-    assert there.restore(tmp_path / "copy") == Restored(6, 6, [])
+    assert there.restore(tmp_path / "copy") == RestoreResult(6, 6, [])
     assert len(hashes(there)) == 6
 
 
@@ -350,7 +350,7 @@ def test_a_path_that_is_claimed_for_a_restore_is_closed_from_its_first_moment(tm
     with inturn.open(here.url) as queue:
         here.submit(queue, "acme", 1)
     manifest = here.back_up(tmp_path / "copy")
-    SqliteTarget(Path(there.url))._claim(Mark(MarkKind.RESTORING, "the backup", manifest.sha256))
+    SqliteTarget(Path(there.url))._reserve_path(ClosedMarker(ClosedKind.RESTORING, "the backup", manifest.sha256))
     uses: list[Callable[[], object]] = [lambda: inturn.open(there.url), lambda: migrate(there.url)]
     for use in uses:
         with pytest.raises(StoreMovedError, match="a restore of the backup"):
@@ -376,11 +376,11 @@ def test_backups_are_private_and_replace_only_backups(tmp_path: Path) -> None:
     paths = [tmp_path / "copy", *(tmp_path / "copy").rglob("*")]
     assert {each.stat().st_mode & 0o077 for each in paths} == {0}
     (tmp_path / "mine").mkdir()
-    with pytest.raises(IllegalMoveError, match="no backup"):
-        require_place(tmp_path / "mine", force=True)
-    with pytest.raises(IllegalMoveError, match="--force"):
-        require_place(tmp_path / "copy", force=False)
-    require_place(tmp_path / "copy", force=True)
+    with pytest.raises(IllegalTransitionError, match="no backup"):
+        require_free_path(tmp_path / "mine", force=True)
+    with pytest.raises(IllegalTransitionError, match="--force"):
+        require_free_path(tmp_path / "copy", force=False)
+    require_free_path(tmp_path / "copy", force=True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "kind": 3}'])
@@ -402,13 +402,13 @@ def test_files_on_another_file_system_are_copied(tmp_path: Path) -> None:
     here = Place(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
     with inturn.open(here.url) as queue:
         here.submit(queue, "acme", 2)
-        damaged = queue.documents(DocumentFilter(), limit=1).items[0].given.blob or ""
+        damaged = queue.documents(DocumentFilter(), limit=1).items[0].spec.blob or ""
     next(here.blobs.folder.rglob(damaged)).write_bytes(b"damaged")
     folder = other / f"inturn-{tmp_path.name}"
     try:
         manifest = here.back_up(folder)
         assert (manifest.files, manifest.missing) == (1, [damaged])
-        (kept,) = present(FolderBlobs(folder / "blobs"))
+        (kept,) = list_keys(FolderBlobs(folder / "blobs"))
         assert next((folder / "blobs").rglob(kept)).stat().st_nlink == 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)

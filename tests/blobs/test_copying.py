@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inturn.blobs import FolderBlobs
-from inturn.blobs.copying import copy, must_be_there, present
+from inturn.blobs.copying import copy_blob, list_keys, require_keys
 from inturn.errors import BlobDamagedError, BlobNotFoundError
 
 BYTES = b"a document" * 300_000
@@ -16,10 +16,10 @@ BYTES = b"a document" * 300_000
 def test_a_copy_has_the_same_key_and_bytes(rig: Any, tmp_path: Path) -> None:
     source = FolderBlobs(tmp_path / "source")
     blob = source.put(io.BytesIO(BYTES))
-    copy(source, rig.blobs, blob.key, blob.sha256)
+    copy_blob(source, rig.blobs, blob.key, blob.sha256)
     rig.blobs.check(blob.key, blob.sha256)
-    assert present(rig.blobs) == {blob.key}
-    copy(rig.blobs, back := FolderBlobs(tmp_path / "back"), blob.key, None)
+    assert list_keys(rig.blobs) == {blob.key}
+    copy_blob(rig.blobs, back := FolderBlobs(tmp_path / "back"), blob.key, None)
     back.check(blob.key, blob.sha256)
 
 
@@ -28,20 +28,20 @@ def test_a_damaged_blob_is_not_copied(rig: Any, tmp_path: Path) -> None:
     rig.replace(blob.key, b"a bad disk")
     target = FolderBlobs(tmp_path / "target")
     with pytest.raises(BlobDamagedError):
-        copy(rig.blobs, target, blob.key, blob.sha256)
-    assert present(target) == set()
+        copy_blob(rig.blobs, target, blob.key, blob.sha256)
+    assert list_keys(target) == set()
 
 
 def test_what_a_copier_that_died_left_behind_is_in_nobodys_way(tmp_path: Path) -> None:
     source, target = FolderBlobs(tmp_path / "source"), FolderBlobs(tmp_path / "target")
     blob = source.put(io.BytesIO(BYTES))
     target.begin(key=blob.key).write(b"half of it")
-    copy(source, target, blob.key, blob.sha256)
+    copy_blob(source, target, blob.key, blob.sha256)
     target.check(blob.key, blob.sha256)
 
 
 def test_missing_blobs_are_counted_and_some_are_named(rig: Any) -> None:
     blob = rig.blobs.put(io.BytesIO(BYTES))
-    must_be_there([blob.key], present(rig.blobs), "here")
+    require_keys([blob.key], list_keys(rig.blobs), "here")
     with pytest.raises(BlobNotFoundError, match=r"4 files .* are not in here \(a, b, c …\)"):
-        must_be_there([blob.key, "a", "b", "c", "d"], present(rig.blobs), "here")
+        require_keys([blob.key, "a", "b", "c", "d"], list_keys(rig.blobs), "here")

@@ -229,7 +229,7 @@ def test_a_killed_writer_leaves_whole_blobs_and_those_it_told_of(top: Path, seed
     for key in seen:
         with blobs.open(key) as source:
             assert source.read(32) == hashlib.sha256(source.read()).digest()
-    assert blobs.tidy(FAR) <= 1
+    assert blobs.remove_unfinished(FAR) <= 1
     assert len(files(top)) == len(seen)
 
 
@@ -265,7 +265,7 @@ def test_a_writer_killed_at_any_line_leaves_a_whole_blob_or_none(top: Path) -> N
     assert seen
     for key in seen:
         blobs.check(key, hashlib.sha256(b"content").hexdigest())
-    assert blobs.tidy(FAR) > 0
+    assert blobs.remove_unfinished(FAR) > 0
     assert len(files(top)) == len(seen)
 
 
@@ -273,8 +273,8 @@ def test_stale_temporary_files_go_and_others_stay(blobs: FolderBlobs, top: Path)
     blob = blobs.put(io.BytesIO(b"x"))
     stale, fresh = blobs.begin(), blobs.begin()
     os.utime(top / "tmp" / stale.key, ns=(0, 5_000))
-    assert blobs.tidy(5) == 0
-    assert blobs.tidy(6) == 1
+    assert blobs.remove_unfinished(5) == 0
+    assert blobs.remove_unfinished(6) == 1
     assert files(top / "tmp") == [top / "tmp" / fresh.key]
     with pytest.raises(BlobError, match="gone"):
         stale.commit()
@@ -299,7 +299,7 @@ def test_files_that_are_not_ours_are_neither_listed_nor_removed(blobs: FolderBlo
     for path in strange:
         path.write_text("mine")
     assert list(blobs.keys(FAR)) == []
-    assert blobs.tidy(FAR) == 0
+    assert blobs.remove_unfinished(FAR) == 0
     assert sorted(files(top)) == sorted(strange)
 
 

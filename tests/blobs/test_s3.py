@@ -51,7 +51,7 @@ def test_a_backup_takes_objects_along_and_a_restore_puts_them_back(bucket: Any, 
     kept = [blobs.put(io.BytesIO(f"object {n}".encode())) for n in range(205)]
     with inturn.open(str(tmp_path / "queue.db")) as queue:
         queue.submit("acme", [inturn.NewDocument("x", blob=each.key, sha256=each.sha256) for each in kept])
-        assert find_missing(queue, blobs, is_told=True).missing == 0
+        assert find_missing(queue, blobs, is_configured=True).missing == 0
     manifest = Backup(snapshot_source(str(tmp_path / "queue.db")), snapshot_file, blobs, tmp_path / "copy").run(
         lambda _: None, with_blobs=True, force=False
     )
@@ -61,7 +61,7 @@ def test_a_backup_takes_objects_along_and_a_restore_puts_them_back(bucket: Any, 
     assert job.run(open_blobs(there), lambda _: None).lost == []
     open_blobs(there).delete([kept[0].key, kept[204].key])
     with inturn.open(str(tmp_path / "new.db")) as queue:
-        assert find_missing(queue, open_blobs(there), is_told=True) == (205, {"acme": 2}, False)
+        assert find_missing(queue, open_blobs(there), is_configured=True) == (205, {"acme": 2}, False)
 
 
 def test_two_prefixes_do_not_see_each_other(bucket: Any) -> None:
@@ -78,7 +78,7 @@ def test_objects_that_are_not_ours_are_not_listed(s3_rig: Any, bucket: Any) -> N
 
 
 def test_more_than_a_page_is_listed_and_deleted(s3_rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects_module, "_PAGE", 7)
+    monkeypatch.setattr(objects_module, "_LIST_PAGE_SIZE", 7)
     keys = {s3_rig.blobs.put(io.BytesIO(b"x")).key for _ in range(30)}
     assert set(s3_rig.blobs.keys(FAR)) == keys
     s3_rig.blobs.delete(s3_rig.blobs.keys(FAR))

@@ -14,7 +14,7 @@ import inturn as package
 from inturn import cli
 
 
-class Run(NamedTuple):
+class CommandResult(NamedTuple):
     """How a run ended and what it printed."""
 
     returncode: int
@@ -28,23 +28,23 @@ class Run(NamedTuple):
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 
-HOSTILE = ("INTURN_", "LC_", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TYPER", "TERM")
+REMOVED_ENV_PREFIXES = ("INTURN_", "LC_", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TYPER", "TERM")
 
 
 @pytest.fixture
 def environment() -> dict[str, str]:
     """Ours, without what would change the output, and with the package under test first."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(HOSTILE)}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(REMOVED_ENV_PREFIXES)}
     inherited = [str(Path(each).absolute()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
     path = os.pathsep.join([*inherited, str(Path(package.__file__).parents[1])])
     return ours | {"PYTHONPATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
 
 
 @pytest.fixture
-def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Run]:
+def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., CommandResult]:
     """Run `inturn` with these arguments; keywords are variables of its environment."""
 
-    def run(*args: str, **more: str) -> Run:
+    def run(*args: str, **more: str) -> CommandResult:
         command = [sys.executable, "-m", "inturn.cli", *args]
         done = subprocess.run(  # noqa: S603 - our own
             command,
@@ -56,7 +56,7 @@ def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Run]:
             check=False,
             timeout=120,
         )
-        return Run(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     return run
 
@@ -64,13 +64,13 @@ def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., Run]:
 @pytest.fixture
 def inturn_here(
     tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Run]:
+) -> Callable[..., CommandResult]:
     """The same in this process, ten times as fast; each command still opens the store anew."""
     monkeypatch.chdir(tmp_path)
     for name in set(os.environ) - set(environment):
         monkeypatch.delenv(name)
 
-    def run(*args: str, **more: str) -> Run:
+    def run(*args: str, **more: str) -> CommandResult:
         with monkeypatch.context() as patch:
             for name, value in (environment | more).items():
                 patch.setenv(name, value)
@@ -79,6 +79,6 @@ def inturn_here(
                 cli.main()
         told = capsys.readouterr()
         code = ended.value.code
-        return Run(code if isinstance(code, int) else 0, told.out, told.err)
+        return CommandResult(code if isinstance(code, int) else 0, told.out, told.err)
 
     return run

@@ -95,7 +95,7 @@ def test_missing_files_are_told_of_by_backup_restore_and_doctor(
     inturn_here: Inturn, tmp_path: Path, submitted: list[str]
 ) -> None:
     with package.open(str(tmp_path / "inturn.db")) as queue:
-        keys = [queue.document(id_).given.blob or "" for id_ in submitted]
+        keys = [queue.document(id_).spec.blob or "" for id_ in submitted]
     package.open_blobs(str(tmp_path / "inturn.db.blobs")).delete([keys[0], keys[2]])
     done = inturn_here("backup", "copy")
     assert (done.returncode, "2 files were missing or damaged already" in done.stderr) == (1, True)

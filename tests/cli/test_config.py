@@ -6,7 +6,7 @@ import pytest
 
 from inturn.config import Settings, load
 from inturn.errors import InvalidInputError
-from inturn.processing.perform import DEFAULT
+from inturn.processing.perform import DEFAULT_PROCESSOR
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
@@ -84,4 +84,4 @@ def test_numbers_come_as_numbers_or_as_text(tmp_path: Path) -> None:
 
 
 def test_the_built_in_processor_is_the_default() -> None:
-    assert Settings().processor == DEFAULT
+    assert Settings().processor == DEFAULT_PROCESSOR

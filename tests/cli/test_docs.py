@@ -12,9 +12,9 @@ import typer
 
 from inturn.cli import app
 
-from .conftest import Run
+from .conftest import CommandResult
 
-Inturn = Callable[..., Run]
+Inturn = Callable[..., CommandResult]
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -69,7 +69,7 @@ def test_the_examples_run_in_order_and_print_what_they_show(
     program.chmod(0o755)
     in_shell = environment | {"PATH": f"{programs}{os.pathsep}{environment['PATH']}"}
 
-    def shell(command: str) -> Run:
+    def shell(command: str) -> CommandResult:
         done = subprocess.run(  # noqa: S603 - our own page
             ["/bin/sh", "-c", command],
             cwd=tmp_path,
@@ -79,7 +79,7 @@ def test_the_examples_run_in_order_and_print_what_they_show(
             timeout=60,
             check=False,
         )
-        return Run(done.returncode, done.stdout, done.stderr)
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
     for command, printed in examples():
         done = inturn_here(*shlex.split(command)[1:]) if is_plain(command) else shell(command)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import inturn
-from inturn.access import opens
+from inturn.access import verify_api_key
 
 Inturn = Callable[..., Any]
 
@@ -19,8 +19,8 @@ def test_a_key_is_printed_once_and_nothing_else(inturn_here: Inturn, tmp_path: P
     text = made.stdout.strip()
     assert (made.returncode, made.stderr, len(text.split())) == (0, "", 1)
     with inturn.open(str(tmp_path / "inturn.db")) as queue:
-        (key,) = queue.store.keys.all()
-        assert opens(key, text)
+        (key,) = queue.store.api_keys.all()
+        assert verify_api_key(key, text)
         assert (key.customer, key.name, queue.store.audit(limit=1)[0].operator) == ("acme", "portal", ("anna", ""))
     listed = inturn_here("keys", "list", "--json").stdout
     assert key.sha256 not in listed

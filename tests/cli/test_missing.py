@@ -9,9 +9,9 @@ from services import drop_schema, needs_postgres, new_schema
 
 from inturn.cli import app
 
-from .conftest import Run
+from .conftest import CommandResult
 
-Inturn = Callable[..., Run]
+Inturn = Callable[..., CommandResult]
 ID = "018f3c5e-0000-7000-8000-000000000000"
 REFUSED = {
     "keys list": (),

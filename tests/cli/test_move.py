@@ -16,9 +16,9 @@ from inturn.clock import ManualClock
 from inturn.errors import StoreMovedError
 from inturn.insights import Insights
 from inturn.model import NewDocument, WorkerReport
-from inturn.stores import open_end
-from inturn.stores.moving import TRIES, End, Move, undo
-from inturn.stores.sqlite.moving import SqliteEnd
+from inturn.stores import open_transfer_endpoint
+from inturn.stores.moving import MAX_TRIES, Transfer, TransferEndpoint, undo
+from inturn.stores.sqlite.moving import SqliteEndpoint
 
 Inturn = Callable[..., Any]
 MOVE = ("move", "--from", "inturn.db", "--to", "new.db")
@@ -37,16 +37,16 @@ def filled(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def end(tmp_path: Path) -> Iterator[Callable[[str], End]]:
-    opened: list[End] = []
+def end(tmp_path: Path) -> Iterator[Callable[[str], TransferEndpoint]]:
+    opened: list[TransferEndpoint] = []
 
-    def open_one(name: str) -> End:
-        opened.append(open_end(str(tmp_path / name)))
+    def open_one(name: str) -> TransferEndpoint:
+        opened.append(open_transfer_endpoint(str(tmp_path / name)))
         return opened[-1]
 
     yield open_one
     for each in opened:
-        each.let_go()
+        each.disconnect()
 
 
 def test_all_of_it_is_moved_and_both_ends_say_so(filled: Path, inturn: Inturn, tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_source_at_work_is_refused(filled: Path, inturn: Inturn) -> None:
         (claimed,) = queue.claim("worker")
         assert "1 documents of" in refusal(inturn(*MOVE))
         queue.finish(claimed)
-        queue.store.see_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
+        queue.store.record_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
         assert "heard of in the last minute: w1; stop them with SIGTERM" in refusal(inturn(*MOVE))
         queue.store.forget_worker("w1")
     assert inturn(*MOVE).returncode == 0
@@ -210,19 +210,19 @@ def test_counts_that_are_wrong_are_set_right_first(filled: Path, inturn: Inturn)
 def test_a_source_into_which_documents_keep_coming_is_refused(
     filled: Path, inturn: Inturn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settle, times = SqliteEnd.settle, []
+    settle, times = SqliteEndpoint.fold_and_recount, []
 
-    def settled_and_then(source: SqliteEnd) -> tuple[object, ...]:
+    def settled_and_then(source: SqliteEndpoint) -> tuple[object, ...]:
         found = settle(source)
         times.append(len(found))
         with package.open(str(filled)) as queue:
             queue.submit("acme", [NewDocument("one more")])
         return found
 
-    monkeypatch.setattr(SqliteEnd, "settle", settled_and_then)
+    monkeypatch.setattr(SqliteEndpoint, "settle", settled_and_then)
     for more in ((), ("--keep-source",)):
         assert "documents keep coming into" in refusal(inturn(*MOVE, *more))
-    assert len(times) == 2 * TRIES
+    assert len(times) == 2 * MAX_TRIES
     monkeypatch.undo()
     package.open(str(filled)).close()
 
@@ -231,9 +231,11 @@ def test_a_source_into_which_documents_keep_coming_is_refused(
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_move_that_was_interrupted_can_be_undone(inturn: Inturn, end: Callable[[str], End], tmp_path: Path) -> None:
+def test_a_move_that_was_interrupted_can_be_undone(
+    inturn: Inturn, end: Callable[[str], TransferEndpoint], tmp_path: Path
+) -> None:
     assert "not closed by a move" in refusal(inturn("move", "--from", "inturn.db", "--undo"))
-    moving = Move(end("inturn.db"), end("new.db"))
+    moving = Transfer(end("inturn.db"), end("new.db"))
     assert moving.check()
     moving.begin()
     assert "is being moved to" in refusal(inturn("status"))
@@ -251,9 +253,9 @@ def test_a_move_that_was_interrupted_can_be_undone(inturn: Inturn, end: Callable
 
 
 def test_an_undone_move_may_be_begun_again_with_the_same_target(
-    filled: Path, inturn: Inturn, end: Callable[[str], End], tmp_path: Path
+    filled: Path, inturn: Inturn, end: Callable[[str], TransferEndpoint], tmp_path: Path
 ) -> None:
-    moving = Move(end("inturn.db"), end("new.db"))
+    moving = Transfer(end("inturn.db"), end("new.db"))
     assert moving.check()
     moving.begin()
     undo(end("inturn.db"))
@@ -271,9 +273,9 @@ def test_a_copy_leaves_its_source_open(filled: Path, inturn: Inturn, tmp_path: P
 
 
 def test_a_copy_that_was_interrupted_is_begun_again(
-    filled: Path, inturn: Inturn, end: Callable[[str], End], tmp_path: Path
+    filled: Path, inturn: Inturn, end: Callable[[str], TransferEndpoint], tmp_path: Path
 ) -> None:
-    moving = Move(end("inturn.db"), end("new.db"), keep_source=True)
+    moving = Transfer(end("inturn.db"), end("new.db"), keep_source=True)
     assert moving.check()
     moving.begin()
     with pytest.raises(StoreMovedError):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from inturn.cli.telling import telling
+from inturn.cli.telling import progress_reporter
 from inturn.clock import ManualClock
 from inturn.i18n import Texts
 from inturn.model import SECOND, NewDocument
@@ -160,7 +160,7 @@ def test_without_starts_somebody_must_say_how_many_ran(inturn_here: Inturn, tmp_
 
 
 def test_ctrl_c_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), telling(Texts("en")):
+    with pytest.raises(KeyboardInterrupt), progress_reporter(Texts("en")):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == "Stopped. Nothing was changed.\n"
 

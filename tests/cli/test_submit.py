@@ -47,7 +47,7 @@ def test_a_files_bytes_are_kept_with_what_is_known_of_them(inturn_here: Inturn, 
     assert (oldest["uri"], oldest["size"], oldest["metadata"]) == (None, len(content), {"n": 3})
     assert oldest["media_type"] == "application/pdf"
     with package.open(str(tmp_path / "inturn.db")) as queue:
-        given = queue.document(oldest["id"]).given
+        given = queue.document(oldest["id"]).spec
     assert given.sha256 == hashlib.sha256(content).hexdigest()
     assert [path.read_bytes() for path in blobs(tmp_path)] == [content]
 
@@ -97,7 +97,7 @@ def test_one_unreadable_file_stops_all_or_is_left_out(inturn_here: Inturn, lette
 def test_a_file_that_is_too_large_is_named_and_nothing_stays(
     inturn_here: Inturn, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LARGEST", 1 << 20)
+    monkeypatch.setattr(module, "MAX_FILE_BYTES", 1 << 20)
     (letters / "z.bin").write_bytes(bytes((1 << 20) + 1))
     done = inturn_here("submit", "--customer", "acme", "letters")
     assert done.returncode == 2
@@ -119,7 +119,7 @@ def test_a_commit_that_fails_leaves_no_bytes(
             raise StoreFullError("the disk is full")
         return submit(self, *args, **options)
 
-    monkeypatch.setattr(module, "AT_ONCE", 2)
+    monkeypatch.setattr(module, "SUBMIT_BATCH_SIZE", 2)
     monkeypatch.setattr(Queue, "submit", fail_later)
     done = inturn_here("submit", "--customer", "acme", str(letters), "--json")
     assert done.returncode == 1
@@ -131,7 +131,7 @@ def test_a_commit_that_fails_leaves_no_bytes(
 def test_groups_share_a_key_and_a_repeat_leaves_no_second_bytes(
     inturn_here: Inturn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AT_ONCE", 2)
+    monkeypatch.setattr(module, "SUBMIT_BATCH_SIZE", 2)
     first, again = (
         inturn_here("submit", "--customer", "acme", "letters", "--key", "k", "--json").records for _ in range(2)
     )

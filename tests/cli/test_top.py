@@ -19,7 +19,7 @@ from rich.console import Console
 import inturn as package
 from inturn import DocumentState, NewDocument, Operator, seconds
 from inturn.cli import doctor as module
-from inturn.cli.panels import screen, short
+from inturn.cli.panels import format_duration, render_screen
 from inturn.errors import BlobError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.insights import Insights, LiveView
@@ -41,8 +41,8 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
         queue.pause(ANNA, "paused")
         claimed = queue.claim("w1", 3)
         told = {claimed[0].document.id: Progress(2, 8), claimed[1].document.id: Progress(3)}
-        queue.store.see_worker(WorkerReport("w1", "host", 1, 4, 3, "a:b", 0, progress=told))
-        queue.store.see_worker(WorkerReport("w2" * 30, "host", 2, 1, 0, "a:b", 0, stopping=True))
+        queue.store.record_worker(WorkerReport("w1", "host", 1, 4, 3, "a:b", 0, progress=told))
+        queue.store.record_worker(WorkerReport("w2" * 30, "host", 2, 1, 0, "a:b", 0, stopping=True))
         yield queue
 
 
@@ -77,7 +77,7 @@ def test_as_json_it_has_everything(inturn_here: Inturn, queue: Queue) -> None:
 def test_the_screen_fits_the_terminal_in_every_language(queue: Queue, language: str, size: tuple[int, int]) -> None:
     queue.pause(ANNA)
     console = Console(width=size[0], height=size[1], file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
-    lines = console.render_lines(screen(console.size, view(queue), Texts(language), ""), pad=False)
+    lines = console.render_lines(render_screen(console.size, view(queue), Texts(language), ""), pad=False)
     text = ["".join(part.text for part in line) for line in lines]
     if size[1] >= 24:
         assert len(text) <= size[1]
@@ -90,7 +90,7 @@ def test_the_screen_fits_the_terminal_in_every_language(queue: Queue, language: 
 def test_without_anything_it_is_drawn_too() -> None:
     with package.open("memory://") as queue:
         console = Console(width=80, height=24, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-        console.print(screen(console.size, view(queue), Texts(), "the store is busy"))
+        console.print(render_screen(console.size, view(queue), Texts(), "the store is busy"))
         assert "No worker has been seen." in (text := console.export_text())
         assert "the store is busy" in text
         console.file.close()
@@ -100,7 +100,7 @@ def test_without_anything_it_is_drawn_too() -> None:
     ("length", "text"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7_200, "2 h"), (200_000, "2 d")]
 )
 def test_waits_are_short(length: int, text: str) -> None:
-    assert short(length * 1_000_000) == text
+    assert format_duration(length * 1_000_000) == text
 
 
 def read_until(file: int, mark: bytes, seen: bytes = b"") -> bytes:
@@ -160,7 +160,7 @@ def test_the_doctor_ends_with_1_if_the_bytes_cannot_be_kept(
     def refuse(_: object) -> None:
         raise BlobError("the disk is mounted read-only")
 
-    monkeypatch.setattr(module.Session, "must_have_blobs", refuse)
+    monkeypatch.setattr(module.Session, "require_blobs", refuse)
     done = inturn_here("doctor")
     assert done.returncode == 1
     assert "Blobs: the disk is mounted read-only" in done.stdout

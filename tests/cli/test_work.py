@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hostile import hidden_bomb_pdf, package
 
-from inturn.demo import make
+from inturn.demo import make_document
 
 Inturn = Callable[..., Any]
 
@@ -119,8 +119,8 @@ def test_the_built_in_processor_works_in_the_sandbox(inturn: Inturn, inturn_here
 
 
 LIMITED = [
-    ("a.pdf", make("pdf", 2).data, "max_pages", "1", "pages; the limit is 1"),
-    ("a.png", make("png", 2).data, "max_megapixels", "0.1", "the limit is 0.1 million pixels"),
+    ("a.pdf", make_document("pdf", 2).data, "max_pages", "1", "pages; the limit is 1"),
+    ("a.png", make_document("png", 2).data, "max_megapixels", "0.1", "the limit is 0.1 million pixels"),
     ("a.md", b"word " * 1_000, "max_text", "0.001", "the limit is 0.001 MB"),
     ("a.docx", package({"word/media/a.bin": bytes(400_000)}), "max_unpacked", "0.25", "opens to more than 0.25 MB"),
 ]

@@ -1,6 +1,6 @@
 """A store that is open several times at once, in one process or in several: each call goes through one of the openings.
 
-`Openings.use` chooses the opening that takes the calls that follow; the state machine draws it.
+`MultiClientStore.use` chooses the opening that takes the calls that follow; the state machine draws it.
 """
 
 import atexit
@@ -17,7 +17,7 @@ from inturn.errors import InturnError
 from inturn.store import Store
 from inturn.stores import open_store
 
-CHILDREN = 3
+PROCESS_COUNT = 3
 
 
 def read_only(mapping: dict[str, Any]) -> MappingProxyType[str, Any]:
@@ -27,22 +27,22 @@ def read_only(mapping: dict[str, Any]) -> MappingProxyType[str, Any]:
 copyreg.pickle(MappingProxyType, lambda mapping: (read_only, (dict(mapping),)))
 
 
-class Openings:
+class MultiClientStore:
     """Several openings of one store; `after_close` removes what they shared."""
 
-    def __init__(self, openings: Sequence[Any], after_close: Callable[[], None]) -> None:
-        self._openings = openings
+    def __init__(self, clients: Sequence[Any], after_close: Callable[[], None]) -> None:
+        self._clients = clients
         self._after_close = after_close
         self._current = 0
 
-    def use(self, opening: int) -> None:
-        self._current = opening
+    def use(self, client: int) -> None:
+        self._current = client
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._openings[self._current], name)
+        return getattr(self._clients[self._current], name)
 
     def close(self) -> None:
-        for opening in self._openings:
+        for opening in self._clients:
             opening.close()
         self._after_close()
 
@@ -50,19 +50,19 @@ class Openings:
 class RemoteStore:
     """A store that a child process holds open. The child's clock shows what ours shows at each call."""
 
-    def __init__(self, child: "Child", url: str, clock: Clock) -> None:
-        self._child = child
+    def __init__(self, process: "StoreProcess", url: str, clock: Clock) -> None:
+        self._process = process
         self._clock = clock
-        child.call("open", clock.now(), (url,), {})
+        process.call("open", clock.now(), (url,), {})
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return functools.partial(self._call, name)
 
     def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return self._child.call(name, self._clock.now(), args, kwargs)
+        return self._process.call(name, self._clock.now(), args, kwargs)
 
 
-class Child:
+class StoreProcess:
     """A process that opens one store after another."""
 
     def __init__(self) -> None:
@@ -85,17 +85,17 @@ class Child:
 
 
 @functools.cache
-def children() -> list[Child]:
+def store_processes() -> list[StoreProcess]:
     """The processes of this test run, started once: a start takes longer than a run of the state machine."""
-    started = [Child() for _ in range(CHILDREN)]
+    started = [StoreProcess() for _ in range(PROCESS_COUNT)]
     for child in started:
         atexit.register(child.stop)
     return started
 
 
-def in_processes(url: str, clock: ManualClock, after_close: Callable[[], None]) -> Openings:
+def open_in_processes(url: str, clock: ManualClock, after_close: Callable[[], None]) -> MultiClientStore:
     """The store of this URL, open in every child."""
-    return Openings([RemoteStore(child, url, clock) for child in children()], after_close)
+    return MultiClientStore([RemoteStore(child, url, clock) for child in store_processes()], after_close)
 
 
 def _serve(pipe: Connection) -> None:

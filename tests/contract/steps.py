@@ -5,7 +5,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 SOAK = os.environ.get("INTURN_SOAK") == "1"
-STEPS = settings(
+STATE_MACHINE_SETTINGS = settings(
     max_examples=5_000 if SOAK else 100,
     stateful_step_count=50,
     deadline=None,

@@ -63,7 +63,7 @@ def test_a_level_stays_overdue_when_its_oldest_documents_leave(url: str) -> None
         return submitter.submit(customer, [NewDocument("x")])[0].id
 
     ids = [submit_to_level_2(f"customer {number}") for number in range(60)]
-    submitter.store.standings()  # writes the lanes down, so that the worker has to read them
+    submitter.store.scheduler_snapshot()  # writes the lanes down, so that the worker has to read them
     clock.advance(seconds(1_000))
     submitter.submit("new", [NewDocument("x")] * 2)
     assert [claimed.document.level for claimed in worker.claim("worker", 2)] == [1, 2]

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from steps import STEPS
+from steps import STATE_MACHINE_SETTINGS
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
@@ -24,4 +24,4 @@ def make(clock: ManualClock) -> Store:
 
 
 TestSteps = same_steps(make).TestCase
-TestSteps.settings = STEPS
+TestSteps.settings = STATE_MACHINE_SETTINGS

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from openings import Openings, in_processes
+from openings import MultiClientStore, open_in_processes
 from services import drop_schema, needs_postgres, new_schema
-from steps import SOAK, STEPS
+from steps import SOAK, STATE_MACHINE_SETTINGS
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
@@ -54,26 +54,26 @@ class Forgetful(Temporary):
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock)
-        opened = self._claims._opened
+        opened = self._claims._load_window
 
         def forgotten(*args: Any) -> Any:
-            self._claims.book = None
+            self._claims.window = None
             return opened(*args)
 
-        self._claims._opened = forgotten  # type: ignore[method-assign]
+        self._claims._load_window = forgotten  # type: ignore[method-assign]
 
 
-def several_openings(clock: ManualClock) -> Openings:
+def several_openings(clock: ManualClock) -> MultiClientStore:
     url = new_schema()
-    return Openings([PostgresStore(url, clock) for _ in range(3)], partial(drop_schema, url))
+    return MultiClientStore([PostgresStore(url, clock) for _ in range(3)], partial(drop_schema, url))
 
 
-def several_processes(clock: ManualClock) -> Openings:
+def several_processes(clock: ManualClock) -> MultiClientStore:
     url = new_schema()
-    return in_processes(url, clock, partial(drop_schema, url))
+    return open_in_processes(url, clock, partial(drop_schema, url))
 
 
-FEWER = settings(STEPS, max_examples=STEPS.max_examples if SOAK else 20)
+FEWER = settings(STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max_examples if SOAK else 20)
 """A step is a dozen transactions here."""
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = FEWER

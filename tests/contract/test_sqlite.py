@@ -4,13 +4,13 @@ import tempfile
 from pathlib import Path
 
 from hypothesis import settings
-from openings import Openings, in_processes
-from steps import STEPS
+from openings import MultiClientStore, open_in_processes
+from steps import STATE_MACHINE_SETTINGS
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.book import Book
+from inturn.stores.sqlite.book import ClaimWindow
 from inturn.testing.contract import StoreContract, same_steps
 
 
@@ -28,7 +28,7 @@ class Temporary(SqliteStore):
     def __init__(self, clock: ManualClock) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
         super().__init__(Path(self._folder.name) / "queue.db", clock)
-        self._tables.connection.execute("PRAGMA synchronous = OFF")
+        self._queries.connection.execute("PRAGMA synchronous = OFF")
 
     def close(self) -> None:
         super().close()
@@ -38,27 +38,29 @@ class Temporary(SqliteStore):
 class Forgetful(Temporary):
     """As if another process had claimed before every claim: the lines are read from their table each time."""
 
-    def _fold(self) -> Book:
-        self._tables.book = None
-        return super()._fold()
+    def _fold(self) -> ClaimWindow:
+        self._queries.claim_window = None
+        return super()._load_window()
 
 
-def several_openings(clock: ManualClock) -> Openings:
+def several_openings(clock: ManualClock) -> MultiClientStore:
     folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
     path = Path(folder.name) / "queue.db"
-    return Openings([SqliteStore(path, clock) for _ in range(3)], folder.cleanup)
+    return MultiClientStore([SqliteStore(path, clock) for _ in range(3)], folder.cleanup)
 
 
-def several_processes(clock: ManualClock) -> Openings:
+def several_processes(clock: ManualClock) -> MultiClientStore:
     folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
-    return in_processes(f"{folder.name}/queue.db", clock, folder.cleanup)
+    return open_in_processes(f"{folder.name}/queue.db", clock, folder.cleanup)
 
 
 TestSteps = same_steps(Temporary).TestCase
-TestSteps.settings = STEPS
+TestSteps.settings = STATE_MACHINE_SETTINGS
 TestForgetfulSteps = same_steps(Forgetful).TestCase
-TestForgetfulSteps.settings = settings(STEPS, max_examples=STEPS.max_examples // 3)
+TestForgetfulSteps.settings = settings(STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max_examples // 3)
 TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
-TestStepsOfSeveralOpenings.settings = STEPS
+TestStepsOfSeveralOpenings.settings = STATE_MACHINE_SETTINGS
 TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase
-TestStepsOfSeveralProcesses.settings = settings(STEPS, max_examples=STEPS.max_examples // 3)
+TestStepsOfSeveralProcesses.settings = settings(
+    STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max_examples // 3
+)

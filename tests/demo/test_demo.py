@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from inturn.demo import command
-from inturn.demo.command import INTERRUPTED, main
+from inturn.demo.command import EXIT_INTERRUPTED, main
 from inturn.demo.plan import CUSTOMERS
 from inturn.demo.record import first_come_waits
 from inturn.demo.workers import DemoError, Workers
@@ -64,7 +64,7 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest
 def test_what_is_wrong_is_told_and_is_no_success(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "play", lambda *_: command._insist(["a.pdf: its result is empty"]))
+    monkeypatch.setattr(command, "play", lambda *_: command._require_no_problems(["a.pdf: its result is empty"]))
     assert main(["--folder", str(tmp_path)]) == 1
     assert "not as it must be:\n  a.pdf: its result is empty" in capsys.readouterr().err
 
@@ -102,7 +102,7 @@ def test_told_to_end_it_takes_its_workers_and_its_folder_along(tmp_path: Path, s
     with started(tmp_path) as process:
         process.send_signal(sign)
         said, _ = process.communicate()
-    assert process.returncode == INTERRUPTED
+    assert process.returncode == EXIT_INTERRUPTED
     assert "stopped" in said
     assert "Traceback" not in said
     assert left_behind(tmp_path / "tmp") == []
@@ -121,5 +121,5 @@ def test_a_worker_that_cannot_work_is_told(tmp_path: Path) -> None:
     store.write_text("this is no database, and long enough for it to show" * 10)
     workers = Workers(tmp_path, store, tmp_path / "blobs", 1)
     with workers, pytest.raises(DemoError, match="worker-1 ended with status 1"):
-        workers.wait_until(lambda: 0)
+        workers.wait_until_started(lambda: 0)
     assert all(process.returncode is not None for process in workers.processes)

@@ -4,21 +4,21 @@ from collections import Counter
 
 import pytest
 
-from inturn.demo.documents import KINDS, bind
-from inturn.demo.plan import BINDER, BULK, CUSTOMERS, FEWEST, FLOOD, LATE, TRICKLE, arrivals
+from inturn.demo.documents import KINDS, make_binder
+from inturn.demo.plan import BINDER, BULK, CUSTOMERS, FLOOD, LATE, MIN_DOCUMENTS, TRICKLE, plan_submissions
 
 
-@pytest.mark.parametrize("number", [FEWEST, 24, 400, 1_001])
+@pytest.mark.parametrize("number", [MIN_DOCUMENTS, 24, 400, 1_001])
 def test_everybody_sends_and_the_numbers_add_up(number: int) -> None:
-    coming = arrivals(number)
+    coming = plan_submissions(number)
     assert len(coming) == number
     assert {each.customer for each in coming} == set(CUSTOMERS)
     assert coming == sorted(coming, key=lambda each: each.at)
-    assert coming == arrivals(number)
+    assert coming == plan_submissions(number)
 
 
 def test_one_floods_one_comes_late_one_trickles() -> None:
-    coming = arrivals(400)
+    coming = plan_submissions(400)
     numbers = Counter(each.customer for each in coming)
     times = {name: [each.at for each in coming if each.customer == name] for name in CUSTOMERS}
     assert numbers[FLOOD] > 200
@@ -29,12 +29,12 @@ def test_one_floods_one_comes_late_one_trickles() -> None:
 
 
 def test_all_kinds_come() -> None:
-    assert {each.kind for each in arrivals(400)} == {BINDER, *KINDS}
+    assert {each.kind for each in plan_submissions(400)} == {BINDER, *KINDS}
 
 
 def test_a_binder_has_the_pages_it_was_asked_for_and_a_few_more() -> None:
-    made = bind(7, 60)
+    made = make_binder(7, 60)
     assert 60 <= made.pages < 70
     assert made.data.count(b"/Type /Page ") == made.pages
-    assert made == bind(7, 60)
-    assert made.data != bind(8, 60).data
+    assert made == make_binder(7, 60)
+    assert made.data != make_binder(8, 60).data

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from inturn.blobs import FolderBlobs
-from inturn.demo.intake import Ready, Submitter, prepare
-from inturn.demo.plan import arrivals
-from inturn.demo.proof import problems
-from inturn.demo.record import all_documents, tell
+from inturn.demo.intake import PreparedDocument, Submitter, prepare
+from inturn.demo.plan import plan_submissions
+from inturn.demo.proof import find_problems
+from inturn.demo.record import all_documents, build_report
 from inturn.errors import InvalidInputError
 from inturn.queue import Queue
 from inturn.stores import open_store
@@ -23,7 +23,7 @@ class Bench:
         self.blobs = FolderBlobs(folder)
         self.queue = Queue(open_store("memory://"))
         self.made: list[int] = []
-        ready = prepare([each._replace(at=0.0) for each in arrivals(12)[-3:]], self.blobs, self.made.append)
+        ready = prepare([each._replace(at=0.0) for each in plan_submissions(12)[-3:]], self.blobs, self.made.append)
         self.submitter = Submitter(self.queue, ready)
         self.submitter.run()
         self.submitter.check()
@@ -34,11 +34,11 @@ class Bench:
             self.queue.finish(claimed, {"text": f"…\n{title}\n…", "pages": 1, **wrong})
 
     @property
-    def expected(self) -> dict[str, Ready]:
+    def expected(self) -> dict[str, PreparedDocument]:
         return self.submitter.by_id
 
     def problems(self, number: int = 3) -> list[str]:
-        return problems(self.queue, self.blobs, all_documents(self.queue), self.expected, number)
+        return find_problems(self.queue, self.blobs, all_documents(self.queue), self.expected, number)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_nothing_is_wrong_with_what_is_done(bench: Bench) -> None:
     bench.work()
     assert bench.made == [1, 2, 3]
     assert bench.problems() == []
-    assert len(tell(all_documents(bench.queue), 2).records) == 3
+    assert len(build_report(all_documents(bench.queue), 2).records) == 3
 
 
 def test_a_document_that_never_came(bench: Bench) -> None:
@@ -64,7 +64,7 @@ def test_a_document_that_failed(bench: Bench) -> None:
     bench.work()
     (said,) = bench.problems()
     assert said.endswith("it is failed: it is broken")
-    assert len(tell(all_documents(bench.queue), 2).records) == 2
+    assert len(build_report(all_documents(bench.queue), 2).records) == 2
 
 
 def test_a_document_that_still_waits(bench: Bench) -> None:
@@ -80,7 +80,7 @@ def test_a_result_that_is_empty_or_of_something_else(bench: Bench, wrong: dict[s
 
 def test_bytes_that_changed(bench: Bench) -> None:
     bench.work()
-    given = all_documents(bench.queue)[0].given
+    given = all_documents(bench.queue)[0].spec
     with bench.blobs.local(given.blob or "") as path:
         path.write_bytes(b"something else")
     assert len(bench.problems()) == 1
@@ -96,7 +96,7 @@ def test_bytes_that_were_others_from_the_start(bench: Bench) -> None:
 
 def test_what_goes_wrong_while_submitting_is_told(bench: Bench) -> None:
     ready = next(iter(bench.expected.values()))
-    submitter = Submitter(bench.queue, [ready._replace(coming=ready.coming._replace(customer="\0"))])
+    submitter = Submitter(bench.queue, [ready._replace(coming=ready.planned._replace(customer="\0"))])
     submitter.start()
     submitter.join()
     with pytest.raises(InvalidInputError, match="control characters"):
@@ -105,7 +105,7 @@ def test_what_goes_wrong_while_submitting_is_told(bench: Bench) -> None:
 
 def test_a_submitter_can_be_stopped_long_before_its_time(bench: Bench) -> None:
     ready = next(iter(bench.expected.values()))
-    submitter = Submitter(bench.queue, [ready._replace(coming=ready.coming._replace(at=3_600.0))])
+    submitter = Submitter(bench.queue, [ready._replace(coming=ready.planned._replace(at=3_600.0))])
     submitter.start()
     submitter.stop()
     assert submitter.by_id == {}

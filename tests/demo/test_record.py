@@ -11,30 +11,30 @@ from rich.console import Console
 from inturn.clock import ManualClock
 from inturn.demo import chart, summary
 from inturn.demo.plan import CUSTOMERS, FLOOD, LATE, TRICKLE
-from inturn.demo.record import Record, Row, Story, first_come_waits
-from inturn.demo.record import summary as rows_of
+from inturn.demo.record import DocumentTiming, RunReport, SummaryRow, first_come_waits
+from inturn.demo.record import summarize as rows_of
 from inturn.model import NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.simulate.engine import OPERATOR, Numbers, Play, Playing
+from inturn.simulate.engine import OPERATOR, Discipline, SequentialIds, Simulation
 from inturn.simulate.scenario import Arrival
 from inturn.stores import open_store
 
 SECOND = 1_000_000
 
 
-def told(*records: Record) -> Story:
+def told(*records: DocumentTiming) -> RunReport:
     pairs = [(each.submitted, each.service) for each in records]
-    return Story(2, records, tuple(first_come_waits(pairs, 2)))
+    return RunReport(2, records, tuple(first_come_waits(pairs, 2)))
 
 
 # The flood sends four at once that take 10 s each; one that takes 1 s comes at 5 s and goes next when a slot is free.
 STORY = told(
     *(
-        Record(FLOOD, level, 3, 0, started * SECOND, (started + 10) * SECOND)
+        DocumentTiming(FLOOD, level, 3, 0, started * SECOND, (started + 10) * SECOND)
         for level, started in ((1, 0), (1, 0), (1, 10), (2, 11))
     ),
-    Record(TRICKLE, 1, 1, 5 * SECOND, 10 * SECOND, 11 * SECOND),
+    DocumentTiming(TRICKLE, 1, 1, 5 * SECOND, 10 * SECOND, 11 * SECOND),
 )
 
 
@@ -57,23 +57,23 @@ def test_first_come_first_served_is_what_the_simulator_plays(slots: int) -> None
 def simulated(pairs: Sequence[tuple[int, int]], slots: int) -> list[int]:
     clock = ManualClock()
     store = open_store("memory://", clock)
-    queue = Queue(store, clock=clock, ids=Numbers())
-    queue.set_policy(Play.FIFO.policy(Policy()), OPERATOR, now=0)
+    queue = Queue(store, clock=clock, ids=SequentialIds())
+    queue.set_policy(Discipline.FIFO.apply_to(Policy()), OPERATOR, now=0)
     arrivals = [Arrival(at, f"customer {n % 3}", 0, service, 0) for n, (at, service) in enumerate(pairs)]
-    played = Playing(arrivals, [NewDocument("a document")], slots, queue, store).to_the_end()
+    played = Simulation(arrivals, [NewDocument("a document")], slots, queue, store).run()
     return [start - each.at for start, each in zip(played.started, arrivals, strict=True)]
 
 
 def test_a_row_for_each_customer_that_has_documents() -> None:
     assert rows_of(STORY, CUSTOMERS) == [
-        Row(FLOOD, 4, 12, "1–2", 5.25, 11.0, 5.0, 10.0),  # noqa: RUF001 - from one to the other
-        Row(TRICKLE, 1, 1, "1", 5.0, 5.0, 15.0, 15.0),
+        SummaryRow(FLOOD, 4, 12, "1–2", 5.25, 11.0, 5.0, 10.0),  # noqa: RUF001 - from one to the other
+        SummaryRow(TRICKLE, 1, 1, "1", 5.0, 5.0, 15.0, 15.0),
     ]
 
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_table_fits_into_eighty_columns(*, terminal: bool) -> None:
-    rows = [Row(name, 1_000, 99_999, "1–9", 123.45, 1234.5, 123.45, 1234.5) for name in CUSTOMERS]  # noqa: RUF001
+    rows = [SummaryRow(name, 1_000, 99_999, "1–9", 123.45, 1234.5, 123.45, 1234.5) for name in CUSTOMERS]  # noqa: RUF001
     said = shown(STORY, rows, terminal=terminal)
     assert "…" not in said
     assert max(map(len, said.splitlines())) <= 80
@@ -88,19 +88,23 @@ def test_the_table_says_what_is_computed_and_what_it_means() -> None:
 
 
 def test_the_meaning_is_no_praise_where_none_is_due() -> None:
-    said = summary.meaning([Row(LATE, 1, 1, "1", 2.0, 2.0, 1.0, 1.0), Row(FLOOD, 9, 9, "1", 1.0, 1.0, 3.0, 3.0)])
+    said = summary.describe_waits(
+        [SummaryRow(LATE, 1, 1, "1", 2.0, 2.0, 1.0, 1.0), SummaryRow(FLOOD, 9, 9, "1", 1.0, 1.0, 3.0, 3.0)]
+    )
     assert "times as long" not in said
     assert "waited 2.0 s less on average" in said
 
 
-def shown(story: Story, rows: list[Row], *, terminal: bool) -> str:
+def shown(story: RunReport, rows: list[SummaryRow], *, terminal: bool) -> str:
     out = io.StringIO()
-    summary.show(Console(file=out, width=80, force_terminal=terminal, color_system=None, highlight=False), story, rows)
+    summary.print_summary(
+        Console(file=out, width=80, force_terminal=terminal, color_system=None, highlight=False), story, rows
+    )
     return out.getvalue()
 
 
 def test_the_chart_is_an_svg_that_stands_alone() -> None:
-    drawn = chart.draw(STORY, CUSTOMERS)
+    drawn = chart.render_svg(STORY, CUSTOMERS)
     root = ET.fromstring(drawn)  # noqa: S314 - our own
     tags = {element.tag.rpartition("}")[2] for element in root.iter()}
     assert tags == {"svg", "style", "title", "desc", "rect", "text", "path", "g"}
@@ -111,7 +115,7 @@ def test_the_chart_is_an_svg_that_stands_alone() -> None:
 
 
 def test_the_chart_bears_any_name_and_no_wait_at_all() -> None:
-    ET.fromstring(chart.draw(told(Record("<&>", 1, 1, 7, 7, 9)), ["<&>"]))  # noqa: S314 - our own
+    ET.fromstring(chart.render_svg(told(DocumentTiming("<&>", 1, 1, 7, 7, 9)), ["<&>"]))  # noqa: S314 - our own
 
 
 @pytest.mark.parametrize("longest", [0.004, 0.9, 1, 6, 7.5, 59, 61, 1_000])
@@ -123,6 +127,6 @@ def test_axes_end_on_a_round_number_that_holds_everything(longest: float) -> Non
 
 
 def test_the_plain_story_can_be_replayed() -> None:
-    documents = STORY.plain()["documents"]
+    documents = STORY.to_json()["documents"]
     pairs = [(each["arrival"], each["service"]) for each in documents]
-    assert first_come_waits(pairs, STORY.plain()["slots"]) == [each["wait_first_come"] for each in documents]
+    assert first_come_waits(pairs, STORY.to_json()["slots"]) == [each["wait_first_come"] for each in documents]

@@ -11,7 +11,7 @@ import recorded_day
 from pages import Block, Shell, blocks, commands
 
 import inturn
-from inturn.demo.contents import write
+from inturn.demo.contents import make_content
 from inturn.demo.pdf import write_pdf
 from inturn.stores import open_store
 
@@ -36,7 +36,7 @@ def invoices(tmp_path: Path) -> Path:
     folder = tmp_path / "invoices"
     folder.mkdir()
     for number in range(2):
-        (folder / f"{number}.pdf").write_bytes(write_pdf(write(number, 3))[0])
+        (folder / f"{number}.pdf").write_bytes(write_pdf(make_content(number, 3))[0])
     return folder
 
 
@@ -88,7 +88,7 @@ def test_workers_and_processors(shell: Shell, page: str) -> None:
     type_all(shell, second)
     with inturn.open(str(shell.folder / "inturn.db")) as queue:
         newest = queue.documents(limit=1).items[0]
-        assert queue.result(newest.id) == {"bytes": newest.given.size}
+        assert queue.result(newest.id) == {"bytes": newest.spec.size}
 
 
 def test_the_test_of_a_processor(shell: Shell) -> None:

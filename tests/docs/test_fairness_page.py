@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from inturn.simulate import built_in
+from inturn.simulate import built_in_scenarios
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUICK = {"two-bulk", "flood"}
@@ -22,7 +22,7 @@ def fairness() -> ModuleType:
 def test_the_page_shows_every_scenario_and_theory() -> None:
     module = fairness()
     shown = {match["name"] for match in module.TABLE.finditer(module.PAGE.read_text(encoding="utf-8"))}
-    assert shown == {*built_in(), "erlang", "ranges"}
+    assert shown == {*built_in_scenarios(), "erlang", "ranges"}
 
 
 def test_quick_tables_are_what_the_simulator_says_now() -> None:

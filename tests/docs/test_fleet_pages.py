@@ -27,10 +27,13 @@ def test_the_examples_run() -> None:
 
 def test_the_table_of_brokers_is_what_is_done() -> None:
     told = {broker.split()[-1].lower(): (int(first), int(last)) for broker, first, last in ROW.findall(PAGE)}
-    rules = {"rabbitmq": celery.PRIORITIES[celery.RABBITMQ], "redis": celery.PRIORITIES[celery.REDIS]}
+    rules = {
+        "rabbitmq": celery.PRIORITY_BY_TRANSPORT[celery.RABBITMQ],
+        "redis": celery.PRIORITY_BY_TRANSPORT[celery.REDIS],
+    }
     assert told == {name: (rule(1), rule(9)) for name, rule in rules.items()}
-    assert f"level {publishing.MIDDLE}, and a warning" in " ".join(PAGE.split())
-    assert f"task_queue_max_priority = {publishing.HIGHEST}" in PAGE
+    assert f"level {publishing.FALLBACK_LEVEL}, and a warning" in " ".join(PAGE.split())
+    assert f"task_queue_max_priority = {publishing.MAX_PRIORITY}" in PAGE
 
 
 @pytest.mark.parametrize("page", ["celery.md", "which.md"])

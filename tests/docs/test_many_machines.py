@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from inturn.cli import app
-from inturn.config import NAMES
+from inturn.config import SETTING_NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "many-machines.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def test_a_worker_has_time_to_end_by_itself() -> None:
 def test_every_setting_of_the_hosts_exists() -> None:
     named = re.findall(r"^INTURN_([A-Z]+)=", PAGE, re.MULTILINE)
     assert len(named) == 4
-    assert {each.lower() for each in named} <= set(NAMES)
+    assert {each.lower() for each in named} <= set(SETTING_NAMES)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here: apt-get install systemd")

@@ -86,7 +86,7 @@ def test_from_one_machine_to_many_as_the_page_has_it(server: PostgresServer, tmp
     hosts.type_all(5)
     again = hosts.here("postgresql://inturn_owner@db/documents?schema=again")
     with inturn.open(again) as queue:
-        names = {each.given.name for each in queue.documents(limit=9).items}
+        names = {each.spec.name for each in queue.documents(limit=9).items}
     assert names == {"letter.txt", "by the api", "order-7.pdf"}
 
 

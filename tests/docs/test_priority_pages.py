@@ -8,7 +8,7 @@ import pytest
 
 from inturn import PriorityPolicy, TurnPolicy
 from inturn.model import SECOND
-from inturn.policy.turns import OLDEST_EVERY
+from inturn.policy.turns import OLDEST_HEAD_INTERVAL
 
 PAGES = Path(__file__).parents[2] / "docs" / "priority"
 LANGUAGES = ("de", "en", "es", "pl", "pt")
@@ -28,7 +28,7 @@ RESET = PRIORITY.reset_interval // SECOND
 OVERDUE = TURNS.overdue_after // SECOND
 EVERY = TURNS.overdue_every
 OUT_OF_TURN = TURNS.out_of_turn_interval // SECOND
-LEVELS_OF_BURST = [level for level, _ in PRIORITY.check_many(None, 0, BURST).each()]
+LEVELS_OF_BURST = [level for level, _ in PRIORITY.check_many(None, 0, BURST).per_document()]
 
 
 def page(language: str) -> str:
@@ -55,7 +55,10 @@ def mismatches(text: str) -> list[str]:
             [BURST, BURST, 0, end, first_in_last_level, LAST, RESET, RESET, end - 1, LAST, 0, 1],
         ),
         "turns": (turns, [2, 1, LAST, 10_000]),
-        "overdue": (overdue, [1, LAST, OVERDUE, OVERDUE // 60, EVERY, OLDEST_EVERY, OUT_OF_TURN, 1, EVERY * LAST]),
+        "overdue": (
+            overdue,
+            [1, LAST, OVERDUE, OVERDUE // 60, EVERY, OLDEST_HEAD_INTERVAL, OUT_OF_TURN, 1, EVERY * LAST],
+        ),
         "questions": (questions, [LAST, 1]),
     }
     wrong = [

@@ -8,7 +8,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "processing.md"
 
 
 def test_the_page_has_the_table_of_the_sandboxs_layers() -> None:
-    assert layers.table() in PAGE.read_text(encoding="utf-8")
+    assert layers.markdown_table() in PAGE.read_text(encoding="utf-8")
 
 
 def test_every_layer_of_the_table_is_told_in_words() -> None:
@@ -16,5 +16,5 @@ def test_every_layer_of_the_table_is_told_in_words() -> None:
         for is_root in (False, True):
             told = layer.describe(is_root=is_root)
             assert told.startswith(f"{layer.name} ({layer.since}); without it a parser that was taken over could ")
-            assert all(power.words in told for power in layer.powers(is_root=is_root))
-    assert list(layers.lacking(7, seccomp=True, user=True)) == []
+            assert all(power.description in told for power in layer.exposures(is_root=is_root))
+    assert list(layers.missing_layers(7, seccomp=True, user=True)) == []

@@ -21,7 +21,7 @@ INTERVAL = PRIORITY.reset_interval
 
 
 def levels(policy: PriorityPolicy, first: Counter | None, n: int) -> list[int]:
-    return policy.check_many(first, 0, n).level_of_each()
+    return policy.check_many(first, 0, n).document_levels()
 
 
 def test_the_table_has_thirteen_whole_rows() -> None:
@@ -32,8 +32,8 @@ def test_the_table_has_thirteen_whole_rows() -> None:
 
 def test_every_setting_that_can_be_chosen_is_one_of_the_policy() -> None:
     named = {name for cells in ROWS.values() for name in re.findall(r"`(\w+)`", cells[3])}
-    assert named - {"fair", "classic"} <= Policy().plain().keys()
-    assert {f"`{name}`" for name in Policy().plain()} - {"`bytes_per_page`"} <= set(re.findall(r"`\w+`", TEXT))
+    assert named - {"fair", "classic"} <= Policy().to_dict().keys()
+    assert {f"`{name}`" for name in Policy().to_dict()} - {"`bytes_per_page`"} <= set(re.findall(r"`\w+`", TEXT))
 
 
 def test_first_check_and_its_other_reading() -> None:

@@ -8,74 +8,74 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import ANNA, Process, make
+from serving import ANNA, ServerProcess, create_api_key
 from starlette.testclient import TestClient
 
 import inturn as package
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.blobs import open_blobs
 from inturn.http.app import create_app
-from inturn.http.service import Service
+from inturn.http.service import AppState
 from inturn.http.settings import Limits, ServerSettings
-from inturn.model import Claimed
+from inturn.model import Claim
 from inturn.queue import Queue
 from inturn.stores import open_store
 
-__all__ = ["ANNA", "GENEROUS", "Process", "Rig"]
+__all__ = ["ANNA", "UNLIMITED", "Harness", "ServerProcess"]
 
 
-class Rig:
+class Harness:
     """An application in this process, on SQLite and a folder, that asks for keys."""
 
     def __init__(self, folder: Path, settings: ServerSettings, client: str = "192.0.2.1") -> None:
         self.folder = folder
         self.queue = Queue(open_store(str(folder / "queue.db")))
         self.blobs = open_blobs(str(folder / "blobs"))
-        self.service = Service(self.queue, self.blobs, settings)
-        self.app = create_app(self.service)
-        self.operator = self.key(None)
+        self.app_state = AppState(self.queue, self.blobs, settings)
+        self.app = create_app(self.app_state)
+        self.operator = self.create_api_key(None)
         self._client = client
 
-    def key(self, customer: str | None, scope: KeyScope | None = None) -> str:
+    def create_api_key(self, customer: str | None, scope: ApiKeyScope | None = None) -> str:
         """A key of a customer, or of an operator."""
-        return make(self.queue.store, customer or "anna", customer, scope)
+        return create_api_key(self.queue.store, customer or "anna", customer, scope)
 
-    def as_(self, key: str | None) -> TestClient:
+    def client_as(self, key: str | None) -> TestClient:
         """Whoever has this key. Requests go to the running application."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        base = "http://127.0.0.1" if not self.service.settings.needs_keys else "http://testserver"
+        base = "http://127.0.0.1" if not self.app_state.settings.needs_keys else "http://testserver"
         return TestClient(self.app, base_url=base, headers=headers, client=(self._client, 1234))
 
     @contextmanager
-    def running(self) -> Iterator["Rig"]:
+    def running(self) -> Iterator["Harness"]:
         """With the watcher at work."""
-        with self.service:
+        with self.app_state:
             yield self
 
-    def work(self, result: Any = None, n: int = 1) -> list[Claimed]:
+    def process_documents(self, result: Any = None, n: int = 1) -> list[Claim]:
         """Process n documents."""
         claimed = list(self.queue.claim("worker", n))
         for each in claimed:
             self.queue.finish(each, result)
         return claimed
 
-    def kept_blobs(self) -> set[str]:
+    def stored_blobs(self) -> set[str]:
         """All blobs, and whatever was left half-written."""
         return {each.name for each in (self.folder / "blobs").rglob("*") if each.is_file()}
 
 
-GENEROUS = Limits(per_second=1_000_000, burst=1_000_000)
+UNLIMITED = Limits(per_second=1_000_000, burst=1_000_000)
 
 
 @pytest.fixture
-def make_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
+def make_rig(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
     """Rigs with settings of their own."""
-    made: list[Rig] = []
+    made: list[Harness] = []
 
-    def one(*, needs_keys: bool = True, limits: Limits = GENEROUS, client: str = "192.0.2.1") -> Rig:
+    def one(*, needs_keys: bool = True, limits: Limits = UNLIMITED, client: str = "192.0.2.1") -> Harness:
         folder = tmp_path / f"rig{len(made)}"
         folder.mkdir()
-        made.append(Rig(folder, ServerSettings(needs_keys=needs_keys, limits=limits), client))
+        made.append(Harness(folder, ServerSettings(needs_keys=needs_keys, limits=limits), client))
         return made[-1]
 
     yield one
@@ -84,31 +84,31 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Rig]]:
 
 
 @pytest.fixture
-def rig(make_rig: Callable[..., Rig]) -> Iterator[Rig]:
+def rig(make_rig: Callable[..., Harness]) -> Iterator[Harness]:
     """The usual one, with its watcher at work."""
     with make_rig().running() as running:
         yield running
 
 
 @pytest.fixture
-def anna(rig: Rig) -> TestClient:
+def anna(rig: Harness) -> TestClient:
     """An operator."""
-    return rig.as_(rig.operator)
+    return rig.client_as(rig.operator)
 
 
 @pytest.fixture
-def acme(rig: Rig) -> TestClient:
+def acme(rig: Harness) -> TestClient:
     """A customer."""
-    return rig.as_(rig.key("acme"))
+    return rig.client_as(rig.create_api_key("acme"))
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+def serve(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
     """Start servers; they are stopped afterwards."""
-    made: list[Process] = []
+    made: list[ServerProcess] = []
 
-    def one(*flags: str, folder: Path = tmp_path, alone: bool = False, **environment: str) -> Process:
-        made.append(Process(folder, *flags, alone=alone, **environment))
+    def one(*flags: str, folder: Path = tmp_path, alone: bool = False, **environment: str) -> ServerProcess:
+        made.append(ServerProcess(folder, *flags, alone=alone, **environment))
         return made[-1]
 
     yield one
@@ -123,7 +123,7 @@ def keys_at() -> Callable[..., list[str]]:
     def some(folder: Path, *customers: str | None) -> list[str]:
         store = open_store(str(folder / "inturn.db"))
         try:
-            return [make(store, each or "anna", each) for each in customers]
+            return [create_api_key(store, each or "anna", each) for each in customers]
         finally:
             store.close()
 

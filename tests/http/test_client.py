@@ -9,15 +9,15 @@ import pytest
 
 import inturn
 from inturn.client import Client, RemoteError
-from inturn.errors import IllegalMoveError, InvalidInputError, KeyConflictError, NotFoundError
+from inturn.errors import IllegalTransitionError, InvalidInputError, KeyConflictError, NotFoundError
 
-from .conftest import Process
+from .conftest import ServerProcess
 
 MISSING = "018f3c5e-0000-7000-8000-000000000000"
 
 
 @pytest.fixture
-def client(serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path) -> Iterator[Client]:
+def client(serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path) -> Iterator[Client]:
     (key,) = keys_at(tmp_path, "acme")
     server = serve("--auth", "keys")
     with inturn.Client(server.url, key) as made:
@@ -41,7 +41,7 @@ def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> 
     assert client.cancel(receipt.id)["state"] == "cancelled"
     assert client.wait(receipt.id, 30)["state"] == "cancelled"
     assert client.retry(receipt.id).id == receipt.id
-    assert [each["kind"] for each in client.life(receipt.id)["moments"]] == ["submitted", "cancelled", "retried"]
+    assert [each["kind"] for each in client.timeline(receipt.id)["moments"]] == ["submitted", "cancelled", "retried"]
     assert [each.count for each in client.check(count=2)] == [-122, -123]
 
 
@@ -50,11 +50,11 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
         client.document(MISSING)
     with pytest.raises(InvalidInputError):
         client.submit_all([{"name": ""}])
-    (receipt,) = client.submit_all([{"name": "a"}], key="k")
-    assert client.submit_all([{"name": "a"}], key="k") == [receipt]
+    (receipt,) = client.submit_all([{"name": "a"}], idempotency_key="k")
+    assert client.submit_all([{"name": "a"}], idempotency_key="k") == [receipt]
     with pytest.raises(KeyConflictError):
-        client.submit_all([{"name": "b"}], key="k")
-    with pytest.raises(IllegalMoveError):
+        client.submit_all([{"name": "b"}], idempotency_key="k")
+    with pytest.raises(IllegalTransitionError):
         client.result(receipt.id)
     with pytest.raises(NotFoundError):
         client.check("beta")

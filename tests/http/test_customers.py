@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from inturn.model import NewDocument
 
-from .conftest import ANNA, Rig
+from .conftest import ANNA, Harness
 
 
 def listed(client: TestClient, **query: object) -> list[str]:
@@ -24,13 +24,13 @@ def soon(call: Callable[[], object], expected: object) -> None:
         time.sleep(0.05)
 
 
-def fill(rig: Rig) -> None:
+def fill(rig: Harness) -> None:
     for name, n in (("beta", 3), ("acme", 30), ("gamma", 1)):
         rig.queue.submit(name, [NewDocument("x")] * n)
 
 
-def test_customers_are_sorted_by_live_figures(rig: Rig, anna: TestClient) -> None:
-    rig.service.watcher.last = rig.queue.store.last_event()
+def test_customers_are_sorted_by_live_figures(rig: Harness, anna: TestClient) -> None:
+    rig.app_state.event_poller.last_event_number = rig.queue.store.last_event()
     fill(rig)
     assert listed(anna, sort="waiting", down=True) == ["acme", "beta", "gamma"]
     assert listed(anna, sort="waiting") == ["gamma", "beta", "acme"]
@@ -45,7 +45,7 @@ def test_customers_are_sorted_by_live_figures(rig: Rig, anna: TestClient) -> Non
     soon(lambda: set(listed(anna, sort="wait")), {"acme", "beta", "gamma"})
 
 
-def test_rows_have_waits_share_and_what_is_due(rig: Rig, anna: TestClient) -> None:
+def test_rows_have_waits_share_and_what_is_due(rig: Harness, anna: TestClient) -> None:
     fill(rig)
     rig.queue.change_customer("acme", ANNA, weight=3)
     rig.queue.claim("w", 4)
@@ -59,11 +59,11 @@ def test_rows_have_waits_share_and_what_is_due(rig: Rig, anna: TestClient) -> No
     one = anna.get("/v1/customers/acme").json()
     assert one["waits"] == waits
     assert abs(one["at"] - time.time_ns() // 1_000) < 60_000_000
-    own = rig.as_(rig.key("acme")).get("/v1/customers/acme").json()
+    own = rig.client_as(rig.create_api_key("acme")).get("/v1/customers/acme").json()
     assert (own["share"], own["waits"]) == (None, waits)
 
 
-def test_sorted_lists_are_searched_filtered_and_counted(rig: Rig, anna: TestClient) -> None:
+def test_sorted_lists_are_searched_filtered_and_counted(rig: Harness, anna: TestClient) -> None:
     fill(rig)
     rig.queue.change_customer("gamma", ANNA, paused=True, display_name="Zoë")
     for query, expected in (
@@ -78,7 +78,7 @@ def test_sorted_lists_are_searched_filtered_and_counted(rig: Rig, anna: TestClie
         assert found["total"] == len(expected)
 
 
-def test_pages_of_a_sorted_list_follow_each_other(rig: Rig, anna: TestClient) -> None:
+def test_pages_of_a_sorted_list_follow_each_other(rig: Harness, anna: TestClient) -> None:
     for number in range(7):
         rig.queue.submit(f"c{number}", [NewDocument("x")] * (number + 1))
     found, after = [], None
@@ -92,13 +92,13 @@ def test_pages_of_a_sorted_list_follow_each_other(rig: Rig, anna: TestClient) ->
     assert listed(anna, sort="name", after="100") == []
 
 
-def test_without_sort_a_list_is_the_stores_own(rig: Rig, anna: TestClient) -> None:
+def test_without_sort_a_list_is_the_stores_own(rig: Harness, anna: TestClient) -> None:
     fill(rig)
     page = anna.get("/v1/customers", params={"limit": 2}).json()
     assert (page["next"], page["total"]) == ("beta", None)
 
 
-def test_a_wrong_order_or_place_is_refused(rig: Rig, anna: TestClient) -> None:
+def test_a_wrong_order_or_place_is_refused(rig: Harness, anna: TestClient) -> None:
     fill(rig)
     for wrong in (
         {"sort": "size"},
@@ -107,7 +107,7 @@ def test_a_wrong_order_or_place_is_refused(rig: Rig, anna: TestClient) -> None:
         assert anna.get("/v1/customers", params=wrong).status_code == 422, wrong
 
 
-def test_what_changes_is_in_its_place_within_a_moment(rig: Rig, anna: TestClient) -> None:
+def test_what_changes_is_in_its_place_within_a_moment(rig: Harness, anna: TestClient) -> None:
     fill(rig)
     assert listed(anna, sort="waiting", down=True)[0] == "acme"
     rig.queue.submit("delta", [NewDocument("x")] * 40)

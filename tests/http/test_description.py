@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from .conftest import Process, Rig
+from .conftest import Harness, ServerProcess
 
 CHECKS = [
     not_a_server_error,
@@ -99,7 +99,7 @@ REQUIRED = {
 
 @pytest.mark.parametrize("customer", [None, "acme"])
 def test_every_operation_answers_as_it_is_described(
-    serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path, customer: str | None
+    serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path, customer: str | None
 ) -> None:
     (key,) = keys_at(tmp_path, customer)
     server = serve("--auth", "keys", INTURN_REQUESTS_PER_SECOND="100000", INTURN_BURST="1000000")
@@ -146,7 +146,7 @@ def _try(ask: Callable[[schemathesis.Case], None], strategy: Any) -> None:
         run()
 
 
-def test_errors_are_described_as_problems_and_there_are_examples(rig: Rig) -> None:
+def test_errors_are_described_as_problems_and_there_are_examples(rig: Harness) -> None:
     described = rig.app.openapi()
     assert {"HTTPValidationError", "ValidationError"}.isdisjoint(described["components"]["schemas"])
     for path, operations in described["paths"].items():
@@ -161,7 +161,7 @@ def test_errors_are_described_as_problems_and_there_are_examples(rig: Rig) -> No
     assert "examples" in text
 
 
-def test_operations_have_the_names_that_programs_call_them_by(rig: Rig) -> None:
+def test_operations_have_the_names_that_programs_call_them_by(rig: Harness) -> None:
     described = [
         f"{method.upper()} {path} {operation['operationId']}"
         for path, operations in rig.app.openapi()["paths"].items()
@@ -173,7 +173,7 @@ def test_operations_have_the_names_that_programs_call_them_by(rig: Rig) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_what_may_be_left_out_of_a_request_is_optional_for_generators_of_types(rig: Rig) -> None:
+def test_what_may_be_left_out_of_a_request_is_optional_for_generators_of_types(rig: Harness) -> None:
     schemas = rig.app.openapi()["components"]["schemas"]
     taken = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
     assert taken - {"Policy", "Rate"} == REQUIRED.keys()  # these two are told as well, whole

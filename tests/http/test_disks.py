@@ -12,10 +12,12 @@ import pytest
 import inturn
 from inturn.errors import StoreError, StoreFullError
 
-from .conftest import Process, Rig
+from .conftest import Harness, ServerProcess
 
 
-def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
+    serve: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     server = serve()
     # No file of this process may grow further than this: the kernel answers as it does on a full disk.
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
@@ -46,16 +48,16 @@ def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(serve: Callable[..
         assert kept == set(accepted)
         blobs = inturn.open_blobs(str(tmp_path / "inturn.db.blobs"))
         for id_ in accepted:
-            given = queue.document(id_).given
+            given = queue.document(id_).spec
             blobs.check(given.blob or "", given.sha256 or "")
         assert len([each for each in (tmp_path / "inturn.db.blobs").rglob("*-*")]) == len(accepted)  # noqa: C416
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync", "rename", "commit"])
 def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, failing: str
+    rig: Harness, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    client = rig.as_(rig.key("acme"))
+    client = rig.client_as(rig.create_api_key("acme"))
 
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -75,12 +77,12 @@ def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
     assert answer.json()["code"] == ("store_full" if failing == "commit" else "blob")
     assert "/our/own/path" not in answer.text
     assert rig.queue.documents().items == ()
-    assert rig.kept_blobs() == set()
+    assert rig.stored_blobs() == set()
     assert client.post("/v1/documents", files=[("file", ("a", b"x"))]).status_code == 202
 
 
-def test_a_commit_whose_answer_was_lost_keeps_its_bytes(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, submit = rig.as_(rig.key("acme")), rig.queue.store.submit_all
+def test_a_commit_whose_answer_was_lost_keeps_its_bytes(rig: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, submit = rig.client_as(rig.create_api_key("acme")), rig.queue.store.submit_all
 
     def lost(*args: Any, **more: Any) -> Any:
         submit(*args, **more)
@@ -90,4 +92,4 @@ def test_a_commit_whose_answer_was_lost_keeps_its_bytes(rig: Rig, monkeypatch: p
         patch.setattr(rig.queue.store, "submit_all", lost)
         assert client.post("/v1/documents", files=[("file", ("a", b"x"))]).status_code == 503
     (document,) = rig.queue.documents().items
-    assert rig.kept_blobs() == {document.given.blob}
+    assert rig.stored_blobs() == {document.spec.blob}

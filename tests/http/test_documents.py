@@ -12,7 +12,7 @@ from inturn.model import ResultFile
 from inturn.policy import CostPolicy, Policy
 from inturn.store import Operator, Outcome, OutcomeKind
 
-from .conftest import ANNA, Rig
+from .conftest import ANNA, Harness
 
 MISSING = "018f3c5e-0000-7000-8000-000000000000"
 
@@ -37,23 +37,23 @@ def code(answer: Any, status: int) -> str:
 # -- in ---------------------------------------------------------------------------------------------------------------
 
 
-def test_files_come_in_with_what_is_said_of_them(rig: Rig, acme: TestClient) -> None:
+def test_files_come_in_with_what_is_said_of_them(rig: Harness, acme: TestClient) -> None:
     files = [("file", ("a.pdf", b"%PDF-1.4 not much")), ("file", ("../b.bin", b"\x89PNG\r\n\x1a\nxyz"))]
     answer = acme.post("/v1/documents", files=files, data={"batch": "march", "metadata": '{"order": 7}'})
     assert answer.status_code == 202
     first, second = answer.json()["receipts"]
     assert (first["level"], first["count"], second["count"]) == (1, 0, -1)
     document = rig.queue.document(first["id"])
-    assert (document.customer, document.given.batch, dict(document.given.metadata)) == ("acme", "march", {"order": 7})
-    assert (document.given.name, document.given.media_type, document.given.size) == ("a.pdf", "application/pdf", 17)
+    assert (document.customer, document.spec.batch, dict(document.spec.metadata)) == ("acme", "march", {"order": 7})
+    assert (document.spec.name, document.spec.media_type, document.spec.size) == ("a.pdf", "application/pdf", 17)
     other = rig.queue.document(second["id"])
-    assert (other.given.name, other.given.media_type) == ("../b.bin", "image/png")
-    assert rig.kept_blobs() == {document.given.blob, other.given.blob}
-    with rig.blobs.open(document.given.blob or "") as kept:
+    assert (other.spec.name, other.spec.media_type) == ("../b.bin", "image/png")
+    assert rig.stored_blobs() == {document.spec.blob, other.spec.blob}
+    with rig.blobs.open(document.spec.blob or "") as kept:
         assert kept.read() == b"%PDF-1.4 not much"
 
 
-def test_texts_and_references_come_in_as_json(rig: Rig, acme: TestClient) -> None:
+def test_texts_and_references_come_in_as_json(rig: Harness, acme: TestClient) -> None:
     documents = [
         {"name": "a.txt", "text": "Grüße"},
         {"name": "b.pdf", "uri": "https://example.com/b.pdf", "metadata": {"x": [1, None]}},
@@ -61,7 +61,7 @@ def test_texts_and_references_come_in_as_json(rig: Rig, acme: TestClient) -> Non
     ]
     answer = acme.post("/v1/documents", json={"documents": documents})
     ids = [each["id"] for each in answer.json()["receipts"]]
-    text, reference, bare = (rig.queue.document(each).given for each in ids)
+    text, reference, bare = (rig.queue.document(each).spec for each in ids)
     assert (text.size, text.media_type) == (7, "text/plain")
     assert (reference.uri, reference.blob, dict(reference.metadata)) == (
         "https://example.com/b.pdf",
@@ -87,43 +87,43 @@ def test_texts_and_references_come_in_as_json(rig: Rig, acme: TestClient) -> Non
         "text",
     ],
 )
-def test_what_is_wrong_is_refused_and_leaves_nothing(rig: Rig, acme: TestClient, body: Any) -> None:
+def test_what_is_wrong_is_refused_and_leaves_nothing(rig: Harness, acme: TestClient, body: Any) -> None:
     assert code(acme.post("/v1/documents", json=body), 422) == "invalid_input"
     assert rig.queue.documents().items == ()
-    assert rig.kept_blobs() == set()
+    assert rig.stored_blobs() == set()
 
 
-def test_an_operator_says_whose_and_decides_delay_start_by_and_cost(rig: Rig, anna: TestClient) -> None:
+def test_an_operator_says_whose_and_decides_delay_start_by_and_cost(rig: Harness, anna: TestClient) -> None:
     assert code(anna.post("/v1/documents", json={"documents": [{"name": "a"}]}), 422) == "invalid_input"
     (delayed,) = submit(anna, customer="acme", delay=60_000_000, cost=2.5, start_by=2**60)
     document = rig.queue.document(delayed)
-    assert (document.state, document.given.cost, document.given.start_by) == ("delayed", 2.5, 2**60)
+    assert (document.state, document.spec.cost, document.spec.start_by) == ("delayed", 2.5, 2**60)
     form = {"customer": "beta", "delay": "60000000", "cost": "3"}
     answer = anna.post("/v1/documents", files=[("file", ("a.txt", b"x"))], data=form)
     document = rig.queue.document(answer.json()["receipts"][0]["id"])
-    assert (document.customer, document.state, document.given.cost) == ("beta", "delayed", 3)
+    assert (document.customer, document.state, document.spec.cost) == ("beta", "delayed", 3)
 
 
-def test_a_repeat_with_its_key_is_answered_with_the_first_receipts(rig: Rig, acme: TestClient) -> None:
+def test_a_repeat_with_its_key_is_answered_with_the_first_receipts(rig: Harness, acme: TestClient) -> None:
     headers = {"Idempotency-Key": "order-7"}
     answers = [acme.post("/v1/documents", files=[("file", ("a.txt", b"the same"))], headers=headers) for _ in range(3)]
     assert len({answer.text for answer in answers}) == 1
-    assert len(rig.queue.documents().items) == len(rig.kept_blobs()) == 1
+    assert len(rig.queue.documents().items) == len(rig.stored_blobs()) == 1
     other = acme.post("/v1/documents", files=[("file", ("a.txt", b"another"))], headers=headers)
     assert code(other, 409) == "key_conflict"
-    assert len(rig.kept_blobs()) == 1
+    assert len(rig.stored_blobs()) == 1
 
 
-def test_pages_are_counted_where_they_cost(rig: Rig, acme: TestClient) -> None:
+def test_pages_are_counted_where_they_cost(rig: Harness, acme: TestClient) -> None:
     (free,) = submit(acme)
     rig.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
     time.sleep(1.1)  # what pages cost is remembered for a second
     answer = acme.post("/v1/documents", files=[("file", ("a.txt", b"x" * 7_000))])
-    assert rig.queue.document(free).given.pages is None
-    counted = rig.queue.document(answer.json()["receipts"][0]["id"]).given
+    assert rig.queue.document(free).spec.pages is None
+    counted = rig.queue.document(answer.json()["receipts"][0]["id"]).spec
     assert (counted.pages, counted.cost) == (3, 2.5)
     answer = acme.post("/v1/documents", files=[("file", ("a.bin", b"\0" * 3_000_001))])
-    unknown = rig.queue.document(answer.json()["receipts"][0]["id"]).given
+    unknown = rig.queue.document(answer.json()["receipts"][0]["id"]).spec
     assert (unknown.pages, unknown.cost) == (None, 3)
 
 
@@ -155,10 +155,10 @@ def test_pages_are_counted_where_they_cost(rig: Rig, acme: TestClient) -> None:
     ],
 )
 def test_bodies_of_another_kind_are_refused(
-    rig: Rig, acme: TestClient, content_type: str, body: bytes, status: int
+    rig: Harness, acme: TestClient, content_type: str, body: bytes, status: int
 ) -> None:
     code(acme.post("/v1/documents", content=body, headers={"Content-Type": content_type}), status)
-    assert rig.kept_blobs() == set()
+    assert rig.stored_blobs() == set()
     assert rig.queue.documents().items == ()
 
 
@@ -166,11 +166,11 @@ def test_bodies_of_another_kind_are_refused(
 
 
 def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
-    rig: Rig, acme: TestClient, anna: TestClient
+    rig: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     ids = submit(acme, 5, batch="one")
     submit(anna, 3, customer="beta", batch="two")
-    rig.work(n=1)
+    rig.process_documents(n=1)
     for sort, wanted in (({}, ids[::-1]), ({"sort": "newest"}, ids[::-1]), ({"sort": "oldest"}, ids)):
         seen: list[str] = []
         after: dict[str, str] = {}
@@ -194,7 +194,9 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
     assert code(anna.get("/v1/documents", params={"sort": "name"}), 422) == "invalid_input"
 
 
-def test_one_document_is_shown_to_a_customer_without_what_is_ours(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+def test_one_document_is_shown_to_a_customer_without_what_is_ours(
+    rig: Harness, acme: TestClient, anna: TestClient
+) -> None:
     (id_,) = submit(acme)
     (claimed,) = rig.queue.claim("worker of ours")
     full, own = (each.get(f"/v1/documents/{id_}").json() for each in (anna, acme))
@@ -208,7 +210,7 @@ def test_one_document_is_shown_to_a_customer_without_what_is_ours(rig: Rig, acme
     assert code(acme.get(f"/v1/documents/{MISSING}"), 404) == "not_found"
 
 
-def test_results_files_and_content_come_back(rig: Rig, acme: TestClient) -> None:
+def test_results_files_and_content_come_back(rig: Harness, acme: TestClient) -> None:
     answer = acme.post("/v1/documents", files=[("file", ('a "ü".html', b"<script>alert(1)</script>"))])
     id_ = answer.json()["receipts"][0]["id"]
     assert code(acme.get(f"/v1/documents/{id_}/result"), 409) == "illegal_move"
@@ -218,7 +220,7 @@ def test_results_files_and_content_come_back(rig: Rig, acme: TestClient) -> None
         blob = writing.commit()
     files = (ResultFile("a/table.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
     done = Outcome(id_, claimed.fence, OutcomeKind.DONE, result='{"text": "x"}', files=files)
-    rig.queue.store.exchange((done,), None)
+    rig.queue.store.ack_and_claim((done,), None)
     found = acme.get(f"/v1/documents/{id_}/result").json()
     assert found["result"] == {"text": "x"}
     assert [each["name"] for each in found["files"]] == ["a/table.csv"]
@@ -233,7 +235,7 @@ def test_results_files_and_content_come_back(rig: Rig, acme: TestClient) -> None
 
 
 def test_why_is_told_in_the_callers_language_and_rounded_for_customers(
-    rig: Rig, acme: TestClient, anna: TestClient
+    rig: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     submit(anna, 13, customer="beta")
     (id_,) = submit(acme)
@@ -246,18 +248,18 @@ def test_why_is_told_in_the_callers_language_and_rounded_for_customers(
     assert "beta" not in json.dumps(own)
     (last,) = submit(anna, 1, customer="beta")
     exact = anna.get(f"/v1/documents/{last}/why").json()["place"]
-    shown = rig.as_(rig.key("beta")).get(f"/v1/documents/{last}/why").json()
+    shown = rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{last}/why").json()
     assert exact == 14
     assert shown["place"] == 20
     assert "20 documents" in shown["sentence"]
 
 
-def test_a_long_poll_ends_when_its_document_does(rig: Rig, acme: TestClient) -> None:
+def test_a_long_poll_ends_when_its_document_does(rig: Harness, acme: TestClient) -> None:
     (id_,) = submit(acme)
     began = time.monotonic()
     assert acme.get(f"/v1/documents/{id_}", params={"wait": 0.3}).json()["state"] == "waiting"
     assert time.monotonic() - began >= 0.3
-    timer = threading.Timer(0.3, rig.work, ("the result",))
+    timer = threading.Timer(0.3, rig.process_documents, ("the result",))
     timer.start()
     answer = acme.get(f"/v1/documents/{id_}/result", params={"wait": 50})
     timer.join()
@@ -265,13 +267,13 @@ def test_a_long_poll_ends_when_its_document_does(rig: Rig, acme: TestClient) -> 
     assert time.monotonic() - began < 40
     assert acme.get(f"/v1/documents/{id_}", params={"wait": 50}).json()["state"] == "done"
     assert code(acme.get(f"/v1/documents/{id_}", params={"wait": 61}), 422) == "invalid_input"
-    assert rig.service.watcher.waiters == 0
+    assert rig.app_state.event_poller.waiter_count == 0
 
 
-def test_a_batch_shows_its_progress_to_each_its_own(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+def test_a_batch_shows_its_progress_to_each_its_own(rig: Harness, acme: TestClient, anna: TestClient) -> None:
     submit(acme, 3, batch="a/b")
     submit(anna, 2, customer="beta", batch="a/b")
-    rig.work(n=1)
+    rig.process_documents(n=1)
     assert acme.get("/v1/batches/a/b").json() == {
         "batch": "a/b",
         "documents": 3,
@@ -285,7 +287,7 @@ def test_a_batch_shows_its_progress_to_each_its_own(rig: Rig, acme: TestClient, 
 # -- changed ----------------------------------------------------------------------------------------------------------
 
 
-def test_cancel_retry_and_expedite_one(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+def test_cancel_retry_and_expedite_one(rig: Harness, acme: TestClient, anna: TestClient) -> None:
     first, second = submit(acme, 2)
     assert acme.delete(f"/v1/documents/{first}").json()["state"] == "cancelled"
     assert code(acme.delete(f"/v1/documents/{first}"), 409) == "illegal_move"

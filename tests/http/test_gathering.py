@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from inturn.http.gathering import MOST, Gathering
+from inturn.http.gathering import MAX_BATCH, Batcher
 
 
 def test_what_comes_in_meanwhile_is_done_together() -> None:
@@ -20,16 +20,16 @@ def test_what_comes_in_meanwhile_is_done_together() -> None:
         return [call * 2 for call in calls]
 
     async def run() -> list[int]:
-        gathering = Gathering(work, "test")
-        first = asyncio.create_task(gathering.take(0))
+        gathering = Batcher(work, "test")
+        first = asyncio.create_task(gathering.submit(0))
         await asyncio.to_thread(begun.wait, 60)
-        rest = [asyncio.create_task(gathering.take(number)) for number in range(1, MOST + 3)]
+        rest = [asyncio.create_task(gathering.submit(number)) for number in range(1, MAX_BATCH + 3)]
         await asyncio.sleep(0)
         go_on.set()
         return await asyncio.gather(first, *rest)
 
-    assert asyncio.run(run()) == [number * 2 for number in range(MOST + 3)]
-    assert lists == [[0], list(range(1, MOST + 1)), [MOST + 1, MOST + 2]]
+    assert asyncio.run(run()) == [number * 2 for number in range(MAX_BATCH + 3)]
+    assert lists == [[0], list(range(1, MAX_BATCH + 1)), [MAX_BATCH + 1, MAX_BATCH + 2]]
 
 
 def test_each_is_answered_or_told_its_own_error() -> None:
@@ -37,8 +37,8 @@ def test_each_is_answered_or_told_its_own_error() -> None:
         return [ValueError(call) if call == 2 else call for call in calls]
 
     async def run() -> list[int | BaseException]:
-        gathering = Gathering(work, "test")
-        return await asyncio.gather(*(gathering.take(call) for call in (1, 2, 3)), return_exceptions=True)
+        gathering = Batcher(work, "test")
+        return await asyncio.gather(*(gathering.submit(call) for call in (1, 2, 3)), return_exceptions=True)
 
     one, two, three = asyncio.run(run())
     assert (one, three) == (1, 3)
@@ -50,10 +50,10 @@ def test_a_mistake_is_told_to_all_and_the_next_go_on() -> None:
         return [10 // call for call in calls]
 
     async def run() -> int:
-        gathering = Gathering(work, "test")
+        gathering = Batcher(work, "test")
         with pytest.raises(ZeroDivisionError):
-            await gathering.take(0)
-        return await gathering.take(5)
+            await gathering.submit(0)
+        return await gathering.submit(5)
 
     assert asyncio.run(run()) == 2
 
@@ -66,11 +66,11 @@ def test_who_went_away_keeps_nobody_from_being_answered() -> None:
         return list(calls)
 
     async def run() -> int:
-        gathering = Gathering(work, "test")
-        gone = asyncio.create_task(gathering.take(1))
+        gathering = Batcher(work, "test")
+        gone = asyncio.create_task(gathering.submit(1))
         await asyncio.sleep(0)
         gone.cancel()
-        stays = asyncio.create_task(gathering.take(2))
+        stays = asyncio.create_task(gathering.submit(2))
         await asyncio.sleep(0)
         go_on.set()
         return await stays

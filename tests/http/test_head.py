@@ -13,15 +13,15 @@ from starlette.testclient import TestClient
 
 from inturn.model import NewDocument
 
-from .conftest import Process, Rig
+from .conftest import Harness, ServerProcess
 
 CHANGING = frozenset({"x-request-id", "date", "content-length", "set-cookie"})
 
 
-def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: Rig, anna: TestClient) -> None:
+def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: Harness, anna: TestClient) -> None:
     given = {"customer": "acme", "documents": [{"name": "a", "text": "Hello", "batch": "b"}]}
     id_ = anna.post("/v1/documents", json=given).json()["receipts"][0]["id"]
-    rig.work({"pages": 3})
+    rig.process_documents({"pages": 3})
     asked = [path for path, operations in rig.app.openapi()["paths"].items() if "get" in operations]
     asked.remove("/v1/events")
     for path in (*asked, "/", "/documents/{id}", "/openapi.json", "/session", "/v1/documents/nothing"):
@@ -37,16 +37,18 @@ def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: R
     assert anna.head(f"/v1/documents/{id_}/result").headers["content-length"] != "0"
 
 
-def test_a_head_is_for_reading_and_shows_nothing_of_others(rig: Rig, acme: TestClient) -> None:
+def test_a_head_is_for_reading_and_shows_nothing_of_others(rig: Harness, acme: TestClient) -> None:
     own, other = (rig.queue.submit(name, [NewDocument("a")])[0].id for name in ("acme", "beta"))
     assert acme.head(f"/v1/documents/{own}").status_code == 200
     assert acme.head(f"/v1/documents/{other}").status_code == 404
     assert acme.head("/v1/audit").status_code == 404
-    assert rig.as_(None).head("/v1/documents").status_code == 401
+    assert rig.client_as(None).head("/v1/documents").status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/v1/checks", "/v1/documents/cancel", "/v1/queue/pause"])
-def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(rig: Rig, anna: TestClient, path: str) -> None:
+def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(
+    rig: Harness, anna: TestClient, path: str
+) -> None:
     before = rig.queue.store.last_event()
     answer = anna.head(path)
     assert (answer.status_code in {404, 405}, answer.content) == (True, b"")
@@ -68,7 +70,9 @@ def test_a_method_that_is_not_taken_is_told_which_are(anna: TestClient, method: 
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
-def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(
+    serve: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     server = serve()
     (tmp_path / "a.txt").write_bytes(b"x" * 3_000_000)
     address = urlsplit(server.url)
@@ -94,7 +98,7 @@ def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(serve: Callable[...
     assert "rror" not in server.log
 
 
-def test_a_head_of_a_stream_ends_under_any_server(rig: Rig) -> None:
+def test_a_head_of_a_stream_ends_under_any_server(rig: Harness) -> None:
     sent: list[dict[str, Any]] = []
 
     async def ask() -> None:
@@ -119,4 +123,4 @@ def test_a_head_of_a_stream_ends_under_any_server(rig: Rig) -> None:
     asyncio.run(ask())
     assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
     assert (sent[0]["status"], sent[1]["body"], sent[1]["more_body"]) == (200, b"", False)
-    assert len(rig.service.hub) == 0
+    assert len(rig.app_state.broadcaster) == 0

@@ -11,8 +11,8 @@ from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.http import live
 from inturn.http.errors import TooManyError
-from inturn.http.live import Hub, last_heard
-from inturn.http.watcher import Watcher
+from inturn.http.live import Broadcaster, parse_last_event_id
+from inturn.http.watcher import EventPoller
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -27,7 +27,7 @@ class Station:
     def __init__(self, most: int = 10) -> None:
         self.clock = ManualClock(1_000 * SECOND)
         self.queue = Queue(open_store("memory://", self.clock), clock=self.clock)
-        self.hub = Hub(self.queue.store, most=most)
+        self.hub = Broadcaster(self.queue.store, max_subscribers=most)
         self._told = 0
 
     def happen(self, customer: str, n: int = 1) -> None:
@@ -40,7 +40,7 @@ class Station:
         events = self.queue.store.events(self._told, limit=100_000)
         if events:
             self._told = events[-1].number
-            self.hub.hear(events)
+            self.hub.on_events(events)
 
     def listen(self, customer: str | None, after: int | None = None) -> AsyncIterator[bytes]:
         return self.hub.stream(customer, after, yes)
@@ -118,7 +118,7 @@ def test_nothing_is_missed_by_those_who_come_back() -> None:
 def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | None) -> None:
     async def script(station: Station) -> None:
         station.happen("acme")
-        station.hub.hear(())
+        station.hub.on_events(())
         stream = station.listen(customer, 0)
         await heard(stream)
         station.happen("acme")
@@ -136,7 +136,7 @@ def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | Non
 
 
 def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_BEHIND", 5)
+    monkeypatch.setattr(live, "MAX_BUFFERED_FRAMES", 5)
 
     async def script(station: Station) -> None:
         stream = station.listen(None)
@@ -158,7 +158,7 @@ def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("customer", [None, "acme"])
 def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST_MISSED", 5)
+    monkeypatch.setattr(live, "MAX_REPLAYED_EVENTS", 5)
 
     async def script(station: Station) -> None:
         for _ in range(20):
@@ -176,12 +176,12 @@ def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypa
 def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_welcome(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "REST", 0.01)
+    monkeypatch.setattr(live, "KEEPALIVE_SECONDS", 0.01)
 
     async def script(station: Station) -> None:
         stream = station.listen(None)
         assert (await anext(stream)).startswith(b"retry:")
-        assert await anext(stream) == live.STILL_HERE
+        assert await anext(stream) == live.KEEPALIVE_FRAME
         assert len(station.hub) == 1
         unwelcome = station.hub.stream(None, None, no)
         await anext(unwelcome)
@@ -194,7 +194,7 @@ def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_wel
 
 def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is always something to tell, so it never comes to rest."""
-    monkeypatch.setattr(live, "REST", 0.05)
+    monkeypatch.setattr(live, "KEEPALIVE_SECONDS", 0.05)
 
     async def script(station: Station) -> None:
         async def chatter() -> None:
@@ -215,7 +215,7 @@ def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypat
 def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are pruned by age: who comes back later than that has to look anew."""
     for most in (10_000, 3):
-        monkeypatch.setattr(live, "MOST_MISSED", most)
+        monkeypatch.setattr(live, "MAX_REPLAYED_EVENTS", most)
 
         async def script(station: Station) -> None:
             for _ in range(6):
@@ -232,14 +232,14 @@ def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, m
 
 def test_a_listener_that_fails_stops_neither_the_watcher_nor_the_others() -> None:
     station, told = Station(), list[int]()
-    watcher = Watcher(station.queue.store, most=1)
+    watcher = EventPoller(station.queue.store, max_waiters=1)
 
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
     watcher.listeners += [fail, lambda events: told.extend(each.number for each in events)]
     station.happen("acme")
-    assert not watcher._look()
+    assert not watcher._poll()
     assert told == [1]
 
 
@@ -249,7 +249,7 @@ def test_everybody_leaves_when_the_server_stops() -> None:
         await heard(stream)
         waiting = asyncio.ensure_future(anext(stream))
         await asyncio.sleep(0.05)
-        station.hub.release()
+        station.hub.begin_shutdown()
         with pytest.raises(StopAsyncIteration):
             await asyncio.wait_for(waiting, 10)
         assert len(station.hub) == 0
@@ -259,12 +259,12 @@ def test_everybody_leaves_when_the_server_stops() -> None:
 
 def test_one_too_many_is_refused() -> None:
     async def script(station: Station) -> None:
-        station.hub.check_room()
+        station.hub.require_capacity()
         streams = [station.listen(None) for _ in range(3)]
         for each in streams:
             await heard(each)
         with pytest.raises(TooManyError):
-            station.hub.check_room()
+            station.hub.require_capacity()
 
     played(script, most=3)
 
@@ -272,9 +272,9 @@ def test_one_too_many_is_refused() -> None:
 @pytest.mark.parametrize("after", ["", "-1", "x", "1.5", "٣", "9" * 30])
 def test_a_wrong_last_event_is_refused(after: str) -> None:
     with pytest.raises(InvalidInputError, match="Last-Event-ID"):
-        last_heard(after)
+        parse_last_event_id(after)
 
 
 def test_a_last_event_is_a_number_or_nothing() -> None:
-    assert last_heard(None) is None
-    assert last_heard("17") == 17
+    assert parse_last_event_id(None) is None
+    assert parse_last_event_id("17") == 17

@@ -7,11 +7,11 @@ from typing import Any
 
 import httpx2
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.model import CANCELLABLE, RETRYABLE, NewDocument, ResultFile
 from inturn.store import DocumentFilter, Outcome, OutcomeKind
 
-from .conftest import Rig
+from .conftest import Harness
 
 CUSTOMERS = ("acme", "beta", "gamma")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
@@ -29,7 +29,7 @@ BODIES: dict[str, Any] = {
 PROBES = 3_000
 
 
-def fill(rig: Rig) -> dict[str, dict[str, list[str]]]:
+def fill(rig: Harness) -> dict[str, dict[str, list[str]]]:
     """Documents of three customers in every state, with secret words; their ids, blobs and batches."""
     made: dict[str, dict[str, list[str]]] = {}
     for customer in CUSTOMERS:
@@ -45,12 +45,12 @@ def fill(rig: Rig) -> dict[str, dict[str, list[str]]]:
             said = Outcome(
                 claimed.document.id, claimed.fence, kinds[n], '{"a": 1}' if n == 0 else None, "no", None, files
             )
-            rig.queue.store.exchange((said,), None)
+            rig.queue.store.ack_and_claim((said,), None)
         made[customer] = {"id": [each.id for each in receipts], "batch": [given.batch or ""], "blob": [blob.key]}
     return made
 
 
-def routes(rig: Rig) -> list[tuple[str, str]]:
+def routes(rig: Harness) -> list[tuple[str, str]]:
     """Every path of the API's description with every method, whether it takes it or not."""
     paths = rig.app.openapi()["paths"]
     return [(path, method) for path, method in product(paths, METHODS)]
@@ -76,10 +76,10 @@ async def ask(client: httpx2.AsyncClient, method: str, path: str, template: str)
     return answer.status_code, answer.content, tuple(sorted(headers.items()))
 
 
-async def probe(rig: Rig, made: dict[str, dict[str, list[str]]], customer: str, scope: KeyScope) -> int:
+async def probe(rig: Harness, made: dict[str, dict[str, list[str]]], customer: str, scope: ApiKeyScope) -> int:
     """Ask for everything of the other customers, by everything that is known of it; how often."""
-    probes, allowed = 0, {404, 405} if scope is KeyScope.CUSTOMER else {403, 404, 405}
-    headers = {"Authorization": f"Bearer {rig.key(customer, scope)}"}
+    probes, allowed = 0, {404, 405} if scope is ApiKeyScope.CUSTOMER else {403, 404, 405}
+    headers = {"Authorization": f"Bearer {rig.create_api_key(customer, scope)}"}
     transport = httpx2.ASGITransport(rig.app, client=("192.0.2.1", 1))
     async with httpx2.AsyncClient(transport=transport, base_url="http://server", headers=headers) as client:
         for path, method in routes(rig):
@@ -94,20 +94,20 @@ async def probe(rig: Rig, made: dict[str, dict[str, list[str]]], customer: str, 
     return probes
 
 
-def test_what_belongs_to_others_is_answered_like_what_does_not_exist(rig: Rig) -> None:
+def test_what_belongs_to_others_is_answered_like_what_does_not_exist(rig: Harness) -> None:
     made = fill(rig)
     before = [(each.id, each.state) for each in rig.queue.documents(limit=100).items]
-    scopes = (KeyScope.CUSTOMER, KeyScope.READ_ONLY)
+    scopes = (ApiKeyScope.CUSTOMER, ApiKeyScope.READ_ONLY)
     probes = sum(asyncio.run(probe(rig, made, *each)) for each in product(CUSTOMERS, scopes))
     assert probes >= PROBES
     assert [(each.id, each.state) for each in rig.queue.documents(limit=100).items] == before
     assert {each.name for each in rig.queue.customers().items} == set(CUSTOMERS)
 
 
-def test_lists_counts_and_filters_hold_nothing_of_others(rig: Rig) -> None:
+def test_lists_counts_and_filters_hold_nothing_of_others(rig: Harness) -> None:
     made = fill(rig)
     for customer in CUSTOMERS:
-        client = rig.as_(rig.key(customer))
+        client = rig.client_as(rig.create_api_key(customer))
         others = [each for each in CUSTOMERS if each != customer]
         words = {word for other in others for word in (f"secret of {other}", *made[other]["id"])}
         for path, operations in rig.app.openapi()["paths"].items():
@@ -139,11 +139,11 @@ def test_lists_counts_and_filters_hold_nothing_of_others(rig: Rig) -> None:
         assert client.get(f"/v1/customers/{customer}").json()["share"] is None
 
 
-def test_operators_pages_are_not_there_for_customers(rig: Rig) -> None:
-    acme = rig.as_(rig.key("acme"))
+def test_operators_pages_are_not_there_for_customers(rig: Harness) -> None:
+    acme = rig.client_as(rig.create_api_key("acme"))
     nowhere = acme.get("/v1/nowhere")
     for path in ("/v1/customers", "/v1/policy", "/v1/policy/versions", "/v1/audit", "/v1/workers", "/v1/estimates"):
         answer = acme.get(path)
         assert (answer.status_code, answer.content) == (404, nowhere.content), path
     assert acme.get("/metrics").status_code == 404
-    assert rig.as_(rig.key(None, KeyScope.READ_ONLY)).get("/v1/audit").status_code == 200
+    assert rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).get("/v1/audit").status_code == 200

@@ -12,10 +12,10 @@ from urllib.parse import quote, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from inturn.http.sessions import COOKIE
+from inturn.http.sessions import COOKIE_NAME
 from inturn.model import NewDocument
 
-from .conftest import Process, Rig
+from .conftest import Harness, ServerProcess
 
 DIGITS = "0" * 5_000 + "2"
 DEEP = "[" * 5_000 + "]" * 5_000
@@ -33,12 +33,12 @@ BODIES = (
 )
 HEADERS = ("accept-language", "accept-encoding", "if-none-match", "idempotency-key", "last-event-id", "range", "cookie")
 COOKIES = tuple(
-    f"{COOKIE}={text}" for text in ("a.b.c", "." * 100, "²", f"0f3c5e7a9b1d.{DIGITS}.x", "0f3c5e7a9b1d.-1.²")
+    f"{COOKIE_NAME}={text}" for text in ("a.b.c", "." * 100, "²", f"0f3c5e7a9b1d.{DIGITS}.x", "0f3c5e7a9b1d.-1.²")
 )
 PAGES = ("/", "/customers/{name}", "/documents/{id}", "/static/{build}/{path}", "/session", "/openapi.json")
 
 
-def raw(rig: Rig, method: str, path: str, *headers: tuple[str, bytes], body: bytes = b"") -> tuple[int, Any]:
+def raw(rig: Harness, method: str, path: str, *headers: tuple[str, bytes], body: bytes = b"") -> tuple[int, Any]:
     """Ask the application, with headers that no client would send."""
     sent: list[dict[str, Any]] = []
     known = {"host": b"server"} | dict(headers)
@@ -62,12 +62,12 @@ def raw(rig: Rig, method: str, path: str, *headers: tuple[str, bytes], body: byt
     return sent[0]["status"], json.loads(text)
 
 
-def keyed(rig: Rig) -> tuple[str, bytes]:
+def keyed(rig: Harness) -> tuple[str, bytes]:
     """The header with an operator's key."""
     return "authorization", f"Bearer {rig.operator}".encode()
 
 
-def routes(rig: Rig) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+def routes(rig: Harness) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     """Every method of every address, with the parameters it is described with."""
     for path, operations in rig.app.openapi()["paths"].items():
         for method, operation in operations.items():
@@ -83,7 +83,7 @@ def filled(path: str, value: str) -> str:
 
 
 @pytest.mark.parametrize("length", [DIGITS, "1" * 5_000, "²", "٣", "+2", "-1", "1_0", "0x10", "2, 2", "", " "])
-def test_a_content_length_that_is_no_number_is_a_bad_request(rig: Rig, length: str) -> None:
+def test_a_content_length_that_is_no_number_is_a_bad_request(rig: Harness, length: str) -> None:
     given = ("content-length", length.encode("utf-8")), ("content-type", b"application/json"), keyed(rig)
     for method, path in (("POST", "/v1/documents"), ("POST", "/v1/checks"), ("GET", "/v1/documents"), ("GET", "/")):
         status, answer = raw(rig, method, path, *given, body=b"{}")
@@ -91,14 +91,16 @@ def test_a_content_length_that_is_no_number_is_a_bad_request(rig: Rig, length: s
         assert "Content-Length" in answer["detail"]
 
 
-def test_a_superscript_digit_is_no_content_length(rig: Rig) -> None:
+def test_a_superscript_digit_is_no_content_length(rig: Harness) -> None:
     status, answer = raw(
         rig, "POST", "/v1/documents", ("content-length", b"\xb2"), ("content-type", b"application/json")
     )
     assert (status, answer["code"]) == (400, "bad_request")
 
 
-def test_a_content_length_with_thousands_of_digits_is_refused_by_the_server(serve: Callable[..., Process]) -> None:
+def test_a_content_length_with_thousands_of_digits_is_refused_by_the_server(
+    serve: Callable[..., ServerProcess],
+) -> None:
     server = serve()
     address = urlsplit(server.url)
     for length in (DIGITS, "1" * 5_000):
@@ -112,7 +114,7 @@ def test_a_content_length_with_thousands_of_digits_is_refused_by_the_server(serv
     assert all(json.loads(line)["level"] != "error" for line in server.lines)
 
 
-def test_junk_in_every_place_of_every_route_is_no_error_of_ours(rig: Rig, anna: TestClient) -> None:
+def test_junk_in_every_place_of_every_route_is_no_error_of_ours(rig: Harness, anna: TestClient) -> None:
     asked = 0
     for method, path, parameters in routes(rig):
         if path in {"/v1/events", "/v1/simulations", "/v1/replays"} or path.endswith(("/preview", "/judgement")):
@@ -126,7 +128,7 @@ def test_junk_in_every_place_of_every_route_is_no_error_of_ours(rig: Rig, anna: 
     assert asked > 1_000
 
 
-def test_junk_as_a_body_is_no_error_of_ours(rig: Rig, anna: TestClient) -> None:
+def test_junk_as_a_body_is_no_error_of_ours(rig: Harness, anna: TestClient) -> None:
     known = rig.queue.submit("acme", [NewDocument("a")])[0].id
     for method, path, _ in routes(rig):
         if method in {"post", "put", "patch"}:
@@ -136,7 +138,7 @@ def test_junk_as_a_body_is_no_error_of_ours(rig: Rig, anna: TestClient) -> None:
                     assert answer.status_code < 500, f"{method} {path} with {body[:20]!r}: {answer.text}"
 
 
-def test_junk_as_a_header_is_no_error_of_ours(rig: Rig) -> None:
+def test_junk_as_a_header_is_no_error_of_ours(rig: Harness) -> None:
     id_ = rig.queue.submit("acme", [NewDocument("a")])[0].id
     for header in HEADERS:
         for junk in (*JUNK, *COOKIES, "bytes=²-", f"bytes=0-{DIGITS}"):
@@ -147,19 +149,19 @@ def test_junk_as_a_header_is_no_error_of_ours(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("junk", [each for each in JUNK if each])
-def test_junk_as_the_last_event_is_refused(rig: Rig, junk: str) -> None:
+def test_junk_as_the_last_event_is_refused(rig: Harness, junk: str) -> None:
     status, answer = raw(rig, "GET", "/v1/events", keyed(rig), ("last-event-id", junk.encode()))
     assert (status, answer["code"]) == (422, "invalid_input")
 
 
-def test_a_result_is_served_as_it_was_stored_however_deep_it_is(rig: Rig, anna: TestClient) -> None:
+def test_a_result_is_served_as_it_was_stored_however_deep_it_is(rig: Harness, anna: TestClient) -> None:
     texts = {}
     for depth in (10, 250, 300, 900):
         (receipt,) = rig.queue.submit("acme", [NewDocument("a", metadata={"depth": depth})])
         result: Any = "é\u2028"
         for _ in range(depth):
             result = {"a": result}
-        rig.work(result)
+        rig.process_documents(result)
         texts[receipt.id] = rig.queue.store.result(receipt.id)
     for id_, text in texts.items():
         answer = anna.get(f"/v1/documents/{id_}/result")
@@ -183,7 +185,7 @@ def test_nothing_else_that_is_kept_is_too_deep_to_be_told(anna: TestClient) -> N
     assert anna.post("/v1/documents", json=deeper).status_code == 422
 
 
-def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., Process]) -> None:
+def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
     asked = [
@@ -214,13 +216,13 @@ def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., Process]
 
 
 def test_what_breaks_while_a_caller_is_there_is_still_an_error(
-    rig: Rig, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    rig: Harness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr(rig.service.quotas, "check", broken)
+    monkeypatch.setattr(rig.app_state.quotas, "check", broken)
     with caplog.at_level(logging.INFO):
-        answer = rig.as_(rig.key("acme")).post("/v1/documents", json={"documents": [{"name": "a"}]})
+        answer = rig.client_as(rig.create_api_key("acme")).post("/v1/documents", json={"documents": [{"name": "a"}]})
     assert answer.status_code == 500
     assert [each.levelname for each in caplog.records if each.name == "inturn.http"] == ["ERROR"]

@@ -10,13 +10,13 @@ import pytest
 from starlette.testclient import TestClient
 
 import inturn
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.http import audit
 from inturn.http.settings import Limits
 from inturn.model import SECOND, NewDocument
 from inturn.store import EventKind, Operator
 
-from .conftest import ANNA, Rig
+from .conftest import ANNA, Harness
 
 HOUR = 3_600 * SECOND
 UNKNOWN = "0123456789ab"
@@ -26,12 +26,12 @@ def ids(client: TestClient) -> list[str]:
     return [each["id"] for each in client.get("/v1/keys").json()["keys"]]
 
 
-def opens(rig: Rig, text: str) -> bool:
-    rig.service.keyring._known.clear()  # as a second later
-    return rig.as_(text).get("/v1/documents").status_code == 200
+def opens(rig: Harness, text: str) -> bool:
+    rig.app_state.key_cache._cache.clear()  # as a second later
+    return rig.client_as(text).get("/v1/documents").status_code == 200
 
 
-def test_a_key_is_made_told_once_and_opens(rig: Rig, anna: TestClient) -> None:
+def test_a_key_is_made_told_once_and_opens(rig: Harness, anna: TestClient) -> None:
     answer = anna.post(
         "/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}, params={"why": "a new contract"}
     )
@@ -39,18 +39,21 @@ def test_a_key_is_made_told_once_and_opens(rig: Rig, anna: TestClient) -> None:
     assert answer.status_code == 201
     assert answer.headers["cache-control"] == "no-store"
     assert (made["name"], made["scope"], made["customer"], made["live"]) == ("portal", "customer", "acme", True)
-    assert rig.as_(made["key"]).get("/v1/customers/acme").status_code == 404  # nothing of it yet
-    assert rig.as_(made["key"]).post("/v1/checks", json={}).json()["customer"] == "acme"
+    assert rig.client_as(made["key"]).get("/v1/customers/acme").status_code == 404  # nothing of it yet
+    assert rig.client_as(made["key"]).post("/v1/checks", json={}).json()["customer"] == "acme"
     listed = anna.get("/v1/keys")
     assert made["id"] in ids(anna)
-    secret, (kept,) = made["key"].split("_")[2], [each for each in rig.queue.store.keys.all() if each.id == made["id"]]
+    secret, (kept,) = (
+        made["key"].split("_")[2],
+        [each for each in rig.queue.store.api_keys.all() if each.id == made["id"]],
+    )
     assert secret not in listed.text + anna.get("/v1/audit").text
     assert kept.sha256 not in answer.text + listed.text
     newest = anna.get("/v1/audit").json()["events"][0]
     assert (newest["kind"], newest["operator"], newest["why"]) == ("key_made", "anna", "a new contract")
 
 
-def test_a_revoked_key_opens_nothing_and_stays_in_the_list(rig: Rig, anna: TestClient) -> None:
+def test_a_revoked_key_opens_nothing_and_stays_in_the_list(rig: Harness, anna: TestClient) -> None:
     made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
     assert opens(rig, made["key"])
     ended = anna.delete(f"/v1/keys/{made['id']}", params={"why": "left"})
@@ -62,11 +65,11 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list(rig: Rig, anna: TestC
     assert (newest["kind"], newest["why"], newest["detail"]["key"]) == ("key_ended", "left", made["id"])
 
 
-def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(rig: Rig, anna: TestClient) -> None:
+def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(rig: Harness, anna: TestClient) -> None:
     made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
-    maria = rig.as_(made["key"])
+    maria = rig.client_as(made["key"])
     assert maria.get("/v1/documents").status_code == 200
-    asked = rig.queue.store.keys.find
+    asked = rig.queue.store.api_keys.find
 
     def slow(id: str) -> Any:
         """A look at the store that began before the key was revoked, and is answered behind it."""
@@ -75,15 +78,15 @@ def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(r
             assert anna.delete(f"/v1/keys/{id}").status_code == 200
         return found
 
-    rig.service.keyring._known.clear()  # as a second later
+    rig.app_state.key_cache._cache.clear()  # as a second later
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rig.queue.store.keys, "find", slow)
+        patch.setattr(rig.queue.store.api_keys, "find", slow)
         maria.get("/v1/documents")
         assert maria.get("/v1/documents").status_code == 401
     assert maria.get("/v1/documents").status_code == 401
 
 
-def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: Rig, anna: TestClient) -> None:
+def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: Harness, anna: TestClient) -> None:
     first = anna.post("/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}).json()
     answer = anna.post(f"/v1/keys/{first['id']}/rotate", json={"overlap": HOUR})
     second = answer.json()
@@ -113,9 +116,9 @@ def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: 
         {"name": "a", "scope": "operator", "key": "inturn_mine"},
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(rig: Rig, anna: TestClient, wrong: dict[str, object]) -> None:
+def test_a_key_that_makes_no_sense_is_refused(rig: Harness, anna: TestClient, wrong: dict[str, object]) -> None:
     assert anna.post("/v1/keys", json=wrong).status_code == 422
-    assert len(rig.queue.store.keys.all()) == 1
+    assert len(rig.queue.store.api_keys.all()) == 1
 
 
 @pytest.mark.parametrize("id_", [UNKNOWN, "x", "%00", "a" * 300, "ÄÖÜ"])
@@ -124,12 +127,15 @@ def test_an_unknown_key_is_not_found(anna: TestClient, id_: str) -> None:
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_only_operators_touch_keys(rig: Rig, anna: TestClient) -> None:
-    before, known = rig.queue.store.keys.all(), ids(anna)[0]
+def test_only_operators_touch_keys(rig: Harness, anna: TestClient) -> None:
+    before, known = rig.queue.store.api_keys.all(), ids(anna)[0]
     wanted = {"name": "mine", "scope": "operator"}
     calls = [("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{known}"), ("POST", f"/v1/keys/{known}/rotate")]
-    acme, eyes = rig.as_(rig.key("acme")), rig.as_(rig.key(None, KeyScope.READ_ONLY))
-    theirs = rig.as_(rig.key("acme", KeyScope.READ_ONLY))
+    acme, eyes = (
+        rig.client_as(rig.create_api_key("acme")),
+        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+    )
+    theirs = rig.client_as(rig.create_api_key("acme", ApiKeyScope.READ_ONLY))
     nowhere = acme.get("/v1/nowhere").content
     for method, path in calls:
         body = wanted if path == "/v1/keys" else None
@@ -137,16 +143,16 @@ def test_only_operators_touch_keys(rig: Rig, anna: TestClient) -> None:
         assert (refused.status_code, refused.content) == (404, nowhere)
         for each in (eyes, theirs):
             assert each.request(method, path, json=body).json()["code"] == "read_only_key"
-        assert rig.as_(None).request(method, path, json=body).status_code == 401
+        assert rig.client_as(None).request(method, path, json=body).status_code == 401
     assert acme.get("/v1/keys").content == theirs.get("/v1/keys").content == nowhere
     assert eyes.get("/v1/keys").status_code == 200
-    assert {each.id for each in rig.queue.store.keys.all() if each.is_live(2**62)} >= {each.id for each in before}
+    assert {each.id for each in rig.queue.store.api_keys.all() if each.is_live(2**62)} >= {each.id for each in before}
 
 
-def test_a_keys_text_gets_into_no_log(rig: Rig, anna: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_keys_text_gets_into_no_log(rig: Harness, anna: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     text = anna.post("/v1/keys", json={"name": "maria", "scope": "operator"}).json()["key"]
-    rig.as_(text).get("/v1/keys")
+    rig.client_as(text).get("/v1/keys")
     assert text.split("_")[2] not in caplog.text + json.dumps(
         [str(each.detail) for each in rig.queue.store.events(0, limit=100)]
     )
@@ -155,7 +161,7 @@ def test_a_keys_text_gets_into_no_log(rig: Rig, anna: TestClient, caplog: pytest
 # -- the queue as a whole ---------------------------------------------------------------------------------------------
 
 
-def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Rig, anna: TestClient) -> None:
+def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Harness, anna: TestClient) -> None:
     rig.queue.submit("acme", [NewDocument("a")])
     paused = anna.post("/v1/queue/pause", params={"why": "the disk is full"}).json()
     assert paused == anna.get("/v1/queue").json() == {"paused": {"operator": "anna", "why": "the disk is full"}}
@@ -169,8 +175,11 @@ def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Rig, anna: TestCl
     ]
 
 
-def test_the_queue_is_paused_by_operators_alone(rig: Rig) -> None:
-    acme, eyes = rig.as_(rig.key("acme")), rig.as_(rig.key(None, KeyScope.READ_ONLY))
+def test_the_queue_is_paused_by_operators_alone(rig: Harness) -> None:
+    acme, eyes = (
+        rig.client_as(rig.create_api_key("acme")),
+        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+    )
     for path in ("/v1/queue/pause", "/v1/queue/resume"):
         assert acme.post(path).status_code == 404
         assert eyes.post(path).status_code == 403
@@ -179,10 +188,10 @@ def test_the_queue_is_paused_by_operators_alone(rig: Rig) -> None:
     assert rig.queue.store.paused() is None
 
 
-def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callable[..., Rig]) -> None:
+def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callable[..., Harness]) -> None:
     rig = make_rig(limits=Limits(file=7, waiting=5))
-    anna, acme, nobody = rig.as_(rig.operator), rig.as_(rig.key("acme")), rig.as_(None)
-    eyes, own_eyes = (rig.as_(rig.key(each, KeyScope.READ_ONLY)) for each in (None, "acme"))
+    anna, acme, nobody = rig.client_as(rig.operator), rig.client_as(rig.create_api_key("acme")), rig.client_as(None)
+    eyes, own_eyes = (rig.client_as(rig.create_api_key(each, ApiKeyScope.READ_ONLY)) for each in (None, "acme"))
     limits = anna.get("/v1/server").json()["limits"]
     assert (limits["file"], limits["waiting"], limits["files"]) == (7, 5, 10)
     for knows, client in ((True, anna), (True, eyes), (False, acme), (False, own_eyes)):
@@ -197,7 +206,7 @@ def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callab
 # -- the audit log ----------------------------------------------------------------------------------------------------
 
 
-def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Rig, anna: TestClient) -> None:
+def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Harness, anna: TestClient) -> None:
     for number in range(6):
         rig.queue.change_customer(f"Customer {number % 3}", Operator(f"maria {number % 2}", ""), weight=2)
     rig.queue.pause(ANNA)
@@ -215,10 +224,10 @@ def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Rig, anna: TestCli
 
 
 def test_a_filtered_page_goes_on_where_it_has_looked_to(
-    rig: Rig, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+    rig: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit, "AT_ONCE", 3)
-    monkeypatch.setattr(audit, "READS", 2)
+    monkeypatch.setattr(audit, "READ_PAGE_SIZE", 3)
+    monkeypatch.setattr(audit, "MAX_READS", 2)
     rig.queue.pause(ANNA)
     for _ in range(20):
         rig.queue.change_customer("acme", ANNA, weight=2)

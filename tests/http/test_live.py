@@ -15,14 +15,14 @@ from fastapi import Request
 from fastapi.security import HTTPAuthorizationCredentials
 
 from inturn.http import jobs
-from inturn.http.auth import Caller, is_welcome
-from inturn.http.sessions import COOKIE
+from inturn.http.auth import Caller, is_still_authorized
+from inturn.http.sessions import COOKIE_NAME
 from inturn.http.settings import Limits
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.stores import open_store
 
-from .conftest import ANNA, Process, Rig
+from .conftest import ANNA, Harness, ServerProcess
 
 POLICY = {
     "reset_interval": 1_500 * SECOND,
@@ -56,7 +56,7 @@ class Stream:
 
 
 @contextmanager
-def listening(server: Process, key: str | None = None, after: str | None = None) -> Iterator[Stream]:
+def listening(server: ServerProcess, key: str | None = None, after: str | None = None) -> Iterator[Stream]:
     headers = {} if after is None else {"Last-Event-ID": after}
     with server.client(key) as client, client.stream("GET", "/v1/events", headers=headers) as answer:
         answer.raise_for_status()
@@ -64,14 +64,14 @@ def listening(server: Process, key: str | None = None, after: str | None = None)
         yield Stream(answer)
 
 
-def submit(server: Process, key: str | None, customer: str, n: int = 1) -> list[str]:
+def submit(server: ServerProcess, key: str | None, customer: str, n: int = 1) -> list[str]:
     with server.client(key) as client:
         asked = {"customer": customer, "documents": [{"name": "a"}] * n}
         answer = client.post("/v1/documents", json=asked).raise_for_status()
     return [each["id"] for each in answer.json()["receipts"]]
 
 
-def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Callable[..., Process]) -> None:
+def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Callable[..., ServerProcess]) -> None:
     one, other = serve(), serve()
     with listening(other) as stream:
         first = submit(one, None, "acme")
@@ -86,7 +86,7 @@ def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Cal
 
 
 def test_a_customer_hears_its_own_documents_and_nothing_of_others(
-    serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path
+    serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     operator, acme, other = keys_at(tmp_path, None, "acme", "other")
     server = serve("--auth", "keys")
@@ -101,20 +101,20 @@ def test_a_customer_hears_its_own_documents_and_nothing_of_others(
         assert stream.next()["data"]["documents"] == own
 
 
-def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Rig) -> None:
-    text = rig.key("acme")
-    kept = next(each for each in rig.queue.store.keys.all() if each.customer == "acme")
+def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Harness) -> None:
+    text = rig.create_api_key("acme")
+    kept = next(each for each in rig.queue.store.api_keys.all() if each.customer == "acme")
     by_key = HTTPAuthorizationCredentials(scheme="Bearer", credentials=text), Caller("acme", kept.scope)
     by_cookie = None, Caller("acme", kept.scope, by_cookie=True)
-    cookie = f"{COOKIE}={rig.service.sessions.begin(kept)}".encode()
+    cookie = f"{COOKIE_NAME}={rig.app_state.sessions.create_cookie(kept)}".encode()
     asked = Request({"type": "http", "app": rig.app, "headers": [(b"cookie", cookie)]})
-    assert [asyncio.run(is_welcome(asked, *each)) for each in (by_key, by_cookie)] == [True, True]
-    rig.queue.store.keys.end(kept.id, kept.made_at, ANNA)
-    assert [asyncio.run(is_welcome(asked, *each)) for each in (by_key, by_cookie)] == [False, False]
-    assert asyncio.run(is_welcome(asked, None, Caller("local", kept.scope)))
+    assert [asyncio.run(is_still_authorized(asked, *each)) for each in (by_key, by_cookie)] == [True, True]
+    rig.queue.store.api_keys.revoke(kept.id, kept.made_at, ANNA)
+    assert [asyncio.run(is_still_authorized(asked, *each)) for each in (by_key, by_cookie)] == [False, False]
+    assert asyncio.run(is_still_authorized(asked, None, Caller("local", kept.scope)))
 
 
-def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., Process]) -> None:
+def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with listening(server) as stream:
         stopped = threading.Thread(target=server.stop)
@@ -126,20 +126,20 @@ def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., Process]
 
 
 @pytest.mark.parametrize("after", ["x", "-1"])
-def test_a_wrong_last_event_is_refused(rig: Rig, after: str) -> None:
-    answer = rig.as_(rig.operator).get("/v1/events", headers={"Last-Event-ID": after})
+def test_a_wrong_last_event_is_refused(rig: Harness, after: str) -> None:
+    answer = rig.client_as(rig.operator).get("/v1/events", headers={"Last-Event-ID": after})
     assert answer.status_code == 422
     assert "Last-Event-ID" in answer.json()["detail"]
 
 
-def test_one_listener_too_many_is_refused(make_rig: Callable[..., Rig]) -> None:
+def test_one_listener_too_many_is_refused(make_rig: Callable[..., Harness]) -> None:
     rig = make_rig(limits=Limits(listeners=0))
-    answer = rig.as_(rig.operator).get("/v1/events")
+    answer = rig.client_as(rig.operator).get("/v1/events")
     assert answer.status_code == 429
     assert answer.headers["retry-after"] == "5"
 
 
-def test_many_listeners_leave_the_server_responsive(serve: Callable[..., Process]) -> None:
+def test_many_listeners_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
     """500 of them, and each one hears of the same document."""
     server = serve()
     with (
@@ -170,7 +170,7 @@ def past(folder: Path, n: int = 60) -> None:
                 queue.finish(claimed)
 
 
-def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     past(tmp_path)
     server = serve()
     with server.client() as client:
@@ -184,22 +184,22 @@ def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., P
     assert before["version"] == 1  # nothing was put in force
 
 
-def test_a_preview_of_nothing_says_so(serve: Callable[..., Process]) -> None:
+def test_a_preview_of_nothing_says_so(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         answer = client.post("/v1/policy/preview", json={"policy": POLICY, "since": 0})
     assert "nothing to play" in json.loads(answer.text.splitlines()[-1])["error"]
 
 
-def test_a_preview_has_bounds(rig: Rig) -> None:
-    client = rig.as_(rig.operator)
+def test_a_preview_has_bounds(rig: Harness) -> None:
+    client = rig.client_as(rig.operator)
     assert client.post("/v1/policy/preview", json={"policy": POLICY | {"order": "none"}}).status_code == 422
     wrong = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
     assert wrong.status_code == 422
     told = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert told.status_code == 422
     assert "in memory" in told.json()["detail"]
-    rig.service.previews._url, rig.service.jobs._running = "queue.db", jobs.AT_ONCE
+    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
-    acme = rig.as_(rig.key("acme"))
+    acme = rig.client_as(rig.create_api_key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

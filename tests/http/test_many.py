@@ -6,16 +6,16 @@ from starlette.testclient import TestClient
 
 from inturn.model import NewDocument, Progress, WorkerReport
 
-from .conftest import ANNA, Rig
+from .conftest import ANNA, Harness
 
 UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
 
 
-def submit(rig: Rig, customer: str, n: int, batch: str | None = None) -> list[str]:
+def submit(rig: Harness, customer: str, n: int, batch: str | None = None) -> list[str]:
     return [each.id for each in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", batch=batch)] * n)]
 
 
-def test_documents_are_listed_by_their_ids_newest_first(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+def test_documents_are_listed_by_their_ids_newest_first(rig: Harness, anna: TestClient, acme: TestClient) -> None:
     mine, others = submit(rig, "acme", 3), submit(rig, "beta", 1)
     asked = {"id": [mine[0], others[0], mine[2], UNKNOWN, "no id"]}
     found = anna.get("/v1/documents", params=asked).json()
@@ -25,10 +25,10 @@ def test_documents_are_listed_by_their_ids_newest_first(rig: Rig, anna: TestClie
     assert anna.get("/v1/documents", params={"id": [UNKNOWN] * 101}).status_code == 422
 
 
-def test_what_matches_is_counted_by_state(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+def test_what_matches_is_counted_by_state(rig: Harness, anna: TestClient, acme: TestClient) -> None:
     submit(rig, "acme", 3, batch="may")
     submit(rig, "beta", 2)
-    rig.work()
+    rig.process_documents()
     found = anna.get("/v1/documents/counts").json()
     assert (found["documents"], found["states"]["waiting"], found["states"]["done"]) == (5, 4, 1)
     assert found["states"]["failed"] == 0
@@ -37,7 +37,9 @@ def test_what_matches_is_counted_by_state(rig: Rig, anna: TestClient, acme: Test
     assert acme.get("/v1/documents/counts", params={"customer": "beta"}).status_code == 404
 
 
-def test_these_are_cancelled_and_tried_again_but_never_anothers(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+def test_these_are_cancelled_and_tried_again_but_never_anothers(
+    rig: Harness, anna: TestClient, acme: TestClient
+) -> None:
     mine, (other,) = submit(rig, "acme", 3), submit(rig, "beta", 1)
     asked = {"ids": [mine[0], mine[2], other, UNKNOWN]}
     assert acme.post("/v1/documents/cancel", json={**asked, "dry_run": True}).json() == {"documents": 2, "done": False}
@@ -58,7 +60,7 @@ def test_these_are_cancelled_and_tried_again_but_never_anothers(rig: Rig, anna: 
         assert anna.post("/v1/documents/cancel", json=body).status_code == 422
 
 
-def test_operators_expedite_these(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+def test_operators_expedite_these(rig: Harness, anna: TestClient, acme: TestClient) -> None:
     ids = submit(rig, "acme", 3)
     rig.queue.cancel(ids[1], ANNA)
     assert acme.post("/v1/documents/expedite", json={"ids": ids}).status_code == 404
@@ -67,7 +69,7 @@ def test_operators_expedite_these(rig: Rig, anna: TestClient, acme: TestClient) 
 
 
 def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
-    rig: Rig, anna: TestClient, acme: TestClient
+    rig: Harness, anna: TestClient, acme: TestClient
 ) -> None:
     (id_,) = submit(rig, "acme", 1)
     submit(rig, "beta", 1)
@@ -75,7 +77,7 @@ def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
     (claimed,) = rig.queue.claim("worker", 1)
     now = time.time_ns() // 1_000
     held = {id_: Progress(3, 4)}
-    rig.queue.store.see_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
+    rig.queue.store.record_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
     found = anna.get(f"/v1/documents/{id_}/life").json()
     assert [each["kind"] for each in found["moments"]] == ["submitted", "expedited", "started"]
     assert (found["is_whole"], found["done"]) == (True, 0.75)
@@ -86,10 +88,10 @@ def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
     rig.queue.finish(claimed)
     found = anna.get(f"/v1/documents/{id_}/life").json()
     assert (found["moments"][-1]["kind"], found["done"], found["is_whole"]) == ("finished", None, True)
-    assert rig.as_(rig.key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
+    assert rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
 
 
-def test_a_life_tells_each_attempt_with_its_error(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+def test_a_life_tells_each_attempt_with_its_error(rig: Harness, anna: TestClient, acme: TestClient) -> None:
     """The trace below an error, and who worked at it, is for operators."""
     (id_,) = submit(rig, "acme", 1)
     for worker in ("one", "two"):
@@ -114,7 +116,7 @@ def test_a_life_tells_each_attempt_with_its_error(rig: Rig, anna: TestClient, ac
     ]
 
 
-def test_a_life_goes_on_though_its_events_were_deleted(rig: Rig, anna: TestClient) -> None:
+def test_a_life_goes_on_though_its_events_were_deleted(rig: Harness, anna: TestClient) -> None:
     (id_,) = submit(rig, "acme", 1)
     rig.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
     anna.post(f"/v1/documents/{id_}/expedite")

@@ -14,15 +14,15 @@ import inturn
 from inturn.errors import StoreBusyError
 from inturn.model import NewDocument
 
-from .conftest import ANNA, Process, Rig
+from .conftest import ANNA, Harness, ServerProcess
 
 
 def value(page: str, name: str) -> float:
     return next(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(f"{name} "))
 
 
-def test_ready_means_that_the_store_answers(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = rig.as_(None)
+def test_ready_means_that_the_store_answers(rig: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = rig.client_as(None)
     assert client.get("/readyz").status_code == 200
 
     def busy() -> None:
@@ -35,7 +35,7 @@ def test_ready_means_that_the_store_answers(rig: Rig, monkeypatch: pytest.Monkey
     assert client.get("/healthz").status_code == 200
 
 
-def test_metrics_tell_what_waits_runs_and_ended(rig: Rig, anna: TestClient) -> None:
+def test_metrics_tell_what_waits_runs_and_ended(rig: Harness, anna: TestClient) -> None:
     rig.queue.submit("acme", [NewDocument("a")] * 6)
     claimed = rig.queue.claim("worker", 3, lease=1_000)
     rig.queue.finish(claimed[0])
@@ -65,7 +65,7 @@ def test_metrics_tell_what_waits_runs_and_ended(rig: Rig, anna: TestClient) -> N
     assert value(page, "inturn_oldest_wait_seconds") > 0
 
 
-def test_a_server_logs_objects_with_request_ids_and_stops_cleanly(serve: Callable[..., Process]) -> None:
+def test_a_server_logs_objects_with_request_ids_and_stops_cleanly(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         answer = client.post(
@@ -80,7 +80,7 @@ def test_a_server_logs_objects_with_request_ids_and_stops_cleanly(serve: Callabl
     assert "PLANTED" not in server.log
 
 
-def test_a_long_poll_is_answered_when_the_server_stops(serve: Callable[..., Process]) -> None:
+def test_a_long_poll_is_answered_when_the_server_stops(serve: Callable[..., ServerProcess]) -> None:
     server = serve("--grace", "20", alone=True)
     with server.client() as client:
         body = {"customer": "acme", "documents": [{"name": "a"}]}
@@ -99,7 +99,7 @@ def test_a_long_poll_is_answered_when_the_server_stops(serve: Callable[..., Proc
 
 
 def test_servers_share_store_and_keys_and_workers_run_beside_them(
-    serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path
+    serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     key, operator = keys_at(tmp_path, "acme", None)
     first, second = serve("--auth", "keys", "--workers", "2", alone=True), serve("--auth", "keys")
@@ -133,7 +133,7 @@ def test_a_server_for_others_refuses_to_start_without_a_key(tmp_path: Path, envi
 
 
 def test_settings_come_from_file_environment_and_flags(
-    serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path
+    serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     (tmp_path / "inturn.toml").write_text('auth = "keys"\nmax_file = 0.001\nmax_waiting = 3\nburst = 1000\n')
     (key,) = keys_at(tmp_path, "acme")
@@ -146,13 +146,15 @@ def test_settings_come_from_file_environment_and_flags(
         assert client.post("/v1/documents", json={"documents": documents[:2]}).status_code == 202
 
 
-def test_a_server_can_be_killed_and_loses_nothing_it_accepted(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_server_can_be_killed_and_loses_nothing_it_accepted(
+    serve: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     accepted: list[str] = []
     for _ in range(2):
         server = serve()
         over = threading.Event()
 
-        def send(server: Process = server, over: threading.Event = over) -> None:
+        def send(server: ServerProcess = server, over: threading.Event = over) -> None:
             with server.client() as client:
                 while not over.is_set():
                     try:
@@ -178,5 +180,5 @@ def test_a_server_can_be_killed_and_loses_nothing_it_accepted(serve: Callable[..
     with inturn.open(str(tmp_path / "inturn.db")) as queue:
         blobs = inturn.open_blobs(str(tmp_path / "inturn.db.blobs"))
         for id_ in accepted:
-            given = queue.document(id_).given
+            given = queue.document(id_).spec
             blobs.check(given.blob or "", given.sha256 or "")

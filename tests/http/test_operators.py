@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from inturn.access import AccessKey, KeyScope, make_key
+from inturn.access import ApiKey, ApiKeyScope, generate_api_key
 from inturn.model import NewDocument, WorkerReport
 from inturn.store import EventKind
 
-from .conftest import ANNA, Rig
+from .conftest import ANNA, Harness
 
 
-def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Harness, acme: TestClient, anna: TestClient) -> None:
     first = anna.post("/v1/checks", json={"customer": "acme", "count": 4})
     assert [(each["count"], each["level"]) for each in first.json()["checks"]] == [(0, 1), (-1, 1), (-2, 1), (-3, 2)]
     headers = {"Idempotency-Key": "once"}
@@ -33,11 +33,11 @@ def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Rig, acme: TestCli
         assert acme.post("/v1/checks", json=wrong).status_code == 422, wrong
 
 
-def test_a_customer_is_shown_with_counter_lines_and_share(rig: Rig, acme: TestClient, anna: TestClient) -> None:
+def test_a_customer_is_shown_with_counter_lines_and_share(rig: Harness, acme: TestClient, anna: TestClient) -> None:
     rig.queue.change_customer("acme", ANNA, weight=3)
     rig.queue.submit("acme", [NewDocument("a")] * 5)
     rig.queue.submit("beta", [NewDocument("a")] * 5)
-    rig.work(n=4)
+    rig.process_documents(n=4)
     time.sleep(1)
     found = anna.get("/v1/customers/acme").json()
     assert (found["waiting"], found["weight"], found["share"]["due"]) == (2, 3, 0.75)
@@ -51,7 +51,7 @@ def test_a_customer_is_shown_with_counter_lines_and_share(rig: Rig, acme: TestCl
     assert acme.get("/v1/customers/beta").status_code == 404
 
 
-def test_customers_are_listed_in_pages(rig: Rig, anna: TestClient) -> None:
+def test_customers_are_listed_in_pages(rig: Harness, anna: TestClient) -> None:
     for name in ("a", "b/c", "d"):
         rig.queue.submit(name, [NewDocument("x")])
     rig.queue.pause(ANNA, "d")
@@ -65,7 +65,7 @@ def test_customers_are_listed_in_pages(rig: Rig, anna: TestClient) -> None:
     assert anna.get("/v1/customers/b%2Fc").json()["customer"] == "b/c"
 
 
-def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Rig, anna: TestClient) -> None:
+def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Harness, anna: TestClient) -> None:
     answer = anna.patch(
         "/v1/customers/new",
         params={"why": "a contract"},
@@ -87,18 +87,18 @@ def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Rig, anna: TestC
     assert rig.queue.store.audit(limit=9)[-2].operator == ("anna", "a contract")
 
 
-def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig: Rig, anna: TestClient) -> None:
-    key = rig.key("acme")
-    rig.as_(key).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
-    rig.as_(rig.key("beta")).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
+def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig: Harness, anna: TestClient) -> None:
+    key = rig.create_api_key("acme")
+    rig.client_as(key).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
+    rig.client_as(rig.create_api_key("beta")).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
     wrong = anna.post("/v1/customers/acme/purge", json={"confirm": "beta"})
-    assert (wrong.status_code, len(rig.kept_blobs())) == (422, 2)
+    assert (wrong.status_code, len(rig.stored_blobs())) == (422, 2)
     purged = anna.post("/v1/customers/acme/purge", json={"confirm": "acme"}, params={"why": "the contract ended"})
     assert purged.json() == {"documents": 1, "blobs": 1}
-    assert len(rig.kept_blobs()) == 1
+    assert len(rig.stored_blobs()) == 1
     assert rig.queue.customer("acme").count == 0
     time.sleep(1.1)
-    assert rig.as_(key).get("/v1/documents").status_code == 401
+    assert rig.client_as(key).get("/v1/documents").status_code == 401
     newest = anna.get("/v1/audit").json()["events"][0]
     assert (newest["kind"], newest["operator"], newest["why"], newest["customer"]) == (
         "purged",
@@ -108,7 +108,7 @@ def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig
     )
 
 
-def test_the_policy_is_read_checked_and_put_in_force_once(rig: Rig, anna: TestClient) -> None:
+def test_the_policy_is_read_checked_and_put_in_force_once(rig: Harness, anna: TestClient) -> None:
     version = anna.get("/v1/policy").json()
     assert version["version"] == 1
     policy = version["policy"] | {"reset_interval": 60_000_000}
@@ -130,7 +130,7 @@ def test_the_policy_is_read_checked_and_put_in_force_once(rig: Rig, anna: TestCl
     assert [each["version"] for each in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
 
 
-def test_the_audit_log_names_who_and_why_in_pages(rig: Rig, anna: TestClient, acme: TestClient) -> None:
+def test_the_audit_log_names_who_and_why_in_pages(rig: Harness, anna: TestClient, acme: TestClient) -> None:
     id_ = acme.post("/v1/documents", json={"documents": [{"name": "a"}]}).json()["receipts"][0]["id"]
     acme.delete(f"/v1/documents/{id_}", params={"why": "a mistake"})
     anna.post(f"/v1/documents/{id_}/retry")
@@ -146,21 +146,21 @@ def test_the_audit_log_names_who_and_why_in_pages(rig: Rig, anna: TestClient, ac
     }
 
 
-def test_workers_are_listed(rig: Rig, anna: TestClient) -> None:
-    rig.queue.store.see_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
+def test_workers_are_listed(rig: Harness, anna: TestClient) -> None:
+    rig.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
     (worker,) = anna.get("/v1/workers").json()["workers"]
     assert (worker["name"], worker["slots"], worker["busy"], worker["stopping"]) == ("w1", 4, 2, False)
 
 
-def test_starts_that_were_told_are_compared_with_what_happened(rig: Rig, anna: TestClient) -> None:
+def test_starts_that_were_told_are_compared_with_what_happened(rig: Harness, anna: TestClient) -> None:
     rig.queue.submit("acme", [NewDocument("a")] * 30)
-    rig.work(n=25)
-    rig.queue.store.see_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
+    rig.process_documents(n=25)
+    rig.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
     waiting = rig.queue.documents(limit=5).items
     for each in waiting:
         assert anna.get(f"/v1/documents/{each.id}/why").json()["start"] is not None
     assert anna.get("/v1/estimates").json()["open"] == 5
-    rig.work(n=4)
+    rig.process_documents(n=4)
     rig.queue.cancel(waiting[0].id, ANNA)
     for _ in range(100):
         found = anna.get("/v1/estimates").json()
@@ -173,8 +173,8 @@ def test_starts_that_were_told_are_compared_with_what_happened(rig: Rig, anna: T
 
 
 @pytest.mark.parametrize(
-    ("scope", "customer"), [(KeyScope.CUSTOMER, None), (KeyScope.OPERATOR, "acme"), (KeyScope.CUSTOMER, "")]
+    ("scope", "customer"), [(ApiKeyScope.CUSTOMER, None), (ApiKeyScope.OPERATOR, "acme"), (ApiKeyScope.CUSTOMER, "")]
 )
-def test_a_key_opens_one_thing(scope: KeyScope, customer: str | None) -> None:
+def test_a_key_opens_one_thing(scope: ApiKeyScope, customer: str | None) -> None:
     with pytest.raises(ValueError, match=r"customer|characters"):
-        make_key(AccessKey("", "", scope, "x", customer, 0))
+        generate_api_key(ApiKey("", "", scope, "x", customer, 0))

@@ -11,9 +11,9 @@ import pytest
 
 import inturn
 from inturn.http.app import create_app
-from inturn.http.service import Service
+from inturn.http.service import AppState
 
-from .conftest import Process
+from .conftest import ServerProcess
 
 PAGE = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 
@@ -26,7 +26,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 
 def test_the_examples_print_what_they_show(
-    serve: Callable[..., Process], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Callable[..., ServerProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, shown = serve("--workers", "1"), list(examples())
     script = "\n".join(f"{command}\necho; echo ---" for command, _ in shown)
@@ -53,6 +53,6 @@ def test_the_examples_print_what_they_show(
 
 def test_every_path_of_the_api_is_on_the_page() -> None:
     with inturn.open("memory://") as queue:
-        paths = create_app(Service(queue, None)).openapi()["paths"]
+        paths = create_app(AppState(queue, None)).openapi()["paths"]
     text = re.sub(r"\$ID|018f3c5e-[0-9a-f-]+", "{id}", PAGE).replace("/acme", "/{name}").replace("/march", "/{name}")
     assert [path for path in paths if path not in text] == [], json.dumps(list(paths))

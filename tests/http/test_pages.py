@@ -10,21 +10,21 @@ import pytest
 from services import wait_until
 from starlette.testclient import TestClient
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.clock import ManualClock
 from inturn.http.app import create_app
-from inturn.http.pages import ADDRESSES, POLICY, pages
-from inturn.http.service import Service
-from inturn.http.sessions import COOKIE, LASTS, RENEWED_AFTER
+from inturn.http.pages import CONTENT_SECURITY_POLICY, PAGE_PATHS, load_bundle
+from inturn.http.service import AppState
+from inturn.http.sessions import COOKIE_NAME, RENEW_AFTER_SECONDS, SESSION_LIFETIME_SECONDS
 from inturn.http.settings import Limits, ServerSettings
 from inturn.http.signing import queue_name
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.store import EventKind
 
-from .conftest import ANNA, GENEROUS, Rig
+from .conftest import ANNA, UNLIMITED, Harness
 
-MakeRig = Callable[..., Rig]
+MakeRig = Callable[..., Harness]
 STATIC = Path(__file__).parents[2] / "src" / "inturn" / "http" / "static"
 HERE = {"Origin": "http://testserver"}
 
@@ -32,36 +32,36 @@ HERE = {"Origin": "http://testserver"}
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_shell_is_at_every_address_of_the_page_and_needs_no_key(rig: Rig) -> None:
-    client = rig.as_(None)
-    for address in ADDRESSES:
+def test_the_shell_is_at_every_address_of_the_page_and_needs_no_key(rig: Harness) -> None:
+    client = rig.client_as(None)
+    for address in PAGE_PATHS:
         answer = client.get(address.replace("{name:path}", "a/b").replace("{id}", "x"))
         assert answer.status_code == 200, address
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
         assert answer.headers["cache-control"] == "no-cache"
-        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
-        assert f"/static/{pages().build}/app.js" in answer.text
+        assert f"/static/{load_bundle().build}/app.js" in answer.text
     assert client.get("/nowhere").status_code == 404
     assert client.post("/").status_code == 405
     assert client.head("/customers").status_code == 200
 
 
 def test_the_policy_is_the_promised_one() -> None:
-    assert POLICY == "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    assert CONTENT_SECURITY_POLICY == "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
-def test_files_are_kept_for_ever_under_their_build_and_come_compressed(rig: Rig) -> None:
-    client, build = rig.as_(None), pages().build
-    for path, file in pages().files.items():
+def test_files_are_kept_for_ever_under_their_build_and_come_compressed(rig: Harness) -> None:
+    client, build = rig.client_as(None), load_bundle().build
+    for path, file in load_bundle().files.items():
         if path == "index.html":
             continue
         answer = client.get(f"/static/{build}/{path}", headers={"Accept-Encoding": "gzip"})
         assert (answer.status_code, answer.content) == (200, file.body), path
         assert answer.headers["content-encoding"] == "gzip"
         assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
-        assert answer.headers["content-security-policy"] == POLICY
+        assert answer.headers["content-security-policy"] == CONTENT_SECURITY_POLICY
         again = client.get(f"/static/{build}/{path}", headers={"If-None-Match": answer.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
     plain = client.get(f"/static/{build}/app.js", headers={"Accept-Encoding": "identity"})
@@ -72,22 +72,22 @@ def test_files_are_kept_for_ever_under_their_build_and_come_compressed(rig: Rig)
 
 
 @pytest.mark.parametrize("path", ["", "index.html", "nothing.js", "..%2fapp.py", "%2e%2e/app.py", "../../app.py"])
-def test_nothing_but_the_pages_files_is_served(rig: Rig, path: str) -> None:
-    answer = rig.as_(None).get(f"/static/{pages().build}/{path}")
+def test_nothing_but_the_pages_files_is_served(rig: Harness, path: str) -> None:
+    answer = rig.client_as(None).get(f"/static/{load_bundle().build}/{path}")
     assert answer.status_code == 404
     assert "FastAPI" not in answer.text
 
 
-def test_an_overview_takes_less_than_200_kilobytes(rig: Rig) -> None:
+def test_an_overview_takes_less_than_200_kilobytes(rig: Harness) -> None:
     at_once = ["pages/overview.js", "pages/overview.css", "texts/de.json", "index.html", "icon.svg"]
-    core = [each for each in pages().files if not each.startswith(("pages/", "texts/"))]
-    sent = sum(len(pages().files[each].packed) + 500 for each in {*at_once, *core})
-    assert sent + len(rig.as_(rig.operator).get("/v1/overview").content) < 150_000
+    core = [each for each in load_bundle().files if not each.startswith(("pages/", "texts/"))]
+    sent = sum(len(load_bundle().files[each].gzipped) + 500 for each in {*at_once, *core})
+    assert sent + len(rig.client_as(rig.operator).get("/v1/overview").content) < 150_000
 
 
 def test_server_and_browser_know_the_same_addresses_and_events() -> None:
     routes = re.findall(r'path: "([^"]+)"', (STATIC / "routes.js").read_text())
-    assert [re.sub(r":(\w+)", r"{\1}", each) for each in routes] == [each.replace(":path", "") for each in ADDRESSES]
+    assert [re.sub(r":(\w+)", r"{\1}", each) for each in routes] == [each.replace(":path", "") for each in PAGE_PATHS]
     (kinds,) = re.findall(r"const KINDS = \[(.*?)\];", (STATIC / "live.js").read_text(), re.DOTALL)
     assert re.findall(r'"(\w+)"', kinds) == [str(each) for each in EventKind]
 
@@ -95,8 +95,8 @@ def test_server_and_browser_know_the_same_addresses_and_events() -> None:
 def test_every_page_has_a_module_a_style_and_a_title() -> None:
     names = re.findall(r'page: "(\w+)"', (STATIC / "routes.js").read_text())
     for name in names:
-        assert f"pages/{name}.js" in pages().files
-        assert f"pages/{name}.css" in pages().files
+        assert f"pages/{name}.js" in load_bundle().files
+        assert f"pages/{name}.css" in load_bundle().files
         assert f"{name}.title" in page_entries("en")
 
 
@@ -113,7 +113,7 @@ def test_nothing_is_inline_nothing_parses_html_and_nothing_is_fetched_from_elsew
 # -- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def signed_in(rig: Rig, key: str, app: Any = None) -> tuple[TestClient, str]:
+def signed_in(rig: Harness, key: str, app: Any = None) -> tuple[TestClient, str]:
     """A browser that has shown its key, and the token it got."""
     client = TestClient(app or rig.app, base_url="http://testserver", client=("192.0.2.1", 1234))
     answer = client.post("/session", json={"key": key}, headers=HERE)
@@ -121,12 +121,12 @@ def signed_in(rig: Rig, key: str, app: Any = None) -> tuple[TestClient, str]:
     return client, answer.json()["who"]["csrf"]
 
 
-def test_a_key_becomes_a_cookie_that_scripts_cannot_read_and_that_is_not_the_key(rig: Rig) -> None:
-    client = rig.as_(None)
+def test_a_key_becomes_a_cookie_that_scripts_cannot_read_and_that_is_not_the_key(rig: Harness) -> None:
+    client = rig.client_as(None)
     assert client.get("/session").json()["who"] is None
     answer = client.post("/session", json={"key": f" {rig.operator} "}, headers=HERE)
     header = answer.headers["set-cookie"]
-    assert {"HttpOnly", "SameSite=lax", "Path=/", f"Max-Age={LASTS}"} <= set(header.split("; "))
+    assert {"HttpOnly", "SameSite=lax", "Path=/", f"Max-Age={SESSION_LIFETIME_SECONDS}"} <= set(header.split("; "))
     assert "Secure" not in header
     assert rig.operator.split("_")[2] not in header
     who = client.get("/session").json()["who"]
@@ -134,12 +134,12 @@ def test_a_key_becomes_a_cookie_that_scripts_cannot_read_and_that_is_not_the_key
     assert client.get("/v1/audit").status_code == 200
 
 
-def test_over_https_the_cookie_is_secure_also_behind_a_proxy(rig: Rig) -> None:
-    answer = rig.as_(None).post("/session", json={"key": rig.operator}, headers={"Origin": "https://testserver"})
+def test_over_https_the_cookie_is_secure_also_behind_a_proxy(rig: Harness) -> None:
+    answer = rig.client_as(None).post("/session", json={"key": rig.operator}, headers={"Origin": "https://testserver"})
     assert "Secure" in answer.headers["set-cookie"].split("; ")
 
 
-def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Rig) -> None:
+def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Harness) -> None:
     client, token = signed_in(rig, rig.operator)
     body = {"customer": "acme", "documents": [{"name": "a"}]}
     good = {**HERE, "X-CSRF-Token": token}
@@ -161,7 +161,7 @@ def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Rig) -> None:
     assert client.post("/v1/documents", json=body, headers=good).status_code == 202
 
 
-def test_the_token_of_one_session_is_not_that_of_another(rig: Rig) -> None:
+def test_the_token_of_one_session_is_not_that_of_another(rig: Harness) -> None:
     client, token = signed_in(rig, rig.operator)
     _, other = signed_in(rig, rig.operator)
     assert token != other
@@ -169,8 +169,8 @@ def test_the_token_of_one_session_is_not_that_of_another(rig: Rig) -> None:
     assert answer.status_code == 403
 
 
-def test_signing_in_is_refused_from_another_page_and_with_a_wrong_key(rig: Rig) -> None:
-    client = rig.as_(None)
+def test_signing_in_is_refused_from_another_page_and_with_a_wrong_key(rig: Harness) -> None:
+    client = rig.client_as(None)
     for headers in ({}, {"Origin": "https://evil.example"}):
         assert client.post("/session", json={"key": rig.operator}, headers=headers).status_code == 403
     answer = client.post("/session", json={"key": rig.operator[:-1] + "x"}, headers=HERE)
@@ -179,19 +179,19 @@ def test_signing_in_is_refused_from_another_page_and_with_a_wrong_key(rig: Rig) 
 
 
 def test_wrong_keys_are_counted(make_rig: MakeRig) -> None:
-    rig = make_rig(limits=Limits(logins=3))
-    client = rig.as_(None)
+    rig = make_rig(limits=Limits(failed_logins=3))
+    client = rig.client_as(None)
     wrong = rig.operator[:-1] + ("0" if rig.operator[-1] != "0" else "1")
     tried = [client.post("/session", json={"key": wrong}, headers=HERE).status_code for _ in range(4)]
     assert tried == [401, 401, 401, 429]
 
 
 @pytest.mark.parametrize("change", ["id", "until", "nonce", "mark", "none", "dots", "text"])
-def test_a_cookie_that_was_tampered_with_opens_nothing(rig: Rig, change: str) -> None:
+def test_a_cookie_that_was_tampered_with_opens_nothing(rig: Harness, change: str) -> None:
     client, _ = signed_in(rig, rig.operator)
-    id_, until, nonce, mark = client.cookies[COOKIE].split(".")
+    id_, until, nonce, mark = client.cookies[COOKIE_NAME].split(".")
     made = {
-        "id": f"{rig.key('acme').split('_')[1]}.{until}.{nonce}.{mark}",
+        "id": f"{rig.create_api_key('acme').split('_')[1]}.{until}.{nonce}.{mark}",
         "until": f"{id_}.{int(until) + 1}.{nonce}.{mark}",
         "nonce": f"{id_}.{until}.{nonce[::-1]}.{mark}",
         "mark": f"{id_}.{until}.{nonce}.{mark[::-1]}",
@@ -199,14 +199,14 @@ def test_a_cookie_that_was_tampered_with_opens_nothing(rig: Rig, change: str) ->
         "dots": f"{id_}...",
         "text": "nonsense",
     }[change]
-    answer = rig.as_(None).get("/v1/documents", headers={"Cookie": f"{COOKIE}={made}"})
+    answer = rig.client_as(None).get("/v1/documents", headers={"Cookie": f"{COOKIE_NAME}={made}"})
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
 
 
-def test_a_session_holds_at_every_server_of_the_queue_and_after_a_restart(rig: Rig) -> None:
+def test_a_session_holds_at_every_server_of_the_queue_and_after_a_restart(rig: Harness) -> None:
     client, token = signed_in(rig, rig.operator)
-    settings = ServerSettings(needs_keys=True, limits=GENEROUS)
-    other = TestClient(create_app(Service(rig.queue, rig.blobs, settings)), cookies=dict(client.cookies))
+    settings = ServerSettings(needs_keys=True, limits=UNLIMITED)
+    other = TestClient(create_app(AppState(rig.queue, rig.blobs, settings)), cookies=dict(client.cookies))
     assert other.get("/session").json()["who"]["csrf"] == token
     headers = {**HERE, "X-CSRF-Token": token}
     assert other.post("/v1/checks", json={"customer": "acme"}, headers=headers).status_code == 200
@@ -216,65 +216,65 @@ def test_a_session_ends_with_its_key(make_rig: MakeRig) -> None:
     rig = make_rig()
     client, _ = signed_in(rig, rig.operator)
     assert client.get("/v1/documents").status_code == 200
-    key = rig.queue.store.keys.all()[0]
-    rig.queue.store.keys.end(key.id, 1, ANNA)
-    rig.service.keyring._known.clear()  # as a second later
+    key = rig.queue.store.api_keys.all()[0]
+    rig.queue.store.api_keys.revoke(key.id, 1, ANNA)
+    rig.app_state.key_cache._cache.clear()  # as a second later
     assert client.get("/v1/documents").status_code == 401
     assert client.get("/session").json()["who"] is None
 
 
 def test_a_session_lasts_a_week_and_is_renewed_by_use(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, ServerSettings(needs_keys=True, limits=GENEROUS))
-    clock = ManualClock(rig.service.clock.now())
-    app = create_app(Service(rig.queue, rig.blobs, rig.service.settings, clock=clock))
+    rig = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
+    clock = ManualClock(rig.app_state.clock.now())
+    app = create_app(AppState(rig.queue, rig.blobs, rig.app_state.settings, clock=clock))
     client, _ = signed_in(rig, rig.operator, app)
     assert "set-cookie" not in client.get("/session").headers
-    clock.advance((RENEWED_AFTER + 1) * SECOND)
+    clock.advance((RENEW_AFTER_SECONDS + 1) * SECOND)
     renewed = client.get("/session")
     assert "set-cookie" in renewed.headers
     headers = {**HERE, "X-CSRF-Token": renewed.json()["who"]["csrf"]}
     assert client.post("/v1/checks", json={"customer": "acme"}, headers=headers).status_code == 200
-    clock.advance(LASTS * SECOND)
+    clock.advance(SESSION_LIFETIME_SECONDS * SECOND)
     assert client.get("/v1/documents").status_code == 401
     rig.queue.close()
 
 
-def test_signing_out_takes_the_cookie_away_also_from_a_read_only_key(rig: Rig) -> None:
-    client, token = signed_in(rig, rig.key(None, KeyScope.READ_ONLY))
+def test_signing_out_takes_the_cookie_away_also_from_a_read_only_key(rig: Harness) -> None:
+    client, token = signed_in(rig, rig.create_api_key(None, ApiKeyScope.READ_ONLY))
     assert client.delete("/session", headers=HERE).status_code == 403
     assert client.delete("/session", headers={**HERE, "X-CSRF-Token": token}).status_code == 204
-    assert COOKIE not in client.cookies
+    assert COOKIE_NAME not in client.cookies
     assert client.get("/v1/documents").status_code == 401
 
 
-def test_a_read_only_session_is_told_so_and_changes_nothing(rig: Rig) -> None:
-    client, token = signed_in(rig, rig.key(None, KeyScope.READ_ONLY))
+def test_a_read_only_session_is_told_so_and_changes_nothing(rig: Harness) -> None:
+    client, token = signed_in(rig, rig.create_api_key(None, ApiKeyScope.READ_ONLY))
     who = client.get("/session").json()["who"]
     assert (who["scope"], who["acts"], who["sees_all"]) == ("read-only", False, True)
     answer = client.post("/v1/checks", json={"customer": "acme"}, headers={**HERE, "X-CSRF-Token": token})
     assert (answer.status_code, answer.json()["code"]) == (403, "read_only_key")
 
 
-def test_a_customers_session_is_its_own_and_does_not_name_the_queue(rig: Rig) -> None:
-    client, _ = signed_in(rig, rig.key("acme"))
+def test_a_customers_session_is_its_own_and_does_not_name_the_queue(rig: Harness) -> None:
+    client, _ = signed_in(rig, rig.create_api_key("acme"))
     told = client.get("/session").json()
     assert (told["who"]["customer"], told["who"]["sees_all"], told["queue"]) == ("acme", False, None)
     assert client.get("/v1/customers/beta").status_code == client.get("/v1/overview").status_code == 404
 
 
-def test_a_key_in_the_header_counts_more_than_a_cookie_and_needs_no_token(rig: Rig) -> None:
+def test_a_key_in_the_header_counts_more_than_a_cookie_and_needs_no_token(rig: Harness) -> None:
     client, _ = signed_in(rig, rig.operator)
-    acme = {"Authorization": f"Bearer {rig.key('acme')}"}
+    acme = {"Authorization": f"Bearer {rig.create_api_key('acme')}"}
     assert client.get("/v1/audit", headers=acme).status_code == 404
     assert client.post("/v1/checks", json={}, headers=acme).json()["customer"] == "acme"
     assert client.get("/v1/audit", headers={"Authorization": "Bearer nonsense"}).status_code == 401
 
 
 def test_without_keys_the_page_speaks_to_whoever_is_here(make_rig: MakeRig) -> None:
-    told = make_rig(needs_keys=False).as_(None).get("/session").json()
+    told = make_rig(needs_keys=False).client_as(None).get("/session").json()
     assert (told["who"]["name"], told["who"]["csrf"], told["needs_keys"]) == ("local", None, False)
     assert told["languages"] == list(LANGUAGES)
-    assert told["build"] == pages().build
+    assert told["build"] == load_bundle().build
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_queue_is_named_without_where_it_is(store: str | None, name: str | Non
     assert queue_name(store) == name
 
 
-def test_a_key_is_in_no_log_and_no_answer(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_is_in_no_log_and_no_answer(rig: Harness, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     client, _ = signed_in(rig, rig.operator)
     wrong = rig.operator[:-4] + "zzzz"
@@ -300,13 +300,13 @@ def test_a_key_is_in_no_log_and_no_answer(rig: Rig, caplog: pytest.LogCaptureFix
     texts.append(client.post("/session", json={"kee": wrong}, headers=HERE).text)
     secret = rig.operator.split("_")[2][:-4]
     assert not [text for text in (*texts, caplog.text) if secret in text]
-    assert rig.queue.store.keys.all()[0].sha256 not in "".join((*texts, caplog.text))
+    assert rig.queue.store.api_keys.all()[0].sha256 not in "".join((*texts, caplog.text))
 
 
 # -- the overview -----------------------------------------------------------------------------------------------------
 
 
-def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Rig, anna: TestClient) -> None:
+def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: TestClient) -> None:
     rig.queue.submit("acme", [NewDocument("a.pdf")] * 24)
     rig.queue.submit("beta", [NewDocument("b.pdf")])
     claimed = rig.queue.claim("worker", 3)
@@ -314,7 +314,7 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Rig, anna: Test
     rig.queue.fail(claimed[1], "no", final=True)
     held = claimed[2].document
     report = WorkerReport("worker", "host", 1, 4, 1, "extract", 0, progress={held.id: Progress(1, 4)})
-    rig.queue.store.see_worker(report)
+    rig.queue.store.record_worker(report)
     found: dict[str, Any] = {}
 
     def is_told() -> bool:
@@ -343,9 +343,9 @@ def test_the_course_comes_by_column_and_only_what_is_new_if_wanted(anna: TestCli
     assert newer["at"] == [] or newer["at"][0] > course["at"][-1]
 
 
-def test_many_who_look_read_the_store_once(rig: Rig, anna: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    rig.service.watcher.chores.remove(rig.service.course.look)
-    rig.service.course.now()
+def test_many_who_look_read_the_store_once(rig: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.app_state.event_poller.periodic_tasks.remove(rig.app_state.history.refresh_if_due)
+    rig.app_state.history.current()
     reads: list[int] = []
     counts = rig.queue.store.counts
 
@@ -360,12 +360,12 @@ def test_many_who_look_read_the_store_once(rig: Rig, anna: TestClient, monkeypat
 
 
 def test_levels_that_are_overdue_are_told(tmp_path: Path) -> None:
-    rig = Rig(tmp_path, ServerSettings(needs_keys=True, limits=GENEROUS))
-    clock = ManualClock(rig.service.clock.now())
-    service = Service(rig.queue, rig.blobs, rig.service.settings, clock=clock)
+    rig = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
+    clock = ManualClock(rig.app_state.clock.now())
+    service = AppState(rig.queue, rig.blobs, rig.app_state.settings, clock=clock)
     rig.queue.submit("acme", [NewDocument("a")] * 4)
-    assert service.course.now().overdue == ()
+    assert service.history.current().overdue == ()
     clock.advance(901 * SECOND)
-    assert service.course.now().overdue == (1, 2)
-    assert service.course.now().live.at == clock.now()
+    assert service.history.current().overdue == (1, 2)
+    assert service.history.current().live.at == clock.now()
     rig.queue.close()

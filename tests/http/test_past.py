@@ -10,12 +10,12 @@ import changed_past
 import httpx2
 import pytest
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.http import jobs
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
 
-from .conftest import ANNA, Process, Rig
+from .conftest import ANNA, Harness, ServerProcess
 
 
 def judged(client: httpx2.Client, version: int) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def judged(client: httpx2.Client, version: int) -> dict[str, Any]:
     return found
 
 
-def test_a_change_of_the_policy_is_judged(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     changed_past.write(tmp_path / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
     server = serve()
     with server.client() as client:
@@ -53,17 +53,17 @@ def test_a_change_of_the_policy_is_judged(serve: Callable[..., Process], tmp_pat
     assert (first.status_code, "nothing to judge" in first.json()["detail"]) == (422, True)
 
 
-def test_a_judgement_has_bounds(rig: Rig) -> None:
-    client = rig.as_(rig.operator)
+def test_a_judgement_has_bounds(rig: Harness) -> None:
+    client = rig.client_as(rig.operator)
     rig.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
     assert "in memory" in client.post(path).json()["detail"]
-    rig.service.previews._url, rig.service.jobs._running = "queue.db", jobs.AT_ONCE
+    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", jobs.MAX_CONCURRENT_JOBS
     assert client.post(path).status_code == 429
     assert client.post("/v1/policy/versions/0/judgement").status_code == 422
     assert client.post("/v1/policy/versions/two/judgement").status_code == 422
-    assert rig.as_(rig.key("acme")).post(path).status_code == 404
-    assert rig.as_(rig.key(None, KeyScope.READ_ONLY)).post(path).status_code == 403
+    assert rig.client_as(rig.create_api_key("acme")).post(path).status_code == 404
+    assert rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).post(path).status_code == 403
 
 
 def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
@@ -73,7 +73,9 @@ def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
     return found
 
 
-def test_what_really_came_is_played_as_it_was_and_otherwise(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_what_really_came_is_played_as_it_was_and_otherwise(
+    serve: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     began = time.time_ns() // 1_000 - 3_600 * SECOND
     changed_past.write(tmp_path / "inturn.db", began)
     server = serve()
@@ -98,13 +100,15 @@ def test_what_really_came_is_played_as_it_was_and_otherwise(serve: Callable[...,
     assert behind["current"]["mean"] == pytest.approx(behind["measured"]["mean"], rel=0.1)
 
 
-def test_replays_have_bounds_and_are_for_operators(rig: Rig) -> None:
-    client = rig.as_(rig.operator)
+def test_replays_have_bounds_and_are_for_operators(rig: Harness) -> None:
+    client = rig.client_as(rig.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
-    rig.service.previews._url = "queue.db"
+    rig.app_state.replay_jobs._url = "queue.db"
     for wrong in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
         assert client.post("/v1/replays", json=wrong).status_code == 422, wrong
-    rig.service.jobs._running = jobs.AT_ONCE
+    rig.app_state.job_runner._running = jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/replays", json={}).status_code == 429
-    assert rig.as_(rig.key("acme")).post("/v1/replays", json={}).status_code == 404
-    assert rig.as_(rig.key(None, KeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code == 403
+    assert rig.client_as(rig.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
+    assert (
+        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code == 403
+    )

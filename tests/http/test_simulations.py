@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.http import jobs
-from inturn.http.playing import changed, play
+from inturn.http.playing import apply_overrides, run_scenario
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
-from inturn.simulate import built_in
-from inturn.simulate.scenario import arrivals_of
+from inturn.simulate import built_in_scenarios
+from inturn.simulate.scenario import generate_arrivals
 
-from .conftest import ANNA, Process, Rig
+from .conftest import ANNA, Harness, ServerProcess
 
 SMALL = {"scenario": "two-bulk", "orders": ["fair", "classic"], "load": 0.1}
 
@@ -26,11 +26,11 @@ SMALL = {"scenario": "two-bulk", "orders": ["fair", "classic"], "load": 0.1}
 def told(**asked: Any) -> list[dict[str, Any]]:
     """What the process says."""
     lines: list[dict[str, Any]] = []
-    play({"orders": ["fair"], "most": jobs.MOST, **asked}, lines.append)
+    run_scenario({"orders": ["fair"], "most": jobs.MAX_JOB_DOCUMENTS, **asked}, lines.append)
     return lines
 
 
-def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Callable[..., Process]) -> None:
+def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         answer = client.post("/v1/simulations", json=SMALL | {"workers": 2}).raise_for_status()
@@ -45,7 +45,7 @@ def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Cal
     assert [each["customer"] for each in reports[0]["customers"]] == ["bulk A", "bulk B"]
 
 
-def test_who_hangs_up_ends_it(serve: Callable[..., Process]) -> None:
+def test_who_hangs_up_ends_it(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         with client.stream("POST", "/v1/simulations", json={"scenario": "starving-105"}):
@@ -63,7 +63,7 @@ def test_who_hangs_up_ends_it(serve: Callable[..., Process]) -> None:
         assert client.get("/readyz").status_code == 200
 
 
-def _children(server: Process) -> list[str]:
+def _children(server: ServerProcess) -> list[str]:
     """Processes that play for this server."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -77,8 +77,8 @@ def _children(server: Process) -> list[str]:
     return found
 
 
-def test_simulations_have_bounds_and_are_for_operators(rig: Rig) -> None:
-    client = rig.as_(rig.operator)
+def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
+    client = rig.client_as(rig.operator)
     for wrong in (
         {"scenario": "nothing"},
         {"scenario": "../flood"},
@@ -89,14 +89,17 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Rig) -> None:
         SMALL | {"seed": -1},
     ):
         assert client.post("/v1/simulations", json=wrong).status_code == 422, wrong
-    rig.service.jobs._running = jobs.AT_ONCE
+    rig.app_state.job_runner._running = jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
-    customer, reader = rig.as_(rig.key("acme")), rig.as_(rig.key(None, KeyScope.READ_ONLY))
+    customer, reader = (
+        rig.client_as(rig.create_api_key("acme")),
+        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+    )
     assert customer.post("/v1/simulations", json=SMALL).status_code == 404
     assert customer.get("/v1/simulations").status_code == 404
     assert reader.post("/v1/simulations", json=SMALL).status_code == 403
     found = reader.get("/v1/simulations").json()["scenarios"]
-    assert [each["scenario"] for each in found] == list(built_in())
+    assert [each["scenario"] for each in found] == list(built_in_scenarios())
     assert found[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
 
 
@@ -107,22 +110,22 @@ def test_too_many_documents_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["two-bulk", "huge", "newcomers", "day-70"])
 def test_twice_the_load_is_twice_the_documents(name: str) -> None:
-    once = arrivals_of(built_in()[name])
-    twice = arrivals_of(changed(built_in()[name], {"load": 2.0, "seed": None, "workers": None}))
+    once = generate_arrivals(built_in_scenarios()[name])
+    twice = generate_arrivals(apply_overrides(built_in_scenarios()[name], {"load": 2.0, "seed": None, "workers": None}))
     assert len(twice) == pytest.approx(2 * len(once), rel=0.1)
 
 
 def test_workers_and_seed_are_those_asked_for() -> None:
-    given = built_in()["flood"]
-    found = changed(given, {"workers": 9, "seed": 5, "load": None})
+    given = built_in_scenarios()["flood"]
+    found = apply_overrides(given, {"workers": 9, "seed": 5, "load": None})
     assert (found.workers, found.seed, found.groups) == (9, 5, given.groups)
 
 
 def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
-    scenario = changed(built_in()["two-bulk"], {"load": 0.1})
+    scenario = apply_overrides(built_in_scenarios()["two-bulk"], {"load": 0.1})
     *_, last = told(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
     work = [0.0, 0.0]
-    for arrival in arrivals_of(scenario):
+    for arrival in generate_arrivals(scenario):
         work[arrival.group] += arrival.service / SECOND
     for report in last["reports"]:
         course = report["course"]
@@ -141,9 +144,9 @@ def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
     assert report["customers"][0]["group"] == "flood"
 
 
-def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(rig: Rig) -> None:
+def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(rig: Harness) -> None:
     rig.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
-    acme = rig.as_(rig.key("acme"))
+    acme = rig.client_as(rig.create_api_key("acme"))
     assert acme.get("/v1/priority").json() == {"reset_interval": 60 * SECOND, "thresholds": [-1, -5]}
     assert acme.get("/v1/policy").status_code == 404
-    assert rig.as_(None).get("/v1/priority").status_code == 401
+    assert rig.client_as(None).get("/v1/priority").status_code == 401

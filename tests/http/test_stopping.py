@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from .conftest import Process
+from .conftest import ServerProcess
 
 SLOW = 40
 
 
-def slow_upload(server: Process, kind: str) -> socket.socket:
+def slow_upload(server: ServerProcess, kind: str) -> socket.socket:
     address = urlsplit(server.url)
     client = socket.create_connection((address.hostname, address.port), 60)
     client.sendall(
@@ -25,7 +25,9 @@ def slow_upload(server: Process, kind: str) -> socket.socket:
     return client
 
 
-def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(serve: Callable[..., Process]) -> None:
+def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(
+    serve: Callable[..., ServerProcess],
+) -> None:
     server = serve("--grace", "1")
     kinds = ("application/json", "multipart/form-data; boundary=edge")
     callers = [slow_upload(server, kinds[number % 2]) for number in range(SLOW)]
@@ -48,7 +50,7 @@ def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(s
     assert lines[-1]["message"] == "the server has stopped"
 
 
-def test_a_body_that_comes_within_the_grace_is_taken_in(serve: Callable[..., Process]) -> None:
+def test_a_body_that_comes_within_the_grace_is_taken_in(serve: Callable[..., ServerProcess]) -> None:
     server = serve("--grace", "20")
     body = json.dumps({"customer": "acme", "documents": [{"name": "a"}]}).encode()
     address = urlsplit(server.url)

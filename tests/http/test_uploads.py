@@ -14,7 +14,7 @@ import httpx2
 
 from inturn.http.settings import Limits
 
-from .conftest import Process, Rig
+from .conftest import Harness, ServerProcess
 
 MEGABYTE = 1 << 20
 
@@ -37,7 +37,7 @@ def form(size: int, piece: int = 256 * 1024) -> Iterator[bytes]:
 HEADERS = {"Content-Type": "multipart/form-data; boundary=edge"}
 
 
-def test_a_large_upload_is_never_held_whole(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_large_upload_is_never_held_whole(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = serve(alone=True)  # its memory is its own
     with server.client() as client:
         assert client.post("/v1/documents", content=form(MEGABYTE), headers=HEADERS).status_code == 202
@@ -62,7 +62,7 @@ def test_a_large_upload_is_never_held_whole(serve: Callable[..., Process], tmp_p
 
 
 def test_two_hundred_uploads_at_once_all_arrive_or_are_refused_with_a_reason(
-    serve: Callable[..., Process], keys_at: Callable[..., list[str]], tmp_path: Path
+    serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     keys = keys_at(tmp_path, *(f"customer {number}" for number in range(20)))
     server = serve("--auth", "keys", INTURN_BURST="8", INTURN_REQUESTS_PER_SECOND="0.01")
@@ -88,7 +88,9 @@ def test_two_hundred_uploads_at_once_all_arrive_or_are_refused_with_a_reason(
     assert len(left_in(tmp_path)) == statuses[202]
 
 
-def test_a_client_that_stops_half_way_leaves_nothing_behind(serve: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_client_that_stops_half_way_leaves_nothing_behind(
+    serve: Callable[..., ServerProcess], tmp_path: Path
+) -> None:
     server = serve()
     address = urlsplit(server.url)
     for gone in (100, 300_000, 3 * MEGABYTE):
@@ -112,8 +114,8 @@ def test_a_client_that_stops_half_way_leaves_nothing_behind(serve: Callable[...,
         assert client.get("/v1/documents").json()["documents"] == []
 
 
-def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Rig]) -> None:
-    rig = make_rig(limits=Limits(stall=0.2))
+def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Harness]) -> None:
+    rig = make_rig(limits=Limits(stall_seconds=0.2))
 
     async def stalled() -> int:
         async def pieces() -> object:
@@ -129,7 +131,7 @@ def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Rig]) -> None:
         async def send(message: dict[str, object]) -> None:
             sent.append(message)
 
-        headers = [(b"authorization", f"Bearer {rig.key('acme')}".encode())]
+        headers = [(b"authorization", f"Bearer {rig.create_api_key('acme')}".encode())]
         headers += [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
         scope = {"type": "http", "method": "POST", "path": "/v1/documents", "raw_path": b"/v1/documents"}
         scope |= {"query_string": b"", "headers": headers, "client": ("192.0.2.1", 1), "server": ("x", 80)}
@@ -137,10 +139,10 @@ def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Rig]) -> None:
         return int(str(sent[0]["status"]))
 
     assert asyncio.run(stalled()) == 408
-    assert rig.kept_blobs() == set()
+    assert rig.stored_blobs() == set()
 
 
-def test_many_who_only_wait_leave_the_server_responsive(serve: Callable[..., Process]) -> None:
+def test_many_who_only_wait_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
     with server.client() as client:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from serving import Process
+from serving import ServerProcess
 
 import inturn
 from inturn.model import DocumentState
@@ -35,7 +35,7 @@ def leftovers() -> Iterator[set[int]]:
             os.kill(pid, signal.SIGKILL)
 
 
-def workers(server: Process, n: int) -> set[int]:
+def workers(server: ServerProcess, n: int) -> set[int]:
     """The processes of the workers, once there are so many."""
     with server.client() as client:
         for _ in range(1_000):
@@ -63,7 +63,7 @@ def _state(pid: int) -> str | None:
 
 
 def test_a_killed_server_that_starts_again_has_its_own_workers_alone(
-    serve: Callable[..., Process], leftovers: set[int]
+    serve: Callable[..., ServerProcess], leftovers: set[int]
 ) -> None:
     first = serve("--workers", "2", alone=True)
     old = workers(first, 2)
@@ -75,7 +75,7 @@ def test_a_killed_server_that_starts_again_has_its_own_workers_alone(
 
 
 def test_what_runs_when_a_server_is_killed_is_finished_and_what_waits_is_released(
-    serve: Callable[..., Process], tmp_path: Path, leftovers: set[int]
+    serve: Callable[..., ServerProcess], tmp_path: Path, leftovers: set[int]
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     flags = ("--workers", "1", "--slots", "1", "--processor", "slow:process", "--lease", "3000")

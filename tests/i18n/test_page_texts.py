@@ -69,6 +69,6 @@ def test_every_error_text_is_that_of_a_code() -> None:
     def below(kind: type[InturnError]) -> set[type[InturnError]]:
         return {kind}.union(*(below(each) for each in kind.__subclasses__()))
 
-    known = {each.code for each in below(InturnError)} | set(errors.CODES.values()) | {"offline", "unexpected"}
+    known = {each.code for each in below(InturnError)} | set(errors.CODE_BY_STATUS.values()) | {"offline", "unexpected"}
     told = {key.removeprefix("errors.") for key in page_entries(SOURCE) if key.startswith("errors.")}
     assert told <= known

@@ -4,33 +4,35 @@ import pytest
 import recorded_day
 
 from inturn.insights.forecast import (
-    Arrived,
-    Coming,
-    Mine,
+    ArrivalRates,
+    ForecastTarget,
+    RecentArrivals,
     Speed,
-    arrived_in,
-    begun_of,
-    coming,
+    arrival_rates,
+    arrivals_from_events,
     expected_start,
-    starts_in,
+    start_times_from_arrivals,
+    start_times_from_events,
 )
 from inturn.model import SECOND
-from inturn.policy.places import Before
-from inturn.simulate.estimates import starts_of
+from inturn.policy.places import Ahead
+from inturn.simulate.estimates import measure_accuracy
 from inturn.simulate.history import read_history
 from inturn.store import Event, EventKind
 from inturn.stores import open_store
 
 THRESHOLDS = (-2, -4, -6, -8, -10, -12, -14, -20)
-NOBODY = Coming(0.0, 0.0, 0)
+NOBODY = ArrivalRates(0.0, 0.0, 0)
 SUBMITTED, STARTED, FINISHED = EventKind.SUBMITTED, EventKind.STARTED, EventKind.FINISHED
 
 
 def span(
-    before: Before, mine: Mine | None = None, speed: Speed | None = None, rates: Coming = NOBODY
+    before: Ahead, mine: ForecastTarget | None = None, speed: Speed | None = None, rates: ArrivalRates = NOBODY
 ) -> tuple[float, float]:
     """In seconds from now; one start a second unless said otherwise."""
-    found = expected_start(before, mine or Mine("acme", 9, 2), speed or Speed(SECOND, SECOND), rates, 5 * SECOND)
+    found = expected_start(
+        before, mine or ForecastTarget("acme", 9, 2), speed or Speed(SECOND, SECOND), rates, 5 * SECOND
+    )
     return found.earliest / SECOND - 5, found.latest / SECOND - 5
 
 
@@ -42,57 +44,57 @@ def events(*told: tuple[float, EventKind, str, int]) -> list[Event]:
 
 
 def test_what_stands_before_it_takes_its_time_and_a_customer_more_may_come() -> None:
-    assert span(Before(10, 20, 20)) == (25, 2 * (50 + 21 + 1))
-    assert span(Before(10, 20, 20), rates=Coming(0.0, 1.0, 2)) == (25, 2 * (50 + 21 + 1 + 22))
-    assert span(Before(10, 40, 20)) == (35, 2 * (70 + 21 + 1))
-    assert span(Before(0, 0, 0), Mine("acme", 1, 0)) == (0, 4)
+    assert span(Ahead(10, 20, 20)) == (25, 2 * (50 + 21 + 1))
+    assert span(Ahead(10, 20, 20), rates=ArrivalRates(0.0, 1.0, 2)) == (25, 2 * (50 + 21 + 1 + 22))
+    assert span(Ahead(10, 40, 20)) == (35, 2 * (70 + 21 + 1))
+    assert span(Ahead(0, 0, 0), ForecastTarget("acme", 1, 0)) == (0, 4)
 
 
 def test_in_the_classic_order_nobody_of_its_level_comes_before_it() -> None:
-    assert span(Before(10, 20, 20), Mine("acme", 9, None), rates=Coming(0.0, 1.0, 9)) == (25, 2 * 51)
+    assert span(Ahead(10, 20, 20), ForecastTarget("acme", 9, None), rates=ArrivalRates(0.0, 1.0, 9)) == (25, 2 * 51)
 
 
 def test_better_levels_go_on_coming() -> None:
-    half = Coming(0.5 / SECOND, 0.0, 0)
-    assert span(Before(99, 0, 0), Mine("acme", 9, None), rates=half)[1] == pytest.approx(2 * 200)
-    flooded = Coming(2.0 / SECOND, 0.0, 0)
-    assert span(Before(99, 0, 0), Mine("acme", 9, None), rates=flooded)[1] == 2 * 20 * 100
+    half = ArrivalRates(0.5 / SECOND, 0.0, 0)
+    assert span(Ahead(99, 0, 0), ForecastTarget("acme", 9, None), rates=half)[1] == pytest.approx(2 * 200)
+    flooded = ArrivalRates(2.0 / SECOND, 0.0, 0)
+    assert span(Ahead(99, 0, 0), ForecastTarget("acme", 9, None), rates=flooded)[1] == 2 * 20 * 100
 
 
 def test_the_sooner_by_when_it_went_fast_the_later_by_when_it_went_slowly() -> None:
-    assert span(Before(100, 0, 0), Mine("a", 9, None), Speed(SECOND // 2, 3 * SECOND)) == (25, 2 * 303)
-    assert span(Before(100, 0, 0), Mine("a", 9, None), Speed(SECOND, SECOND, is_loaded=False))[0] == 0
+    assert span(Ahead(100, 0, 0), ForecastTarget("a", 9, None), Speed(SECOND // 2, 3 * SECOND)) == (25, 2 * 303)
+    assert span(Ahead(100, 0, 0), ForecastTarget("a", 9, None), Speed(SECOND, SECOND, is_loaded=False))[0] == 0
 
 
 def test_who_comes_before_whom_is_told_by_what_came() -> None:
-    arrived = Arrived({"acme": 500, "small": 2, "flood": 121}, 10)
-    assert coming(Mine("acme", 9, 1), arrived, THRESHOLDS) == (2.3, 10.0, 1)
-    assert coming(Mine("acme", 2, 1), arrived, THRESHOLDS) == ((2 + 3) / 10, 2 / 10, 1)
-    assert coming(Mine("acme", 1, 1), arrived, THRESHOLDS) == (0.0, (2 + 3) / 10, 2)
-    assert coming(Mine("acme", 0, 1), arrived, THRESHOLDS) == (0.0, 0.0, 0)
+    arrived = RecentArrivals({"acme": 500, "small": 2, "flood": 121}, 10)
+    assert arrival_rates(ForecastTarget("acme", 9, 1), arrived, THRESHOLDS) == (2.3, 10.0, 1)
+    assert arrival_rates(ForecastTarget("acme", 2, 1), arrived, THRESHOLDS) == ((2 + 3) / 10, 2 / 10, 1)
+    assert arrival_rates(ForecastTarget("acme", 1, 1), arrived, THRESHOLDS) == (0.0, (2 + 3) / 10, 2)
+    assert arrival_rates(ForecastTarget("acme", 0, 1), arrived, THRESHOLDS) == (0.0, 0.0, 0)
 
 
 def test_only_starts_made_while_others_waited_tell_how_fast_it_goes() -> None:
     """Thirty that came at once, one a second; then an idle minute, and one that found a worker idle."""
     came = [0] * 30 + [90 * SECOND]
-    speed = begun_of(came, [*(n * SECOND for n in range(30)), 90 * SECOND]).speed(91 * SECOND)
+    speed = start_times_from_arrivals(came, [*(n * SECOND for n in range(30)), 90 * SECOND]).speed(91 * SECOND)
     assert speed == Speed(SECOND, SECOND)
-    assert begun_of([0] * 20, [n * SECOND for n in range(20)]).speed(20 * SECOND) is None
-    assert begun_of([0] * 30, [n * SECOND for n in range(30)]).speed(700 * SECOND) is None
+    assert start_times_from_arrivals([0] * 20, [n * SECOND for n in range(20)]).speed(20 * SECOND) is None
+    assert start_times_from_arrivals([0] * 30, [n * SECOND for n in range(30)]).speed(700 * SECOND) is None
 
 
 def test_events_tell_it_too() -> None:
     told = events((0, SUBMITTED, "a", 30), *((n, STARTED, "a", 1) for n in range(30)), (95, STARTED, "b", 1))
     told.insert(-1, Event(99, 90 * SECOND, SUBMITTED, "b", ("x",)))
-    assert starts_in(told, 0).speed(96 * SECOND) == Speed(SECOND, SECOND)
-    assert arrived_in(told, SECOND, 96 * SECOND) == ({"b": 1}, 95 * SECOND)
+    assert start_times_from_events(told, 0).speed(96 * SECOND) == Speed(SECOND, SECOND)
+    assert arrivals_from_events(told, SECOND, 96 * SECOND) == ({"b": 1}, 95 * SECOND)
 
 
 def test_most_starts_of_a_recorded_day_lie_within_their_span() -> None:
     """A day with floods, a worker that goes away and a change of policy."""
     store = open_store("memory://")
     recorded_day.record(store, 3_600, seed=7)
-    found = starts_of(read_history(store, 0))
+    found = measure_accuracy(read_history(store, 0))
     assert found is not None
     known = found.asked - found.unknown
     assert found.inside >= 0.75 * known

@@ -4,11 +4,11 @@ import pytest
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.insights import Moment, life
-from inturn.insights.life import PAGE, READS
+from inturn.insights import TimelineEntry, document_timeline
+from inturn.insights.life import MAX_PAGES, PAGE_SIZE
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
-from inturn.store import ATTEMPTS_KEPT, EventKind, Operator
+from inturn.store import MAX_STORED_ATTEMPTS, EventKind, Operator
 
 HOUR = 3_600 * SECOND
 ANNA = Operator("anna", "a call")
@@ -29,10 +29,10 @@ def submit(queue: Queue, delay: int = 0, max_attempts: int = 3) -> str:
     return queue.submit("acme", [NewDocument("a", delay=delay, max_attempts=max_attempts)])[0].id
 
 
-def moments(queue: Queue, id_: str) -> tuple[Moment, ...]:
-    found = life(queue.store, queue.document(id_))
-    assert found.is_whole
-    return found.moments
+def moments(queue: Queue, id_: str) -> tuple[TimelineEntry, ...]:
+    found = document_timeline(queue.store, queue.document(id_))
+    assert found.is_complete
+    return found.entries
 
 
 def kinds(queue: Queue, id_: str) -> list[str]:
@@ -47,7 +47,7 @@ def test_each_attempt_is_told_with_its_error(queue: Queue, clock: ManualClock) -
     clock.advance(HOUR)
     (claimed,) = queue.claim("second", 1)
     clock.advance(SECOND)
-    queue.hand_back(claimed)
+    queue.release(claimed)
     (claimed,) = queue.claim("third", 1)
     for _ in range(100):
         queue.submit("beta", [NewDocument("b", delay=24 * HOUR)])
@@ -56,15 +56,15 @@ def test_each_attempt_is_told_with_its_error(queue: Queue, clock: ManualClock) -
         pass
     at = 2 * HOUR + SECOND
     assert moments(queue, id_) == (
-        Moment(HOUR, EventKind.SUBMITTED),
-        Moment(HOUR + SECOND, STARTED, 1, None, "first"),
-        Moment(HOUR + SECOND, EventKind.DELAYED, 1, "page 3\nis torn", "first"),
-        Moment(at, STARTED, 2, None, "second"),
-        Moment(at + SECOND, EventKind.HANDED_BACK, 2, None, "second"),
-        Moment(at + SECOND, STARTED, 2, None, "third"),
+        TimelineEntry(HOUR, EventKind.SUBMITTED),
+        TimelineEntry(HOUR + SECOND, STARTED, 1, None, "first"),
+        TimelineEntry(HOUR + SECOND, EventKind.DELAYED, 1, "page 3\nis torn", "first"),
+        TimelineEntry(at, STARTED, 2, None, "second"),
+        TimelineEntry(at + SECOND, EventKind.RELEASED, 2, None, "second"),
+        TimelineEntry(at + SECOND, STARTED, 2, None, "third"),
     )
     queue.finish(claimed)
-    assert moments(queue, id_)[-1] == Moment(at + 2 * SECOND, EventKind.FINISHED, 2)
+    assert moments(queue, id_)[-1] == TimelineEntry(at + 2 * SECOND, EventKind.FINISHED, 2)
 
 
 def test_the_end_of_the_last_delay_is_told(queue: Queue, clock: ManualClock) -> None:
@@ -112,7 +112,7 @@ def test_an_expired_one_ends_without_an_attempt(queue: Queue, clock: ManualClock
     (receipt,) = queue.submit("acme", [NewDocument("a", start_by=HOUR + SECOND)])
     clock.advance(2 * SECOND)
     queue.store.sweep()
-    assert moments(queue, receipt.id)[1:] == (Moment(HOUR + 2 * SECOND, EventKind.EXPIRED),)
+    assert moments(queue, receipt.id)[1:] == (TimelineEntry(HOUR + 2 * SECOND, EventKind.EXPIRED),)
 
 
 def test_attempts_that_nobody_kept_are_missed(queue: Queue) -> None:
@@ -123,29 +123,29 @@ def test_attempts_that_nobody_kept_are_missed(queue: Queue) -> None:
     queue.claim("worker", 1)
     assert kinds(queue, id_)[-1] == "started"
     queue.store._state.attempts.clear()  # type: ignore[attr-defined]
-    found = life(queue.store, queue.document(id_))
-    assert ([str(each.kind) for each in found.moments], found.is_whole) == (["submitted", "started"], False)
+    found = document_timeline(queue.store, queue.document(id_))
+    assert ([str(each.kind) for each in found.entries], found.is_complete) == (["submitted", "started"], False)
 
 
 def test_more_attempts_than_are_kept_are_not_all(queue: Queue) -> None:
     id_ = submit(queue)
-    for _ in range(ATTEMPTS_KEPT):
-        queue.hand_back(queue.claim("worker", 1)[0])
-    assert not life(queue.store, queue.document(id_)).is_whole
+    for _ in range(MAX_STORED_ATTEMPTS):
+        queue.release(queue.claim("worker", 1)[0])
+    assert not document_timeline(queue.store, queue.document(id_)).is_complete
 
 
 def test_a_deed_too_deep_in_the_audit_log_is_not_looked_for(queue: Queue, clock: ManualClock) -> None:
     """And one is found if it is no deeper; other customers' deeds do not count, nor do those before it came."""
-    for _ in range(PAGE * READS):
+    for _ in range(PAGE_SIZE * MAX_PAGES):
         queue.pause(ANNA, "acme")
     clock.advance(2 * SECOND)
     id_ = submit(queue)
     queue.expedite(id_, ANNA)
-    for _ in range(PAGE):
+    for _ in range(PAGE_SIZE):
         queue.pause(ANNA, "beta")
         queue.pause(ANNA, "acme")
     assert kinds(queue, id_) == ["submitted", "expedited"]
-    for _ in range(PAGE * READS - PAGE):
+    for _ in range(PAGE_SIZE * MAX_PAGES - PAGE_SIZE):
         queue.pause(ANNA, "acme")
-    found = life(queue.store, queue.document(id_))
-    assert ([str(each.kind) for each in found.moments], found.is_whole) == (["submitted"], False)
+    found = document_timeline(queue.store, queue.document(id_))
+    assert ([str(each.kind) for each in found.entries], found.is_complete) == (["submitted"], False)

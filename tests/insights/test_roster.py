@@ -6,7 +6,7 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import StoreError
-from inturn.insights import Entry, Roster, SortBy, roster
+from inturn.insights import CustomerEntry, CustomerIndex, SortBy, roster
 from inturn.model import NewDocument
 from inturn.policy import PriorityPolicy
 from inturn.queue import Queue
@@ -15,7 +15,7 @@ from inturn.stores.memory import MemoryStore
 
 ANNA = Operator("anna", "")
 EVERYBODY = CustomerFilter()
-WAITING = SortBy(lambda each: each.waiting, is_down=True)
+WAITING = SortBy(lambda each: each.waiting, is_descending=True)
 MINUTE = 60_000_000
 
 
@@ -33,16 +33,16 @@ def queue(clock: ManualClock) -> Queue:
 
 
 @pytest.fixture
-def kept(queue: Queue, clock: ManualClock) -> Roster:
-    return Roster(queue.store, clock)
+def kept(queue: Queue, clock: ManualClock) -> CustomerIndex:
+    return CustomerIndex(queue.store, clock)
 
 
-def names(kept: Roster, sort: SortBy = WAITING, where: CustomerFilter = EVERYBODY) -> list[str]:
+def names(kept: CustomerIndex, sort: SortBy = WAITING, where: CustomerFilter = EVERYBODY) -> list[str]:
     return list(kept.page(where, sort, limit=100, after=0).names)
 
 
-def hear_all(kept: Roster, queue: Queue) -> None:
-    kept.hear(queue.store.events(0, limit=1_000))
+def hear_all(kept: CustomerIndex, queue: Queue) -> None:
+    kept.on_events(queue.store.events(0, limit=1_000))
 
 
 def in_peace() -> None:
@@ -52,22 +52,22 @@ def in_peace() -> None:
             thread.join()
 
 
-def test_customers_come_by_figure_and_equals_by_name(kept: Roster) -> None:
+def test_customers_come_by_figure_and_equals_by_name(kept: CustomerIndex) -> None:
     assert names(kept) == ["D", "b", "c", "a"]
     assert names(kept, SortBy(lambda each: each.waiting)) == ["a", "b", "c", "D"]
     assert names(kept, SortBy()) == ["a", "b", "c", "D"]
-    assert names(kept, SortBy(is_down=True)) == ["D", "c", "b", "a"]
+    assert names(kept, SortBy(is_descending=True)) == ["D", "c", "b", "a"]
 
 
-def test_who_has_no_figure_comes_last_either_way(kept: Roster) -> None:
-    def odd(each: Entry) -> float | None:
+def test_who_has_no_figure_comes_last_either_way(kept: CustomerIndex) -> None:
+    def odd(each: CustomerEntry) -> float | None:
         return each.waiting if each.name in "ab" else None
 
     assert names(kept, SortBy(odd)) == ["a", "b", "c", "D"]
-    assert names(kept, SortBy(odd, is_down=True)) == ["b", "a", "c", "D"]
+    assert names(kept, SortBy(odd, is_descending=True)) == ["b", "a", "c", "D"]
 
 
-def test_pages_have_their_total_and_the_weight_of_all_who_are_served(kept: Roster, queue: Queue) -> None:
+def test_pages_have_their_total_and_the_weight_of_all_who_are_served(kept: CustomerIndex, queue: Queue) -> None:
     queue.change_customer("b", ANNA, weight=3)
     queue.change_customer("c", ANNA, paused=True)
     found = kept.page(CustomerFilter(waiting=True), WAITING, limit=2, after=1)
@@ -75,14 +75,14 @@ def test_pages_have_their_total_and_the_weight_of_all_who_are_served(kept: Roste
     assert kept.page(CustomerFilter(paused=True), WAITING, limit=2, after=0).names == ("c",)
 
 
-def test_text_is_looked_for_in_the_name_and_in_the_name_that_is_shown(kept: Roster, queue: Queue) -> None:
+def test_text_is_looked_for_in_the_name_and_in_the_name_that_is_shown(kept: CustomerIndex, queue: Queue) -> None:
     queue.change_customer("a", ANNA, display_name="Zoë Ltd")
     assert names(kept, SortBy(), CustomerFilter(text="ZOË")) == ["a"]
     assert names(kept, SortBy(), CustomerFilter(text="A")) == ["a"]
     assert names(kept, SortBy()) == ["b", "c", "D", "a"]
 
 
-def test_who_is_heard_of_is_read_again_and_others_are_not(kept: Roster, queue: Queue) -> None:
+def test_who_is_heard_of_is_read_again_and_others_are_not(kept: CustomerIndex, queue: Queue) -> None:
     assert names(kept) == ["D", "b", "c", "a"]
     queue.submit("a", [NewDocument("x")] * 9)
     queue.submit("new", [NewDocument("x")] * 7)
@@ -91,7 +91,7 @@ def test_who_is_heard_of_is_read_again_and_others_are_not(kept: Roster, queue: Q
     assert names(kept) == ["a", "new", "D", "b", "c"]
 
 
-def test_a_search_finds_who_was_only_checked(kept: Roster, queue: Queue) -> None:
+def test_a_search_finds_who_was_only_checked(kept: CustomerIndex, queue: Queue) -> None:
     names(kept)
     queue.check("elsewhere", 3)
     assert names(kept) == ["D", "b", "c", "a"]
@@ -101,14 +101,14 @@ def test_a_search_finds_who_was_only_checked(kept: Roster, queue: Queue) -> None
 
 def test_a_search_finds_the_very_first_who_was_only_checked(clock: ManualClock) -> None:
     queue = Queue(MemoryStore(clock), clock=clock)
-    kept = Roster(queue.store, clock)
+    kept = CustomerIndex(queue.store, clock)
     assert names(kept) == []
     queue.check("elsewhere", 3)
     assert names(kept, where=CustomerFilter(text="else")) == names(kept) == ["elsewhere"]
 
 
 def test_everybody_is_read_again_in_a_while_beside_those_who_ask(
-    kept: Roster, queue: Queue, clock: ManualClock
+    kept: CustomerIndex, queue: Queue, clock: ManualClock
 ) -> None:
     names(kept)
     queue.check("a", 30)  # for a queue elsewhere: no event tells of it
@@ -124,9 +124,9 @@ def test_everybody_is_read_again_in_a_while_beside_those_who_ask(
 
 
 def test_after_too_many_changes_everybody_is_read_again(
-    kept: Roster, queue: Queue, monkeypatch: pytest.MonkeyPatch
+    kept: CustomerIndex, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roster, "TOO_MANY", 2)
+    monkeypatch.setattr(roster, "MAX_STALE_CUSTOMERS", 2)
     names(kept)
     queue.submit("a", [NewDocument("x")] * 9)
     hear_all(kept, queue)
@@ -136,7 +136,7 @@ def test_after_too_many_changes_everybody_is_read_again(
 
 
 def test_a_store_that_does_not_answer_leaves_what_was_known(
-    kept: Roster, queue: Queue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    kept: CustomerIndex, queue: Queue, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object, **__: object) -> None:
         raise StoreError("the disk is gone")
@@ -159,7 +159,7 @@ def test_a_store_that_does_not_answer_leaves_what_was_known(
 
 def test_a_counter_starts_anew_only_after_more_than_the_interval(queue: Queue) -> None:
     policy = PriorityPolicy()
-    entry = roster.entry(queue.customer("D"))
+    entry = roster.entry_from_customer(queue.customer("D"))
     assert entry.updated_at is not None
     assert entry.next_count(policy, entry.updated_at + policy.reset_interval) == -5
     assert entry.next_count(policy, entry.updated_at + policy.reset_interval + 1) == 0

@@ -9,60 +9,60 @@ from typing import Any
 from celery import Celery, Task
 
 import inturn
-from inturn.integrations.celery import Header, Publish, install
+from inturn.integrations.celery import FromHeader, Publish, install
 
 
-class Recorded(Task):
+class RecordingTask(Task):
     """Writes down what it is: name, what it tells, level and priority."""
 
     abstract = True
 
-    def note(self, *told: Any) -> None:
+    def note(self, *fields: Any) -> None:
         level = (self.request.headers or {}).get("inturn_level")
-        line = [self.name, *told, level, self.request.delivery_info.get("priority")]
+        line = [self.name, *fields, level, self.request.delivery_info.get("priority")]
         with Path(self.app.record).open("a") as file:
             file.write(json.dumps(line) + "\n")
 
 
-def work(self: Recorded, customer_id: Any, what: Any = None) -> Any:
+def work(self: RecordingTask, customer_id: Any, what: Any = None) -> Any:
     self.note(customer_id, what)
     return what
 
 
-def gate(self: Recorded, path: str) -> None:
+def gate(self: RecordingTask, path: str) -> None:
     self.note("gate")
     while not Path(path).exists():
         time.sleep(0.01)
 
 
-def stubborn(self: Recorded, customer_id: str, times: int) -> None:
+def stubborn(self: RecordingTask, customer_id: str, times: int) -> None:
     self.note(customer_id, self.request.retries)
     if self.request.retries < times:
         raise self.retry(countdown=0)
 
 
-def replaced(self: Recorded, customer_id: str) -> None:
+def replaced(self: RecordingTask, customer_id: str) -> None:
     self.note(customer_id)
     raise self.replace(self.app.tasks["work"].si(customer_id, "instead"))
 
 
-def split(self: Recorded, customer_id: str, parts: int) -> None:
+def split(self: RecordingTask, customer_id: str, parts: int) -> None:
     self.note(customer_id)
     for part in range(parts):
         self.app.tasks["work"].delay(customer_id, part)
 
 
-def step(self: Recorded, before: Any, what: str) -> Any:
+def step(self: RecordingTask, before: Any, what: str) -> Any:
     self.note(before, what)
     return before
 
 
-def failing(self: Recorded, customer_id: str) -> None:
+def failing(self: RecordingTask, customer_id: str) -> None:
     self.note(customer_id)
     raise ValueError("on purpose")
 
 
-def tick(self: Recorded) -> None:
+def tick(self: RecordingTask) -> None:
     self.note()
 
 
@@ -73,7 +73,7 @@ def owner(publish: Publish) -> Any:
     return publish.kwargs.get("order", {}).get("owner")
 
 
-RULES: dict[str, Any] = {"header": Header("tenant"), "function": owner}
+RULES: dict[str, Any] = {"header": FromHeader("tenant"), "function": owner}
 
 
 def make(broker: str, counters: str, record: str, *, customer: str = "customer_id", **settings: Any) -> Celery:
@@ -87,7 +87,7 @@ def make(broker: str, counters: str, record: str, *, customer: str = "customer_i
     app.conf.broker_heartbeat = 2
     install(app, inturn.open_counters(counters), customer=RULES.get(customer, customer))
     for function in TASKS:
-        app.task(function, name=function.__name__, bind=True, base=Recorded, shared=False)
+        app.task(function, name=function.__name__, bind=True, base=RecordingTask, shared=False)
     return app
 
 

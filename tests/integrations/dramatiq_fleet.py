@@ -12,14 +12,14 @@ from dramatiq.middleware import CurrentMessage, GroupCallbacks
 from dramatiq.rate_limits.backends import RedisBackend
 
 import inturn
-from inturn.integrations.dramatiq import FairRedisBroker, Header, install
+from inturn.integrations.dramatiq import FairRedisBroker, FromHeader, install
 
 
-def note(record: str, *told: Any) -> None:
+def note(record: str, *fields: Any) -> None:
     message = CurrentMessage.get_current_message()
     assert message is not None
     with Path(record).open("a") as file:
-        file.write(json.dumps([message.actor_name, *told, message.options.get("inturn_level")]) + "\n")
+        file.write(json.dumps([message.actor_name, *fields, message.options.get("inturn_level")]) + "\n")
 
 
 def make(broker: str, counters: str, record: str, queue: str, **settings: Any) -> dramatiq.Broker:
@@ -28,7 +28,9 @@ def make(broker: str, counters: str, record: str, queue: str, **settings: Any) -
     made.add_middleware(CurrentMessage())
     made.add_middleware(GroupCallbacks(RedisBackend(url=counters)))
     rule = settings.pop("customer", "customer_id")
-    install(made, inturn.open_counters(counters), customer=Header("tenant") if rule == "option" else rule, **settings)
+    install(
+        made, inturn.open_counters(counters), customer=FromHeader("tenant") if rule == "option" else rule, **settings
+    )
 
     @dramatiq.actor(broker=made, queue_name=queue)
     def work(customer_id: str, what: Any = None) -> Any:

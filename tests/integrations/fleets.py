@@ -20,7 +20,7 @@ ENVIRONMENT = {
 }
 
 
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 """Seconds after which a worker is taken for stuck; nothing is measured by it."""
 
 
@@ -29,7 +29,7 @@ class Record:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen = 0
+        self._lines_read = 0
 
     def all(self) -> list[Any]:
         text = self.path.read_text() if self.path.exists() else ""
@@ -37,14 +37,14 @@ class Record:
 
     def next(self, n: int) -> list[Any]:
         """The next n lines, as soon as they are there."""
-        wait_until(lambda: len(self.all()) >= self._seen + n, PATIENCE)
-        lines = self.all()[self._seen :]
-        self._seen += len(lines)
+        wait_until(lambda: len(self.all()) >= self._lines_read + n, TIMEOUT_SECONDS)
+        lines = self.all()[self._lines_read :]
+        self._lines_read += len(lines)
         return lines
 
 
 @contextmanager
-def running(command: Sequence[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+def running_process(command: Sequence[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that sees the sources; asked to end, then waited for."""
     with log.open("ab") as said:
         process = subprocess.Popen(  # noqa: S603 - our own
@@ -63,6 +63,6 @@ def running(command: Sequence[str], log: Path, **environment: str) -> Iterator[s
         process.wait()
 
 
-def said(log: Path) -> Callable[[str], bool]:
+def log_contains(log: Path) -> Callable[[str], bool]:
     """Whether a process has said something by now."""
     return lambda text: log.exists() and text in log.read_text(errors="replace")

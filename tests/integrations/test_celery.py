@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from celery import Celery, chain, chord, group
 from celery_fleet import make
-from fleets import Record, running, said
+from fleets import Record, log_contains, running_process
 from services import fresh_redis, needs_redis
 
 import inturn
@@ -46,7 +46,7 @@ def new_fleet(broker: str, folder: Path, **settings: Any) -> Fleet:
 def fleet(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """One worker for all tests of a broker; each test has customers of its own."""
     made = new_fleet(broker, tmp_path_factory.mktemp("fleet"), **GOOD)
-    with running([*WORKER, *QUIET], made.log, INTURN_FLEET=json.dumps(made.given)):
+    with running_process([*WORKER, *QUIET], made.log, INTURN_FLEET=json.dumps(made.given)):
         yield made
     made.app.close()
 
@@ -66,7 +66,7 @@ def test_levels_come_out_in_order_and_a_late_customer_overtakes(fleet: Fleet, tm
         + [(level, 1, "small", number) for number, level in enumerate(BURST[:4])]
     )
     assert [tuple(line[1:4]) for line in done] == [(customer, what, level) for level, _, customer, what in expected]
-    assert not said(fleet.log)("WARNING")
+    assert not log_contains(fleet.log)("WARNING")
 
 
 def test_the_priority_is_the_brokers_own_for_the_level(fleet: Fleet) -> None:
@@ -161,7 +161,7 @@ def test_beat_is_left_alone(fleet: Fleet, tmp_path: Path) -> None:
     schedule = {"tick": {"task": "tick", "schedule": 0.1}}
     given = {**fleet.given, "beat_schedule": schedule}
     command = ["celery", "-A", "celery_fleet", "beat", "--schedule", str(tmp_path / "schedule"), "--loglevel=WARNING"]
-    with running(command, tmp_path / "beat.log", INTURN_FLEET=json.dumps(given)):
+    with running_process(command, tmp_path / "beat.log", INTURN_FLEET=json.dumps(given)):
         lines = fleet.record.next(2)
     assert {(line[0], line[-2]) for line in lines} == {("tick", None)}
     drain(fleet)

@@ -108,7 +108,7 @@ def test_a_message_that_was_never_made_takes_nobodys_answer(counters: Counters) 
 def test_counters_that_die_between_stop_nothing(
     server: RedisServer, between: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(publishing, "PAUSE", 0.0)
+    monkeypatch.setattr(publishing, "COUNTERS_RETRY_SECONDS", 0.0)
     with inturn.open_counters(server.url) as counters:
         app = fair(counters)
         counters.check("bulk", 20)
@@ -126,7 +126,7 @@ def test_counters_that_die_between_stop_nothing(
 def test_counters_that_answer_too_late_are_not_heard_later(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "PAUSE", 0.0)
+    monkeypatch.setattr(publishing, "COUNTERS_RETRY_SECONDS", 0.0)
     with inturn.open_counters(f"{server.url}?socket_timeout=0.2") as counters:
         app = fair(counters)
         counters.check("bulk", 20)
@@ -135,7 +135,7 @@ def test_counters_that_answer_too_late_are_not_heard_later(
         os.kill(server.pids[0], signal.SIGCONT)
         for customer in ("acme", "bulk", "acme"):
             publish(app, customer)
-        assert sent(app) == [("bulk", publishing.MIDDLE), ("acme", 1), ("bulk", 9), ("acme", 1)]
+        assert sent(app) == [("bulk", publishing.FALLBACK_LEVEL), ("acme", 1), ("bulk", 9), ("acme", 1)]
         app.close()
 
 
@@ -161,7 +161,7 @@ def test_threads_publish_as_many_documents_as_are_checked(counters: Counters) ->
 
 
 def levels(n: int) -> list[int]:
-    return [level for level, _ in inturn.PriorityPolicy().check_many(None, 0, n).each()]
+    return [level for level, _ in inturn.PriorityPolicy().check_many(None, 0, n).per_document()]
 
 
 def test_what_celery_refuses_is_not_checked(counters: Counters) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery_fleet import make
-from fleets import running
+from fleets import running_process
 from services import RedisServer, fresh_redis, needs_rabbitmq, needs_redis, rabbitmq, wait_until
 
 import inturn
@@ -33,7 +33,7 @@ def settings(broker: str, folder: Path, **more: Any) -> dict[str, Any]:
 def warnings_of(given: dict[str, Any], folder: Path) -> str:
     """What a worker with these settings says before it does its first task."""
     log = folder / "log"
-    with running([*WORKER, "--without-mingle"], log, INTURN_FLEET=json.dumps(given)):
+    with running_process([*WORKER, "--without-mingle"], log, INTURN_FLEET=json.dumps(given)):
         make(**given).tasks["tick"].delay()
         wait_until(lambda: Path(given["record"]).exists())
     return log.read_text()
@@ -107,18 +107,18 @@ def test_while_counters_fail_the_last_level_known_is_used(caplog: pytest.LogCapt
     server.remove()
     with caplog.at_level(logging.WARNING):
         levels = [published(app, customer=each)["inturn_level"] for each in ("known", "known", "stranger")]
-    assert levels == [8, 8, publishing.MIDDLE]
+    assert levels == [8, 8, publishing.FALLBACK_LEVEL]
     assert caplog.text.count("was not checked") == 1
     app.close()
 
 
 def test_counters_that_come_back_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "PAUSE", 0.0)
+    monkeypatch.setattr(publishing, "COUNTERS_RETRY_SECONDS", 0.0)
     server = RedisServer()
     server.start()
     app = fair(server.url)
     server.stop()
-    assert published(app, customer="acme")["inturn_level"] == publishing.MIDDLE
+    assert published(app, customer="acme")["inturn_level"] == publishing.FALLBACK_LEVEL
     server.start(server.port)
     assert published(app, customer="acme")["inturn_level"] == 1
     server.remove()
@@ -139,7 +139,7 @@ def test_publishing_fails_where_that_is_wanted() -> None:
 
 def test_a_customer_whose_name_is_no_name_is_published_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     app = fair("memory://")
-    assert published(app, customer="a\nb")["inturn_level"] == publishing.MIDDLE
+    assert published(app, customer="a\nb")["inturn_level"] == publishing.FALLBACK_LEVEL
     assert "control characters" in caplog.text
     assert published(app, customer="acme")["inturn_level"] == 1
     app.close()

@@ -12,14 +12,14 @@ import pytest
 from celery import Celery
 from celery_fleet import make
 from dramatiq.brokers.stub import StubBroker
-from fleets import running, said
+from fleets import log_contains, running_process
 from services import fresh_redis, needs_redis, wait_until
 
 import inturn
 from inturn.errors import InvalidInputError
 from inturn.integrations import celery, publishing
 from inturn.integrations import dramatiq as dramatiqs
-from inturn.integrations.publishing import Argument, Customers, Header, Publish, argument_of
+from inturn.integrations.publishing import CustomerResolver, FromHeader, Publish, TaskArgument, find_argument
 
 WORKER = ("celery", "-A", "celery_fleet", "worker", "--pool=solo", "--loglevel=WARNING", "--without-gossip")
 
@@ -46,35 +46,35 @@ def shorter(document: str, customer: str) -> None: ...
 def nobodys(path: str, days: int) -> None: ...
 
 
-def rules(*functions: Callable[..., Any], rule: Any = "customer_id") -> Customers:
+def rules(*functions: Callable[..., Any], rule: Any = "customer_id") -> CustomerResolver:
     known = Known(**{each.__name__: each for each in functions})
-    return Customers(rule, known, logging.getLogger("rules"))
+    return CustomerResolver(rule, known, logging.getLogger("rules"))
 
 
 @pytest.mark.parametrize(
     ("function", "argument"),
     [
-        (plain, Argument(may_be_given=True, place=1)),
-        (optional, Argument(may_be_given=True, place=1, default="house")),
-        (by_name, Argument(may_be_given=True)),
-        (anything, Argument(may_be_given=True)),
-        (camel, Argument(may_be_given=False, similar="customerId")),
-        (shorter, Argument(may_be_given=False, similar="customer")),
-        (nobodys, Argument(may_be_given=False)),
+        (plain, TaskArgument(is_accepted=True, position=1)),
+        (optional, TaskArgument(is_accepted=True, position=1, default="house")),
+        (by_name, TaskArgument(is_accepted=True)),
+        (anything, TaskArgument(is_accepted=True)),
+        (camel, TaskArgument(is_accepted=False, similar_name="customerId")),
+        (shorter, TaskArgument(is_accepted=False, similar_name="customer")),
+        (nobodys, TaskArgument(is_accepted=False)),
     ],
 )
-def test_an_argument_is_found_as_python_would_bind_it(function: Callable[..., Any], argument: Argument) -> None:
-    assert argument_of("customer_id", function) == argument
+def test_an_argument_is_found_as_python_would_bind_it(function: Callable[..., Any], argument: TaskArgument) -> None:
+    assert find_argument("customer_id", function) == argument
 
 
 def test_the_customer_is_what_the_task_gets() -> None:
     found = rules(plain, optional, by_name)
-    assert found.of(Publish("plain", ("a", "acme"), {}, {})) == "acme"
-    assert found.of(Publish("optional", ("a", "acme"), {}, {})) == "acme"
-    assert found.of(Publish("optional", ("a",), {}, {})) == "house"
-    assert found.of(Publish("optional", ("a",), {"customer_id": None}, {})) is None
-    assert found.of(Publish("by_name", ("a", "b", "c"), {"customer_id": "acme"}, {})) == "acme"
-    assert found.of(Publish("by_name", ("a", "b", "c"), {}, {})) is None
+    assert found.resolve(Publish("plain", ("a", "acme"), {}, {})) == "acme"
+    assert found.resolve(Publish("optional", ("a", "acme"), {}, {})) == "acme"
+    assert found.resolve(Publish("optional", ("a",), {}, {})) == "house"
+    assert found.resolve(Publish("optional", ("a",), {"customer_id": None}, {})) is None
+    assert found.resolve(Publish("by_name", ("a", "b", "c"), {"customer_id": "acme"}, {})) == "acme"
+    assert found.resolve(Publish("by_name", ("a", "b", "c"), {}, {})) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_task_that_looks_like_a_slip_is_told_once(
     found = rules(plain) if function is None else rules(plain, function)
     name = "elsewhere" if function is None else function.__name__
     for _ in range(3):
-        assert found.of(Publish(name, args, {}, {})) is None
+        assert found.resolve(Publish(name, args, {}, {})) is None
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert re.search(words, record.getMessage())
@@ -99,28 +99,28 @@ def test_a_task_that_looks_like_a_slip_is_told_once(
 
 def test_a_task_that_has_no_customer_on_purpose_is_no_slip(caplog: pytest.LogCaptureFixture) -> None:
     found = rules(plain, nobodys, anything)
-    assert found.of(Publish("nobodys", ("old", 3), {}, {})) is None
-    assert found.of(Publish("anything", (), {}, {})) is None
-    assert found.of(Publish("elsewhere", (), {"x": 1}, {})) is None
-    assert found.of(Publish("plain", ("a", ""), {}, {})) is None
+    assert found.resolve(Publish("nobodys", ("old", 3), {}, {})) is None
+    assert found.resolve(Publish("anything", (), {}, {})) is None
+    assert found.resolve(Publish("elsewhere", (), {"x": 1}, {})) is None
+    assert found.resolve(Publish("plain", ("a", ""), {}, {})) is None
     found.check_tasks()
     assert caplog.records == []
 
 
 def test_a_task_that_is_registered_later_is_known_from_then_on() -> None:
     known = Known()
-    found = Customers("customer_id", known, logging.getLogger("rules"))
-    assert found.of(Publish("plain", ("a", "acme"), {}, {})) is None
+    found = CustomerResolver("customer_id", known, logging.getLogger("rules"))
+    assert found.resolve(Publish("plain", ("a", "acme"), {}, {})) is None
     known.functions["plain"] = plain
-    assert found.of(Publish("plain", ("a", "acme"), {}, {})) == "acme"
+    assert found.resolve(Publish("plain", ("a", "acme"), {}, {})) == "acme"
 
 
 def test_a_header_that_no_task_has_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    slip, good = rules(rule=Header("tennant")), rules(rule=Header("tenant"))
-    for number in range(3 * publishing.MANY):
+    slip, good = rules(rule=FromHeader("tennant")), rules(rule=FromHeader("tenant"))
+    for number in range(3 * publishing.MISSING_HEADER_WARN_COUNT):
         headers = {"tenant": "acme"} if number % 10 == 9 else {}
-        assert slip.of(Publish("work", (), {}, headers)) is None
-        good.of(Publish("work", (), {}, headers))
+        assert slip.resolve(Publish("work", (), {}, headers)) is None
+        good.resolve(Publish("work", (), {}, headers))
     (record,) = caplog.records
     assert "none of the first 100 tasks" in record.getMessage()
     assert "header tennant" in record.getMessage()
@@ -143,11 +143,11 @@ def test_counters_that_are_none_are_refused_at_install(wrong: Any) -> None:
 def test_a_worker_whose_tasks_have_no_such_argument_says_so_at_its_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
     given = {"broker": fresh_redis(), "counters": fresh_redis(), "record": str(tmp_path / "record")}
-    with running(WORKER, log, INTURN_FLEET=json.dumps({**given, "customer": "custmer_id"})):
+    with running_process(WORKER, log, INTURN_FLEET=json.dumps({**given, "customer": "custmer_id"})):
         make(**given).tasks["tick"].delay()
         wait_until((tmp_path / "record").exists)
-    assert said(log)("customer='custmer_id', and no task known here has an argument of that name")
-    assert said(log)("(there is customer_id)")
+    assert log_contains(log)("customer='custmer_id', and no task known here has an argument of that name")
+    assert log_contains(log)("(there is customer_id)")
 
 
 def test_a_dramatiq_worker_says_so_too(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ import pytest
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.brokers.stub import StubBroker
 from dramatiq_fleet import make
-from fleets import Record, running, said
+from fleets import Record, log_contains, running_process
 from services import RedisServer, fresh_redis, needs_redis, wait_until
 
 import inturn
@@ -48,7 +48,7 @@ def fleet(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fle
     queue = f"q-{uuid.uuid4().hex[:8]}"
     given = {"broker": broker, "counters": where, "record": str(folder / "record"), "queue": queue}
     made = Fleet(make(**given), inturn.open_counters(where), Record(folder / "record"), queue, folder / "log")
-    with running([*WORKER], made.log, INTURN_FLEET=json.dumps(given), dramatiq_queue_prefetch="1"):
+    with running_process([*WORKER], made.log, INTURN_FLEET=json.dumps(given), dramatiq_queue_prefetch="1"):
         yield made
     made.broker.close()
 
@@ -67,7 +67,7 @@ def test_levels_come_out_in_order_and_a_late_customer_overtakes(fleet: Fleet, tm
     )
     done = [tuple(line[1:]) for line in fleet.record.next(29)]
     assert done == [(customer, what, level) for level, _, customer, what in expected]
-    assert not said(fleet.log)("ahead of time")
+    assert not log_contains(fleet.log)("ahead of time")
 
 
 def test_retries_and_delays_are_no_second_check(fleet: Fleet) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fleets import ENVIRONMENT, running, said
+from fleets import ENVIRONMENT, log_contains, running_process
 from services import fresh_redis, needs_redis, wait_until
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "celery"
@@ -17,11 +17,11 @@ def test_the_small_customer_overtakes_the_bulk_one(tmp_path: Path) -> None:
     given = {"BROKER": fresh_redis(), "COUNTERS": fresh_redis(), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     log = tmp_path / "log"
     command = ["celery", "-A", "fleet", "worker", "--loglevel=WARNING", "--concurrency=2"]
-    with running(command, log, **given):
+    with running_process(command, log, **given):
         subprocess.run(  # noqa: S603 - our own
             [sys.executable, str(EXAMPLE / "publish.py")], env={**ENVIRONMENT, **given}, check=True, timeout=60
         )
-        wait_until(lambda: said(log)("invoice-2.pdf"))
+        wait_until(lambda: log_contains(log)("invoice-2.pdf"))
     written = log.read_text(errors="replace")  # the worker goes on while it is stopped
     assert "page-150.pdf" not in written[: written.index("invoice-2.pdf")]
-    assert not said(log)("set worker_prefetch_multiplier")
+    assert not log_contains(log)("set worker_prefetch_multiplier")

@@ -15,10 +15,10 @@ from pathlib import Path
 import changed_past
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
 import inturn
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -53,9 +53,13 @@ def fill(queue: Queue) -> None:
             queue.finish(each, {"text": "Dear Sir or Madam"})
     held = {each.document.id: Progress(1, 2) for each in claimed[50:]}
     now = time.time_ns() // 1_000
-    queue.store.see_worker(WorkerReport("host-1", "host.example", 1, 10, 10, "extract", now, progress=held))
-    for name, customer, scope in (("anna", None, None), ("portal", HOSTILE, None), (HOSTILE, None, KeyScope.READ_ONLY)):
-        make(queue.store, name, customer, scope)
+    queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 10, "extract", now, progress=held))
+    for name, customer, scope in (
+        ("anna", None, None),
+        ("portal", HOSTILE, None),
+        (HOSTILE, None, ApiKeyScope.READ_ONLY),
+    ):
+        create_api_key(queue.store, name, customer, scope)
     queue.pause(Operator(HOSTILE, HOSTILE))
     queue.resume(Operator("anna", "there is room again"))
 
@@ -83,14 +87,14 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def serve(filled: Path, tmp_path: Path) -> Iterator[Callable[..., Process]]:
+def serve(filled: Path, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
     """Start servers on a copy of the filled store: serve(), serve("--auth", "keys"), serve(empty=True)."""
-    made: list[Process] = []
+    made: list[ServerProcess] = []
 
-    def one(*flags: str, empty: bool = False) -> Process:
+    def one(*flags: str, empty: bool = False) -> ServerProcess:
         if not empty and not (tmp_path / "inturn.db").exists():
             shutil.copy(filled, tmp_path / "inturn.db")
-        made.append(Process(tmp_path, *flags, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000"))
+        made.append(ServerProcess(tmp_path, *flags, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000"))
         return made[-1]
 
     yield one
@@ -99,31 +103,31 @@ def serve(filled: Path, tmp_path: Path) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture(scope="session")
-def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server for tests that only look."""
     folder = tmp_path_factory.mktemp("shared")
     shutil.copy(filled, folder / "inturn.db")
-    server = Process(folder)
+    server = ServerProcess(folder)
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
-def locked(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def locked(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server that asks for keys; tests make their own, and end only those."""
     folder = tmp_path_factory.mktemp("locked")
     shutil.copy(filled, folder / "inturn.db")
-    server = Process(folder, "--auth", "keys", INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
+    server = ServerProcess(folder, "--auth", "keys", INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="session")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A server on a queue whose policy was changed three times within the last hour, while documents came."""
     folder = tmp_path_factory.mktemp("past")
     changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
-    server = Process(folder)
+    server = ServerProcess(folder)
     yield server
     server.stop()
 

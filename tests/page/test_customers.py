@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
 import inturn
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.model import NewDocument, RateLimit
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -35,22 +35,22 @@ LIVE = 15_000
 
 
 @pytest.fixture(scope="module")
-def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One for all tests here: each looks at customers of its own."""
     folder = tmp_path_factory.mktemp("customers")
     shutil.copy(filled, folder / "inturn.db")
-    server = Process(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
+    server = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
     yield server
     server.stop()
 
 
 @pytest.fixture
-def queue(server: Process) -> Iterator[Queue]:
+def queue(server: ServerProcess) -> Iterator[Queue]:
     with inturn.open(str(server.folder / "inturn.db")) as opened:
         yield opened
 
 
-def address(server: Process, name: str) -> str:
+def address(server: ServerProcess, name: str) -> str:
     return f"{server.url}/customers/{quote(name, safe='')}"
 
 
@@ -70,7 +70,7 @@ def fact(page: Page, label: str) -> Locator:
 # -- the list ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_begins_with_those_who_wait_most(server: Process, visit: Visit) -> None:
+def test_the_list_begins_with_those_who_wait_most(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/customers")
     expect(page.locator("tbody tr")).to_have_count(50)
     first = page.locator("tbody tr").first
@@ -82,7 +82,9 @@ def test_the_list_begins_with_those_who_wait_most(server: Process, visit: Visit)
     assert sums == sorted(sums, reverse=True)
 
 
-def test_a_clock_counts_down_and_then_the_level_is_the_first_again(server: Process, queue: Queue, visit: Visit) -> None:
+def test_a_clock_counts_down_and_then_the_level_is_the_first_again(
+    server: ServerProcess, queue: Queue, visit: Visit
+) -> None:
     queue.store.check("clock", 30, now=time.time_ns() // 1_000 - (1_500 - 5) * 1_000_000)
     page = visit(f"{server.url}/customers?q=clock")
     row = row_of(page, "clock")
@@ -93,7 +95,7 @@ def test_a_clock_counts_down_and_then_the_level_is_the_first_again(server: Proce
     expect(row).to_contain_text("Level 1", timeout=LIVE)
 
 
-def test_sort_filter_search_and_page_live_in_the_address(server: Process, queue: Queue, visit: Visit) -> None:
+def test_sort_filter_search_and_page_live_in_the_address(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.change_customer("Customer 017", ANNA, paused=True, display_name="Zoë & Partners")
     page = visit(f"{server.url}/customers")
     page.get_by_role("button", name="Customer", exact=True).click()
@@ -121,7 +123,7 @@ def test_sort_filter_search_and_page_live_in_the_address(server: Process, queue:
     expect(page.get_by_text("No customer fits")).to_be_visible()
 
 
-def test_every_heading_sorts_and_sorts_back(server: Process, visit: Visit) -> None:
+def test_every_heading_sorts_and_sorts_back(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/customers?sort=nonsense&page=999")
     expect(page.locator("tbody tr")).to_have_count(50)
     assert "page=" not in page.url  # there are fewer pages
@@ -138,7 +140,7 @@ def test_every_heading_sorts_and_sorts_back(server: Process, visit: Visit) -> No
 
 
 def test_a_change_is_shown_in_place_and_scroll_focus_and_typed_text_stay(
-    server: Process, queue: Queue, visit: Visit
+    server: ServerProcess, queue: Queue, visit: Visit
 ) -> None:
     page = visit(f"{server.url}/customers?sort=name&q=Customer 2")
     expect(page.locator("tbody tr")).to_have_count(50)
@@ -158,7 +160,7 @@ def test_a_change_is_shown_in_place_and_scroll_focus_and_typed_text_stay(
     expect(page.get_by_role("searchbox")).to_have_value("Customer 2 half typ")
 
 
-def test_a_row_moves_to_its_new_place_with_its_focus(server: Process, queue: Queue, visit: Visit) -> None:
+def test_a_row_moves_to_its_new_place_with_its_focus(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("mover one", [NewDocument("x")] * 2)
     queue.submit("mover two", [NewDocument("x")])
     page = visit(f"{server.url}/customers?q=mover")
@@ -169,7 +171,7 @@ def test_a_row_moves_to_its_new_place_with_its_focus(server: Process, queue: Que
     expect(row_of(page, "mover two").locator("a")).to_be_focused()
 
 
-def test_a_search_that_fails_is_told_and_tried_again(server: Process, visit: Visit, wrong: Wrong) -> None:
+def test_a_search_that_fails_is_told_and_tried_again(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
     page = visit(f"{server.url}/customers")
     expect(page.locator("tbody tr")).to_have_count(50)
     page.route("**/v1/customers?*", lambda route: route.abort())
@@ -182,7 +184,7 @@ def test_a_search_that_fails_is_told_and_tried_again(server: Process, visit: Vis
     wrong.said.clear()
 
 
-def test_an_empty_queue_says_so(serve: Callable[..., Process], visit: Visit) -> None:
+def test_an_empty_queue_says_so(serve: Callable[..., ServerProcess], visit: Visit) -> None:
     page = visit(f"{serve(empty=True).url}/customers")
     expect(page.get_by_text("No customer fits")).to_be_visible()
     assert problems(page, "en") == []
@@ -192,7 +194,7 @@ def test_an_empty_queue_says_so(serve: Callable[..., Process], visit: Visit) -> 
 
 
 @pytest.mark.parametrize("name", NASTY, ids=["image", "script", "right-to-left", "long", "address"])
-def test_hostile_names_are_text_everywhere(server: Process, queue: Queue, visit: Visit, name: str) -> None:
+def test_hostile_names_are_text_everywhere(server: ServerProcess, queue: Queue, visit: Visit, name: str) -> None:
     queue.submit(name, [NewDocument(name[:200])] * 4)
     queue.change_customer(name, Operator(name, name), display_name=name)
     page = visit(f"{server.url}/customers?q={quote(name, safe='')}", width="phone")
@@ -212,7 +214,7 @@ def test_hostile_names_are_text_everywhere(server: Process, queue: Queue, visit:
 # -- one customer -----------------------------------------------------------------------------------------------------
 
 
-def test_a_customer_is_shown_with_counter_lines_and_history(server: Process, queue: Queue, visit: Visit) -> None:
+def test_a_customer_is_shown_with_counter_lines_and_history(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("shown", [NewDocument("first.pdf")])
     queue.submit("shown", [NewDocument(f"letter-{n}.pdf") for n in range(6)])
     page = visit(address(server, "shown"))
@@ -236,7 +238,7 @@ def test_a_customer_is_shown_with_counter_lines_and_history(server: Process, que
     page.wait_for_url("**/documents?customer=shown&state=waiting&level=3")
 
 
-def test_a_customers_page_follows_what_happens(server: Process, queue: Queue, visit: Visit) -> None:
+def test_a_customers_page_follows_what_happens(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("living", [NewDocument("x")])
     page = visit(address(server, "living"))
     expect(fact(page, "Waiting")).to_have_text("1")
@@ -247,7 +249,7 @@ def test_a_customers_page_follows_what_happens(server: Process, queue: Queue, vi
 
 
 def test_more_than_the_interval_later_the_next_document_starts_at_zero(
-    server: Process, queue: Queue, visit: Visit
+    server: ServerProcess, queue: Queue, visit: Visit
 ) -> None:
     queue.store.check("rested", 30, now=1_000_000)
     page = visit(address(server, "rested"))
@@ -258,7 +260,7 @@ def test_more_than_the_interval_later_the_next_document_starts_at_zero(
     expect(page.get_by_text("Nothing waits")).to_be_visible()
 
 
-def test_somebody_is_paused_and_resumed_with_a_reason(server: Process, queue: Queue, visit: Visit) -> None:
+def test_somebody_is_paused_and_resumed_with_a_reason(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("halted", [NewDocument("x")])
     page = visit(address(server, "halted"))
     page.get_by_role("button", name="Pause", exact=True).click()
@@ -274,7 +276,7 @@ def test_somebody_is_paused_and_resumed_with_a_reason(server: Process, queue: Qu
     assert not queue.customer("halted").settings.paused
 
 
-def test_settings_are_changed_and_only_those_that_were(server: Process, queue: Queue, visit: Visit) -> None:
+def test_settings_are_changed_and_only_those_that_were(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("settled", [NewDocument("x")])
     page = visit(address(server, "settled"))
     page.get_by_role("button", name="Change settings").click()
@@ -304,7 +306,9 @@ def test_settings_are_changed_and_only_those_that_were(server: Process, queue: Q
     assert (settings.cap, settings.rate, settings.keep, settings.weight) == (None, None, None, 4)
 
 
-def test_settings_that_are_refused_stay_in_the_form(server: Process, queue: Queue, visit: Visit, wrong: Wrong) -> None:
+def test_settings_that_are_refused_stay_in_the_form(
+    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong
+) -> None:
     queue.submit("refused", [NewDocument("x")])
     page = visit(address(server, "refused"))
     page.get_by_role("button", name="Change settings").click()
@@ -319,7 +323,7 @@ def test_settings_that_are_refused_stay_in_the_form(server: Process, queue: Queu
     wrong.said.clear()
 
 
-def test_everything_is_deleted_only_after_the_name_was_typed(server: Process, queue: Queue, visit: Visit) -> None:
+def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     queue.submit("leaving", [NewDocument("x")] * 4)
     page = visit(address(server, "leaving"))
     page.get_by_role("button", name="Delete everything").click()
@@ -338,19 +342,19 @@ def test_everything_is_deleted_only_after_the_name_was_typed(server: Process, qu
     assert queue.customer("leaving").count == -3
 
 
-def test_a_customer_that_is_not_there_is_told(server: Process, visit: Visit, wrong: Wrong) -> None:
+def test_a_customer_that_is_not_there_is_told(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
     page = visit(address(server, "never seen"))
     expect(page.get_by_text("It is not there, or not any more.")).to_be_visible()
     assert [each for each in wrong.said if "404" not in each] == []
     wrong.said.clear()
 
 
-@pytest.mark.parametrize("scope", [KeyScope.READ_ONLY, KeyScope.CUSTOMER])
+@pytest.mark.parametrize("scope", [ApiKeyScope.READ_ONLY, ApiKeyScope.CUSTOMER])
 def test_who_may_not_act_sees_no_button_and_a_customer_nothing_of_others(
-    locked: Process, visit: Visit, scope: KeyScope
+    locked: ServerProcess, visit: Visit, scope: ApiKeyScope
 ) -> None:
     store = open_store(str(locked.folder / "inturn.db"))
-    key = make(store, "who", HOSTILE if scope is KeyScope.CUSTOMER else None, scope)
+    key = create_api_key(store, "who", HOSTILE if scope is ApiKeyScope.CUSTOMER else None, scope)
     store.close()
     page = visit(address(locked, HOSTILE))
     page.get_by_label("Key", exact=True).fill(key)
@@ -359,7 +363,7 @@ def test_who_may_not_act_sees_no_button_and_a_customer_nothing_of_others(
     expect(page.get_by_role("link", name="Documents").last).to_be_visible()
     for action in ("Pause", "Change settings", "Delete everything"):
         expect(page.get_by_role("button", name=action)).to_have_count(0)
-    is_own = scope is KeyScope.CUSTOMER
+    is_own = scope is ApiKeyScope.CUSTOMER
     expect(page.get_by_role("heading", name="Waits" if is_own else "Waits and share", exact=True)).to_be_visible()
     expect(page.locator(".customer-share")).to_have_count(0 if is_own else 1)
     assert problems(page, "en") == []

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from serving import ANNA, Process, make
+from serving import ANNA, ServerProcess, create_api_key
 
 import inturn
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.blobs import open_blobs
-from inturn.model import Claimed, NewDocument, Progress, ResultFile, WorkerReport
+from inturn.model import Claim, NewDocument, Progress, ResultFile, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Outcome, OutcomeKind
 
@@ -31,7 +31,7 @@ class Shop:
     """A server of this file's own, and its queue beside it."""
 
     def __init__(self, folder: Path) -> None:
-        self.server = Process(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
+        self.server = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
         self.url = self.server.url
         self.queue: Queue = inturn.open(str(folder / "inturn.db"))
         self.blobs = open_blobs(str(folder / "inturn.db.blobs"))
@@ -41,7 +41,7 @@ class Shop:
         given = [NewDocument(f"{customer.lower()}-{number:03}.pdf", **more) for number in range(n)]
         return [each.id for each in self.queue.submit(customer, given)]
 
-    def claim(self, id_: str) -> Claimed:
+    def claim(self, id_: str) -> Claim:
         """This one, and no other."""
         if not self.queue.document(id_).expedited:
             self.queue.expedite(id_, ANNA)
@@ -333,7 +333,7 @@ def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> Non
     claimed = shop.claim(id_)
     held = {id_: Progress(1, 4)}
     now = time.time_ns() // 1_000
-    shop.queue.store.see_worker(WorkerReport("host-1", "host.example", 1, 10, 1, "extract", now, progress=held))
+    shop.queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 1, "extract", now, progress=held))
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25", timeout=10_000)
     expect(page.locator(".document-now")).to_contain_text("Worker host-1 is processing it: attempt 1 of 2.")
     shop.queue.fail(claimed, f"{EVIL}\nat page 3", retry_in=0)
@@ -390,7 +390,7 @@ def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> N
     claimed = shop.claim(id_)
     files = (ResultFile(f"tables/{EVIL}.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
     result = json.dumps({"text": f"{EVIL} {LONG}", "pages": 3})
-    shop.queue.store.exchange((Outcome(id_, claimed.fence, OutcomeKind.DONE, result, files=files),), None)
+    shop.queue.store.ack_and_claim((Outcome(id_, claimed.fence, OutcomeKind.DONE, result, files=files),), None)
     page = visit(f"{shop.url}/documents/{id_}")
     text = page.get_by_role("region", name="Text of the result")
     expect(text).to_contain_text(EVIL)
@@ -450,12 +450,12 @@ class Visitors(NamedTuple):
 
 
 @pytest.fixture
-def visitors(locked: Process) -> Visitors:
+def visitors(locked: ServerProcess) -> Visitors:
     """At a server that asks for keys."""
     with inturn.open(str(locked.folder / "inturn.db")) as queue:
         return Visitors(
-            make(queue.store, "eyes", scope=KeyScope.READ_ONLY),
-            make(queue.store, "portal", "Customer 005"),
+            create_api_key(queue.store, "eyes", scope=ApiKeyScope.READ_ONLY),
+            create_api_key(queue.store, "portal", "Customer 005"),
             queue.submit("Customer 005", [NewDocument("mine.pdf")])[0].id,
             queue.submit("Customer 006", [NewDocument("other.pdf")])[0].id,
         )
@@ -466,7 +466,7 @@ def sign_in(page: Page, key: str) -> None:
     page.keyboard.press("Enter")
 
 
-def test_a_read_only_key_acts_on_nothing(locked: Process, visitors: Visitors, visit: Visit) -> None:
+def test_a_read_only_key_acts_on_nothing(locked: ServerProcess, visitors: Visitors, visit: Visit) -> None:
     page = visit(f"{locked.url}/signin?to={quote(f'/documents/{visitors.mine}')}")
     sign_in(page, visitors.eyes)
     expect(page.get_by_role("heading", level=1)).to_have_text("mine.pdf")
@@ -477,7 +477,9 @@ def test_a_read_only_key_acts_on_nothing(locked: Process, visitors: Visitors, vi
     expect(page.get_by_role("link", name="Upload files")).to_have_count(0)
 
 
-def test_a_customer_sees_and_acts_on_its_own(locked: Process, visitors: Visitors, visit: Visit, wrong: Wrong) -> None:
+def test_a_customer_sees_and_acts_on_its_own(
+    locked: ServerProcess, visitors: Visitors, visit: Visit, wrong: Wrong
+) -> None:
     page = visit(f"{locked.url}/signin?to=/documents")
     sign_in(page, visitors.own)
     expect(page.locator("tbody th").first).to_have_text("mine.pdf")

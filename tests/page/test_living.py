@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Page, Request, expect
 from proxy import Proxy
-from serving import Process
+from serving import ServerProcess
 
 import inturn
 from inturn.model import NewDocument
@@ -19,7 +19,7 @@ from .conftest import Wrong
 from .looking import ready
 
 Visit = Callable[..., Page]
-Serve = Callable[..., Process]
+Serve = Callable[..., ServerProcess]
 PATIENT = 20_000
 SOAK = os.environ.get("INTURN_SOAK") == "1"
 HIDE = 'Object.defineProperty(document, "hidden", { get: () => window.isHidden ?? false });'
@@ -32,7 +32,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def store_of(server: Process) -> Iterator[Queue]:
+def store_of(server: ServerProcess) -> Iterator[Queue]:
     with inturn.open(str(server.folder / "inturn.db")) as queue:
         yield queue
 
@@ -109,7 +109,7 @@ def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, wrong
         with second.client() as client:
             client.post("/v1/queue/pause", params={"why": "at the other one"})
         expect(page.get_by_text("Paused by local: at the other one")).to_be_visible()
-        proxy._to = ports[1]
+        proxy._target_port = ports[1]
         proxy.cut()  # whatever comes now reaches the second server
         first.stop()
         with store_of(second) as queue:

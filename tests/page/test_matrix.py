@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
-from inturn.access import KeyScope
-from inturn.http.pages import pages
+from inturn.access import ApiKeyScope
+from inturn.http.pages import load_bundle
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
 
@@ -55,7 +55,7 @@ def showings() -> list[Showing]:
 
 
 def test_every_page_is_looked_at() -> None:
-    routes = pages().files["routes.js"].body.decode()
+    routes = load_bundle().files["routes.js"].body.decode()
     assert set(re.findall(r'page: "(\w+)"', routes)) == {*PAGES, "signin"}
 
 
@@ -66,7 +66,7 @@ def test_any_two_choices_meet() -> None:
 
 
 @pytest.fixture(scope="session")
-def document(shared: Process) -> str:
+def document(shared: ServerProcess) -> str:
     """The id of a document that waits."""
     with shared.client() as client:
         found = client.get("/v1/documents", params={"state": "waiting", "limit": 1}).json()
@@ -104,7 +104,7 @@ def shown(page: Page, showing: Showing, url: str) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_page_in_this_language(
-    shared: Process, locked: Process, document: str, browser: Browser, wrong: Wrong, language: str
+    shared: ServerProcess, locked: ServerProcess, document: str, browser: Browser, wrong: Wrong, language: str
 ) -> None:
     found: list[str] = []
     with browser.new_context(locale=language, reduced_motion="reduce") as context:
@@ -141,7 +141,7 @@ MISTAKES = {
 """Each kind of mistake that the checks look for, to be made in the page of the settings."""
 
 
-def test_the_checks_see_what_they_look_for(shared: Process, browser: Browser) -> None:
+def test_the_checks_see_what_they_look_for(shared: ServerProcess, browser: Browser) -> None:
     with browser.new_context(locale="de", reduced_motion="reduce") as context:
         context.add_init_script(WATCH)
         page = context.new_page()
@@ -154,7 +154,7 @@ def test_the_checks_see_what_they_look_for(shared: Process, browser: Browser) ->
     assert [words for words in MISTAKES if not any(words in each for each in found)] == [], "\n".join(found)
 
 
-def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: Process, browser: Browser) -> None:
+def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: ServerProcess, browser: Browser) -> None:
     for accepted, expected in (("pt-BR", "pt"), ("de-AT", "de"), ("fr-FR", "en")):
         with browser.new_context(locale=accepted) as context:
             page = context.new_page()
@@ -168,10 +168,10 @@ def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: Process, b
             assert page.evaluate("document.documentElement.lang") == "pl"
 
 
-def test_a_read_only_key_sees_no_button_that_acts(locked: Process, browser: Browser, document: str) -> None:
+def test_a_read_only_key_sees_no_button_that_acts(locked: ServerProcess, browser: Browser, document: str) -> None:
     """Whatever acts is a button in the content; those that only look are named here."""
     store = open_store(str(locked.folder / "inturn.db"))
-    text = make(store, "eyes", scope=KeyScope.READ_ONLY)
+    text = create_api_key(store, "eyes", scope=ApiKeyScope.READ_ONLY)
     store.close()
     words = page_entries("en")
     acting = {str(text) for key, text in words.items() if ACTS.fullmatch(key)}

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
 import inturn
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -23,16 +23,16 @@ Visit = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
-def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """One for all tests here: each looks at what it did itself."""
     folder = tmp_path_factory.mktemp("operating")
     shutil.copy(filled, folder / "inturn.db")
-    server = Process(folder)
+    server = ServerProcess(folder)
     yield server
     server.stop()
 
 
-def store_of(server: Process) -> Queue:
+def store_of(server: ServerProcess) -> Queue:
     return inturn.open(str(server.folder / "inturn.db"))
 
 
@@ -43,7 +43,7 @@ def entries(page: Page) -> list[str]:
 # -- the audit log ----------------------------------------------------------------------------------------------------
 
 
-def test_the_audit_log_tells_who_did_what_and_why_in_plain_words(server: Process, visit: Visit) -> None:
+def test_the_audit_log_tells_who_did_what_and_why_in_plain_words(server: ServerProcess, visit: Visit) -> None:
     with store_of(server) as queue:
         ids = [each.id for each in queue.documents(limit=5).items]
         queue.cancel(ids[0], Operator("maria", "a mistake"))
@@ -64,7 +64,7 @@ def test_the_audit_log_tells_who_did_what_and_why_in_plain_words(server: Process
     page.wait_for_url(f"**/documents/{ids[0]}")
 
 
-def test_filters_of_the_audit_log_are_in_the_address(server: Process, visit: Visit) -> None:
+def test_filters_of_the_audit_log_are_in_the_address(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/audit")
     page.get_by_label("What").select_option("queue_paused")
     page.wait_for_url("**/audit?kind=queue_paused")
@@ -80,7 +80,7 @@ def test_filters_of_the_audit_log_are_in_the_address(server: Process, visit: Vis
     expect(page.get_by_label("Customer")).to_have_value("script")
 
 
-def test_the_audit_log_goes_on_in_pages_and_grows_at_the_top(server: Process, visit: Visit) -> None:
+def test_the_audit_log_goes_on_in_pages_and_grows_at_the_top(server: ServerProcess, visit: Visit) -> None:
     with store_of(server) as queue:
         for number in range(120):
             queue.change_customer("Customer 007", Operator("anna", f"for the {number}th time"), weight=1 + number)
@@ -101,7 +101,7 @@ def test_the_audit_log_goes_on_in_pages_and_grows_at_the_top(server: Process, vi
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_made_shown_once_copied_rotated_and_revoked(server: Process, visit: Visit) -> None:
+def test_a_key_is_made_shown_once_copied_rotated_and_revoked(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/keys")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=server.url)
     page.get_by_role("button", name="New key").click()
@@ -147,7 +147,7 @@ def test_a_key_is_made_shown_once_copied_rotated_and_revoked(server: Process, vi
     assert (done[0][1], done[3][1]) == (("local", "lost"), ("local", "a new scanner"))
 
 
-def test_what_is_wrong_with_a_key_is_told_in_the_dialog(server: Process, visit: Visit, wrong: Wrong) -> None:
+def test_what_is_wrong_with_a_key_is_told_in_the_dialog(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
     page = visit(f"{server.url}/keys", language="de")
     texts = page_entries("de")
     page.get_by_role("button", name=str(texts["keys.new"])).click()
@@ -162,7 +162,7 @@ def test_what_is_wrong_with_a_key_is_told_in_the_dialog(server: Process, visit: 
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_dialogs_fit_on_a_phone(shared: Process, visit: Visit, language: str) -> None:
+def test_dialogs_fit_on_a_phone(shared: ServerProcess, visit: Visit, language: str) -> None:
     page, texts = visit(f"{shared.url}/keys", language=language, width="phone"), page_entries(language)
     for name in ("keys.new", "keys.rotate", "keys.revoke"):
         page.get_by_role("button", name=str(texts[name])).first.click()
@@ -171,9 +171,9 @@ def test_dialogs_fit_on_a_phone(shared: Process, visit: Visit, language: str) ->
         page.keyboard.press("Escape")
 
 
-def test_revoking_ones_own_key_is_told_before_and_signs_out(locked: Process, visit: Visit, wrong: Wrong) -> None:
+def test_revoking_ones_own_key_is_told_before_and_signs_out(locked: ServerProcess, visit: Visit, wrong: Wrong) -> None:
     store = open_store(str(locked.folder / "inturn.db"))
-    text = make(store, "me")
+    text = create_api_key(store, "me")
     store.close()
     page = visit(f"{locked.url}/keys")
     page.get_by_label("Key", exact=True).fill(text)
@@ -187,9 +187,9 @@ def test_revoking_ones_own_key_is_told_before_and_signs_out(locked: Process, vis
     wrong.said.clear()
 
 
-def test_somebody_who_only_reads_sees_keys_and_settings_but_no_button(locked: Process, visit: Visit) -> None:
+def test_somebody_who_only_reads_sees_keys_and_settings_but_no_button(locked: ServerProcess, visit: Visit) -> None:
     store = open_store(str(locked.folder / "inturn.db"))
-    text = make(store, "wall", scope=KeyScope.READ_ONLY)
+    text = create_api_key(store, "wall", scope=ApiKeyScope.READ_ONLY)
     store.close()
     page = visit(f"{locked.url}/keys")
     page.get_by_label("Show the key").check()
@@ -207,7 +207,7 @@ def test_somebody_who_only_reads_sees_keys_and_settings_but_no_button(locked: Pr
 # -- settings ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_queue_is_paused_and_resumed_and_everybody_sees_it(server: Process, visit: Visit) -> None:
+def test_the_queue_is_paused_and_resumed_and_everybody_sees_it(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/settings")
     other = visit(f"{server.url}/settings", language="es")
     expect(other.locator(".live")).to_have_text(str(page_entries("es")["shell.live_live"]))
@@ -224,7 +224,7 @@ def test_the_queue_is_paused_and_resumed_and_everybody_sees_it(server: Process, 
     expect(other.get_by_text(str(page_entries("es")["settings.runs"]))).to_be_visible()
 
 
-def test_settings_tell_who_and_what_the_server_is(server: Process, visit: Visit) -> None:
+def test_settings_tell_who_and_what_the_server_is(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/settings")
     expect(page.locator(".settings-facts").first).to_contain_text("local")
     for fact in (inturn.__version__, server.url, "50 MB", "100 MB", "5 GB", "10,000"):

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ANNA, Process, make
+from serving import ANNA, ServerProcess, create_api_key
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
@@ -22,7 +22,7 @@ Visit = Callable[..., Page]
 SHORT = Policy(PriorityPolicy(600 * SECOND, (-2, -4)))
 
 
-def put(server: Process, policy: Policy, operator: Operator = ANNA) -> int:
+def put(server: ServerProcess, policy: Policy, operator: Operator = ANNA) -> int:
     """As somebody else does it, elsewhere."""
     store = open_store(str(server.folder / "inturn.db"))
     found = store.set_policy(policy, operator).number
@@ -30,7 +30,7 @@ def put(server: Process, policy: Policy, operator: Operator = ANNA) -> int:
     return found
 
 
-def in_force(server: Process) -> Policy:
+def in_force(server: ServerProcess) -> Policy:
     """What the store says."""
     store = open_store(str(server.folder / "inturn.db"))
     found = store.policy().policy
@@ -39,7 +39,7 @@ def in_force(server: Process) -> Policy:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_policy_is_told_in_plain_words(shared: Process, visit: Visit, language: str) -> None:
+def test_the_policy_is_told_in_plain_words(shared: ServerProcess, visit: Visit, language: str) -> None:
     page, texts = visit(shared.url + "/policy", language=language, width="tablet"), page_entries(language)
     expect(page.get_by_role("heading", level=1)).to_have_text(str(texts["policy.title"]))
     words = page.locator(".words li")
@@ -50,7 +50,7 @@ def test_the_policy_is_told_in_plain_words(shared: Process, visit: Visit, langua
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_the_drawing_follows_and_impossible_settings_are_told(shared: Process, visit: Visit) -> None:
+def test_the_drawing_follows_and_impossible_settings_are_told(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/policy")
     drawing = page.locator(".counter-drawing")
     expect(page.locator(".counter-column")).to_have_count(27)
@@ -90,7 +90,7 @@ def page_summary(interval: str) -> str:
     return forms["other"].format(n=3, last=9, interval=interval, **{"from": 22})
 
 
-def test_a_preview_tells_who_gains_and_grows_old(shared: Process, visit: Visit) -> None:
+def test_a_preview_tells_who_gains_and_grows_old(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/policy")
     page.get_by_label("Level 2 below").fill("-3")
     page.get_by_role("button", name="Show who waits less").click()
@@ -103,7 +103,7 @@ def test_a_preview_tells_who_gains_and_grows_old(shared: Process, visit: Visit) 
     expect(outdated).to_be_visible()
 
 
-def test_a_preview_can_be_cancelled(shared: Process, visit: Visit) -> None:
+def test_a_preview_can_be_cancelled(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/policy")
     run = page.get_by_role("button", name="Show who waits less")
     run.click()
@@ -114,7 +114,7 @@ def test_a_preview_can_be_cancelled(shared: Process, visit: Visit) -> None:
     expect(page.locator(".preview-result")).to_be_empty()
 
 
-def test_whether_a_version_came_true_is_told_by_group(past: Process, visit: Visit) -> None:
+def test_whether_a_version_came_true_is_told_by_group(past: ServerProcess, visit: Visit) -> None:
     page = visit(past.url + "/policy")
     page.get_by_role("button", name="Did version 3 come true?").focus()
     expect(page.get_by_role("button", name="Did version 1 come true?")).to_have_count(0)
@@ -139,7 +139,7 @@ def test_whether_a_version_came_true_is_told_by_group(past: Process, visit: Visi
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_became_of_a_version_is_told_in_every_language(past: Process, visit: Visit, language: str) -> None:
+def test_what_became_of_a_version_is_told_in_every_language(past: ServerProcess, visit: Visit, language: str) -> None:
     place = LANGUAGES.index(language)
     page = visit(past.url + "/policy", language=language, width="phone", theme=("light", "dark")[place % 2])
     texts = page_entries(language)
@@ -149,7 +149,9 @@ def test_what_became_of_a_version_is_told_in_every_language(past: Process, visit
     assert problems(page, language) + barriers(page) == []
 
 
-def test_a_version_with_nothing_before_and_since_cannot_be_judged(serve: Callable[..., Process], visit: Visit) -> None:
+def test_a_version_with_nothing_before_and_since_cannot_be_judged(
+    serve: Callable[..., ServerProcess], visit: Visit
+) -> None:
     server = serve(empty=True)
     put(server, SHORT)
     page = visit(server.url + "/policy", width="phone", theme="dark")
@@ -158,7 +160,7 @@ def test_a_version_with_nothing_before_and_since_cannot_be_judged(serve: Callabl
     assert barriers(page) == []
 
 
-def test_a_judgement_can_be_cancelled(past: Process, visit: Visit) -> None:
+def test_a_judgement_can_be_cancelled(past: ServerProcess, visit: Visit) -> None:
     page = visit(past.url + "/policy")
     page.route("**/judgement", lambda _: None)  # it never comes
     page.get_by_role("button", name="Did version 3 come true?").click()
@@ -167,7 +169,9 @@ def test_a_judgement_can_be_cancelled(past: Process, visit: Visit) -> None:
     expect(page.get_by_role("heading", name="Did version 3 come true?")).to_be_hidden()
 
 
-def test_saving_needs_a_reason_and_an_old_version_can_be_had_again(serve: Callable[..., Process], visit: Visit) -> None:
+def test_saving_needs_a_reason_and_an_old_version_can_be_had_again(
+    serve: Callable[..., ServerProcess], visit: Visit
+) -> None:
     server = serve()
     page = visit(server.url + "/policy")
     page.get_by_label("Reset interval").fill("600")
@@ -196,7 +200,7 @@ def test_saving_needs_a_reason_and_an_old_version_can_be_had_again(serve: Callab
 
 
 def test_what_somebody_else_puts_in_force_is_shown_beside_what_one_typed(
-    serve: Callable[..., Process], visit: Visit
+    serve: Callable[..., ServerProcess], visit: Visit
 ) -> None:
     server = serve()
     page = visit(server.url + "/policy")
@@ -218,7 +222,7 @@ def test_what_somebody_else_puts_in_force_is_shown_beside_what_one_typed(
 
 
 def test_saving_over_what_one_has_not_seen_is_refused(
-    serve: Callable[..., Process], visit: Visit, wrong: Wrong
+    serve: Callable[..., ServerProcess], visit: Visit, wrong: Wrong
 ) -> None:
     server = serve()
     page = visit(server.url + "/policy")
@@ -236,10 +240,10 @@ def test_saving_over_what_one_has_not_seen_is_refused(
     wrong.said.clear()
 
 
-def test_a_read_only_key_sees_everything_and_no_action(locked: Process, visit: Visit) -> None:
+def test_a_read_only_key_sees_everything_and_no_action(locked: ServerProcess, visit: Visit) -> None:
     put(locked, Policy())
     store = open_store(str(locked.folder / "inturn.db"))
-    key = make(store, "maria", scope=KeyScope.READ_ONLY)
+    key = create_api_key(store, "maria", scope=ApiKeyScope.READ_ONLY)
     store.close()
     page = visit(locked.url + "/policy")
     page.get_by_label("Key", exact=True).fill(key)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ANNA, Process, make
+from serving import ANNA, ServerProcess, create_api_key
 
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND
@@ -29,7 +29,7 @@ PLAY = """async ([policies, sequences]) => {
 }"""
 
 
-def test_the_counter_in_the_browser_counts_as_the_queue_does(shared: Process, visit: Visit) -> None:
+def test_the_counter_in_the_browser_counts_as_the_queue_does(shared: ServerProcess, visit: Visit) -> None:
     """Pauses around the interval, bursts, and clocks that run backwards."""
     seeded = random.Random(42)
     policies = [PriorityPolicy(), PriorityPolicy(1, (-1,)), PriorityPolicy(60 * SECOND, (-3, -4, -50))]
@@ -52,7 +52,7 @@ def test_the_counter_in_the_browser_counts_as_the_queue_does(shared: Process, vi
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_table_is_the_specs(shared: Process, visit: Visit, language: str) -> None:
+def test_the_table_is_the_specs(shared: ServerProcess, visit: Visit, language: str) -> None:
     page, texts = visit(shared.url + "/priority", language=language, width="phone"), page_entries(language)
     rows = page.locator(".priority-levels tbody tr")
     expect(rows).to_have_count(9)
@@ -66,7 +66,7 @@ def test_the_table_is_the_specs(shared: Process, visit: Visit, language: str) ->
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_submitting_counts_down_and_a_long_enough_pause_resets(shared: Process, visit: Visit) -> None:
+def test_submitting_counts_down_and_a_long_enough_pause_resets(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/priority")
     count, level = page.locator(".trying-figures .card-value").first, page.locator(".trying-level")
     button = page.get_by_role("button", name="Submit a document")
@@ -92,7 +92,7 @@ def test_submitting_counts_down_and_a_long_enough_pause_resets(shared: Process, 
     expect(page.get_by_role("status").filter(has_text="Nothing submitted yet.")).to_be_visible()
 
 
-def test_the_clock_runs_by_itself_and_each_document_sets_it_back(shared: Process, visit: Visit) -> None:
+def test_the_clock_runs_by_itself_and_each_document_sets_it_back(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/priority")
     timer = page.get_by_role("timer")
     page.get_by_role("button", name="Submit a document").press("Enter")
@@ -103,7 +103,9 @@ def test_the_clock_runs_by_itself_and_each_document_sets_it_back(shared: Process
     expect(timer).to_have_text(re.compile("^2[45]:"))
 
 
-def test_other_thresholds_are_shown_as_soon_as_they_are_in_force(serve: Callable[..., Process], visit: Visit) -> None:
+def test_other_thresholds_are_shown_as_soon_as_they_are_in_force(
+    serve: Callable[..., ServerProcess], visit: Visit
+) -> None:
     server = serve()
     page = visit(server.url + "/priority")
     expect(page.locator(".live")).to_have_text("Live")
@@ -116,9 +118,9 @@ def test_other_thresholds_are_shown_as_soon_as_they_are_in_force(serve: Callable
     expect(page.get_by_text("they differ from the usual ones")).to_be_visible()
 
 
-def test_a_customers_key_sees_the_thresholds(locked: Process, visit: Visit) -> None:
+def test_a_customers_key_sees_the_thresholds(locked: ServerProcess, visit: Visit) -> None:
     store = open_store(str(locked.folder / "inturn.db"))
-    key = make(store, "acme", "acme")
+    key = create_api_key(store, "acme", "acme")
     store.close()
     page = visit(locked.url + "/priority")
     page.get_by_label("Key", exact=True).fill(key)

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
 import inturn
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.model import NewDocument
 from inturn.store import Operator
 
@@ -56,7 +56,7 @@ HOSTILE_NAMES = (
 
 
 @pytest.mark.parametrize("name", WALKED)
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(shared: Process, visit: Visit, name: str) -> None:
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(shared: ServerProcess, visit: Visit, name: str) -> None:
     page = visit(shared.url + PAGES[name])
     ready(page, name)
     reached, unseen = 0, []
@@ -72,7 +72,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(shared: Process, 
     assert reached == page.evaluate(FOCUSABLE)
 
 
-def test_a_dialog_keeps_the_focus_and_gives_it_back(shared: Process, visit: Visit) -> None:
+def test_a_dialog_keeps_the_focus_and_gives_it_back(shared: ServerProcess, visit: Visit) -> None:
     page = visit(f"{shared.url}/keys")
     opener = page.get_by_role("button", name="New key")
     opener.focus()
@@ -88,7 +88,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(shared: Process, visit: Visi
     expect(opener).to_be_focused()
 
 
-def test_the_skip_link_leads_past_the_navigation(shared: Process, visit: Visit) -> None:
+def test_the_skip_link_leads_past_the_navigation(shared: ServerProcess, visit: Visit) -> None:
     page = visit(f"{shared.url}/settings")
     ready(page, "settings")
     page.keyboard.press("Tab")
@@ -98,7 +98,7 @@ def test_the_skip_link_leads_past_the_navigation(shared: Process, visit: Visit) 
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_hostile_names_stay_text_on_every_page(serve: Callable[..., Process], visit: Visit) -> None:
+def test_hostile_names_stay_text_on_every_page(serve: Callable[..., ServerProcess], visit: Visit) -> None:
     server = serve(empty=True)
     with inturn.open(str(server.folder / "inturn.db")) as queue:
         ids = {}
@@ -106,7 +106,7 @@ def test_hostile_names_stay_text_on_every_page(serve: Callable[..., Process], vi
             receipts = queue.submit(name, [NewDocument(name, batch=name, metadata={name: name})] * 3)
             ids[name] = receipts[0].id
             queue.change_customer(name, Operator(name, name), display_name=name)
-            make(queue.store, name, name, KeyScope.READ_ONLY)
+            create_api_key(queue.store, name, name, ApiKeyScope.READ_ONLY)
         (claimed, *_) = queue.claim(HOSTILE_NAMES[0], 2)
         queue.fail(claimed, HOSTILE_NAMES[0] + "\n" + HOSTILE_NAMES[1], final=True)
     page = visit("about:blank", width="phone")

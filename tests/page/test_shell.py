@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
 
@@ -18,7 +18,9 @@ NUMBER = re.compile(r"\d[\d.,\s]*")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_the_overview_shows_figures_in_the_browsers_language(shared: Process, visit: Visit, language: str) -> None:
+def test_the_overview_shows_figures_in_the_browsers_language(
+    shared: ServerProcess, visit: Visit, language: str
+) -> None:
     page, texts = visit(shared.url, language=language), page_entries(language)
     expect(page.get_by_role("heading", level=1)).to_have_text(str(texts["overview.title"]))
     expect(page.locator(".card-value").first).to_have_text(NUMBER)
@@ -28,7 +30,7 @@ def test_the_overview_shows_figures_in_the_browsers_language(shared: Process, vi
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_another_language_and_theme_are_chosen_and_kept(shared: Process, visit: Visit) -> None:
+def test_another_language_and_theme_are_chosen_and_kept(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url)
     expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.get_by_label("Language").select_option("de")
@@ -39,7 +41,7 @@ def test_another_language_and_theme_are_chosen_and_kept(shared: Process, visit: 
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-def test_pages_open_without_loading_anew_and_the_title_gets_the_focus(shared: Process, visit: Visit) -> None:
+def test_pages_open_without_loading_anew_and_the_title_gets_the_focus(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url)
     page.evaluate("window.isSame = true")
     page.get_by_role("navigation").get_by_role("link", name="Documents").click()
@@ -51,7 +53,7 @@ def test_pages_open_without_loading_anew_and_the_title_gets_the_focus(shared: Pr
     assert page.evaluate("window.isSame")
 
 
-def test_on_a_phone_the_menu_opens_and_closes(shared: Process, visit: Visit) -> None:
+def test_on_a_phone_the_menu_opens_and_closes(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url, width="phone")
     documents = page.get_by_role("navigation").get_by_role("link", name="Documents")
     expect(documents).to_be_hidden()
@@ -63,7 +65,7 @@ def test_on_a_phone_the_menu_opens_and_closes(shared: Process, visit: Visit) -> 
 
 
 def test_a_key_opens_the_page_and_signing_out_closes_it(
-    serve: Callable[..., Process], visit: Visit, wrong: Wrong
+    serve: Callable[..., ServerProcess], visit: Visit, wrong: Wrong
 ) -> None:
     server = _with_keys(serve)
     page = visit(f"{server.url}/documents?state=failed")
@@ -75,7 +77,7 @@ def test_a_key_opens_the_page_and_signing_out_closes_it(
     assert [each for each in wrong.said if "401" not in each] == []
     wrong.said.clear()
     store = open_store(str(server.folder / "inturn.db"))
-    key.fill(make(store, "maria", scope=KeyScope.READ_ONLY))
+    key.fill(create_api_key(store, "maria", scope=ApiKeyScope.READ_ONLY))
     store.close()
     key.press("Enter")
     page.wait_for_url("**/documents?state=failed")
@@ -85,11 +87,11 @@ def test_a_key_opens_the_page_and_signing_out_closes_it(
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
-def _with_keys(serve: Callable[..., Process]) -> Process:
+def _with_keys(serve: Callable[..., ServerProcess]) -> ServerProcess:
     """The first start makes the store's folder; a key must be there before keys are asked for."""
     first = serve()
     first.stop()
     store = open_store(str(first.folder / "inturn.db"))
-    make(store, "anna")
+    create_api_key(store, "anna")
     store.close()
     return serve("--auth", "keys")

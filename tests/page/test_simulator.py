@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, Route, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
-from inturn.access import KeyScope
+from inturn.access import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
-from inturn.simulate import built_in
+from inturn.simulate import built_in_scenarios
 from inturn.stores import open_store
 
 from .looking import barriers, problems
@@ -20,13 +20,13 @@ Visit = Callable[..., Page]
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_built_in_scenario_and_group_has_a_name(language: str) -> None:
     texts = page_entries(language)
-    for scenario in built_in().values():
+    for scenario in built_in_scenarios().values():
         assert f"simulator.scenario_{scenario.name}" in texts
         for group in scenario.groups:
             assert f"simulator.group_{group.name.lower().replace(' ', '_')}" in texts
 
 
-def test_orders_are_compared_side_by_side(shared: Process, visit: Visit) -> None:
+def test_orders_are_compared_side_by_side(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/simulator?load=10")
     expect(page.get_by_label("Scenario")).to_have_value("two-bulk")
     expect(page.get_by_label("Load, in percent")).to_have_value("10")
@@ -40,7 +40,7 @@ def test_orders_are_compared_side_by_side(shared: Process, visit: Visit) -> None
     expect(rows.nth(1)).to_contain_text("Bulk A")
 
 
-def test_what_is_chosen_stands_in_the_address(shared: Process, visit: Visit) -> None:
+def test_what_is_chosen_stands_in_the_address(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/simulator", width="phone", theme="dark")
     page.get_by_label("Scenario").select_option("flood")
     expect(page.get_by_text("Flood (1 customer) · Small (50 customers)")).to_be_visible()
@@ -58,7 +58,7 @@ def test_what_is_chosen_stands_in_the_address(shared: Process, visit: Visit) -> 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_impossible_settings_are_told(shared: Process, visit: Visit) -> None:
+def test_impossible_settings_are_told(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/simulator")
     page.get_by_label("Workers").fill("1001")
     page.get_by_role("button", name="Play").click()
@@ -78,7 +78,7 @@ def test_impossible_settings_are_told(shared: Process, visit: Visit) -> None:
     )
 
 
-def test_it_can_be_cancelled_and_played_again(shared: Process, visit: Visit) -> None:
+def test_it_can_be_cancelled_and_played_again(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/simulator?scenario=starving-105")
     play = page.get_by_role("button", name="Play")
     play.click()
@@ -88,7 +88,7 @@ def test_it_can_be_cancelled_and_played_again(shared: Process, visit: Visit) -> 
     expect(page.get_by_text("Nothing played yet")).to_be_visible()
 
 
-def test_what_really_came_is_played_beside_what_was(past: Process, visit: Visit) -> None:
+def test_what_really_came_is_played_beside_what_was(past: ServerProcess, visit: Visit) -> None:
     page = visit(past.url + "/simulator")
     page.get_by_label("Documents", exact=True).select_option("week")
     page.wait_for_url("**/simulator?source=week")
@@ -119,7 +119,7 @@ def test_what_really_came_is_played_beside_what_was(past: Process, visit: Visit)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_a_replay_in_every_language(past: Process, visit: Visit, language: str) -> None:
+def test_a_replay_in_every_language(past: ServerProcess, visit: Visit, language: str) -> None:
     place = LANGUAGES.index(language)
     look = {"width": ("phone", "wide")[place % 2], "theme": ("dark", "light")[place % 2]}
     page = visit(past.url + "/simulator?source=day&order=classic", language=language, **look)
@@ -128,7 +128,9 @@ def test_a_replay_in_every_language(past: Process, visit: Visit, language: str) 
     assert problems(page, language) + barriers(page) == []
 
 
-def test_a_replay_of_nothing_says_so_and_wrong_workers_are_told(serve: Callable[..., Process], visit: Visit) -> None:
+def test_a_replay_of_nothing_says_so_and_wrong_workers_are_told(
+    serve: Callable[..., ServerProcess], visit: Visit
+) -> None:
     page = visit(serve(empty=True).url + "/simulator?source=day&workers=0")
     play = page.get_by_role("button", name="Play")
     play.click()
@@ -139,7 +141,7 @@ def test_a_replay_of_nothing_says_so_and_wrong_workers_are_told(serve: Callable[
     expect(page.get_by_text("Nothing that can be played came in that time")).to_be_visible(timeout=60_000)
 
 
-def test_a_replay_can_be_cancelled_and_says_when_there_was_more(past: Process, visit: Visit) -> None:
+def test_a_replay_can_be_cancelled_and_says_when_there_was_more(past: ServerProcess, visit: Visit) -> None:
     page = visit(past.url + "/simulator?source=day")
     page.route("**/v1/replays", lambda _: None)  # it never comes
     page.get_by_role("button", name="Play").click()
@@ -158,9 +160,9 @@ def cut(route: Route) -> None:
     route.fulfill(response=answer, body=answer.text().replace('"is_cut": false', '"is_cut": true'))
 
 
-def test_a_read_only_key_reads_what_there_is_and_plays_nothing(locked: Process, visit: Visit) -> None:
+def test_a_read_only_key_reads_what_there_is_and_plays_nothing(locked: ServerProcess, visit: Visit) -> None:
     store = open_store(str(locked.folder / "inturn.db"))
-    key = make(store, "maria", scope=KeyScope.READ_ONLY)
+    key = create_api_key(store, "maria", scope=ApiKeyScope.READ_ONLY)
     store.close()
     page = visit(locked.url + "/simulator")
     page.get_by_label("Key", exact=True).fill(key)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from serving import Process, make
+from serving import ServerProcess, create_api_key
 
 import inturn
 from inturn.queue import Queue
@@ -34,16 +34,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Process]:
+def server(folder: Path) -> Iterator[ServerProcess]:
     """That takes a tenth of a megabyte a file, and a dozen waiting documents a customer."""
     limits = {"INTURN_MAX_FILE": "0.1", "INTURN_MAX_WAITING": "12"}
-    made = Process(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000", **limits)
+    made = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000", **limits)
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="module")
-def queue(server: Process) -> Iterator[Queue]:
+def queue(server: ServerProcess) -> Iterator[Queue]:
     """The server's own."""
     with inturn.open(str(server.folder / "inturn.db")) as opened:
         yield opened
@@ -65,7 +65,7 @@ def drop(page: Page, name: str, text: str) -> None:
 
 
 def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explains_itself(
-    server: Process, queue: Queue, visit: Visit, tmp_path: Path
+    server: ServerProcess, queue: Queue, visit: Visit, tmp_path: Path
 ) -> None:
     page = visit(f"{server.url}/upload")
     submit = page.locator("form button[type=submit]")
@@ -91,7 +91,7 @@ def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explai
     expect(receipt).to_contain_text("3 files in level 1: their checks left the counter between 0 and -2.")
     expect(receipt).to_contain_text("The customer's counter now stands at -2.")
     kept = queue.documents().items
-    assert sorted((each.customer, each.given.name, each.given.batch) for each in kept) == [
+    assert sorted((each.customer, each.spec.name, each.spec.batch) for each in kept) == [
         ("acme", f"letter-{number}.txt", "march") for number in range(3)
     ]
     with page.expect_file_chooser() as chooser:
@@ -112,7 +112,7 @@ def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explai
     expect(uploads(page)).to_have_count(0)
 
 
-def test_files_are_dropped_and_hostile_names_are_names(server: Process, queue: Queue, visit: Visit) -> None:
+def test_files_are_dropped_and_hostile_names_are_names(server: ServerProcess, queue: Queue, visit: Visit) -> None:
     page = visit(f"{server.url}/upload?customer=dropper")
     expect(page.locator(".upload-zone")).to_be_visible()
     drop(page, EVIL, "hello")
@@ -124,10 +124,10 @@ def test_files_are_dropped_and_hostile_names_are_names(server: Process, queue: Q
     link.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(EVIL)
     (kept,) = (each for each in queue.documents().items if each.customer == "dropper")
-    assert (kept.given.name, kept.given.size) == (EVIL, 5)
+    assert (kept.spec.name, kept.spec.size) == (EVIL, 5)
 
 
-def test_a_customer_must_be_named(server: Process, visit: Visit) -> None:
+def test_a_customer_must_be_named(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/upload")
     drop(page, "a.txt", "hello")
     page.get_by_role("button", name="Submit 1 file").click()
@@ -137,7 +137,7 @@ def test_a_customer_must_be_named(server: Process, visit: Visit) -> None:
 
 
 def test_each_file_says_in_plain_words_what_is_wrong_with_it(
-    server: Process, queue: Queue, visit: Visit, wrong: Wrong, tmp_path: Path
+    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong, tmp_path: Path
 ) -> None:
     large = tmp_path / "large.txt"
     large.write_text("x" * 200_000)
@@ -165,7 +165,7 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
 
 
 def test_an_upload_is_stopped_and_sent_again_once(
-    server: Process, queue: Queue, visit: Visit, wrong: Wrong, tmp_path: Path
+    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong, tmp_path: Path
 ) -> None:
     page = visit(f"{server.url}/upload?customer=stopper")
     session = page.context.new_cdp_session(page)
@@ -186,9 +186,9 @@ def test_an_upload_is_stopped_and_sent_again_once(
     wrong.said.clear()
 
 
-def test_a_customers_key_uploads_for_itself(locked: Process, visit: Visit) -> None:
+def test_a_customers_key_uploads_for_itself(locked: ServerProcess, visit: Visit) -> None:
     with inturn.open(str(locked.folder / "inturn.db")) as queue:
-        key = make(queue.store, "portal", "acme")
+        key = create_api_key(queue.store, "portal", "acme")
     page = visit(f"{locked.url}/signin?to=/upload")
     page.get_by_label("Key", exact=True).fill(key)
     page.keyboard.press("Enter")

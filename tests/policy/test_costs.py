@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 from inturn.errors import InvalidInputError
 from inturn.model import MAX_COST, MIN_COST, SECOND, NewDocument
 from inturn.policy import CostPolicy, Policy
-from inturn.policy.costs import Fit, Timed, fitted
+from inturn.policy.costs import CostFit, CostSample, fit_costs
 
 NUMBERS = st.floats(0, 100, allow_nan=False)
 
 
 def test_without_a_choice_every_document_costs_one() -> None:
     documents = [NewDocument("a", pages=50), NewDocument("b", cost=3)]
-    assert CostPolicy().applied(documents) is documents
+    assert CostPolicy().apply(documents) is documents
 
 
 def test_a_policy_with_costs_is_read_back() -> None:
     policy = Policy(costs=CostPolicy(0.4, 0.1, 5_000))
-    assert Policy.of(policy.plain()) == policy
+    assert Policy.from_dict(policy.to_dict()) == policy
 
 
 @pytest.mark.parametrize("wrong", [(-1, 1), (1, -1), (1, float("nan")), (2, 0), (1, 1, 999), (1, 1, 2_000.0)])
@@ -43,13 +43,13 @@ def test_a_file_whose_pages_cannot_be_counted_costs_a_page_for_each_megabyte() -
     costs = CostPolicy(per_document=0.6, per_page=0.4)
     sizes = (49_000_000, 49_000_001, 1, None)
     assert [costs.charged_pages(None, size) for size in sizes] == [49, 50, 1, 1]
-    priced = costs.applied([NewDocument("a", size=size) for size in sizes])
+    priced = costs.apply([NewDocument("a", size=size) for size in sizes])
     assert [document.cost for document in priced] == pytest.approx([20.2, 20.6, 1, 1])
 
 
 @given(st.floats(0, 10), st.floats(0, 10), st.lists(st.integers(1, 300), min_size=20, max_size=60, unique=True))
 def test_a_fit_finds_what_the_times_were_made_of(per_document: float, per_page: float, pages: list[int]) -> None:
-    found = fitted(Timed(each, round((per_document + per_page * each) * SECOND)) for each in pages)
+    found = fit_costs(CostSample(each, round((per_document + per_page * each) * SECOND)) for each in pages)
     assert found is not None
     assert found.per_document == pytest.approx(per_document, abs=1e-3)
     assert found.per_page == pytest.approx(per_page, abs=1e-3)
@@ -58,7 +58,7 @@ def test_a_fit_finds_what_the_times_were_made_of(per_document: float, per_page: 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 10**9)), max_size=60))
 def test_a_fit_of_anything_is_never_negative(points: list[tuple[int, int]]) -> None:
-    found = fitted(Timed(*each) for each in points)
+    found = fit_costs(CostSample(*each) for each in points)
     if found is not None:
         assert found.per_document >= 0
         assert found.per_page >= 0
@@ -66,10 +66,10 @@ def test_a_fit_of_anything_is_never_negative(points: list[tuple[int, int]]) -> N
 
 
 def test_a_page_costs_one_when_a_fit_is_taken_over() -> None:
-    assert Fit(3.0, 1.0, 20).costs() == (0.75, 0.25)
-    assert sum(Fit(0.0, 0.0, 20).costs()) == 1
+    assert CostFit(3.0, 1.0, 20).costs() == (0.75, 0.25)
+    assert sum(CostFit(0.0, 0.0, 20).costs()) == 1
 
 
 def test_too_little_to_go_by() -> None:
-    assert fitted([Timed(1, 5)] * 100) is None
-    assert fitted([Timed(n, n) for n in range(19)]) is None
+    assert fit_costs([CostSample(1, 5)] * 100) is None
+    assert fit_costs([CostSample(n, n) for n in range(19)]) is None

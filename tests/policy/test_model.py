@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inturn import model
 from inturn.errors import InvalidInputError
-from inturn.model import MAX_DEPTH, MAX_METADATA, NewDocument
+from inturn.model import MAX_METADATA_DEPTH, MAX_METADATA_LENGTH, NewDocument
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
@@ -45,7 +45,7 @@ def test_what_is_in_metadata_later_is_not_in_the_document() -> None:
 
 @pytest.mark.parametrize("letter", ["x", "\0", '"', "ł"])
 def test_metadata_has_a_limit_as_json(letter: str) -> None:
-    room = MAX_METADATA - len('{"a": ""}')
+    room = MAX_METADATA_LENGTH - len('{"a": ""}')
     most = room // len(json.dumps(letter, ensure_ascii=False)[1:-1])
     assert len(NewDocument("a", metadata={"a": letter * most}).metadata["a"]) == most
     with pytest.raises(InvalidInputError, match="metadata may have 16384 characters"):
@@ -76,9 +76,9 @@ def test_a_document_that_is_changed_is_checked_again() -> None:
 
 def test_another_python_writes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     metadata = {"a": [1, 2.5, None, {"b": 'ł"'}], "c": True}
-    here = "".join(model._json_writer()(metadata, 0))
+    here = "".join(model._make_json_encoder()(metadata, 0))
     monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    assert "".join(model._json_writer()(metadata, 0)) == here == json.dumps(metadata, ensure_ascii=False)
+    assert "".join(model._make_json_encoder()(metadata, 0)) == here == json.dumps(metadata, ensure_ascii=False)
 
 
 @pytest.mark.parametrize("metadata", [{}, {"a": [1, {"b": None}]}])
@@ -91,7 +91,7 @@ def test_a_document_can_be_copied_and_sent_to_another_process(metadata: dict[str
 @pytest.mark.parametrize("deepen", [lambda inner: [inner], lambda inner: {"a": inner}])
 def test_metadata_is_not_nested_deeper_than_others_can_read(deepen: Callable[[Any], Any]) -> None:
     inner: Any = 1
-    for _ in range(MAX_DEPTH - 1):
+    for _ in range(MAX_METADATA_DEPTH - 1):
         inner = deepen(inner)
     assert NewDocument("a", metadata={"a": inner, "b": [{}] * 200}).metadata["a"] == inner
     with pytest.raises(InvalidInputError, match="nested 100 deep"):

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inturn.clock import ManualClock
-from inturn.insights import open_lines
+from inturn.insights import open_lanes
 from inturn.model import MAX_TIME, NewDocument
 from inturn.policy import Policy
-from inturn.policy.places import Before, OpenLine, classic_before, fair_before
-from inturn.policy.turns import Head, Line, Order, TurnPolicy, Turns
+from inturn.policy.places import Ahead, OpenLane, classic_ahead, fair_ahead
+from inturn.policy.turns import Head, Lane, Order, Scheduler, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
@@ -20,28 +20,28 @@ NO_SLOT = TurnPolicy(overdue_after=MAX_TIME)
 
 
 @st.composite
-def standing_lines(draw: st.DrawFn) -> list[OpenLine]:
+def standing_lines(draw: st.DrawFn) -> list[OpenLane]:
     """Lines at few different turns and steps, so that ties are common; stamps are never given twice."""
     n = draw(st.integers(1, 6))
     stamps = draw(st.permutations(range(1, n + 1)))
     turns = st.integers(0, 6).map(lambda each: each * 250_000)
     weights = st.sampled_from([0.5, 1.0, 2.0, 3.0, 4.0])
     return [
-        OpenLine(draw(st.integers(1, 2)), draw(turns), stamp, draw(weights), draw(st.integers(1, 8)), 1.0, stamp)
+        OpenLane(draw(st.integers(1, 2)), draw(turns), stamp, draw(weights), draw(st.integers(1, 8)), 1.0, stamp)
         for stamp in stamps
     ]
 
 
-def replay(lines: Sequence[OpenLine]) -> list[int]:
+def replay(lines: Sequence[OpenLane]) -> list[int]:
     """Which line's document starts when, by the turns themselves."""
-    turns: Turns[Line] = Turns(NO_SLOT)
+    turns: Scheduler[Lane] = Scheduler(NO_SLOT)
     turns.next_stamp = 1_000
     left = {}
     for number, each in enumerate(lines):
-        line = Line(str(number), each.level, each.weight, each.turn, each.stamp, head=Head(each.seq, 0, each.cost))
+        line = Lane(str(number), each.level, each.weight, each.turn, each.stamp, head=Head(each.seq, 0, each.cost))
         left[line.customer] = each.waiting
-        turns.levels[each.level].open_lines += 1
-        turns.file(line)
+        turns.levels[each.level].open_lanes += 1
+        turns.schedule(line)
     order = []
     while (line := turns.take(0)) is not None:
         order.append(int(line.customer))
@@ -51,18 +51,18 @@ def replay(lines: Sequence[OpenLine]) -> list[int]:
 
 
 @given(standing_lines())
-def test_the_division_gives_what_the_turns_do(lines: list[OpenLine]) -> None:
+def test_the_division_gives_what_the_turns_do(lines: list[OpenLane]) -> None:
     order = replay(lines)
     for mine, line in enumerate(lines):
         for ahead in range(line.waiting):
             start = [number for number, whose in enumerate(order) if whose == mine][ahead]
             earlier = order[:start]
-            expected = Before(
+            expected = Ahead(
                 sum(lines[each].level < line.level for each in earlier),
                 sum(lines[each].level == line.level and each != mine for each in earlier),
                 earlier.count(mine),
             )
-            assert fair_before(lines, mine, ahead) == expected
+            assert fair_ahead(lines, mine, ahead) == expected
 
 
 STEPS = st.lists(
@@ -96,35 +96,35 @@ def played(steps: Sequence[tuple[str, str, float]], order: Order) -> Queue:
 @given(STEPS)
 def test_the_place_is_what_a_store_does(steps: list[tuple[str, str, float]]) -> None:
     queue = played(steps, Order.FAIR)
-    standings = queue.store.standings()
-    lines, where = open_lines(standings), {(line.customer, line.level): n for n, line in enumerate(standings.lines)}
-    aheads = {document.id: queue.store.ahead(document.id) for document in queue.documents().items}
+    standings = queue.store.scheduler_snapshot()
+    lines, where = open_lanes(standings), {(line.customer, line.level): n for n, line in enumerate(standings.lanes)}
+    aheads = {document.id: queue.store.ahead_in_lane(document.id) for document in queue.documents().items}
     for number, claimed in enumerate(queue.claim("worker", 1_000)):
         document = claimed.document
         mine = where[document.customer, document.level]
-        assert fair_before(lines, mine, aheads[document.id]).place == number
+        assert fair_ahead(lines, mine, aheads[document.id]).place == number
 
 
 @given(STEPS)
 def test_first_come_first_served_is_bounded_from_above(steps: list[tuple[str, str, float]]) -> None:
     queue = played(steps, Order.CLASSIC)
-    standings = queue.store.standings()
-    lines, where = open_lines(standings), {(line.customer, line.level): n for n, line in enumerate(standings.lines)}
-    aheads = {document.id: queue.store.ahead(document.id) for document in queue.documents().items}
+    standings = queue.store.scheduler_snapshot()
+    lines, where = open_lanes(standings), {(line.customer, line.level): n for n, line in enumerate(standings.lanes)}
+    aheads = {document.id: queue.store.ahead_in_lane(document.id) for document in queue.documents().items}
     for number, claimed in enumerate(queue.claim("worker", 1_000)):
         document = claimed.document
         mine = where[document.customer, document.level]
-        before = classic_before(lines, mine, aheads[document.id], document.seq)
+        before = classic_ahead(lines, mine, aheads[document.id], document.seq)
         assert before.place >= number
         assert before.own_line == aheads[document.id]
 
 
 def test_first_come_first_served_is_exact_for_lines_of_one() -> None:
-    lines = [OpenLine(1, 0, n, 1.0, 1, 1.0, n) for n in (3, 1, 2)]
-    assert [classic_before(lines, mine, 0, line.seq).place for mine, line in enumerate(lines)] == [2, 0, 1]
+    lines = [OpenLane(1, 0, n, 1.0, 1, 1.0, n) for n in (3, 1, 2)]
+    assert [classic_ahead(lines, mine, 0, line.seq).place for mine, line in enumerate(lines)] == [2, 0, 1]
 
 
 def test_a_million_documents_are_counted_at_once() -> None:
-    lines = [OpenLine(9, 0, number, 1.0, 10_000, 1.0, number) for number in range(100)]
-    assert fair_before(lines, 0, 9_999) == Before(0, 99 * 9_999, 9_999)
-    assert fair_before(lines, 99, 9_999) == Before(0, 99 * 10_000, 9_999)
+    lines = [OpenLane(9, 0, number, 1.0, 10_000, 1.0, number) for number in range(100)]
+    assert fair_ahead(lines, 0, 9_999) == Ahead(0, 99 * 9_999, 9_999)
+    assert fair_ahead(lines, 99, 9_999) == Ahead(0, 99 * 10_000, 9_999)

@@ -101,7 +101,7 @@ def test_many_at_once_equal_as_many_single_checks(
         counter, level = policy.check(counter, now)
         singles.append((level, counter.count))
     assert many.counter == counter
-    assert list(many.each()) == singles
+    assert list(many.per_document()) == singles
     assert [level for level, _ in many.levels] == sorted({level for level, _ in singles})
 
 

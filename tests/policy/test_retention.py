@@ -10,16 +10,16 @@ from inturn.model import SECOND
 from inturn.policy.retention import (
     MAX_CHECKPOINTS,
     MAX_DRIFT,
-    SETTLED_UPTIME,
+    MIN_SETTLED_UPTIME,
     Checkpoint,
+    ClockJudgement,
     ClockReading,
     ClockTrust,
     Decision,
-    Judgement,
-    decided,
+    decide,
     is_reference,
-    judged,
-    last_old,
+    judge_clock,
+    last_prunable_seq,
     with_checkpoint,
 )
 
@@ -33,7 +33,7 @@ DELETE, SKIP, REFUSE = Decision
 def test_within_one_boot_the_kernel_tells_how_much_time_has_passed(passed: int, drift: int) -> None:
     last = ClockReading(NOW, "boot", DAY)
     now = ClockReading(NOW + passed + drift, "boot", DAY + passed)
-    assert judged(last, now) == (VERIFIED if abs(drift) <= MAX_DRIFT else CONTRADICTED, drift)
+    assert judge_clock(last, now) == (VERIFIED if abs(drift) <= MAX_DRIFT else CONTRADICTED, drift)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_within_one_boot_the_kernel_tells_how_much_time_has_passed(passed: int, 
     ("gap", "trust"), [(0, VERIFIED), (DAY, VERIFIED), (-DAY, VERIFIED), (DAY + 1, UNVERIFIED), (-DAY - 1, UNVERIFIED)]
 )
 def test_otherwise_a_day_is_believed(now: ClockReading, gap: int, trust: ClockTrust) -> None:
-    assert judged(ClockReading(NOW, "boot", DAY), now._replace(at=NOW + gap)) == (trust, gap)
+    assert judge_clock(ClockReading(NOW, "boot", DAY), now._replace(at=NOW + gap)) == (trust, gap)
 
 
 @pytest.mark.parametrize(
@@ -66,16 +66,16 @@ def test_otherwise_a_day_is_believed(now: ClockReading, gap: int, trust: ClockTr
     ],
 )
 def test_how_much_may_be_deleted(trust: ClockTrust, old: int, ended: int, decision: Decision) -> None:
-    assert decided(trust, old, ended) is decision
+    assert decide(trust, old, ended) is decision
 
 
 def test_a_machine_that_has_just_started_is_no_reference() -> None:
-    last, fine = ClockReading(NOW, "boot", 1), Judgement(VERIFIED, 0)
+    last, fine = ClockReading(NOW, "boot", 1), ClockJudgement(VERIFIED, 0)
     assert is_reference(last, ClockReading(NOW, "boot", 2), fine)
     assert is_reference(None, ClockReading(NOW), fine)
     for before in (last, None):
-        assert not is_reference(before, ClockReading(NOW, "other", SETTLED_UPTIME - 1), fine)
-        assert is_reference(before, ClockReading(NOW, "other", SETTLED_UPTIME), fine)
+        assert not is_reference(before, ClockReading(NOW, "other", MIN_SETTLED_UPTIME - 1), fine)
+        assert is_reference(before, ClockReading(NOW, "other", MIN_SETTLED_UPTIME), fine)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_machine_that_has_just_started_is_no_reference() -> None:
     ],
 )
 def test_a_clock_that_is_wrong_or_behind_is_no_reference(trust: ClockTrust, drift: int, *, is_one: bool) -> None:
-    assert is_reference(None, ClockReading(NOW), Judgement(trust, drift)) is is_one
+    assert is_reference(None, ClockReading(NOW), ClockJudgement(trust, drift)) is is_one
 
 
 def test_checkpoints_are_a_day_apart_and_bounded() -> None:
@@ -107,5 +107,5 @@ def test_a_checkpoint_of_the_future_is_forgotten() -> None:
 
 def test_what_was_submitted_after_a_checkpoint_is_younger() -> None:
     known = (Checkpoint(10, 100), Checkpoint(20, 200), Checkpoint(30, 300))
-    assert [last_old(known, before) for before in (5, 10, 11, 20, 30, 31)] == [100, 100, 200, 200, 300, None]
-    assert last_old((), 5) is None
+    assert [last_prunable_seq(known, before) for before in (5, 10, 11, 20, 30, 31)] == [100, 100, 200, 200, 300, None]
+    assert last_prunable_seq((), 5) is None

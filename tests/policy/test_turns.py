@@ -6,10 +6,10 @@ from itertools import combinations, count, pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanes import Lane, Lanes
+from lanes import DocumentLane, Lanes
 
 from inturn import InvalidInputError, Order, TurnPolicy
-from inturn.policy.turns import LEVELS, UNIT, Head, Standing, increment
+from inturn.policy.turns import LEVELS, VIRTUAL_TIME_UNIT, Head, VirtualTime, increment
 
 NEVER = 10**15
 STRICT = TurnPolicy(overdue_after=NEVER)
@@ -32,7 +32,7 @@ STEPS = st.lists(
 )
 
 
-def play(lanes: Lanes, step: tuple, now: int = 0) -> tuple[Lane, Head] | None:  # type: ignore[type-arg]
+def play(lanes: Lanes, step: tuple, now: int = 0) -> tuple[DocumentLane, Head] | None:  # type: ignore[type-arg]
     what, *args = step
     if what == "take":
         return lanes.take(now)
@@ -82,13 +82,13 @@ def test_a_line_is_first_in_first_out(steps: list[tuple]) -> None:  # type: igno
 @given(STEPS, st.sampled_from([1, 5, NEVER]))
 def test_v_never_falls_and_every_open_line_stands_above_it(steps: list[tuple], overdue_after: int) -> None:  # type: ignore[type-arg]
     lanes = Lanes(TurnPolicy(overdue_after=overdue_after))
-    before = [level.v for level in lanes.turns.levels]
+    before = [level.virtual_time for level in lanes.scheduler.levels]
     for now, step in enumerate(steps):
         play(lanes, step, now)
-        after = [level.v for level in lanes.turns.levels]
+        after = [level.virtual_time for level in lanes.scheduler.levels]
         assert all(new >= old for old, new in zip(before, after, strict=True))
         assert all((lane.turn, lane.stamp) > after[lane.level] for lane in lanes.backlogged())
-        assert all(lane.turn <= lanes.turns.levels[lane.level].highest for lane in lanes.lanes.values())
+        assert all(lane.turn <= lanes.scheduler.levels[lane.level].max_turn for lane in lanes.lanes.values())
         before = after
 
 
@@ -198,7 +198,7 @@ def test_the_slot_is_unused_while_no_head_is_overdue(documents: list[tuple[str, 
         assert one is not None
         assert other is not None
         assert one[1] == other[1]
-    assert all(level.overdue_uses == 0 for level in lanes.turns.levels)
+    assert all(level.overdue_uses == 0 for level in lanes.scheduler.levels)
 
 
 @settings(max_examples=300)
@@ -226,10 +226,13 @@ def test_k_at_once_from_the_lines_in_reach_equal_k_claims_of_one(
     for _ in range(k):
         whole, reached = lanes.take(len(steps)), part.take(len(steps))
         assert (whole and whole[1]) == (reached and reached[1])
-    assert part.turns.next_stamp == lanes.turns.next_stamp
-    assert (part.turns.dispatched, part.turns.rotation) == (lanes.turns.dispatched, lanes.turns.rotation)
-    for mine, its in zip(lanes.turns.levels, part.turns.levels, strict=True):
-        assert (mine.v, mine.overdue_uses) == (its.v, its.overdue_uses)
+    assert part.scheduler.next_stamp == lanes.scheduler.next_stamp
+    assert (part.scheduler.dispatched, part.scheduler.rotation) == (
+        lanes.scheduler.dispatched,
+        lanes.scheduler.rotation,
+    )
+    for mine, its in zip(lanes.scheduler.levels, part.scheduler.levels, strict=True):
+        assert (mine.virtual_time, mine.overdue_uses) == (its.virtual_time, its.overdue_uses)
 
 
 @given(STEPS)
@@ -240,15 +243,15 @@ def test_classic_is_strict_levels_and_first_come_first_served(steps: list[tuple]
         taken = play(lanes, step, 100 * now)
         if taken:
             assert (taken[0].level, taken[1].seq) == expected
-    assert all(level.v == (0, 0) for level in lanes.turns.levels)
+    assert all(level.virtual_time == (0, 0) for level in lanes.scheduler.levels)
 
 
 @given(STEPS)
 def test_changing_the_order_and_back_leaves_every_line_where_it_stood(steps: list[tuple]) -> None:  # type: ignore[type-arg]
     lanes, unchanged = Lanes(STRICT), Lanes(STRICT)
     for step in steps:
-        lanes.turns.set_policy(TurnPolicy(order=Order.CLASSIC, overdue_after=NEVER))
-        lanes.turns.set_policy(STRICT)
+        lanes.scheduler.set_policy(TurnPolicy(order=Order.CLASSIC, overdue_after=NEVER))
+        lanes.scheduler.set_policy(STRICT)
         one, other = play(lanes, step), play(unchanged, step)
         assert (one and one[1]) == (other and other[1])
 
@@ -260,11 +263,11 @@ def test_a_new_weight_scales_the_distance_from_v() -> None:
         lanes.add("b", 9)
     lanes.take()
     lane = lanes.lanes["a", 9]
-    assert lane.turn - lanes.turns.levels[9].v.turn == UNIT
+    assert lane.turn - lanes.scheduler.levels[9].virtual_time.turn == VIRTUAL_TIME_UNIT
     lanes.reweigh("a", 4)
-    assert lane.turn - lanes.turns.levels[9].v.turn == UNIT // 4
+    assert lane.turn - lanes.scheduler.levels[9].virtual_time.turn == VIRTUAL_TIME_UNIT // 4
     lanes.reweigh("a", 1)
-    assert lane.turn - lanes.turns.levels[9].v.turn == UNIT
+    assert lane.turn - lanes.scheduler.levels[9].virtual_time.turn == VIRTUAL_TIME_UNIT
 
 
 def test_shares_follow_a_weight_changed_to_4_and_back_without_a_burst() -> None:
@@ -290,13 +293,13 @@ def test_the_oldest_head_leaves_v_alone() -> None:
         lanes.add("behind", 9, ready_at=50)
     seen = 0
     for now in range(1_000, 1_080):
-        level = lanes.turns.levels[9]
-        before, uses = level.v, level.overdue_uses
+        level = lanes.scheduler.levels[9]
+        before, uses = level.virtual_time, level.overdue_uses
         taken = lanes.take(now)
         assert taken is not None
         if level.overdue_uses == uses + 1 and level.overdue_uses % 10 == 0:
             seen += 1
-            assert level.v == before
+            assert level.virtual_time == before
     assert seen == 4
 
 
@@ -384,7 +387,7 @@ def test_a_release_after_others_were_served_goes_no_further_back_than_v() -> Non
     assert first is not None
     for _ in range(4):
         lanes.take()
-    v = lanes.turns.levels[9].v
+    v = lanes.scheduler.levels[9].virtual_time
     lanes.release(*first)
     assert (first[0].turn, first[0].stamp) > v
     assert first[0].turn >= v.turn
@@ -396,10 +399,10 @@ def test_a_line_that_went_out_of_turn_is_forgotten_only_when_it_may_again() -> N
     taken = lanes.take(5_000)
     assert taken is not None
     line = taken[0]
-    line.out_of_turn_at, lanes.turns.levels[9].v = 5_000, Standing(line.turn, 0)
-    assert not lanes.turns.is_spent(line)
-    assert not lanes.turns.is_spent(line, 5_099)
-    assert lanes.turns.is_spent(line, 5_100)
+    line.out_of_turn_at, lanes.scheduler.levels[9].virtual_time = 5_000, VirtualTime(line.turn, 0)
+    assert not lanes.scheduler.is_spent(line)
+    assert not lanes.scheduler.is_spent(line, 5_099)
+    assert lanes.scheduler.is_spent(line, 5_100)
 
 
 def test_closed_time_earns_no_credit() -> None:
@@ -433,16 +436,16 @@ def test_an_empty_line_is_remembered_only_while_it_is_ahead_of_v() -> None:
     for _ in range(3):
         lanes.add("b", 9)
     lanes.take()
-    assert not lanes.turns.is_spent(lanes.lanes["a", 9])
+    assert not lanes.scheduler.is_spent(lanes.lanes["a", 9])
     lanes.take()
     lanes.take()
-    assert lanes.turns.is_spent(lanes.lanes["a", 9])
+    assert lanes.scheduler.is_spent(lanes.lanes["a", 9])
 
 
 @given(st.floats(0.001, 10_000), st.floats(0.001, 1_000))
 def test_every_document_moves_its_line(cost: float, weight: float) -> None:
     assert increment(cost, weight) >= 1
-    assert increment(1.0, 1.0) == UNIT
+    assert increment(1.0, 1.0) == VIRTUAL_TIME_UNIT
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,14 @@ from inturn.stores.postgres import PostgresStore
 MINUTE = 60_000_000
 
 
-def tell(what: Any) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
+def send(message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
-def begin() -> None:
+def wait_for_start() -> None:
     """All children of a test begin together, when it says so."""
-    tell("ready")
+    send("ready")
     sys.stdin.readline()
 
 
@@ -39,24 +39,24 @@ def known_ids(seed: str) -> Iterator[str]:
 def submit_some(url: str, customer: str, n: str) -> None:
     """Submit n documents, one by one; tell all receipts at the end."""
     store = PostgresStore(url)
-    begin()
+    wait_for_start()
     ids, receipts = RandomIds(), []
     for number in range(int(n)):
         receipts += store.submit(Submission(customer, ids.make(1, 0), [NewDocument(f"document {number}")]))
-    tell(receipts)
+    send(receipts)
     store.close()
 
 
 def claim_all(url: str, worker: str, limit: str) -> None:
     """Claim and finish until nothing is left; tell what was claimed, and under which fences."""
     store = PostgresStore(url)
-    begin()
+    wait_for_start()
     taken = []
     while claimed := store.claim(ClaimRequest(worker, int(limit), MINUTE)):
         for document, fence in claimed:
             store.finish(document.id, fence, json.dumps(worker))
             taken.append((document.id, fence, document.customer))
-    tell(taken)
+    send(taken)
     store.close()
 
 
@@ -65,31 +65,31 @@ def hold_submit(url: str, customer: str) -> None:
     store = PostgresStore(url)
     with psycopg.connect(store.address.conninfo) as connection:
         store.submit_in(connection, Submission(customer, RandomIds().make(1, 0), [NewDocument("held")]))
-        tell("held")
+        send("held")
         sys.stdin.readline()
-    tell("committed")
+    send("committed")
     store.close()
 
 
-def wrong_clock(url: str, customer: str, off: str) -> None:
+def skewed_clock(url: str, customer: str, offset: str) -> None:
     """Submit, claim and beat on a machine whose clock is wrong by so many microseconds."""
     real = time.time_ns
-    time.time_ns = lambda: real() + 1_000 * int(off)  # type: ignore[assignment]
+    time.time_ns = lambda: real() + 1_000 * int(offset)  # type: ignore[assignment]
     time.time = lambda: time.time_ns() / 1e9  # type: ignore[assignment]
     SystemClock.now = lambda _: time.time_ns() // 1_000  # type: ignore[method-assign]
     queue = Queue(PostgresStore(url))
-    begin()
+    wait_for_start()
     queue.submit(customer, [NewDocument("a document")] * 3)
-    claimed = queue.claim(f"worker {off}", 1)
-    tell([queue.heartbeat(claimed), [each.document.lease_until for each in claimed]])
+    claimed = queue.claim(f"worker {offset}", 1)
+    send([queue.heartbeat(claimed), [each.document.lease_until for each in claimed]])
     queue.close()
 
 
 def make(url: str) -> None:
     """Open a queue that may not be there yet, and use it."""
-    begin()
+    wait_for_start()
     store = PostgresStore(url)
-    tell(store.submit(Submission("acme", RandomIds().make(1, 0), [NewDocument("a document")]))[0].id)
+    send(store.submit(Submission("acme", RandomIds().make(1, 0), [NewDocument("a document")]))[0].id)
     store.close()
 
 
@@ -99,17 +99,17 @@ def wait_for_one(url: str) -> None:
     request = ClaimRequest("waiter", 1, MINUTE)
     store.wait(0)
     assert store.claim(request) == ()
-    tell("ready")
+    send("ready")
     while not (claimed := store.claim(request)):
         store.wait(60)
-    tell([each.document.id for each in claimed])
+    send([each.document.id for each in claimed])
     store.close()
 
 
 def submit_for_ever(url: str, seed: str, customer: str) -> None:
     """Submit documents with known ids; tell how many submits have returned. What failed is repeated with its key."""
     store, ids = PostgresStore(url), known_ids(seed)
-    tell("ready")
+    send("ready")
     for done in range(1, 10**9):
         submission = Submission(
             customer, [next(ids)], [NewDocument(f"{seed} {done}", max_attempts=100)], f"{seed} {done}", "x"
@@ -120,13 +120,13 @@ def submit_for_ever(url: str, seed: str, customer: str) -> None:
                 break
             except StoreError:
                 time.sleep(0.05)
-        tell(done)
+        send(done)
 
 
 def work_for_ever(url: str, worker: str, limit: str) -> None:
     """Claim with short leases and finish; tell each id that was finished, and its fence."""
     store = PostgresStore(url)
-    tell("ready")
+    send("ready")
     while True:
         try:
             for document, fence in store.claim(ClaimRequest(worker, int(limit), 2_000_000)):
@@ -134,7 +134,7 @@ def work_for_ever(url: str, worker: str, limit: str) -> None:
                     store.finish(document.id, fence, json.dumps(worker))
                 except StaleFenceError:
                     continue
-                tell([document.id, fence])
+                send([document.id, fence])
         except StoreError:
             time.sleep(0.05)
 

@@ -18,9 +18,9 @@ from services import PostgresServer, drop_schema, new_schema
 import inturn
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.wire import PatientConnection
+from inturn.stores.postgres.wire import TimeoutConnection
 
-PATIENCE = 60
+CHILD_TIMEOUT_SECONDS = 60
 """Seconds after which a child is taken for stuck; nothing is measured by it."""
 ROOT = Path(inturn.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -43,10 +43,10 @@ class Child:
             self._lines.put(line)
         self._lines.put("")
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """The next thing it tells."""
-        line = self._lines.get(timeout=PATIENCE)
-        assert line, self._said_wrong()
+        line = self._lines.get(timeout=CHILD_TIMEOUT_SECONDS)
+        assert line, self._read_stderr()
         return json.loads(line)
 
     def go(self) -> None:
@@ -57,14 +57,14 @@ class Child:
 
     def end(self) -> list[Any]:
         """All that it still tells, when it has ended well."""
-        assert self._process.wait(PATIENCE) == 0, self._said_wrong()
-        return self._rest()
+        assert self._process.wait(CHILD_TIMEOUT_SECONDS) == 0, self._read_stderr()
+        return self._remaining_messages()
 
     def kill(self) -> list[Any]:
         """All that it still told before it was killed."""
         self._process.kill()
         self._process.wait()
-        return self._rest()
+        return self._remaining_messages()
 
     def close(self) -> None:
         """Killed, if it still runs, and forgotten."""
@@ -72,12 +72,12 @@ class Child:
         with self._process, self._errors:
             self._listener.join()
 
-    def _rest(self) -> list[Any]:
+    def _remaining_messages(self) -> list[Any]:
         self._listener.join()
         lines = [self._lines.get() for _ in range(self._lines.qsize())]
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def _said_wrong(self) -> str:
+    def _read_stderr(self) -> str:
         self._errors.seek(0)
         return self._errors.read().decode()
 
@@ -137,16 +137,16 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     told: list[str] = []
 
     def counting(name: str) -> Callable[..., Any]:
-        original = getattr(PatientConnection, name)
+        original = getattr(TimeoutConnection, name)
 
-        def counted(self: PatientConnection, *args: Any, **options: Any) -> Any:
+        def counted(self: TimeoutConnection, *args: Any, **options: Any) -> Any:
             told.append(name)
             return original(self, *args, **options)
 
         return counted
 
     for name in ("ask", "ask_all", "execute"):
-        monkeypatch.setattr(PatientConnection, name, counting(name))
+        monkeypatch.setattr(TimeoutConnection, name, counting(name))
     return told
 
 

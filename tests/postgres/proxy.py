@@ -11,26 +11,26 @@ class Proxy:
     """Listens on a port of its own and passes everything on to one server, while it feels like it."""
 
     def __init__(self, port: int) -> None:
-        self._to = port
-        self._flows = threading.Event()
-        self._flows.set()
+        self._target_port = port
+        self._flowing = threading.Event()
+        self._flowing.set()
         self._lock = threading.Lock()
         self._sockets: list[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._closed = False
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
-        self._accepting.start()
+        self._accept_thread = threading.Thread(target=self._accept, daemon=True)
+        self._accept_thread.start()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._closed = True
-        self._flows.set()
+        self._flowing.set()
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes whoever accepts: closing alone would not
-        self._accepting.join()
+        self._accept_thread.join()
         self._listener.close()
         self.cut()
 
@@ -45,12 +45,12 @@ class Proxy:
 
     def hang(self) -> None:
         """Half open: connections stand, new ones are taken, and nothing passes any more."""
-        self._flows.clear()
+        self._flowing.clear()
 
     def flow(self) -> None:
         """Let new connections through again. What hung before is gone."""
         self.cut()
-        self._flows.set()
+        self._flowing.set()
 
     def _accept(self) -> None:
         while not self._closed:
@@ -58,17 +58,17 @@ class Proxy:
                 client, _ = self._listener.accept()
                 with self._lock:
                     self._sockets.append(client)
-                server = socket.create_connection(("127.0.0.1", self._to))
+                server = socket.create_connection(("127.0.0.1", self._target_port))
                 with self._lock:
                     self._sockets.append(server)
                 for one, other in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass, args=(one, other), daemon=True).start()
+                    threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
 
-    def _pass(self, one: socket.socket, other: socket.socket) -> None:
+    def _forward(self, source: socket.socket, destination: socket.socket) -> None:
         with suppress(OSError):
-            while data := one.recv(65_536):
-                self._flows.wait()
-                other.sendall(data)
-        for each in (one, other):
+            while data := source.recv(65_536):
+                self._flowing.wait()
+                destination.sendall(data)
+        for each in (source, destination):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -13,7 +13,7 @@ from inturn.model import SECOND, NewDocument
 from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse
+from inturn.stores.postgres.address import parse_url
 
 pytestmark = needs_postgres
 ANNA = Operator("anna", "because the test says so")
@@ -22,11 +22,11 @@ ANNA = Operator("anna", "because the test says so")
 def test_a_queue_from_before_attempts_were_kept_goes_on(
     url: str, monkeypatch: pytest.MonkeyPatch, before_fronts: str
 ) -> None:
-    clock, name = ManualClock(SECOND), parse(url).schema
+    clock, name = ManualClock(SECOND), parse_url(url).schema
     with inturn.open(url, clock=clock) as queue:
         (receipt,) = queue.submit("acme", [NewDocument("a")])
         queue.fail(queue.claim("worker", 1)[0], "first", retry_in=0)
-    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
         admin.execute(f"SET search_path = {name}".encode())
         admin.execute(before_fronts.encode())
         admin.execute("DROP TABLE attempt; DROP INDEX event_by_hand_of; DELETE FROM migration WHERE number > 3")

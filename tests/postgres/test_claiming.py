@@ -30,17 +30,17 @@ def test_a_claim_of_what_came_meanwhile_takes_three_trips(store: PostgresStore, 
         trips.clear()
         (claimed,) = store.claim(REQUEST)
         taken = len(trips)
-        store.exchange([Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result="1")], None)
+        store.ack_and_claim([Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result="1")], None)
     assert taken <= 3
 
 
 def test_a_plan_is_made_when_there_is_something_to_plan_for_and_not_kept_for_good(store: PostgresStore) -> None:
     """One that was made while the tables were empty would read all of them for every claim."""
-    with store._database.connected() as connection:
-        connection.keeps_statements = True
+    with store._database.dedicated_connection() as connection:
+        connection.can_prepare = True
         plans = []
         for _ in range(20):
-            connection.ask((b"SELECT 1", [], []))
+            connection.query((b"SELECT 1", [], []))
             plans.append(connection.execute("SELECT name, prepare_time FROM pg_prepared_statements", prepare=False))
         first, second, third, *between, last = [each.fetchall() for each in plans]
     assert first == second == []
@@ -55,7 +55,7 @@ def test_a_claim_that_would_start_what_does_not_wait_is_not_committed(
     call = submission(2)
     store.submit(call)
     for each in store.claim(ClaimRequest("worker", 2, 60_000_000)):
-        store.exchange([Outcome(each.document.id, each.fence, OutcomeKind.HANDED_BACK)], None)
+        store.ack_and_claim([Outcome(each.document.id, each.fence, OutcomeKind.RELEASED)], None)
     admin.execute("UPDATE document SET state = 'cancelled' WHERE id = %s", (call.ids[0],))
     with pytest.raises(StoreError, match="nothing was written"):
         store.claim(ClaimRequest("worker", 2, 60_000_000))

@@ -4,7 +4,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from coming_back import Walk, go_on, leave_changes
+from coming_back import RandomWalk, check_nothing_lost, make_unclaimed_changes
 from services import needs_postgres
 
 import inturn
@@ -14,7 +14,7 @@ from inturn.model import seconds
 from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse
+from inturn.stores.postgres.address import parse_url
 
 pytestmark = needs_postgres
 Admin = psycopg.Connection[tuple[Any, ...]]
@@ -23,7 +23,7 @@ Admin = psycopg.Connection[tuple[Any, ...]]
 @pytest.mark.parametrize("seed", range(3))
 def test_what_comes_back_or_leaves_keeps_the_order_of_memory(url: str, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
-    Walk([PostgresStore(url, clock=clock) for _ in range(1 + seed % 2)], clock, seed).go(120)
+    RandomWalk([PostgresStore(url, clock=clock) for _ in range(1 + seed % 2)], clock, seed).run(120)
 
 
 def test_a_queue_from_before_there_were_fronts_goes_on(
@@ -31,16 +31,16 @@ def test_a_queue_from_before_there_were_fronts_goes_on(
 ) -> None:
     clock = ManualClock(seconds(1_700_000_000))
     with inturn.open(url, clock=clock) as queue:
-        left = leave_changes(queue)
-    options = f"-c search_path={parse(url).schema}"
-    with psycopg.connect(parse(url).conninfo, autocommit=True, options=options) as admin:
+        left = make_unclaimed_changes(queue)
+    options = f"-c search_path={parse_url(url).schema}"
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True, options=options) as admin:
         admin.execute(before_fronts.encode())
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:4])
         assert migrate(url) == []
     assert migrate(url) == [each.name for each in schema.MIGRATIONS[4:]]
     with inturn.open(url, clock=clock) as queue:
-        go_on(queue, left)
+        check_nothing_lost(queue, left)
 
 
 def test_a_front_that_has_run_ahead_is_found_out_and_put_right(store: PostgresStore, admin: Admin) -> None:
@@ -63,7 +63,7 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
     (back,) = queue.claim("worker", 1)
     for each in queue.claim("worker", 30):
         queue.finish(each)
-    queue.hand_back(back)
+    queue.release(back)
     assert queue.claim("worker", 1)[0].document.id == back.document.id
     assert admin.execute("SELECT front, head_seq FROM line WHERE waiting > 0").fetchall() == [(53, 53)]
 

@@ -112,13 +112,13 @@ def test_a_pool_whose_connections_were_all_cut_heals(server: PostgresServer) -> 
         proxy.cut()
         store.submit(submission())  # dead before anything was begun on it: another is taken
         proxy.cut()
-        time.sleep(connection.CHECK_AFTER)
+        time.sleep(connection.IDLE_CHECK_SECONDS)
         store.submit(submission())  # looked at before it is used: nobody notices
         store.close()
 
 
 def test_a_half_open_connection_is_given_up(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PATIENCE", 1.0)
+    monkeypatch.setattr(connection, "RESPONSE_TIMEOUT_SECONDS", 1.0)
     with Proxy(server.port) as proxy:
         store = PostgresStore(server.url.replace(str(server.port), str(proxy.port)) + "?connect_timeout=2")
         store.submit(submission())
@@ -174,7 +174,7 @@ def test_a_read_only_primary_says_so_and_heals(server: PostgresServer, demoted: 
 def test_a_server_that_is_down_is_an_error_that_says_what_to_do(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "POOL_TIMEOUT", 1.0)
+    monkeypatch.setattr(connection, "POOL_TIMEOUT_SECONDS", 1.0)
     store = PostgresStore(server.url)
     server.stop(signal.SIGQUIT)
     with pytest.raises((StoreBusyError, StoreError), match="try again"):

@@ -18,14 +18,14 @@ from typing import Any
 import everything
 import psycopg
 import pytest
-from everything import ANNA, BEGIN, contents, dispatched, move
+from everything import ANNA, BEGIN, contents, drain, transfer
 from services import drop_schema, needs_postgres, new_schema
 
 import inturn
 from inturn.blobs import FolderBlobs
 from inturn.clock import ManualClock
 from inturn.errors import (
-    IllegalMoveError,
+    IllegalTransitionError,
     InvalidInputError,
     StoreBusyError,
     StoreError,
@@ -33,12 +33,12 @@ from inturn.errors import (
     StoreVersionError,
 )
 from inturn.model import NewDocument, WorkerReport
-from inturn.stores import migrate, open_end
-from inturn.stores.moving import End, Move, undo
+from inturn.stores import migrate, open_transfer_endpoint
+from inturn.stores.moving import Transfer, TransferEndpoint, undo
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.address import parse
-from inturn.stores.postgres.moving import PostgresEnd
-from inturn.stores.sqlite.moving import SqliteEnd
+from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.moving import PostgresEndpoint
+from inturn.stores.sqlite.moving import SqliteEndpoint
 
 pytestmark = needs_postgres
 SOAK = os.environ.get("INTURN_SOAK") == "1"
@@ -64,17 +64,17 @@ def source(filled: tuple[Path, int], tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def end() -> Iterator[Callable[[str], End]]:
+def end() -> Iterator[Callable[[str], TransferEndpoint]]:
     """Opens ends, and lets go of them."""
-    opened: list[End] = []
+    opened: list[TransferEndpoint] = []
 
-    def open_one(url: str) -> End:
-        opened.append(open_end(url))
+    def open_one(url: str) -> TransferEndpoint:
+        opened.append(open_transfer_endpoint(url))
         return opened[-1]
 
     yield open_one
     for each in opened:
-        each.let_go()
+        each.disconnect()
 
 
 @pytest.fixture
@@ -84,8 +84,10 @@ def other_url() -> Iterator[str]:
     drop_schema(address)
 
 
-def test_there_and_back_every_row_is_the_same(end: Callable[[str], End], source: str, url: str, tmp_path: Path) -> None:
-    rows = move(source, url)
+def test_there_and_back_every_row_is_the_same(
+    end: Callable[[str], TransferEndpoint], source: str, url: str, tmp_path: Path
+) -> None:
+    rows = transfer(source, url)
     before = contents(source)
     assert rows is not None
     assert rows["document"] > 60
@@ -93,36 +95,36 @@ def test_there_and_back_every_row_is_the_same(end: Callable[[str], End], source:
     states = {row[sorted(end(source).tables()["document"]).index("state")] for row in before["document"]}
     assert states == {"waiting", "delayed", "done", "failed", "cancelled", "expired"}
     assert contents(url) == before
-    move(url, str(tmp_path / "back.db"))
+    transfer(url, str(tmp_path / "back.db"))
     assert contents(str(tmp_path / "back.db")) == before
 
 
 def test_from_one_schema_into_another_that_is_made(source: str, url: str, missing_url: str) -> None:
-    move(source, url)
-    move(url, missing_url)
+    transfer(source, url)
+    transfer(url, missing_url)
     assert contents(missing_url) == contents(source)
 
 
 def test_what_comes_next_is_what_would_have_come_without_the_move(
     source: str, filled: tuple[Path, int], url: str, tmp_path: Path
 ) -> None:
-    stayed = dispatched(copied(source, tmp_path / "stayed.db"), filled[1])
+    stayed = drain(copied(source, tmp_path / "stayed.db"), filled[1])
     assert len(stayed) > 100
     back = str(tmp_path / "back.db")
-    move(source, url, keep_source=True)
-    move(url, back, keep_source=True)
+    transfer(source, url, keep_source=True)
+    transfer(url, back, keep_source=True)
     for address in (url, back, source):
-        assert dispatched(address, filled[1]) == stayed
+        assert drain(address, filled[1]) == stayed
 
 
 def test_fences_go_on_behind_the_last_one_after_a_crash_of_the_server(source: str, url: str, tmp_path: Path) -> None:
-    move(source, url)
+    transfer(source, url)
     with inturn.open(url) as queue:
         (claimed,) = queue.claim("worker")
         queue.finish(claimed)
-    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
-        admin.execute(f"TRUNCATE {parse(url).schema}.alive".encode())  # as it is after a crash
-    move(url, str(tmp_path / "back.db"))
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
+        admin.execute(f"TRUNCATE {parse_url(url).schema}.alive".encode())  # as it is after a crash
+    transfer(url, str(tmp_path / "back.db"))
     with inturn.open(str(tmp_path / "back.db")) as queue:
         assert queue.claim("worker")[0].fence > claimed.fence + 1_000
 
@@ -144,15 +146,15 @@ def interrupting(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
 
         return call
 
-    for end in (SqliteEnd, PostgresEnd):
+    for end in (SqliteEndpoint, PostgresEndpoint):
         for step in STEPS:
             monkeypatch.setattr(end, step, cutting(getattr(end, step)))
-        monkeypatch.setattr(sys.modules[end.__module__], "BATCH", 40)
+        monkeypatch.setattr(sys.modules[end.__module__], "BATCH_ROWS", 40)
 
 
 @pytest.mark.parametrize("back", [False, True])
 def test_interrupted_anywhere_and_run_again_it_ends_the_same(
-    end: Callable[[str], End],
+    end: Callable[[str], TransferEndpoint],
     filled: tuple[Path, int],
     url: str,
     tmp_path: Path,
@@ -161,7 +163,7 @@ def test_interrupted_anywhere_and_run_again_it_ends_the_same(
     back: bool,
 ) -> None:
     settled = copied(filled[0], tmp_path / "settled.db")
-    end(settled).settle()
+    end(settled).fold_and_recount()
     before = contents(settled)
     cuts = 0
     for at in range(
@@ -169,20 +171,20 @@ def test_interrupted_anywhere_and_run_again_it_ends_the_same(
     ):  # every other place on the way there, the ones between on the way back
         source, target = copied(filled[0], tmp_path / f"{at}.db"), f"{url}_{at}"
         if back:
-            move(source, target)
+            transfer(source, target)
             source, target = target, str(tmp_path / f"{at} back.db")
         with monkeypatch.context() as patch:
             interrupting(patch, at)
             with suppress(Cut):
-                move(source, target)
+                transfer(source, target)
                 break
         cuts += 1
         for each in (source, target):
-            if end(each).is_there() and end(each).mark() is not None:
+            if end(each).exists() and end(each).closed_marker() is not None:
                 with pytest.raises(StoreMovedError):
                     inturn.open(each)
-        move(source, target)
-        assert move(source, target) is None
+        transfer(source, target)
+        assert transfer(source, target) is None
         assert contents(target) == contents(source) == before
         with pytest.raises(StoreMovedError, match="was moved to"):
             inturn.open(source)
@@ -217,16 +219,18 @@ everything.move(sys.argv[1], sys.argv[2])
     command = [sys.executable, "-c", program, source, url]
     killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False, timeout=60)  # noqa: S603
     assert killed.returncode == -signal.SIGKILL
-    move(source, url)
+    transfer(source, url)
     assert contents(url) == contents(source)
     with inturn.open(url) as queue:
         assert queue.store.recount(repair=False) == ()
 
 
-def test_while_it_moves_both_ends_refuse_everything(end: Callable[[str], End], source: str, url: str) -> None:
+def test_while_it_moves_both_ends_refuse_everything(
+    end: Callable[[str], TransferEndpoint], source: str, url: str
+) -> None:
     here, there = inturn.open(source), inturn.open(url)
     leaving, arriving = end(source), end(url)
-    moving = Move(leaving, arriving)
+    moving = Transfer(leaving, arriving)
     assert moving.check()
     moving.begin()
     for queue, why in ((here, "is being moved to"), (there, "is not complete")):
@@ -251,12 +255,12 @@ def test_while_it_moves_both_ends_refuse_everything(end: Callable[[str], End], s
 
 
 def test_a_queue_in_postgres_that_leaves_refuses_everything(
-    end: Callable[[str], End], source: str, url: str, tmp_path: Path
+    end: Callable[[str], TransferEndpoint], source: str, url: str, tmp_path: Path
 ) -> None:
-    move(source, url)
+    transfer(source, url)
     with inturn.open(url) as queue:
         leaving, arriving = end(url), end(str(tmp_path / "back.db"))
-        moving = Move(leaving, arriving)
+        moving = Transfer(leaving, arriving)
         assert moving.check()
         moving.begin()
         for call in (lambda: queue.submit("new", [NewDocument("x")]), lambda: queue.claim("worker"), queue.store.sweep):
@@ -264,7 +268,7 @@ def test_a_queue_in_postgres_that_leaves_refuses_everything(
                 call()
         undo(end(url))
         assert queue.submit("new", [NewDocument("x")])
-        with pytest.raises(IllegalMoveError, match="opened again"):
+        with pytest.raises(IllegalTransitionError, match="opened again"):
             moving.load(lambda *_: None)
 
 
@@ -274,7 +278,7 @@ def test_whatever_was_accepted_until_the_door_closed_is_there(
 ) -> None:
     target = url
     if back:
-        move(source, url)
+        transfer(source, url)
         source, target = url, str(tmp_path / "back.db")
     accepted: list[str] = []
     begun = threading.Event()
@@ -302,7 +306,7 @@ def test_whatever_was_accepted_until_the_door_closed_is_there(
 def open_until_moved(source: str, target: str) -> bool:
     """Try to move; whether it is still open, since documents kept coming."""
     try:
-        move(source, target)
+        transfer(source, target)
     except StoreBusyError:
         return True
     return False
@@ -333,61 +337,67 @@ def test_the_command_takes_files_along_and_asks_where_they_are(
 
 
 def test_a_target_that_was_made_anew_is_not_taken_for_the_old_one(source: str, url: str) -> None:
-    move(source, url)
+    transfer(source, url)
     drop_schema(url)
     migrate(url)
-    with pytest.raises(IllegalMoveError, match="was moved to"):
-        move(source, url)
+    with pytest.raises(IllegalTransitionError, match="was moved to"):
+        transfer(source, url)
 
 
-def test_a_second_run_takes_over_from_one_that_still_goes_on(end: Callable[[str], End], source: str, url: str) -> None:
+def test_a_second_run_takes_over_from_one_that_still_goes_on(
+    end: Callable[[str], TransferEndpoint], source: str, url: str
+) -> None:
     leaving, arriving = end(source), end(url)
-    first = Move(leaving, arriving)
+    first = Transfer(leaving, arriving)
     assert first.check()
     first.begin()
-    move(source, url)
-    with pytest.raises(IllegalMoveError, match="another run"):
+    transfer(source, url)
+    with pytest.raises(IllegalTransitionError, match="another run"):
         first.load(lambda *_: None)
     assert contents(url) == contents(source)
 
 
-def test_what_cannot_be_moved_is_refused(end: Callable[[str], End], source: str, url: str, other_url: str) -> None:
+def test_what_cannot_be_moved_is_refused(
+    end: Callable[[str], TransferEndpoint], source: str, url: str, other_url: str
+) -> None:
     with inturn.open(other_url) as queue:
         queue.submit("somebody", [NewDocument("x")])
-    with pytest.raises(IllegalMoveError, match="of its own"):
-        move(source, other_url)
+    with pytest.raises(IllegalTransitionError, match="of its own"):
+        transfer(source, other_url)
     with pytest.raises(InvalidInputError, match="the same queue"):
-        move(other_url, other_url)
+        transfer(other_url, other_url)
     with inturn.open(other_url) as queue:
         (claimed,) = queue.claim("worker")
         with pytest.raises(StoreError, match=r"1 documents of .* are running"):
-            move(other_url, url)
+            transfer(other_url, url)
         queue.finish(claimed)
-        queue.store.see_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
+        queue.store.record_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
         with pytest.raises(StoreError, match="heard of in the last minute: w1"):
-            move(other_url, url)
+            transfer(other_url, url)
         queue.store.forget_worker("w1")
-    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
-        admin.execute(f"SET search_path = {parse(other_url).schema}".encode())
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
+        admin.execute(f"SET search_path = {parse_url(other_url).schema}".encode())
         admin.execute(b"INSERT INTO migration VALUES (99, 'from the future')")
     with pytest.raises(StoreVersionError, match="newer"):
-        move(other_url, url)
+        transfer(other_url, url)
     with pytest.raises(StoreVersionError, match="newer"):
-        move(source, other_url)
-    assert end(source).mark() is None
+        transfer(source, other_url)
+    assert end(source).closed_marker() is None
 
 
 def test_an_older_schema_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PostgresStore(url).close()
     monkeypatch.setattr("inturn.stores.postgres.schema.MIGRATIONS", [None] * 9)
     with pytest.raises(StoreVersionError, match="run: inturn migrate --store"):
-        move(url, str(tmp_path / "new.db"))
+        transfer(url, str(tmp_path / "new.db"))
 
 
-def test_ends_that_know_other_columns_are_refused(end: Callable[[str], End], source: str, url: str) -> None:
+def test_ends_that_know_other_columns_are_refused(
+    end: Callable[[str], TransferEndpoint], source: str, url: str
+) -> None:
     PostgresStore(url).close()
-    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
-        admin.execute(f"ALTER TABLE {parse(url).schema}.document ADD COLUMN more text".encode())
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
+        admin.execute(f"ALTER TABLE {parse_url(url).schema}.document ADD COLUMN more text".encode())
     with pytest.raises(StoreError, match=r"document\.more"):
-        move(source, url)
-    assert end(source).mark() is None
+        transfer(source, url)
+    assert end(source).closed_marker() is None

@@ -10,9 +10,9 @@ from services import PostgresServer, needs_own_postgres, needs_postgres, wait_un
 
 import inturn
 from inturn.errors import InvalidInputError, NotFoundError, StoreError, StoreNotFoundError, StoreVersionError
-from inturn.stores import open_end
+from inturn.stores import open_transfer_endpoint
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse
+from inturn.stores.postgres.address import parse_url
 
 pytestmark = needs_postgres
 SCHEMAS = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = %s"
@@ -24,8 +24,8 @@ def command_in(message: str) -> list[str]:
 
 
 def is_there(url: str) -> bool:
-    with psycopg.connect(parse(url).conninfo) as admin:
-        return admin.execute(SCHEMAS, (parse(url).schema,)).fetchone() == (1,)
+    with psycopg.connect(parse_url(url).conninfo) as admin:
+        return admin.execute(SCHEMAS, (parse_url(url).schema,)).fetchone() == (1,)
 
 
 def test_a_queue_that_is_not_there_is_not_made(missing_url: str) -> None:
@@ -48,14 +48,14 @@ def test_counters_make_no_queue_either(missing_url: str) -> None:
 def test_a_name_mistyped_by_a_letter_is_guessed(url: str) -> None:
     with pytest.raises(StoreNotFoundError) as refused:
         PostgresStore(f"{url}r")
-    assert f"did you mean ?schema={parse(url).schema}?" in str(refused.value)
+    assert f"did you mean ?schema={parse_url(url).schema}?" in str(refused.value)
 
 
 @pytest.mark.usefixtures("url")
 def test_a_schema_of_somebody_else_is_no_queue(missing_url: str) -> None:
-    with psycopg.connect(parse(missing_url).conninfo) as admin:
-        admin.execute(f"CREATE SCHEMA {parse(missing_url).schema}".encode())
-        admin.execute(f"CREATE TABLE {parse(missing_url).schema}.document (x int)".encode())
+    with psycopg.connect(parse_url(missing_url).conninfo) as admin:
+        admin.execute(f"CREATE SCHEMA {parse_url(missing_url).schema}".encode())
+        admin.execute(f"CREATE TABLE {parse_url(missing_url).schema}.document (x int)".encode())
     with pytest.raises(StoreNotFoundError, match="this database has the queues"):
         PostgresStore(missing_url)
 
@@ -69,19 +69,19 @@ def test_an_older_schema_is_not_upgraded_by_opening_it(store: PostgresStore, url
 
 
 def test_the_command_in_a_message_is_the_address_without_its_password() -> None:
-    address = parse("postgresql://me:secret@db:5433/queue?schema=ocr&sslmode=require&password=other&pool=3")
+    address = parse_url("postgresql://me:secret@db:5433/queue?schema=ocr&sslmode=require&password=other&pool=3")
     assert address.migrate_command == (
         "inturn migrate --store 'postgresql://me@db:5433/queue?schema=ocr&sslmode=require&pool=3'"
     )
-    socket = parse("postgresql:///queue?host=/run/pg&schema=ocr")
-    assert socket.typed == "postgresql:///queue?host=/run/pg&schema=ocr"
-    assert parse(address.typed) == parse("postgres://me@db:5433/queue?schema=ocr&sslmode=require&pool=3")
+    socket = parse_url("postgresql:///queue?host=/run/pg&schema=ocr")
+    assert socket.command_url == "postgresql:///queue?host=/run/pg&schema=ocr"
+    assert parse_url(address.command_url) == parse_url("postgres://me@db:5433/queue?schema=ocr&sslmode=require&pool=3")
 
 
 @pytest.mark.parametrize("password", ["p@sesame", "p/sesame", "p?sesame", "p#sesame", "sesame%zz"])
 def test_a_password_that_cuts_the_address_is_refused_and_not_shown(password: str) -> None:
     with pytest.raises(InvalidInputError, match="%40") as refused:
-        parse(f"postgresql://me:{password}@db/queue")
+        parse_url(f"postgresql://me:{password}@db/queue")
     assert "sesame" not in str(refused.value)
 
 
@@ -110,7 +110,7 @@ def _lets_in(server: PostgresServer, role: str) -> bool:
 
 
 @needs_own_postgres
-@pytest.mark.parametrize("use", [inturn.open, inturn.migrate, lambda url: open_end(url).is_there()])
+@pytest.mark.parametrize("use", [inturn.open, inturn.migrate, lambda url: open_transfer_endpoint(url).exists()])
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [

@@ -97,7 +97,7 @@ def test_a_submit_held_open_holds_up_nobody_elses_claims(start: Start, store: Po
 
 def test_clocks_that_are_wrong_by_an_hour_do_not_matter(start: Start, store: PostgresStore, url: str) -> None:
     before = time.time_ns() // 1000
-    told = all_at_once(start, *[("wrong_clock", url, "acme", off) for off in (-HOUR, 0, HOUR)])
+    told = all_at_once(start, *[("skewed_clock", url, "acme", off) for off in (-HOUR, 0, HOUR)])
     after = time.time_ns() // 1000
     assert store.customer("acme").count == -8
     for holds, until in told:

@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
-from everything import move
+from everything import transfer
 from services import needs_postgres, postgres
 
 import inturn
 from inturn.errors import StoreMovedError, StoreReadOnlyError
 from inturn.insights import Insights
 from inturn.model import NewDocument, WorkerReport
-from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, Hold, Operator
-from inturn.stores import migrate, open_end
-from inturn.stores.moving import Mark, MarkKind
+from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, LeaseStatus, Operator
+from inturn.stores import migrate, open_transfer_endpoint
+from inturn.stores.moving import ClosedKind, ClosedMarker
 from inturn.stores.postgres import PostgresStore
 
 pytestmark = needs_postgres
@@ -74,15 +74,15 @@ def test_servers_and_workers_do_all_their_work(addresses: Addresses) -> None:
         store = queue.store
         queue.check("acme")
         receipts = queue.submit("acme", [NewDocument("x")] * 6, key="k")
-        store.see_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
+        store.record_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
         done, failed, back, lost = queue.claim("worker", limit=4)
-        assert store.heartbeat([(done.document.id, done.fence)], 60_000_000) == (Hold.HELD,)
+        assert store.heartbeat([(done.document.id, done.fence)], 60_000_000) == (LeaseStatus.HELD,)
         queue.finish(done, {"pages": 1})
         queue.fail(failed, "no good", final=True)
-        queue.hand_back(back)
+        queue.release(back)
         assert [each.ended for each in queue.attempts(back.document.id)] == ["handed_back"]
         queue.cancel(lost.document.id, ANNA)
-        assert queue.exchange([], "worker", 2)
+        assert queue.ack_and_claim([], "worker", 2)
         queue.retry(failed.document.id, ANNA)
         queue.change_customer("acme", ANNA, weight=2.0, cap=3)
         queue.pause(ANNA)
@@ -147,7 +147,7 @@ def test_reports_can_be_read_and_nothing_written(addresses: Addresses) -> None:
         lambda: store.pause(ANNA),
         lambda: store.cancel([other.id], ANNA),
         lambda: store.prune(2**60, limit=9),
-        lambda: store.see_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0)),
+        lambda: store.record_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0)),
     ):
         with pytest.raises(StoreReadOnlyError, match=r"docs/postgres\.md"):
             write()
@@ -159,21 +159,21 @@ def test_only_the_owner_can_move_a_queue(addresses: Addresses, tmp_path: Path) -
     with inturn.open(file) as queue:
         queue.submit("acme", [NewDocument("x")])
     with pytest.raises(StoreReadOnlyError, match=r"docs/postgres\.md"):
-        move(file, addresses.app)
+        transfer(file, addresses.app)
     with inturn.open(file) as queue:  # it was not closed, or is open again
         assert queue.submit("acme", [NewDocument("y")])
-    assert (move(file, addresses.owner) or {})["document"] == 2
+    assert (transfer(file, addresses.owner) or {})["document"] == 2
     with pytest.raises(StoreReadOnlyError, match=r"docs/postgres\.md"):
-        move(addresses.app, str(tmp_path / "back.db"))
+        transfer(addresses.app, str(tmp_path / "back.db"))
     with inturn.open(addresses.app) as queue:
         assert len(queue.claim("worker", limit=5)) == 2
 
 
 def test_a_closed_queue_says_so_to_every_role(addresses: Addresses) -> None:
     with inturn.open(addresses.app) as queue:
-        end = open_end(addresses.owner)
-        end.close(Mark(MarkKind.LEAVING, "elsewhere", "token"))
-        end.let_go()
+        end = open_transfer_endpoint(addresses.owner)
+        end.close(ClosedMarker(ClosedKind.LEAVING, "elsewhere", "token"))
+        end.disconnect()
         with pytest.raises(StoreMovedError, match="is being moved to elsewhere"):
             queue.submit("acme", [NewDocument("x")])
     for address in (addresses.app, addresses.reports):

@@ -11,14 +11,14 @@ from services import needs_postgres
 import inturn
 from inturn.errors import InvalidInputError, StoreError, StoreVersionError
 from inturn.ids import RandomIds
-from inturn.model import Claimed, NewDocument
+from inturn.model import Claim, NewDocument
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, lines, schema
-from inturn.stores.postgres.address import parse
-from inturn.stores.postgres.moves import TRIED
-from inturn.stores.postgres.standing import Taken, Work
-from inturn.stores.postgres.tables import QUERIES, columns, sent
+from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.moves import ATTEMPT_COLUMNS
+from inturn.stores.postgres.standing import ClaimedRow, ClaimWrite
+from inturn.stores.postgres.tables import QUERIES, encode_params, to_columns
 
 pytestmark = needs_postgres
 MANY = 200
@@ -44,9 +44,9 @@ def test_a_queue_is_migrated_once(missing_url: str) -> None:
 
 def test_what_is_printed_makes_the_same_schema(missing_url: str) -> None:
     url = missing_url
-    name = parse(url).schema
+    name = parse_url(url).schema
     shapes = []
-    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
         for make in (lambda: migrate(url), lambda: admin.execute(migrations_sql(url).encode())):
             make()
             admin.execute("RESET search_path")
@@ -68,13 +68,13 @@ def test_a_newer_schema_is_refused(store: PostgresStore, url: str) -> None:
 @pytest.mark.parametrize("bad", ["schema=A", "schema=x;y", "schema=", "schema=pg_x", "pool=0", "pool=x", "pool=9999"])
 def test_bad_addresses_are_refused(bad: str) -> None:
     with pytest.raises(InvalidInputError):
-        parse(f"postgresql://localhost/x?{bad}")
+        parse_url(f"postgresql://localhost/x?{bad}")
 
 
 def test_an_address_is_shown_without_its_password() -> None:
-    address = parse("postgresql://me:secret@db:5433/queue?schema=ocr&pool=3&sslmode=require")
-    assert (address.schema, address.pool) == ("ocr", 3)
-    assert "secret" not in address.shown
+    address = parse_url("postgresql://me:secret@db:5433/queue?schema=ocr&pool=3&sslmode=require")
+    assert (address.schema, address.pool_size) == ("ocr", 3)
+    assert "secret" not in address.display_url
     assert "sslmode=require" in address.conninfo
     assert "schema" not in address.conninfo
 
@@ -93,7 +93,7 @@ def test_queues_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, 
 def test_behind_a_pooler_settings_travel_with_every_transaction(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connection, "is_pooled", lambda _: True)
+    monkeypatch.setattr(connection, "detect_pooler", lambda _: True)
     with caplog.at_level(logging.WARNING, "inturn.postgres"):
         store = PostgresStore(url)
     assert "pooler" in caplog.text
@@ -101,7 +101,7 @@ def test_behind_a_pooler_settings_travel_with_every_transaction(
     store.wait(0.01)
     (claimed,) = store.claim(ClaimRequest("worker", 1, 60_000_000))
     assert claimed.document.id == receipt.id
-    assert store._database.run(connection.Begin.WRITE, lambda tables: tables.one("search_path")) == (
+    assert store._database.run(connection.TransactionKind.WRITE, lambda tables: tables.fetch_one("search_path")) == (
         f"{store.address.schema}, pg_temp",
     )
     with psycopg.connect(store.address.conninfo) as fresh:
@@ -119,14 +119,14 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 
 
 SAVE = {
-    **Work(1, (), [Taken(1, 1, 1, 1)], "worker", 1).values(),
-    **columns(lines.COLUMNS, ()), **columns(lines.OLD, [(1, 1, 1, "(0,1)")]),
+    **ClaimWrite(1, (), [ClaimedRow(1, 1, 1, 1)], "worker", 1).to_params(),
+    **to_columns(lines.LANE_COLUMNS, ()), **to_columns(lines.OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
     "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
 }  # fmt: skip
 ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker", 1, 0)
 LINES = {"customer": [1], "level": [1], "after": [0], "front": [1], "limit": 5}
 NOTHING_DONE = {"ids": [], "fences": [], "results": [], "began_after": [], "worked": [], "now": 1}
-TRIED_ONCE = {**columns(TRIED, [ATTEMPT]), "now": 1, "kept": 9}
+TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_plans_are_the_same_with_statistics_and_without(
         with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
             admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.line".encode())
     text = store._database.run(
-        connection.Begin.CLAIM,
-        lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], sent(values)).fetchall(),
+        connection.TransactionKind.CLAIM,
+        lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
     )
     plan = "\n".join(line for (line,) in text)
     assert index in plan, plan
@@ -171,21 +171,21 @@ def test_plans_are_the_same_with_statistics_and_without(
 
 
 def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store: PostgresStore) -> None:
-    def claimed() -> tuple[Claimed, ...]:
+    def claimed() -> tuple[Claim, ...]:
         store.submit(submission("acme", MANY))
         return store.claim(ClaimRequest("worker", MANY, 60_000_000))
 
-    store.exchange([Outcome(each.document.id, each.fence, OutcomeKind.DONE, "null") for each in claimed()], None)
+    store.ack_and_claim([Outcome(each.document.id, each.fence, OutcomeKind.DONE, "null") for each in claimed()], None)
     with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
         for table in ("running", "returned", "line"):
             admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
     again = claimed()
     ids, fences = [each.document.id for each in again], [each.fence for each in again]
     works: dict[str, list[int | None]] = {"began_after": [None] * MANY, "worked": [0] * MANY}
-    values = sent({"ids": ids, "fences": fences, "results": ["null"] * MANY, **works, "now": 1})
+    values = encode_params({"ids": ids, "fences": fences, "results": ["null"] * MANY, **works, "now": 1})
     explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES["finish_documents"]
     ((found,),) = store._database.run(
-        connection.Begin.WRITE, lambda tables: tables.connection.execute(explain, values).fetchall()
+        connection.TransactionKind.WRITE, lambda tables: tables.connection.execute(explain, values).fetchall()
     )
     assert max(_rows_looked_at(found[0]["Plan"])) <= 2 * MANY
 

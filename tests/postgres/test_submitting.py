@@ -16,7 +16,7 @@ from inturn.policy import Counter, Policy, PriorityPolicy
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.memory import MemoryStore
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.tables import array
+from inturn.stores.postgres.tables import array_literal
 
 pytestmark = needs_postgres
 ANNA = Operator("anna", "because the test says so")
@@ -61,9 +61,9 @@ def test_what_the_statement_gives_is_what_the_policy_gives(
     call = submission(n, delay=delay)
     receipts = store.submit(call, now=NOW)
     checked = priority.check_many(before, NOW, n)
-    assert [(level, count) for _, level, count in receipts] == list(checked.each())
+    assert [(level, count) for _, level, count in receipts] == list(checked.per_document())
     kept = admin.execute("SELECT level, line, count FROM document WHERE id = ANY (%s) ORDER BY seq", (call.ids,))
-    assert kept.fetchall() == [(level, level, count) for level, count in checked.each()]
+    assert kept.fetchall() == [(level, level, count) for level, count in checked.per_document()]
     assert admin.execute("SELECT count, updated_at FROM customer").fetchone() == checked.counter
 
 
@@ -111,13 +111,13 @@ def test_metadata_comes_back_as_it_was_given(store: PostgresStore) -> None:
         *store.submit(Submission("acme", RandomIds().make(3, 0), documents)),
         *[store.submit(Submission("acme", RandomIds().make(1, 0), [each]))[0] for each in documents],
     ]
-    assert [dict(store.document(each.id).given.metadata) for each in receipts] == given * 2
+    assert [dict(store.document(each.id).spec.metadata) for each in receipts] == given * 2
 
 
 @given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))))
 @FEW
 def test_an_array_is_read_as_it_was_meant(admin: psycopg.Connection[tuple[Any, ...]], values: list[str | None]) -> None:
-    assert admin.execute("SELECT %s::text[]", (array(values),)).fetchone() == (values,)
+    assert admin.execute("SELECT %s::text[]", (array_literal(values),)).fetchone() == (values,)
 
 
 def test_who_hears_the_bell_finds_the_document(
@@ -126,7 +126,7 @@ def test_who_hears_the_bell_finds_the_document(
     """The first stroke goes along with the submit, but behind its commit."""
     store.submit(submission(1, "before"))
     admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
-    store._bell._rung_at = 0.0
+    store._notifier._notified_at = 0.0
     receipts = store.submit(submission())
     assert [each.channel for each in admin.notifies(timeout=20, stop_after=1)] == [f"inturn_{store.address.schema}"]
     assert admin.execute("SELECT state FROM document WHERE id = %s", (receipts[0].id,)).fetchone() == ("waiting",)
@@ -134,22 +134,22 @@ def test_who_hears_the_bell_finds_the_document(
 
 def test_a_bell_that_cannot_ring_costs_nobody_a_document(store: PostgresStore) -> None:
     store.submit(submission())
-    store._bell._rung_at, store._bell._channel = 0.0, "x" * 100  # no channel has such a long name
+    store._notifier._notified_at, store._notifier._channel = 0.0, "x" * 100  # no channel has such a long name
     receipts = store.submit(submission())
-    assert store._bell._rung_at > 0
+    assert store._notifier._notified_at > 0
     assert store.document(receipts[0].id).count == -1
 
 
 def test_the_bell_rings_no_more_than_it_may(
     store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inturn.stores.postgres.bell.EVERY", 3_600.0)
+    monkeypatch.setattr("inturn.stores.postgres.bell.MIN_NOTIFY_INTERVAL_SECONDS", 3_600.0)
     store.submit(submission())
     admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
-    store._bell._rung_at = -3_600.0
+    store._notifier._notified_at = -3_600.0
     for number in range(5):
         store.submit(submission(1 + number % 2, f"customer {number % 3}"))
-    store._bell._timer.cancel()  # type: ignore[union-attr]
+    store._notifier._timer.cancel()  # type: ignore[union-attr]
     admin.execute("SELECT pg_notify(%s, 'end')", (f"inturn_{store.address.schema}",))
     heard = [each.payload for each in admin.notifies(timeout=20, stop_after=2)]
     assert heard == ["", "end"]
@@ -192,7 +192,7 @@ def test_the_lines_of_one_submit_begin_in_the_order_of_its_documents(store: Post
     for each in (memory, store):
         each.submit(call, now=NOW)
         each.sweep(now=NOW)
-    assert len(store.standings().lines) > 3
-    assert store.standings() == memory.standings()
+    assert len(store.scheduler_snapshot().lanes) > 3
+    assert store.scheduler_snapshot() == memory.scheduler_snapshot()
     assert store.next_due() == memory.next_due() == NOW + 5_000_000
     memory.close()

@@ -12,7 +12,7 @@ from inturn.model import SECOND, NewDocument
 from inturn.store import Outcome, OutcomeKind, Work
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse
+from inturn.stores.postgres.address import parse_url
 
 pytestmark = needs_postgres
 OLD_CLAIM = "UPDATE document SET state = 'running', attempt = attempt + 1, started_at = started_at + 100"
@@ -20,11 +20,11 @@ OLD_CLAIM = "UPDATE document SET state = 'running', attempt = attempt + 1, start
 
 
 def test_a_queue_from_before_goes_on(url: str, monkeypatch: pytest.MonkeyPatch, before_work: str) -> None:
-    clock, name = ManualClock(SECOND), parse(url).schema
+    clock, name = ManualClock(SECOND), parse_url(url).schema
     with inturn.open(url, clock=clock) as queue:
         first, second = queue.submit("acme", [NewDocument("a")] * 2)
         queue.finish(queue.claim("worker", 1)[0], {"text": "before"})
-    with psycopg.connect(parse(url).conninfo, autocommit=True) as admin:
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
         admin.execute(f"SET search_path = {name}".encode())
         admin.execute(before_work.encode())
     with monkeypatch.context() as before:
@@ -45,7 +45,7 @@ def test_what_an_older_process_leaves_standing_counts_for_nothing(
     (receipt,) = queue.submit("acme", [NewDocument("a")])
     (claimed,) = queue.claim("worker", 1)
     failed = Outcome(receipt.id, claimed.fence, OutcomeKind.FAILED, error="no", retry_in=None, work=Work(0, 0))
-    store.exchange([failed], None)
+    store.ack_and_claim([failed], None)
     assert store.document(receipt.id).worked == 0
     admin.execute(OLD_CLAIM)
     document = store.document(receipt.id)

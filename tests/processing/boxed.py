@@ -22,7 +22,7 @@ from inturn.processing.handler import Reject
 
 
 @dataclass(frozen=True)
-class Told:
+class ChildResult:
     """What a child said, one value a line, and how it ended."""
 
     lines: list[Any]
@@ -30,10 +30,10 @@ class Told:
     errors: str
 
 
-Boxed = Callable[..., Told]
+RunInSandbox = Callable[..., ChildResult]
 
 
-class Given:
+class BytesDocument:
     """A document as the processor sees it, from bytes."""
 
     id, customer, media_type, uri, attempt, cancelled = "1", "acme", None, None, 1, False
@@ -51,20 +51,20 @@ class Given:
     def progress(self, done: float, total: float | None = None) -> None: ...
 
 
-def tell(what: Any) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
+def send(value: Any) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
-def one(path: str) -> None:
+def extract_file(path: str) -> None:
     """Extract the file that was opened for us before the box closed."""
-    name, data = Path(path).name, OPENED[path].read()
+    name, data = Path(path).name, OPEN_FILES[path].read()
     try:
-        result = extract(Given(name, data))
+        result = extract(BytesDocument(name, data))
     except Reject as error:
-        tell({"rejected": str(error)})
+        send({"rejected": str(error)})
     else:
-        tell({"value": result.value, "files": sorted(result.files)})
+        send({"value": result.value, "files": sorted(result.files)})
 
 
 def spin() -> None:
@@ -72,9 +72,9 @@ def spin() -> None:
         pass
 
 
-def fill() -> None:
+def fill_memory() -> None:
     held = [bytearray(64 << 20) for _ in range(32)]
-    tell(len(held))
+    send(len(held))
 
 
 def big_file(scratch: str) -> None:
@@ -84,7 +84,7 @@ def big_file(scratch: str) -> None:
 
 def many_files(scratch: str) -> None:
     held = [Path(scratch, str(i)).open("wb") for i in range(100)]  # noqa: SIM115 - the point is that they stay open
-    tell(len(held))
+    send(len(held))
 
 
 def bind() -> None:
@@ -98,18 +98,18 @@ def trace() -> None:
         raise OSError(ctypes.get_errno(), "ptrace")
 
 
-def renewing() -> None:
+def renew_for_three_documents() -> None:
     """Burn most of a second for each of three documents under a limit of one: fine if the seconds are renewed."""
     for _ in range(3):
-        CONFINED.renew()
-        start = time.clock_gettime(sandbox.CPU_CLOCK)
-        while time.clock_gettime(sandbox.CPU_CLOCK) < start + 0.9:
+        CONFINEMENT.renew_cpu_limit()
+        start = time.clock_gettime(sandbox.CPU_CLOCK_ID)
+        while time.clock_gettime(sandbox.CPU_CLOCK_ID) < start + 0.9:
             pass
-    tell("done")
+    send("done")
 
 
-DEEDS: dict[str, Callable[..., Any]] = {
-    "one": one,
+ACTIONS: dict[str, Callable[..., Any]] = {
+    "one": extract_file,
     "read": lambda path: Path(path).read_bytes(),
     "list": os.listdir,
     "write": lambda path: Path(path).write_bytes(b"x"),
@@ -122,27 +122,27 @@ DEEDS: dict[str, Callable[..., Any]] = {
     "fork": os.fork,
     "signal": lambda: os.kill(os.getppid(), 0),
     "trace": trace,
-    "fill": fill,
+    "fill": fill_memory,
     "spin": spin,
     "big_file": big_file,
     "many_files": many_files,
-    "twice": renewing,
-    "says": lambda: tell(str(CONFINED)),
+    "twice": renew_for_three_documents,
+    "says": lambda: send(str(CONFINEMENT)),
 }
 
 if __name__ == "__main__":
     scratch, cpu, what, *arguments = sys.argv[1:]
-    OPENED = {path: Path(path).open("rb") for path in arguments} if what == "one" else {}  # noqa: SIM115
+    OPEN_FILES = {path: Path(path).open("rb") for path in arguments} if what == "one" else {}  # noqa: SIM115
     SOCKET = socket.socket() if what == "bind" else None
-    limits = sandbox.Limits(cpu=int(cpu), file_size=2 << 20)
-    CONFINED = sandbox.enter(limits, sandbox.needed_paths(), Path(scratch), insist=True)
+    limits = sandbox.SandboxLimits(cpu_seconds=int(cpu), file_bytes=2 << 20)
+    CONFINEMENT = sandbox.enter_sandbox(limits, sandbox.needed_paths(), Path(scratch), strict=True)
     if what == "one":
         for path in arguments:
-            CONFINED.renew()
-            one(path)
+            CONFINEMENT.renew_cpu_limit()
+            extract_file(path)
     else:
         try:
-            DEEDS[what](*arguments)
-            tell("did it")
+            ACTIONS[what](*arguments)
+            send("did it")
         except (OSError, MemoryError) as error:
-            tell({"refused": type(error).__name__})
+            send({"refused": type(error).__name__})

@@ -12,7 +12,7 @@ import probes
 from inturn.processing import allowed, identity, landlock, sandbox, seccomp
 
 
-def lack(layer: str) -> None:
+def disable_layer(layer: str) -> None:
     name, _, version = layer.partition("-")
     if name == "landlock":
         known = int(version) - 1 if version else 0
@@ -26,13 +26,13 @@ def lack(layer: str) -> None:
 def main() -> None:
     layer, scratch, text = sys.argv[1:]
     targets = {**json.loads(text), "own": scratch}
-    lack(layer)
+    disable_layer(layer)
     with Path(targets["blob"]).open("rb") as document:
         targets["document"] = document.fileno()
         readable = [*sandbox.needed_paths(), *allowed.loaded_paths(sys.modules), Path(targets["readable"])]
-        sandbox.enter(sandbox.Limits(), readable, Path(scratch))
+        sandbox.enter_sandbox(sandbox.SandboxLimits(), readable, Path(scratch))
         # Without seccomp it can fork, and has to: what passes may change the process.
-        outcomes = probes.run_each(targets) if layer == "seccomp" else probes.run_all(targets)
+        outcomes = probes.run_all_forked(targets) if layer == "seccomp" else probes.run_all(targets)
     sys.stdout.write(json.dumps(outcomes))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from boxed import Boxed, Told
-from works import Process, Shop
+from boxed import ChildResult, RunInSandbox
+from works import ScriptProcess, WorkerHarness
 
 from inturn.processing import parser, sandbox
 
@@ -23,24 +23,24 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def boxed(tmp_path: Path, library: Path) -> Boxed:
+def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
-    def run(what: str, *arguments: object, cpu: int = 20) -> Told:
+    def run(what: str, *arguments: object, cpu: int = 20) -> ChildResult:
         command = [sys.executable, str(Path(__file__).with_name("boxed.py"))]
         given = [str(argument).replace("SCRATCH", str(scratch)) for argument in (scratch, cpu, what, *arguments)]
-        told = {**sandbox.environment(library), "PYTHONPATH": str(Path(sandbox.__file__).parents[2])}
+        told = {**sandbox.child_environment(library), "PYTHONPATH": str(Path(sandbox.__file__).parents[2])}
         done = subprocess.run([*command, *given], env=told, capture_output=True, text=True, timeout=WALL, check=False)  # noqa: S603
-        return Told([json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr)
+        return ChildResult([json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr)
 
     return run
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
+def shop(tmp_path: Path) -> Iterator[WorkerHarness]:
     """A queue with workers; those that still run at the end are stopped."""
-    made = Shop(tmp_path)
+    made = WorkerHarness(tmp_path)
     try:
         yield made
     finally:
@@ -56,14 +56,14 @@ def place(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+def start(tmp_path: Path) -> Iterator[Callable[..., ScriptProcess]]:
     """Start `workers.py` with these arguments, in a process of its own."""
-    started: list[Process] = []
+    started: list[ScriptProcess] = []
     folder = tmp_path / "scratch"
     folder.mkdir()
 
-    def begin(*args: object) -> Process:
-        process = Process(*args, folder=folder)
+    def begin(*args: object) -> ScriptProcess:
+        process = ScriptProcess(*args, folder=folder)
         started.append(process)
         return process
 

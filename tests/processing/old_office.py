@@ -3,8 +3,8 @@
 import struct
 from collections.abc import Mapping, Sequence
 
-SECTOR = 512
-FREE, END, TABLE = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
+SECTOR_BYTES = 512
+FREE, END_OF_CHAIN, FAT_SECTOR = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
 
 
 def compound(streams: Mapping[str, bytes]) -> bytes:
@@ -14,29 +14,31 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
     starts = {}
     for name, content in sorted(streams.items(), key=lambda stream: (len(stream[0]), stream[0].upper())):
         padded = content.ljust(4096, b"\0")
-        pieces = [padded[at : at + SECTOR].ljust(SECTOR, b"\0") for at in range(0, len(padded), SECTOR)]
+        pieces = [
+            padded[at : at + SECTOR_BYTES].ljust(SECTOR_BYTES, b"\0") for at in range(0, len(padded), SECTOR_BYTES)
+        ]
         starts[name] = (len(sectors), len(padded))
-        chains += [len(sectors) + n + 1 for n in range(len(pieces) - 1)] + [END]
+        chains += [len(sectors) + n + 1 for n in range(len(pieces) - 1)] + [END_OF_CHAIN]
         sectors += pieces
     folder = b"".join(
         [
-            _entry("Root Entry", kind=5, child=1, start=END, size=0),
+            _entry("Root Entry", kind=5, child=1, start=END_OF_CHAIN, size=0),
             *(
                 _entry(name, kind=2, right=n + 2 if n + 1 < len(starts) else FREE, start=start, size=size)
                 for n, (name, (start, size)) in enumerate(starts.items())
             ),
         ]
     )
-    folder = folder.ljust(-(-len(folder) // SECTOR) * SECTOR, b"\0")
+    folder = folder.ljust(-(-len(folder) // SECTOR_BYTES) * SECTOR_BYTES, b"\0")
     first = len(sectors)
-    pieces = [folder[at : at + SECTOR] for at in range(0, len(folder), SECTOR)]
-    chains += [first + n + 1 for n in range(len(pieces) - 1)] + [END]
+    pieces = [folder[at : at + SECTOR_BYTES] for at in range(0, len(folder), SECTOR_BYTES)]
+    chains += [first + n + 1 for n in range(len(pieces) - 1)] + [END_OF_CHAIN]
     sectors += pieces
     tables = -(-(len(chains) + 1) // 127)
-    chains += [TABLE] * tables
-    table = b"".join(struct.pack("<I", each) for each in chains).ljust(tables * SECTOR, b"\xff")
+    chains += [FAT_SECTOR] * tables
+    table = b"".join(struct.pack("<I", each) for each in chains).ljust(tables * SECTOR_BYTES, b"\xff")
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6) + bytes(6)
-    header += struct.pack("<IIIIIIIII", 0, tables, first, 0, 4096, END, 0, END, 0)
+    header += struct.pack("<IIIIIIIII", 0, tables, first, 0, 4096, END_OF_CHAIN, 0, END_OF_CHAIN, 0)
     header += b"".join(struct.pack("<I", len(sectors) + n if n < tables else FREE) for n in range(109))
     return header + b"".join(sectors) + table
 
@@ -94,11 +96,11 @@ def record(kind: int, content: bytes) -> bytes:
 
 def ppt(slides: Sequence[Sequence[str]]) -> bytes:
     """A presentation whose slides hold these lines."""
-    content = b"".join(_container(0x03EE, b"".join(map(_letters, lines))) for lines in slides)
+    content = b"".join(_container(0x03EE, b"".join(map(_text_record, lines))) for lines in slides)
     return compound({"PowerPoint Document": _container(0x03E8, b"") + content, "Current User": bytes(20)})
 
 
-def _letters(line: str) -> bytes:
+def _text_record(line: str) -> bytes:
     written = line.encode("utf-16-le")
     return struct.pack("<HHI", 0, 0x0FA0, len(written)) + written
 

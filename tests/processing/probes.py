@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-REFUSED = (errno.EPERM, errno.EACCES, errno.EXDEV)
+REFUSED_ERRNOS = (errno.EPERM, errno.EACCES, errno.EXDEV)
 """The last is Landlock's answer to a link or a move out of a folder."""
-MACHINE = 0 if os.uname().machine == "x86_64" else 1
-NUMBERS = {  # on x86_64 and aarch64
+MACHINE_COLUMN = 0 if os.uname().machine == "x86_64" else 1
+SYSCALL_NUMBERS = {  # on x86_64 and aarch64
     "chown_at": (260, 54),
     "fchmodat2": (452, 452),
     "setxattrat": (463, 463),
@@ -61,13 +61,13 @@ LIBC.syscall.restype = ctypes.c_long
 
 def call(name: str, *arguments: Any) -> int:
     converted = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    result = int(LIBC.syscall(ctypes.c_long(NUMBERS[name][MACHINE]), *converted))
+    result = int(LIBC.syscall(ctypes.c_long(SYSCALL_NUMBERS[name][MACHINE_COLUMN]), *converted))
     if result < 0:
         raise OSError(ctypes.get_errno(), name)
     return result
 
 
-def checked(result: int) -> None:
+def require_success(result: int) -> None:
     if result != 0:
         raise OSError(ctypes.get_errno(), "libc")
 
@@ -85,7 +85,7 @@ def probe(function: Probe) -> Probe:
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
-def _reads(name: str) -> None:
+def _add_read_probe(name: str) -> None:
     def read(targets: Targets) -> None:
         with Path(targets[name]).open("rb") as file:
             file.read(16)
@@ -93,14 +93,14 @@ def _reads(name: str) -> None:
     PROBES[f"read_{name}"] = read
 
 
-def _lists(name: str) -> None:
+def _add_list_probe(name: str) -> None:
     PROBES[f"list_{name}"] = lambda targets: list(Path(targets[name]).iterdir())
 
 
 for _name in ("store", "wal", "gate", "blob", "secret", "scratch_file"):
-    _reads(_name)
+    _add_read_probe(_name)
 for _name in ("folder", "blobs", "scratch"):
-    _lists(_name)
+    _add_list_probe(_name)
 
 
 @probe
@@ -388,7 +388,7 @@ def signal_own_group(_: Targets) -> None:
 
 
 @probe
-def signal_everybody(_: Targets) -> None:
+def signal_all_processes(_: Targets) -> None:
     os.kill(-1, 0)
 
 
@@ -464,7 +464,7 @@ def pin_worker(targets: Targets) -> None:
 @probe
 def outlive_worker(_: Targets) -> None:
     """Let the worker die without it."""
-    checked(LIBC.prctl(1, 9, 0, 0, 0))
+    require_success(LIBC.prctl(1, 9, 0, 0, 0))
 
 
 @probe
@@ -571,7 +571,7 @@ ALLOWED_VARIABLES = {
 }
 
 
-KINDS: dict[str, Callable[[int], bool]] = {
+DESCRIPTOR_KINDS: dict[str, Callable[[int], bool]] = {
     "file": stat.S_ISREG,
     "folder": stat.S_ISDIR,
     "pipe": stat.S_ISFIFO,
@@ -593,7 +593,7 @@ def descriptors() -> Iterator[Descriptor]:
             mode, flags = os.fstat(number).st_mode, fcntl.fcntl(number, fcntl.F_GETFL)
         except OSError:
             continue
-        kind = next((name for name, test in KINDS.items() if test(mode)), "other")
+        kind = next((name for name, test in DESCRIPTOR_KINDS.items() if test(mode)), "other")
         yield Descriptor(number, flags & os.O_ACCMODE, kind)
 
 
@@ -646,7 +646,7 @@ def gain_privileges(_: Targets) -> None:
 def write_where_root_may(_: Targets) -> None:
     """CAP_DAC_OVERRIDE and all others but CAP_DAC_READ_SEARCH, as the kernel counts them."""
     header, sets = struct.pack("Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
-    checked(LIBC.capget(header, sets))
+    require_success(LIBC.capget(header, sets))
     low_effective, low_permitted, _, high_effective, high_permitted, _ = struct.unpack("6I", sets.raw)
     if not (low_effective | low_permitted) & ~(1 << 2) and not high_effective | high_permitted:
         raise PermissionError(errno.EACCES, "none")
@@ -654,28 +654,28 @@ def write_where_root_may(_: Targets) -> None:
 
 def run_all(targets: Targets) -> dict[str, str]:
     """Try everything; "refused", or how it came out."""
-    return {name: _tried(function, targets) for name, function in PROBES.items()}
+    return {name: _outcome(function, targets) for name, function in PROBES.items()}
 
 
-def run_each(targets: Targets) -> dict[str, str]:
+def run_all_forked(targets: Targets) -> dict[str, str]:
     """The same outside the box, each in a process of its own: what passes may change the process."""
-    return {name: _tried_apart(function, targets) for name, function in PROBES.items()}
+    return {name: _outcome_in_fork(function, targets) for name, function in PROBES.items()}
 
 
-def _tried(function: Probe, targets: Targets) -> str:
+def _outcome(function: Probe, targets: Targets) -> str:
     try:
         function(targets)
     except OSError as error:
-        return "refused" if error.errno in REFUSED else errno.errorcode.get(error.errno or 0, str(error))
+        return "refused" if error.errno in REFUSED_ERRNOS else errno.errorcode.get(error.errno or 0, str(error))
     return "passed"
 
 
-def _tried_apart(function: Probe, targets: Targets) -> str:
+def _outcome_in_fork(function: Probe, targets: Targets) -> str:
     reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         os.close(reading)
-        os.write(writing, _tried(function, targets).encode())
+        os.write(writing, _outcome(function, targets).encode())
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as source:

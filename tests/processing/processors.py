@@ -18,27 +18,27 @@ from typing import Any
 from inturn.processing.handler import OpenDocument, Reject, Result, Retry
 from inturn.processing.perform import runs_in
 
-PATIENCE = 25.0
+TIMEOUT_SECONDS = 25.0
 """Seconds after which a processor gives up what it waits for; nothing is measured by it."""
-THREADS: dict[int, threading.Barrier] = {}
-TASKS: dict[int, asyncio.Barrier] = {}
+THREAD_BARRIERS: dict[int, threading.Barrier] = {}
+TASK_BARRIERS: dict[int, asyncio.Barrier] = {}
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not what():
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while not condition():
         if time.monotonic() > until:
             raise TimeoutError("what this processor waits for does not happen")
         time.sleep(0.005)
 
 
-def count(place: str, pattern: str = "*") -> int:
-    return sum(1 for _ in Path(place).glob(pattern))
+def count_files(folder: str, pattern: str = "*") -> int:
+    return sum(1 for _ in Path(folder).glob(pattern))
 
 
-def mark(document: OpenDocument, what: str) -> Path:
+def touch_marker(document: OpenDocument, label: str) -> Path:
     """Leave a sign that the test can see."""
-    path = Path(document.metadata["place"]) / f"{what}-{document.id}-{document.attempt}"
+    path = Path(document.metadata["place"]) / f"{label}-{document.id}-{document.attempt}"
     path.touch()
     return path
 
@@ -132,10 +132,10 @@ def nest(_: OpenDocument) -> Any:
 
 def never_begin(document: OpenDocument) -> Any:
     """End this one for the worker, then take the next and say nothing."""
-    with wire() as line:
+    with open_channel() as line:
         number = document.number  # type: ignore[attr-defined]
         line.sendall(f'=null\n["done", {number}, 0.0, "", []]\n'.encode())
-    mark(document, "silent")
+    touch_marker(document, "silent")
     while True:
         time.sleep(3_600)
 
@@ -187,7 +187,7 @@ def talk_long(_: OpenDocument) -> Any:
 
 
 def sleep(document: OpenDocument) -> Any:
-    mark(document, "begun")
+    touch_marker(document, "begun")
     while True:
         time.sleep(3_600)
 
@@ -226,7 +226,7 @@ def stay(_: OpenDocument) -> Any:
 
 def grow(_: OpenDocument) -> Any:
     """Hold on to a few megabytes."""
-    THREADS.setdefault(id(kept := bytearray(8 << 20)), kept)  # type: ignore[arg-type]  # just to keep it
+    THREAD_BARRIERS.setdefault(id(kept := bytearray(8 << 20)), kept)  # type: ignore[arg-type]  # just to keep it
     kept[::4_096] = b"x" * len(kept[::4_096])
     return os.getpid()
 
@@ -236,22 +236,22 @@ def grow(_: OpenDocument) -> Any:
 
 def meet(document: OpenDocument) -> Any:
     """Return when n have begun: that is only possible if they run at once."""
-    mark(document, "met")
-    wait_for(lambda: count(document.metadata["place"], "met-*") >= document.metadata["n"])
+    touch_marker(document, "met")
+    wait_for(lambda: count_files(document.metadata["place"], "met-*") >= document.metadata["n"])
     return os.getpid()
 
 
 def wait(document: OpenDocument) -> Any:
     """Until there are n signs of a kind."""
-    mark(document, "begun")
+    touch_marker(document, "begun")
     pattern = document.metadata["sign"].replace("ATTEMPT", str(document.attempt))
-    wait_for(lambda: count(document.metadata["place"], pattern) >= document.metadata.get("n", 1))
-    mark(document, "ended")
+    wait_for(lambda: count_files(document.metadata["place"], pattern) >= document.metadata.get("n", 1))
+    touch_marker(document, "ended")
     return document.attempt
 
 
 def sign(document: OpenDocument) -> Any:
-    mark(document, "signed")
+    touch_marker(document, "signed")
 
 
 def overlap(document: OpenDocument) -> Any:
@@ -273,9 +273,9 @@ def progress(document: OpenDocument) -> Any:
 
 def watch(document: OpenDocument) -> Any:
     """Until it is cancelled."""
-    mark(document, "begun")
+    touch_marker(document, "begun")
     wait_for(lambda: document.cancelled)
-    mark(document, "noticed")
+    touch_marker(document, "noticed")
 
 
 def block(document: OpenDocument) -> Any:
@@ -286,23 +286,23 @@ def block(document: OpenDocument) -> Any:
 # -- a child in hostile hands ---------------------------------------------------------------------------------------
 
 
-def wire() -> socket.socket:
+def open_channel() -> socket.socket:
     return socket.socket(fileno=os.dup(int(sys.argv[1])))
 
 
 def talk_nonsense(document: OpenDocument) -> Any:
     """Say something else to the worker than it expects."""
-    with wire() as line:
+    with open_channel() as line:
         line.sendall(document.metadata["line"].encode() + b"\n")
 
 
 def talk_deep(_: OpenDocument) -> Any:
-    with wire() as line:
+    with open_channel() as line:
         line.sendall(b"[" * 200_000 + b"]" * 200_000 + b"\n")
 
 
 def send_descriptors(_: OpenDocument) -> Any:
-    with wire() as line:
+    with open_channel() as line:
         for _ in range(10):
             socket.send_fds(line, [json.dumps(["begun", -1]).encode() + b"\n"], [2] * 50)
     return None
@@ -327,7 +327,7 @@ def act(document: OpenDocument) -> Any:
 def act_in_threads(document: OpenDocument) -> Any:
     if document.metadata["do"] == "meet":
         n = document.metadata["n"]
-        THREADS.setdefault(n, threading.Barrier(n)).wait(PATIENCE)
+        THREAD_BARRIERS.setdefault(n, threading.Barrier(n)).wait(TIMEOUT_SECONDS)
         return os.getpid()
     return act(document)
 
@@ -336,14 +336,14 @@ async def act_in_loop(document: OpenDocument) -> Any:
     do = document.metadata["do"]
     if do == "meet":
         n = document.metadata["n"]
-        await asyncio.wait_for(TASKS.setdefault(n, asyncio.Barrier(n)).wait(), PATIENCE)
+        await asyncio.wait_for(TASK_BARRIERS.setdefault(n, asyncio.Barrier(n)).wait(), TIMEOUT_SECONDS)
         return os.getpid()
     if do == "watch":
         try:
-            mark(document, "begun")
-            await asyncio.sleep(PATIENCE)
+            touch_marker(document, "begun")
+            await asyncio.sleep(TIMEOUT_SECONDS)
         finally:
-            mark(document, "noticed")
+            touch_marker(document, "noticed")
     if do == "overlap":
         log = os.open(document.metadata["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(log, b"+")

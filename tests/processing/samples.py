@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
 from html import escape
 
-from hostile import content, page
+from hostile import page, stream_object
 
 from inturn.demo.pdf import assemble
 
-SPACES = {
+NAMESPACES = {
     "w": "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
     "a": "http://schemas.openxmlformats.org/drawingml/2006/main",
     "p": "http://schemas.openxmlformats.org/presentationml/2006/main",
@@ -31,7 +31,7 @@ SPACES = {
 OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 
 
-def packed(parts: Mapping[str, str | bytes]) -> bytes:
+def write_zip(parts: Mapping[str, str | bytes]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:
         for name, part in parts.items():
@@ -40,8 +40,8 @@ def packed(parts: Mapping[str, str | bytes]) -> bytes:
 
 
 def xml(root: str, body: str) -> str:
-    prefixes = {each for each in SPACES if f"{each}:" in body or root.startswith(f"{each}:")}
-    spaces = "".join(f' xmlns:{each}="{SPACES[each]}"' for each in sorted(prefixes))
+    prefixes = {each for each in NAMESPACES if f"{each}:" in body or root.startswith(f"{each}:")}
+    spaces = "".join(f' xmlns:{each}="{NAMESPACES[each]}"' for each in sorted(prefixes))
     return f'<?xml version="1.0" encoding="UTF-8"?><{root}{spaces}>{body}</{root}>'
 
 
@@ -66,7 +66,7 @@ def docx(paragraphs: Sequence[str]) -> bytes:
         "word/header1.xml": xml("w:hdr", _paragraph(second)),
         "word/footnotes.xml": xml("w:footnotes", f"<w:footnote>{_paragraph(fourth)}</w:footnote>"),
     }
-    return packed(parts)
+    return write_zip(parts)
 
 
 def _paragraph(text: str, *, tabs: bool = False) -> str:
@@ -90,7 +90,7 @@ def pptx(slides: Sequence[Sequence[str]]) -> bytes:
         shapes = f"<p:sp>{_line(title)}</p:sp><a:tbl>{rows}</a:tbl>"
         parts[f"ppt/slides/slide{number}.xml"] = xml("p:sld", shapes)
         parts[f"ppt/notesSlides/notesSlide{number}.xml"] = xml("p:notes", _line(f"Said about {title}"))
-    return packed(parts)
+    return write_zip(parts)
 
 
 def _line(text: str) -> str:
@@ -105,7 +105,7 @@ def xlsx(rows: Sequence[Sequence[str]], *, macros: bool = False) -> bytes:
         + "</row>"
         for at, row in enumerate(rows, 1)
     )
-    main = SPACES["s"]
+    main = NAMESPACES["s"]
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     relation = '<Relationship Id="rId{}" Type="{}/{}" Target="{}"/>'
     space = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'
@@ -116,7 +116,7 @@ def xlsx(rows: Sequence[Sequence[str]], *, macros: bool = False) -> bytes:
         "_rels/.rels": f"<Relationships {space}>"
         + relation.format(1, office, "officeDocument", "xl/workbook.xml")
         + "</Relationships>",
-        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{SPACES["r"]}"><sheets>'
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{NAMESPACES["r"]}"><sheets>'
         '<sheet name="Sheet" sheetId="1" r:id="rId1"/></sheets></workbook>',
         "xl/_rels/workbook.xml.rels": f"<Relationships {space}>"
         + relation.format(1, office, "worksheet", "worksheets/sheet1.xml")
@@ -131,7 +131,7 @@ def xlsx(rows: Sequence[Sequence[str]], *, macros: bool = False) -> bytes:
     }
     if macros:
         parts["xl/vbaProject.bin"] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504)
-    return packed(parts)
+    return write_zip(parts)
 
 
 def odt(paragraphs: Sequence[str]) -> bytes:
@@ -155,7 +155,7 @@ def odt(paragraphs: Sequence[str]) -> bytes:
         "content.xml": xml("office:document-content", f"<office:body><office:text>{body}</office:text></office:body>"),
         "styles.xml": xml("office:document-styles", footer),
     }
-    return packed({"mimetype": f"{OPEN_DOCUMENT}.text", **parts})
+    return write_zip({"mimetype": f"{OPEN_DOCUMENT}.text", **parts})
 
 
 def _spans(text: str) -> str:
@@ -172,7 +172,7 @@ def _row(text: str) -> str:
 def ods(rows: Sequence[str]) -> bytes:
     sheet = "".join(map(_row, map(escape, rows)))
     body = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
-    return packed({"mimetype": f"{OPEN_DOCUMENT}.spreadsheet", "content.xml": xml("office:document-content", body)})
+    return write_zip({"mimetype": f"{OPEN_DOCUMENT}.spreadsheet", "content.xml": xml("office:document-content", body)})
 
 
 def odp(slides: Sequence[Sequence[str]]) -> bytes:
@@ -186,7 +186,7 @@ def odp(slides: Sequence[Sequence[str]]) -> bytes:
         for lines in slides
     )
     body = f"<office:body><office:presentation>{pages}</office:presentation></office:body>"
-    return packed({"mimetype": f"{OPEN_DOCUMENT}.presentation", "content.xml": xml("office:document-content", body)})
+    return write_zip({"mimetype": f"{OPEN_DOCUMENT}.presentation", "content.xml": xml("office:document-content", body)})
 
 
 def epub(chapters: Sequence[str]) -> bytes:
@@ -200,13 +200,13 @@ def epub(chapters: Sequence[str]) -> bytes:
     spine = "".join(f'<itemref idref="c{n}"/>' for n in reversed(range(count)))
     about = "<dc:title>A book</dc:title><dc:creator>An author</dc:creator>"
     lists = f"<manifest>{items}</manifest><spine>{spine}</spine>"
-    opf = f'<package xmlns:dc="{SPACES["dc"]}"><metadata>{about}</metadata>{lists}</package>'
+    opf = f'<package xmlns:dc="{NAMESPACES["dc"]}"><metadata>{about}</metadata>{lists}</package>'
     pages = {
         f"OEBPS/text/c {count - 1 - n:03}.xhtml": f"{head}{start}{chapter}</body></html>"
         for n, chapter in enumerate(chapters)
     }
     container = '<container><rootfiles><rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
-    return packed(
+    return write_zip(
         {"mimetype": "application/epub+zip", "META-INF/container.xml": container, "OEBPS/book.opf": opf, **pages}
     )
 
@@ -256,7 +256,7 @@ def form_pdf() -> bytes:
         b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [5 0 R 6 0 R 7 0 R 8 0 R 9 0 R] >> >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         page(b"/Contents 4 0 R /Resources << /Font << /F 11 0 R >> >> /Annots [5 0 R 6 0 R 7 0 R 8 0 R 10 0 R]"),
-        content(b"", b"BT /F 12 Tf 50 150 Td (words) Tj ET"),
+        stream_object(b"", b"BT /F 12 Tf 50 150 Td (words) Tj ET"),
         b"<< %b /FT /Tx /T (iban) /V (DE89 3704 0044) >>" % about,
         b"<< %b /FT /Btn /T (agree) /V /Yes /AS /Yes %b >>" % (about, shown),
         b"<< %b /FT /Btn /T (refuse) /V /Off /AS /Off %b >>" % (about, shown),

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import inturn
 from inturn.blobs import FolderBlobs
-from inturn.demo import make
+from inturn.demo import make_document
 from inturn.model import DocumentState, NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -28,10 +28,10 @@ from inturn.stores.sqlite import SqliteStore
 HERE = Path(__file__).parent
 SOURCE = Path(inturn.__file__).parent
 PACKAGES = sysconfig.get_paths()["purelib"]
-ORDINARY = 12_345
-TIMEOUT = 120
+UNPRIVILEGED_UID = 12_345
+TIMEOUT_SECONDS = 120
 
-STAND_IN = """
+FAKE_PARSER = """
 # kreuzberg itself, but for what reads documents: that tries whatever a hostile one would.
 import json, os, sys
 from pathlib import Path
@@ -81,22 +81,22 @@ VICTIMS = (
 )
 
 
-class Who(NamedTuple):
+class WorkerUser(NamedTuple):
     """Who starts the worker, and by which interpreter."""
 
     name: str
     python: str
-    user: int
+    uid: int
 
     @property
     def is_root(self) -> bool:
-        return self.user == 0
+        return self.uid == 0
 
     def credentials(self) -> dict[str, Any]:
         """How to start a process as this one; root has groups, as in many containers."""
-        if self.user == os.getuid():
+        if self.uid == os.getuid():
             return {"extra_groups": [0, 4]} if self.is_root else {}
-        return {"user": self.user, "group": self.user, "extra_groups": []}
+        return {"user": self.uid, "group": self.uid, "extra_groups": []}
 
 
 @cache
@@ -112,8 +112,8 @@ def public_python() -> str | None:
                 [python, "-c", program],
                 env={"PYTHONPATH": PACKAGES},
                 cwd="/",
-                user=ORDINARY,
-                group=ORDINARY,
+                user=UNPRIVILEGED_UID,
+                group=UNPRIVILEGED_UID,
                 extra_groups=[],
                 capture_output=True,
                 text=True,
@@ -126,33 +126,37 @@ def public_python() -> str | None:
     return None
 
 
-def everybody() -> dict[str, Who | None]:
+def available_users() -> dict[str, WorkerUser | None]:
     """Those that this machine and user can play; None for the others."""
     public = public_python()
     if os.getuid() != 0:
-        return {"a user": Who("a user", sys.executable, os.getuid()), "root": None, "root, closed interpreter": None}
-    closed = None if public == sys.executable else Who("root, closed interpreter", sys.executable, 0)
+        return {
+            "a user": WorkerUser("a user", sys.executable, os.getuid()),
+            "root": None,
+            "root, closed interpreter": None,
+        }
+    closed = None if public == sys.executable else WorkerUser("root, closed interpreter", sys.executable, 0)
     return {
-        "a user": None if public is None else Who("a user", public, ORDINARY),
-        "root": None if public is None else Who("root", public, 0),
+        "a user": None if public is None else WorkerUser("a user", public, UNPRIVILEGED_UID),
+        "root": None if public is None else WorkerUser("root", public, 0),
         "root, closed interpreter": closed,
     }
 
 
-class Scene:
+class AttackScenario:
     """The queue, the other customer's secrets in it, and what a worker's parser made of them."""
 
-    def __init__(self, base: Path, who: Who) -> None:
-        self.base, self.who = base, who
+    def __init__(self, base: Path, user: WorkerUser) -> None:
+        self.base, self.user = base, user
         self.queue, self.victims = base / "queue", base / "queue" / "victims"
-        self.stand_in, self.package = base / "stand in" / "kreuzberg", base / "program" / "hostile"
+        self.fake_parser, self.package = base / "stand in" / "kreuzberg", base / "program" / "hostile"
         self.temporary = base / "tmp"
-        self.other = self.temporary / "inturn-worker-other" / "scratch-1"
+        self.other_scratch = self.temporary / "inturn-worker-other" / "scratch-1"
         self._make()
 
     def _make(self) -> None:
         shutil.copytree(SOURCE, self.base / "source" / "inturn", ignore=shutil.ignore_patterns("__pycache__"))
-        for folder, program in ((self.stand_in, STAND_IN), (self.package, PROCESSOR)):
+        for folder, program in ((self.fake_parser, FAKE_PARSER), (self.package, PROCESSOR)):
             folder.mkdir(parents=True)
             (folder / "__init__.py").write_text(program, encoding="utf-8")
             (folder / "readable").write_text("a part of the program", encoding="utf-8")
@@ -160,32 +164,32 @@ class Scene:
         self.victims.mkdir(parents=True)
         self.renew_victims()
         (self.queue / "secret.txt").write_text("another customer's secret", encoding="utf-8")
-        (self.queue / "document.pdf").write_bytes(make("pdf", 7).data)
-        self.other.mkdir(parents=True)
-        (self.other / "document-1").write_text("another document", encoding="utf-8")
-        with self.opened() as (queue, blobs):
-            other = self._put(queue, blobs, "other", "secret.txt")
+        (self.queue / "document.pdf").write_bytes(make_document("pdf", 7).data)
+        self.other_scratch.mkdir(parents=True)
+        (self.other_scratch / "document-1").write_text("another document", encoding="utf-8")
+        with self.open_queue() as (queue, blobs):
+            other = self._submit_file(queue, blobs, "other", "secret.txt")
             queue.cancel(other, Operator("a test", "it is only there to be stolen"))
-        self._own(self.base)
+        self._chown(self.base)
         self.queue.chmod(0o700)
-        self.other.chmod(0o700)
-        self.other.parent.chmod(0o711)
+        self.other_scratch.chmod(0o700)
+        self.other_scratch.parent.chmod(0o711)
 
     def renew_victims(self) -> None:
         for name in VICTIMS:
             path = self.victims / name
             path.write_text(name, encoding="utf-8")
             path.chmod(0o600)
-            os.chown(path, self.who.user, self.who.user)
+            os.chown(path, self.user.uid, self.user.uid)
         os.setxattr(self.victims / "has xattr", "user.inturn", b"x")
 
-    def run(self, *arguments: str, inside: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, in_queue_folder: bool = True) -> subprocess.CompletedProcess[str]:
         """`inturn` with these arguments, started in the queue's folder or outside of it."""
         paths = [self.base / "stand in", self.base / "source", self.base / "program"]
-        paths += [] if self.who.python == sys.executable else [Path(PACKAGES)]
+        paths += [] if self.user.python == sys.executable else [Path(PACKAGES)]
         return subprocess.run(  # noqa: S603 - ours
-            [self.who.python, "-m", "inturn.cli", *arguments],
-            cwd=self.queue if inside else "/",
+            [self.user.python, "-m", "inturn.cli", *arguments],
+            cwd=self.queue if in_queue_folder else "/",
             env={
                 "PYTHONPATH": os.pathsep.join(map(str, paths)),
                 "TMPDIR": str(self.temporary),
@@ -197,55 +201,55 @@ class Scene:
             },
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=TIMEOUT_SECONDS,
             check=False,
-            **self.who.credentials(),
+            **self.user.credentials(),
         )
 
     def submit(self) -> str:
         """A document for the hostile parser; its id."""
-        with self.opened() as (queue, blobs):
-            return self._put(queue, blobs, "acme", "document.pdf")
+        with self.open_queue() as (queue, blobs):
+            return self._submit_file(queue, blobs, "acme", "document.pdf")
 
     def result(self, id_: str) -> Any:
         """What came of it."""
-        with self.opened() as (queue, _):
+        with self.open_queue() as (queue, _):
             document = queue.document(id_)
             assert document.state is DocumentState.DONE, document.error
             return queue.result(id_)
 
-    def _put(self, queue: Queue, blobs: FolderBlobs, customer: str, name: str) -> str:
+    def _submit_file(self, queue: Queue, blobs: FolderBlobs, customer: str, name: str) -> str:
         with (self.queue / name).open("rb") as source:
             blob = blobs.put(source)
         given = NewDocument(name, blob=blob.key, sha256=blob.sha256, size=blob.size)
         return queue.submit(customer, [given])[0].id
 
     @contextmanager
-    def opened(self) -> Iterator[tuple[Queue, FolderBlobs]]:
+    def open_queue(self) -> Iterator[tuple[Queue, FolderBlobs]]:
         """The queue, as its own user would have opened it."""
         with closing(Queue(SqliteStore(self.queue / "inturn.db"))) as queue:
             yield queue, FolderBlobs(self.queue / "inturn.db.blobs")
-            self._own(self.queue)
-        self._own(self.queue)
+            self._chown(self.queue)
+        self._chown(self.queue)
 
-    def _own(self, folder: Path) -> None:
-        if self.who.user != os.getuid():
+    def _chown(self, folder: Path) -> None:
+        if self.user.uid != os.getuid():
             for place, folders, files in os.walk(folder):
                 for name in (".", *folders, *files):
-                    os.chown(Path(place, name), self.who.user, self.who.user)
+                    os.chown(Path(place, name), self.user.uid, self.user.uid)
 
     @contextmanager
     def neighbour(self) -> Iterator[int]:
         """A process of the same user, in place of the worker."""
-        program = [self.who.python, "-c", "print(flush=True); input()"]
+        program = [self.user.python, "-c", "print(flush=True); input()"]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen(program, cwd="/", **pipes, **self.who.credentials()) as process:  # noqa: S603
+        with subprocess.Popen(program, cwd="/", **pipes, **self.user.credentials()) as process:  # noqa: S603
             assert process.stdout is not None
             process.stdout.readline()
             yield process.pid
             process.kill()
 
-    def aim(self, sockets: dict[str, Any]) -> dict[str, Any]:
+    def write_targets(self, sockets: dict[str, Any]) -> dict[str, Any]:
         """Tell the probes where everything lies."""
         store = self.queue / "inturn.db"
         targets = {
@@ -256,52 +260,58 @@ class Scene:
             "blob": str(self.blob()),
             "secret": str(self.queue / "secret.txt"),
             "folder": str(self.queue),
-            "scratch": str(self.other),
-            "scratch_file": str(self.other / "document-1"),
+            "scratch": str(self.other_scratch),
+            "scratch_file": str(self.other_scratch / "document-1"),
             "victims": str(self.victims),
             **sockets,
         }
-        for folder in (self.stand_in, self.package):
+        for folder in (self.fake_parser, self.package):
             own = {**targets, "readable": str(folder / "readable")}
             (folder / "targets.json").write_text(json.dumps(own), encoding="utf-8")
-        return {**targets, "readable": str(self.stand_in / "readable"), "own": str(self.temporary)}
+        return {**targets, "readable": str(self.fake_parser / "readable"), "own": str(self.temporary)}
 
     def blob(self) -> Path:
         kept = [path for path in (self.queue / "inturn.db.blobs").rglob("*") if path.is_file()]
         return next(path for path in kept if path.read_text(errors="replace").startswith("another"))
 
-    def control(self, targets: dict[str, Any]) -> dict[str, str]:
+    def run_unsandboxed(self, targets: dict[str, Any]) -> dict[str, str]:
         """What the same probes come to outside the box."""
-        paths = [str(self.stand_in)]
+        paths = [str(self.fake_parser)]
         done = subprocess.run(  # noqa: S603 - ours
-            [self.who.python, "-c", CONTROL, json.dumps(targets)],
+            [self.user.python, "-c", CONTROL, json.dumps(targets)],
             cwd=self.base,
             env={"PYTHONPATH": os.pathsep.join(paths), "A_SECRET": "of the worker's"},
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=TIMEOUT_SECONDS,
             check=False,
-            **self.who.credentials(),
+            **self.user.credentials(),
         )
         assert done.returncode == 0, done.stderr
         outcomes: dict[str, str] = json.loads(done.stdout)
         return outcomes
 
-    def boxed(self, lacking: str, targets: dict[str, Any]) -> dict[str, str]:
+    def run_sandboxed(self, missing_layer: str, targets: dict[str, Any]) -> dict[str, str]:
         """What they come to in the box of a kernel that lacks a layer."""
         scratch = self.temporary / "own"
         scratch.mkdir(mode=0o700, exist_ok=True)
-        os.chown(scratch, self.who.user, self.who.user)
-        shutil.copy(HERE / "boxed_probes.py", self.stand_in)
+        os.chown(scratch, self.user.uid, self.user.uid)
+        shutil.copy(HERE / "boxed_probes.py", self.fake_parser)
         done = subprocess.run(  # noqa: S603 - ours
-            [self.who.python, str(self.stand_in / "boxed_probes.py"), lacking, str(scratch), json.dumps(targets)],
+            [
+                self.user.python,
+                str(self.fake_parser / "boxed_probes.py"),
+                missing_layer,
+                str(scratch),
+                json.dumps(targets),
+            ],
             cwd=self.queue,
             env={"PYTHONPATH": os.pathsep.join([str(self.base / "source"), PACKAGES]), "LANG": "C.UTF-8"},
             capture_output=True,
             text=True,
-            timeout=TIMEOUT,
+            timeout=TIMEOUT_SECONDS,
             check=False,
-            **self.who.credentials(),
+            **self.user.credentials(),
         )
         assert done.returncode == 0, done.stderr
         outcomes: dict[str, str] = json.loads(done.stdout)
@@ -309,8 +319,15 @@ class Scene:
 
     def snapshot(self) -> dict[str, tuple[Any, ...]]:
         """What can be seen of all files that nobody but the worker should change."""
-        watched = [self.queue, self.victims, self.other, *self.victims.iterdir(), self.blob(), *self.other.iterdir()]
-        watched += [self.queue / "secret.txt", self.stand_in / "readable", self.package / "readable"]
+        watched = [
+            self.queue,
+            self.victims,
+            self.other_scratch,
+            *self.victims.iterdir(),
+            self.blob(),
+            *self.other_scratch.iterdir(),
+        ]
+        watched += [self.queue / "secret.txt", self.fake_parser / "readable", self.package / "readable"]
         seen = {}
         for path in watched:
             facts = path.stat()
@@ -322,18 +339,18 @@ class Scene:
 
 
 @contextmanager
-def scene_of(who: Who) -> Iterator[Scene]:
+def scenario_for(user: WorkerUser) -> Iterator[AttackScenario]:
     """A scene, and nothing left of it afterwards."""
     base = Path(tempfile.mkdtemp(prefix="inturn-probes-"))
     base.chmod(0o755)
     try:
-        yield Scene(base, who)
+        yield AttackScenario(base, user)
     finally:
         shutil.rmtree(base)
 
 
 @contextmanager
-def listening(base: Path) -> Iterator[dict[str, Any]]:
+def listening_servers(base: Path) -> Iterator[dict[str, Any]]:
     """Servers of every kind that could be reached."""
     with ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

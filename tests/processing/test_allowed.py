@@ -8,15 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from works import SOURCE, Shop
+from works import SOURCE, WorkerHarness
 
 from inturn.model import DocumentState
 from inturn.processing import allowed
 from inturn.processing.hands import ProcessorError
-from inturn.processing.sandbox import Limits
+from inturn.processing.sandbox import SandboxLimits
 from inturn.processing.worker import Worker
 
-BOX = Limits()
+BOX = SandboxLimits()
 READER = """
 from pathlib import Path
 
@@ -53,16 +53,16 @@ def make_package(folder: Path) -> Path:
     return folder
 
 
-def read(shop: Shop, processor: str, **paths: Path) -> dict[str, str | None]:
+def read(shop: WorkerHarness, processor: str, **paths: Path) -> dict[str, str | None]:
     id_ = shop.submit("", paths={name: str(path) for name, path in paths.items()}, max_attempts=1)
-    shop.work(processor, box=BOX)
+    shop.run_until_empty(processor, box=BOX)
     assert shop.state(id_) is DocumentState.DONE, shop.queue.document(id_).error
     result: dict[str, str | None] = shop.queue.result(id_)
     return result
 
 
 def test_a_package_beside_the_store_is_readable_and_the_store_is_not(
-    shop: Shop, importing: Callable[[Path], None]
+    shop: WorkerHarness, importing: Callable[[Path], None]
 ) -> None:
     package = make_package(shop.folder / "beside_the_store")
     (shop.folder / "notes.txt").write_text("a secret", encoding="utf-8")
@@ -80,44 +80,44 @@ def test_a_module_beside_the_store_or_the_blobs_is_refused_before_anything_is_cl
     folders = {"store": tmp_path / "one", "blobs": tmp_path / "two"}
     for folder in folders.values():
         folder.mkdir()
-    shop = Shop(folders["store"])
+    shop = WorkerHarness(folders["store"])
     shop.blobs = type(shop.blobs)(folders["blobs"] / "blobs")
     (folders[place] / f"beside_the_{place}_alone.py").write_text("def act(document): ...", encoding="utf-8")
     importing(folders[place])
     try:
         id_ = shop.submit("")
         with pytest.raises(ProcessorError, match=r"lies beside .* to a folder of their own"):
-            shop.work(f"beside_the_{place}_alone:act", box=BOX)
+            shop.run_until_empty(f"beside_the_{place}_alone:act", box=BOX)
         assert (shop.state(id_), shop.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
-        shop.work(f"beside_the_{place}_alone:act")  # outside the sandbox it may lie where it wants
+        shop.run_until_empty(f"beside_the_{place}_alone:act")  # outside the sandbox it may lie where it wants
         assert shop.state(id_) is DocumentState.DONE
     finally:
         shop.close()
 
 
 def test_a_package_that_holds_the_store_is_refused(tmp_path: Path, importing: Callable[[Path], None]) -> None:
-    shop = Shop(make_package(tmp_path / "around_the_store"))
+    shop = WorkerHarness(make_package(tmp_path / "around_the_store"))
     importing(tmp_path)
     try:
         shop.submit("")
         with pytest.raises(ProcessorError, match=r"cannot protect .* have to read .*around_the_store"):
-            shop.work("around_the_store:act", box=BOX)
+            shop.run_until_empty("around_the_store:act", box=BOX)
     finally:
         shop.close()
 
 
 def test_the_default_processor_is_refused_where_its_own_files_lie_with_the_store(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id_ = shop.submit("", content=b"words", name="a.txt")
     (shop.folder / "eng.traineddata").touch()
     monkeypatch.setenv("TESSDATA_PREFIX", str(shop.folder))
     with pytest.raises(ProcessorError, match="cannot protect"):
-        shop.work_by_default()
+        shop.run_default_processor()
     assert shop.queue.document(id_).attempt == 0
 
 
-def test_links_do_not_hide_the_store(shop: Shop, importing: Callable[[Path], None]) -> None:
+def test_links_do_not_hide_the_store(shop: WorkerHarness, importing: Callable[[Path], None]) -> None:
     real = make_package(shop.folder / "real" / "linked_package")
     importing(shop.folder / "links")
     (shop.folder / "links").mkdir()
@@ -183,7 +183,7 @@ def test_the_import_path_of_the_default_processor_has_no_working_directory(
 
 
 def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processor(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+    shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would run outside the box: the nursery loads everything before it forks."""
     pytest.importorskip("kreuzberg")  # into this process, from where it belongs
@@ -192,12 +192,12 @@ def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processo
     monkeypatch.chdir(shop.folder)
     monkeypatch.syspath_prepend(str(shop.folder))
     worker = Worker(shop.queue, blobs=shop.blobs)
-    crew = worker._crew
+    crew = worker._pool
     try:
-        assert crew.start().process > 0
+        assert crew.start_child().pid > 0
     finally:
         crew.close()
-        worker._workplace.close()
+        worker._scratch_dir.close()
 
 
 def test_a_virtual_environment_may_lie_in_the_queues_folder(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_virtual_environment_may_lie_in_the_queues_folder(tmp_path: Path) -> N
     (packages / "in_place.pth").write_text(
         f"{tmp_path / 'src'}\n{sysconfig.get_paths()['purelib']}\n{SOURCE}\n", encoding="utf-8"
     )
-    shop = Shop(tmp_path)
+    shop = WorkerHarness(tmp_path)
     try:
         for processor, own in (("installed", packages / "installed"), ("edited", edited)):
             paths = {"own": str(own / "data.txt"), "store": str(shop.path), "venv": str(python.parent / "activate")}

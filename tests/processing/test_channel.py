@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from works import Running, Shop, eventually
+from works import WorkerHarness, WorkerThread, eventually
 
-from inturn.demo import make
+from inturn.demo import make_document
 from inturn.model import DocumentState, NewDocument
-from inturn.processing.perform import DEFAULT
+from inturn.processing.perform import DEFAULT_PROCESSOR
 
 SPEAKER = """
 import os, stat, sys
@@ -94,10 +94,10 @@ NONSENSE = st.lists(LINES, min_size=1, max_size=5).map(b"\n".join) | st.binary(m
 class Speaking:
     """A worker whose default processor says to it what documents contain."""
 
-    def __init__(self, shop: Shop) -> None:
+    def __init__(self, shop: WorkerHarness) -> None:
         self.shop = shop
-        self.pdf = make("pdf", 7).data
-        self.running: Running = shop.begin(DEFAULT, slots=2)
+        self.pdf = make_document("pdf", 7).data
+        self.running: WorkerThread = shop.start_worker(DEFAULT_PROCESSOR, slots=2)
 
     def submit(self, customer: str, said: bytes) -> str:
         ending = b"\n%say:" + said.hex().encode() + b"\n" if said else b""
@@ -117,7 +117,7 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Speaking]:
     folder = tmp_path_factory.mktemp("stand-in")
     (folder / "kreuzberg").mkdir()
     (folder / "kreuzberg" / "__init__.py").write_text(SPEAKER, encoding="utf-8")
-    shop = Shop(tmp_path_factory.mktemp("queue"))
+    shop = WorkerHarness(tmp_path_factory.mktemp("queue"))
     sys.path.insert(0, str(folder))
     try:
         yield Speaking(shop)
@@ -141,10 +141,10 @@ def test_g13_nonsense_on_the_channel_fails_its_document_alone(speaking: Speaking
     assert speaking.shop.store.paused() is None
 
 
-def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(shop: Shop, place: Path) -> None:
+def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(shop: WorkerHarness, place: Path) -> None:
     """It was taken over by the one before, which it has ended for the worker."""
     bad = shop.submit("never_begin", place=str(place), max_attempts=1)
-    running = shop.begin(slots=1, timeout=1_000_000)
+    running = shop.start_worker(slots=1, timeout=1_000_000)
     eventually(lambda: any(place.iterdir()))
     good = shop.submit("echo", "other", max_attempts=1)
     eventually(lambda: shop.state(good) is DocumentState.DONE)

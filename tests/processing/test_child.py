@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from inturn.processing.child import Child, DocumentAtHand
-from inturn.processing.wire import Message, Wire
+from inturn.processing.child import Child, ChildDocument
+from inturn.processing.wire import Channel, Message
 
 FACTS: dict[str, Any] = dict.fromkeys(("id", "customer", "name", "media_type", "size", "uri", "attempt", "path"))
 
@@ -17,25 +17,25 @@ class Told(NamedTuple):
     """A child that has processed one document, and has another before it; and what the worker heard since."""
 
     child: Child
-    heard: Wire
-    second: DocumentAtHand
+    heard: Channel
+    second: ChildDocument
 
     def go_on(self) -> list[Message]:
         """Let it take the next document; what it says."""
-        self.child._process(self.child._todo.popleft())
-        return self.heard.hear() or []
+        self.child._process(self.child._pending.popleft())
+        return self.heard.receive() or []
 
 
 @pytest.fixture
 def told(tmp_path: Path) -> Iterator[Told]:
     theirs, ours = socket.socketpair()
     ours.setblocking(False)
-    heard = Wire(ours)
-    child = Child(Wire(theirs), tmp_path, lambda document: document.number)
-    first, second = (DocumentAtHand(child, number, {**FACTS, "metadata": {}}, None) for number in (1, 2))
-    child._todo.append(second)
+    heard = Channel(ours)
+    child = Child(Channel(theirs), tmp_path, lambda document: document.number)
+    first, second = (ChildDocument(child, number, {**FACTS, "metadata": {}}, None) for number in (1, 2))
+    child._pending.append(second)
     child._process(first)
-    ((word, number, _),) = heard.hear()
+    ((word, number, _),) = heard.receive()
     assert (word, number) == ("begun", 1)
     yield Told(child, heard, second)
     theirs.close()
@@ -47,5 +47,5 @@ def test_the_end_of_one_and_the_begin_of_the_next_are_told_in_one_breath(told: T
 
 
 def test_what_came_of_one_is_told_even_if_nobody_wants_the_next_any_more(told: Told) -> None:
-    told.second.stopped = True
+    told.second.cancel_requested = True
     assert [message[:2] for message in told.go_on()] == [["done", 1]]

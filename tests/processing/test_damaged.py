@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inturn.processing import guards, kinds, ole
-from inturn.processing.bounds import Bounds
+from inturn.processing.bounds import ExtractLimits
 from inturn.processing.doc_text import read_doc
 from inturn.processing.handler import Reject
 from inturn.processing.html_text import read_html
@@ -40,7 +40,7 @@ def damaged(data: bytes, damage: list[tuple[int, int]], cut: int) -> bytes:
 @given(DAMAGE, st.integers(0, 2_000))
 def test_single_files(damage: list[tuple[int, int]], cut: int) -> None:
     doc = damaged(old_office.doc(WORDS), damage, cut)
-    assert ole.kind_of(doc)
+    assert ole.ole_media_type(doc)
     read_doc(doc)
     read_rtf(damaged(samples.rtf(WORDS), damage, cut))
     read_html(damaged(PAGE.encode(), damage, cut).decode("latin-1"))
@@ -53,9 +53,9 @@ def test_single_files(damage: list[tuple[int, int]], cut: int) -> None:
 def test_packages(kind: str, damage: list[tuple[int, int]], cut: int) -> None:
     data = damaged(PACKAGES[kind], damage, cut)
     with contextlib.suppress(Reject):
-        media_type = guards.check(data, f"a.{kind}", Bounds())
-        if media_type == guards.check(PACKAGES[kind], "", Bounds()):
-            _read_package(data, media_type, Bounds())
+        media_type = guards.check(data, f"a.{kind}", ExtractLimits())
+        if media_type == guards.check(PACKAGES[kind], "", ExtractLimits()):
+            _read_package(data, media_type, ExtractLimits())
 
 
 @given(st.text(alphabet="<>!-[]/?\"'&;= abp", max_size=200))
@@ -71,7 +71,7 @@ def test_any_control_words(text: str) -> None:
 @given(st.binary(max_size=3_000))
 def test_any_compound_file(rest: bytes) -> None:
     head = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + b"\x3e\0\3\0\xfe\xff\x09\0\6\0"
-    assert ole.kind_of(head + rest)
+    assert ole.ole_media_type(head + rest)
     read_doc(head + rest)
 
 

@@ -10,23 +10,23 @@ from typing import Any
 import old_office
 import pytest
 import samples
-from boxed import Given
-from hostile import WORD, archive, package, page, pdf, png, stream, tiff, zeros
+from boxed import BytesDocument
+from hostile import WORD_ROOT, archive, package, page, pdf, png, stream, tiff, zeros
 
-from inturn.demo import KINDS, make
+from inturn.demo import KINDS, make_document
 from inturn.demo.contents import Content
 from inturn.demo.office import write_docx
 from inturn.demo.pdf import write_pdf
 from inturn.processing import kinds, office_text, parser, readers, sandbox
-from inturn.processing.bounds import Bounds
+from inturn.processing.bounds import ExtractLimits
 from inturn.processing.extract import extract
 from inturn.processing.handler import Reject
 
 READ = [kind for kind in KINDS if kind != "png"]
 
 
-def read(name: str, data: bytes, bounds: Bounds | None = None) -> dict[str, Any]:
-    value: dict[str, Any] = extract(Given(name, data), bounds).value
+def read(name: str, data: bytes, bounds: ExtractLimits | None = None) -> dict[str, Any]:
+    value: dict[str, Any] = extract(BytesDocument(name, data), bounds).value
     json.dumps(value)
     return value
 
@@ -38,7 +38,7 @@ def words(text: str) -> set[str]:
 @pytest.mark.parametrize("kind", READ)
 def test_text_in_is_text_out(kind: str) -> None:
     for seed in range(8):
-        made = make(kind, seed)
+        made = make_document(kind, seed)
         value = read(made.name, made.data)
         said = [made.content.title, *made.content.paragraphs, *(cell for row in made.content.table for cell in row)]
         assert set().union(*map(words, said)) <= words(value["text"])
@@ -49,7 +49,7 @@ def test_text_in_is_text_out(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pdf", "docx", "xlsx", "pptx", "odt"])
 def test_pages_and_metadata(kind: str) -> None:
-    made = make(kind, 2)
+    made = make_document(kind, 2)
     value = read("anything", made.data)
     assert value["pages"] == made.pages
     assert value["metadata"]["title"] == made.content.title
@@ -58,8 +58,8 @@ def test_pages_and_metadata(kind: str) -> None:
 
 
 def test_the_name_never_decides_what_a_file_is() -> None:
-    assert read("invoice.pdf", make("docx", 1).data)["media_type"] == kinds.DOCX
-    assert read("page.txt", make("html", 1).data)["media_type"] == kinds.HTML
+    assert read("invoice.pdf", make_document("docx", 1).data)["media_type"] == kinds.DOCX
+    assert read("page.txt", make_document("html", 1).data)["media_type"] == kinds.HTML
     assert read("letter.eml", b"just words")["media_type"] == kinds.PLAIN
 
 
@@ -70,7 +70,7 @@ def test_the_name_chooses_among_texts() -> None:
 
 
 def test_a_picture_without_ocr_says_so() -> None:
-    value = read("scan.png", make("png", 1).data)
+    value = read("scan.png", make_document("png", 1).data)
     assert value["notes"] == ["no text was read: OCR needs Tesseract's language data"]
     assert value["pages"] == 1
     assert value["metadata"]["width"] == 624
@@ -154,7 +154,9 @@ def test_what_was_filled_into_a_pdf_form_is_read() -> None:
 
 def test_a_flat_document_is_not_deep() -> None:
     flat = "".join(f"<w:p><w:r><w:t>{n:x}</w:t></w:r></w:p>" for n in range(100_000))
-    result = extract(Given("a.docx", package({"word/document.xml": f"{WORD}<w:body>{flat}</w:body></w:document>"})))
+    result = extract(
+        BytesDocument("a.docx", package({"word/document.xml": f"{WORD_ROOT}<w:body>{flat}</w:body></w:document>"}))
+    )
     whole = result.files["text.txt"]
     assert isinstance(whole, bytes)
     assert len(whole.split()) == 100_000
@@ -163,7 +165,7 @@ def test_a_flat_document_is_not_deep() -> None:
 def test_what_follows_damage_is_noted_as_missing() -> None:
     whole = write_docx_part("kept").replace("</w:body>", "</w:broken><w:p><w:r><w:t>lost</w:t></w:r></w:p></w:body>")
     value = read("a.docx", package({"word/document.xml": whole}))
-    assert (value["text"], value["notes"]) == ("kept", [office_text.DAMAGED])
+    assert (value["text"], value["notes"]) == ("kept", [office_text.DAMAGED_NOTE])
 
 
 def test_text_boxes_are_read_once() -> None:
@@ -176,7 +178,7 @@ def test_what_is_not_read_of_a_document_is_noted() -> None:
     parts = {"word/media/image1.png": b"x", "word/charts/chart1.xml": "<a/>", "word/embeddings/a.bin": b"x"}
     notes = read("a.docx", package(parts))["notes"]
     assert notes == ["not read: pictures, charts, embedded files inside this document"]
-    assert read("a.ppt", old_office.ppt([["words"]]))["notes"] == [readers.OLD]
+    assert read("a.ppt", old_office.ppt([["words"]]))["notes"] == [readers.OLD_FORMAT_NOTE]
     assert read("a.rtf", samples.rtf(["a", "b", "c"]))["notes"] == ["not read: pictures inside this document"]
 
 
@@ -194,11 +196,16 @@ def test_slides_come_in_the_order_in_which_they_are_shown() -> None:
         "ppt/_rels/presentation.xml.rels": f"<Relationships>{links}</Relationships>",
         **{f"ppt/slides/slide{n}.xml": samples.xml("p:sld", f"<a:p><a:t>slide {n}</a:t></a:p>") for n in (1, 2, 3, 4)},
     }
-    assert read("a.pptx", samples.packed(parts))["text"].split("\n\n") == ["slide 3", "slide 1", "slide 2", "slide 4"]
+    assert read("a.pptx", samples.write_zip(parts))["text"].split("\n\n") == [
+        "slide 3",
+        "slide 1",
+        "slide 2",
+        "slide 4",
+    ]
 
 
 def test_word_may_call_its_main_part_otherwise() -> None:
-    value = read("a.docx", samples.packed({"word/document2.xml": write_docx_part("words")}))
+    value = read("a.docx", samples.write_zip({"word/document2.xml": write_docx_part("words")}))
     assert (value["text"], value["media_type"]) == ("words", kinds.DOCX)
 
 
@@ -227,7 +234,7 @@ def test_a_mail_shows_the_version_that_says_most() -> None:
         (old_office.doc(["secret"], flags=0x0100), "protected by a password"),
         (old_office.compound({"__properties_version1.0": b"x"}), "save it as an .eml file"),
         (old_office.compound({"Something else": b"x"}), "save it as DOCX, XLSX, PPTX or PDF"),
-        (samples.packed({"mimetype": "application/x-other", "content.xml": "<a/>"}), "send its files one by one"),
+        (samples.write_zip({"mimetype": "application/x-other", "content.xml": "<a/>"}), "send its files one by one"),
     ],
 )
 def test_files_that_cannot_be_read_say_what_to_do(data: bytes, reason: str) -> None:
@@ -250,7 +257,7 @@ def test_letters_of_every_usual_encoding(code: str) -> None:
 
 
 def test_letters_that_mean_nothing_are_noted() -> None:
-    assert readers.UNREADABLE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
+    assert readers.UNREADABLE_NOTE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
 
 
 def test_attachments_stay_closed() -> None:
@@ -262,12 +269,12 @@ def test_attachments_stay_closed() -> None:
     assert "the body" in value["text"]
     assert "the attachment" not in value["text"]
     assert value["metadata"]["attachments"] == ["a.txt"]
-    assert value["notes"] == [readers.CLOSED]
+    assert value["notes"] == [readers.ATTACHMENTS_NOTE]
 
 
 def test_a_long_text_becomes_a_file() -> None:
     text = "Größe " * 60_000
-    result = extract(Given("long.txt", text.encode()))
+    result = extract(BytesDocument("long.txt", text.encode()))
     assert isinstance(result.files["text.txt"], bytes)
     assert result.files["text.txt"].decode().strip() == text.strip()
     assert 199_000 < len(result.value["text"].encode()) <= 200_000
@@ -277,20 +284,20 @@ def test_a_long_text_becomes_a_file() -> None:
 @pytest.mark.parametrize(
     ("name", "data", "bounds", "reason"),
     [
-        ("a.pdf", make("pdf", 2).data, Bounds(pages=1), "the limit is 1"),
-        ("a.png", make("png", 2).data, Bounds(pixels=1_000), "pixels"),
-        ("a.docx", make("docx", 2).data, Bounds(entries=3), "more than 3 entries"),
-        ("a.docx", make("docx", 2).data, Bounds(expanded=1_000), "zip bomb"),
-        ("a.txt", b"words " * 10, Bounds(text=10), "the limit is"),
+        ("a.pdf", make_document("pdf", 2).data, ExtractLimits(pages=1), "the limit is 1"),
+        ("a.png", make_document("png", 2).data, ExtractLimits(pixels=1_000), "pixels"),
+        ("a.docx", make_document("docx", 2).data, ExtractLimits(entries=3), "more than 3 entries"),
+        ("a.docx", make_document("docx", 2).data, ExtractLimits(unpacked_bytes=1_000), "zip bomb"),
+        ("a.txt", b"words " * 10, ExtractLimits(text_bytes=10), "the limit is"),
         ("a.pdf", pdf(page(), stream(b"x", b"[" + b"/FlateDecode " * 9 + b"]")), None, "again and again"),
         ("a.zip", archive([(b"a.txt", zeros(0), 0)]), None, "send its files one by one"),
         ("a.gz", b"\x1f\x8b\x08" + bytes(50), None, "application/gzip cannot be read"),
         ("a.png", png(0, 0), None, "measures cannot be read"),
     ],
 )
-def test_each_bound_is_a_setting(name: str, data: bytes, bounds: Bounds | None, reason: str) -> None:
+def test_each_bound_is_a_setting(name: str, data: bytes, bounds: ExtractLimits | None, reason: str) -> None:
     with pytest.raises(Reject, match=reason):
-        extract(Given(name, data), bounds)
+        extract(BytesDocument(name, data), bounds)
 
 
 def test_a_strange_encoding_of_xml_is_refused() -> None:
@@ -300,7 +307,7 @@ def test_a_strange_encoding_of_xml_is_refused() -> None:
 
 
 def test_a_locked_package_says_so() -> None:
-    data = bytearray(make("docx", 1).data)
+    data = bytearray(make_document("docx", 1).data)
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         data[data.index(mark) + place] |= 1
     with pytest.raises(Reject, match="password"):
@@ -313,13 +320,13 @@ def test_memory_that_runs_out_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(parser, "parse", parse)
     with pytest.raises(Reject, match="more memory"):
-        read("a.pdf", make("pdf", 1).data)
+        read("a.pdf", make_document("pdf", 1).data)
 
 
 def test_without_kreuzberg_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "kreuzberg", None)
     with pytest.raises(parser.ExtractorError, match=r"pip install 'inturn\[extract\]'"):
-        read("a.pdf", make("pdf", 1).data)
+        read("a.pdf", make_document("pdf", 1).data)
 
 
 @pytest.mark.parametrize(
@@ -334,14 +341,14 @@ def test_without_kreuzberg_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_a_fault_of_the_machine_is_never_held_against_the_document(
     message: str, kind: type[Exception], words: str
 ) -> None:
-    verdict = parser._verdict(message)
+    verdict = parser._classify_error(message)
     assert type(verdict) is kind
     assert words in str(verdict)
 
 
 def test_warming_up_starts_no_thread(library: Path) -> None:
     code = "import os; from inturn.processing.extract import warm; warm(); print(len(os.listdir('/proc/self/task')))"
-    told = {**sandbox.environment(library), "PYTHONPATH": str(Path(sandbox.__file__).parents[2])}
+    told = {**sandbox.child_environment(library), "PYTHONPATH": str(Path(sandbox.__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert done.stdout == "1\n"
 
@@ -352,6 +359,6 @@ def test_a_panic_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     def stumble(*_: object) -> None:
         raise panic
 
-    monkeypatch.setattr(parser.load(), "extract_bytes_sync", stumble)
+    monkeypatch.setattr(parser.load_kreuzberg(), "extract_bytes_sync", stumble)
     with pytest.raises(Reject, match="stumble"):
-        read("a.pdf", make("pdf", 1).data)
+        read("a.pdf", make_document("pdf", 1).data)

@@ -4,13 +4,13 @@ import logging
 from typing import Any
 
 import pytest
-from works import Shop
+from works import WorkerHarness
 
 from inturn.model import DocumentState
-from inturn.processing.fuse import CUSTOMERS, FAILURES, Fuse
+from inturn.processing.fuse import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
 from inturn.processing.handler import describe_unfetched
-from inturn.processing.ledger import MAX_LOGGED, describe_failure
-from inturn.processing.worker import Tally
+from inturn.processing.ledger import MAX_LOGGED_CHARS, describe_failure
+from inturn.processing.worker import OutcomeCounts
 
 QUOTED = "IBAN DE89 3704 0044 0532 0130 00"
 
@@ -21,10 +21,10 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]
     return [(each.getMessage(), getattr(each, "facts", {})) for each in records]
 
 
-def test_each_failed_attempt_is_a_line_in_the_log(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_failed_attempt_is_a_line_in_the_log(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
     id_ = shop.submit("fail", "globex", message=QUOTED, max_attempts=2)
     with caplog.at_level(logging.WARNING, "inturn.worker"):
-        assert shop.work() == Tally(retried=1, failed=1)
+        assert shop.run_until_empty() == OutcomeCounts(retried=1, failed=1)
     (first, facts), (second, _) = failures(caplog)
     assert first.startswith(f"document {id_} of customer globex: attempt 1 of 2 failed, to be tried again: LookupError")
     assert second.startswith(f"document {id_} of customer globex: attempt 2 of 2 failed, for good: LookupError at")
@@ -42,10 +42,10 @@ def test_each_failed_attempt_is_a_line_in_the_log(shop: Shop, caplog: pytest.Log
     assert QUOTED in (shop.queue.document(id_).error or "")
 
 
-def test_a_reason_in_the_processors_own_words_is_logged(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reason_in_the_processors_own_words_is_logged(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
     shop.submit("reject", reason="no total on page 3\nand more")
     with caplog.at_level(logging.WARNING, "inturn.worker"):
-        assert shop.work() == Tally(failed=1)
+        assert shop.run_until_empty() == OutcomeCounts(failed=1)
     ((line, _),) = failures(caplog)
     assert line.endswith("attempt 1 of 3 failed, for good: no total on page 3")
 
@@ -55,7 +55,7 @@ def test_a_reason_in_the_processors_own_words_is_logged(shop: Shop, caplog: pyte
     [
         ("", ""),
         ("it took longer than 5 s", "it took longer than 5 s"),
-        ("x" * 999, "x" * MAX_LOGGED),
+        ("x" * 999, "x" * MAX_LOGGED_CHARS),
         ('KeyError: 1\n\n  File "/srv/read.py", line 3, in total', "KeyError at read.py:3 in total"),
         ('a.B: x\n  File "/a.py", line 1, in f\n    x\n  File "/b.py", line 2, in g\n', "a.B at b.py:2 in g"),
         ('?? secret\n  File "/a.py", line 1, in f', "an exception at a.py:1 in f"),
@@ -68,9 +68,9 @@ def test_a_reason_is_shortened_for_the_log(error: str, told: str) -> None:
 # -- references -----------------------------------------------------------------------------------------------------
 
 
-def test_a_reference_that_is_not_fetched_says_which_option_allows_it(shop: Shop) -> None:
+def test_a_reference_that_is_not_fetched_says_which_option_allows_it(shop: WorkerHarness) -> None:
     id_ = shop.submit("read", uri="https://files.example.com/a.pdf?token=sesame")
-    assert shop.work() == Tally(failed=1)
+    assert shop.run_until_empty() == OutcomeCounts(failed=1)
     error = shop.queue.document(id_).error or ""
     assert "--fetch files.example.com" in error
     assert 'fetch = "files.example.com"' in error
@@ -89,25 +89,29 @@ def test_what_no_option_allows_is_said_to_be_so(uri: str) -> None:
 
 
 def test_the_fuse_counts_documents_not_attempts() -> None:
-    fuse = Fuse()
+    fuse = CircuitBreaker()
     for _ in range(10):
-        assert not any(fuse.failed(f"document {n}", f"customer {n % CUSTOMERS}") for n in range(FAILURES - 1))
-    assert fuse.failed("another document", "customer 1")
-    assert not fuse.failed("the next document", "customer 1")
+        assert not any(
+            fuse.record_failure(f"document {n}", f"customer {n % TRIP_CUSTOMERS}") for n in range(TRIP_FAILURES - 1)
+        )
+    assert fuse.record_failure("another document", "customer 1")
+    assert not fuse.record_failure("the next document", "customer 1")
 
 
 def test_the_fuse_wants_several_customers_and_forgets_with_a_success() -> None:
-    fuse = Fuse()
-    assert not any(fuse.failed(f"document {n}", f"customer {n % (CUSTOMERS - 1)}") for n in range(9 * FAILURES))
-    assert fuse.failed("one more", "one more customer")
-    assert not any(fuse.failed(f"document {n}", f"customer {n}") for n in range(FAILURES - 1))
-    fuse.worked()
-    assert not fuse.failed("after a success", "customer 99")
+    fuse = CircuitBreaker()
+    assert not any(
+        fuse.record_failure(f"document {n}", f"customer {n % (TRIP_CUSTOMERS - 1)}") for n in range(9 * TRIP_FAILURES)
+    )
+    assert fuse.record_failure("one more", "one more customer")
+    assert not any(fuse.record_failure(f"document {n}", f"customer {n}") for n in range(TRIP_FAILURES - 1))
+    fuse.record_success()
+    assert not fuse.record_failure("after a success", "customer 99")
 
 
-def test_a_few_documents_that_use_up_their_attempts_pause_nothing(shop: Shop) -> None:
+def test_a_few_documents_that_use_up_their_attempts_pause_nothing(shop: WorkerHarness) -> None:
     ids = [shop.submit("fail", f"customer {n}", max_attempts=5) for n in range(6)]
-    tally = shop.work(slots=2)
+    tally = shop.run_until_empty(slots=2)
     assert (tally.retried, tally.failed) == (24, 6)
     assert shop.store.paused() is None
     assert {shop.state(id_) for id_ in ids} == {DocumentState.FAILED}

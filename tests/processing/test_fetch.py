@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from inturn.blobs import open_blobs
 from inturn.errors import BlobTooLargeError, FetchError, FetchRefusedError, InvalidInputError
 from inturn.model import SECOND
-from inturn.processing.fetch import Fetched, Fetcher, FetchLimits, is_public
+from inturn.processing.fetch import Fetcher, FetchLimits, FetchResult, is_public
 
 NAMES = ("files.example.com", "other.example.com", "example.com")
 NO_ONE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -141,7 +141,7 @@ class Rig:
     def tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self._certificate))
 
-    def get(self, server: Server, limits: FetchLimits | None = None) -> tuple[Fetched, bytes]:
+    def get(self, server: Server, limits: FetchLimits | None = None) -> tuple[FetchResult, bytes]:
         into = io.BytesIO()
         got = self.fetcher(limits).fetch(f"https://files.example.com:{server.port}/a/b?c=d#e", into)
         return got, into.getvalue()

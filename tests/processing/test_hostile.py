@@ -4,28 +4,28 @@ import re
 from pathlib import Path
 
 import pytest
-from boxed import Boxed
-from hostile import HOSTILE, Hostile
+from boxed import RunInSandbox
+from hostile import HOSTILE_FILES, HostileFile
 
-from inturn.demo import make
+from inturn.demo import make_document
 
 LEAST = 26
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len({hostile.name for hostile in HOSTILE}) == len(HOSTILE) >= LEAST
+    assert len({hostile.name for hostile in HOSTILE_FILES}) == len(HOSTILE_FILES) >= LEAST
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
-def test_a_hostile_file_fails_with_a_reason(hostile: Hostile, boxed: Boxed, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hostile", HOSTILE_FILES, ids=lambda hostile: hostile.name)
+def test_a_hostile_file_fails_with_a_reason(hostile: HostileFile, boxed: RunInSandbox, tmp_path: Path) -> None:
     bad, good = tmp_path / hostile.name, tmp_path / "next.docx"
     bad.write_bytes(hostile.make())
-    good.write_bytes(make("docx", 7).data)
+    good.write_bytes(make_document("docx", 7).data)
     told = boxed("one", bad, good)
     if hostile.may_die and told.code < 0:
         assert not told.lines
         return
     first, second = told.lines
     if not (hostile.may_pass and "value" in first):
-        assert re.search(hostile.expect, first["rejected"])
-    assert make("docx", 7).content.title in second["value"]["text"]
+        assert re.search(hostile.expected_error, first["rejected"])
+    assert make_document("docx", 7).content.title in second["value"]["text"]

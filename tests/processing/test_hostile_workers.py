@@ -7,19 +7,19 @@ import signal
 import old_office
 import pytest
 import samples
-from hostile import HOSTILE, Hostile, hidden_bomb_pdf, nested_forms_pdf
-from works import Shop, children_of, descendants_of, eventually, facts_of
+from hostile import HOSTILE_FILES, HostileFile, hidden_bomb_pdf, nested_forms_pdf
+from works import WorkerHarness, children_of, descendants_of, eventually, proc_stat
 
-from inturn.demo import make
+from inturn.demo import make_document
 from inturn.model import DocumentState, NewDocument
-from inturn.processing.perform import DEFAULT
-from inturn.processing.sandbox import Limits
+from inturn.processing.perform import DEFAULT_PROCESSOR
+from inturn.processing.sandbox import SandboxLimits
 
-BOX = Limits(cpu=10, wall=60.0, documents=5)
+BOX = SandboxLimits(cpu_seconds=10, wall_seconds=60.0, documents_per_child=5)
 GROUPS = 4
 
 
-def submitted(shop: Shop, customer: str, name: str, data: bytes) -> str:
+def submitted(shop: WorkerHarness, customer: str, name: str, data: bytes) -> str:
     with shop.blobs.begin() as writing:
         writing.write(data)
         blob = writing.commit()
@@ -27,16 +27,16 @@ def submitted(shop: Shop, customer: str, name: str, data: bytes) -> str:
     return shop.queue.submit(customer, [given])[0].id
 
 
-@pytest.mark.parametrize("group", [HOSTILE[at::GROUPS] for at in range(GROUPS)], ids=range(GROUPS))
+@pytest.mark.parametrize("group", [HOSTILE_FILES[at::GROUPS] for at in range(GROUPS)], ids=range(GROUPS))
 def test_g7_a_hostile_file_fails_alone_and_the_next_customers_document_completes(
-    shop: Shop, group: tuple[Hostile, ...]
+    shop: WorkerHarness, group: tuple[HostileFile, ...]
 ) -> None:
-    good = make("docx", 7)
+    good = make_document("docx", 7)
     pairs = []
     for n, hostile in enumerate(group):
         bad = submitted(shop, f"hostile {n}", hostile.name, hostile.make())
         pairs.append((hostile, bad, submitted(shop, f"honest {n}", "next.docx", good.data)))
-    tally = shop.work_by_default(slots=2, box=BOX)
+    tally = shop.run_default_processor(slots=2, box=BOX)
     assert tally.stale == 0
     assert shop.store.paused() is None
     for hostile, bad, following in pairs:
@@ -54,7 +54,7 @@ def test_g7_a_hostile_file_fails_alone_and_the_next_customers_document_completes
 
 LINES = ["Total due 500 EUR", "two", "three", "four", "five six", "seven"]
 KINDS = {
-    **{f"a.{kind}": make(kind, 3).data for kind in ("pdf", "md", "html")},
+    **{f"a.{kind}": make_document(kind, 3).data for kind in ("pdf", "md", "html")},
     "a.docx": samples.docx(LINES),
     "a.pptx": samples.pptx([LINES]),
     "a.xlsx": samples.xlsx([LINES]),
@@ -71,9 +71,9 @@ KINDS = {
 }
 
 
-def test_every_kind_is_read_in_the_sandbox(shop: Shop) -> None:
+def test_every_kind_is_read_in_the_sandbox(shop: WorkerHarness) -> None:
     ids = {name: submitted(shop, "acme", name, data) for name, data in KINDS.items()}
-    shop.work_by_default(slots=2)
+    shop.run_default_processor(slots=2)
     for name, id_ in ids.items():
         assert shop.queue.document(id_).state is DocumentState.DONE, (name, shop.queue.document(id_).error)
         words = shop.queue.result(id_)["text"].split()
@@ -85,18 +85,18 @@ def test_every_kind_is_read_in_the_sandbox(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "box", "reason"),
     [
-        ("hidden-bomb.pdf", hidden_bomb_pdf(), Limits(memory=600 << 20), "more than 600 MB of memory"),
-        ("nested-forms.pdf", nested_forms_pdf(), Limits(memory=600 << 20), "more than 600 MB of memory"),
-        ("endless.pdf", nested_forms_pdf(b""), Limits(cpu=1), "more than 1 s of computing time"),
+        ("hidden-bomb.pdf", hidden_bomb_pdf(), SandboxLimits(memory_bytes=600 << 20), "more than 600 MB of memory"),
+        ("nested-forms.pdf", nested_forms_pdf(), SandboxLimits(memory_bytes=600 << 20), "more than 600 MB of memory"),
+        ("endless.pdf", nested_forms_pdf(b""), SandboxLimits(cpu_seconds=1), "more than 1 s of computing time"),
     ],
 )
 def test_g7_a_file_that_runs_into_a_limit_fails_at_once_and_names_it(
-    shop: Shop, name: str, data: bytes, box: Limits, reason: str
+    shop: WorkerHarness, name: str, data: bytes, box: SandboxLimits, reason: str
 ) -> None:
-    good = make("docx", 7)
+    good = make_document("docx", 7)
     bad = submitted(shop, "hostile", name, data)
     following = [submitted(shop, f"honest {n}", "next.docx", good.data) for n in range(3)]
-    shop.work_by_default(slots=1, box=box)
+    shop.run_default_processor(slots=1, box=box)
     document = shop.queue.document(bad)
     assert (document.state, document.attempt) == (DocumentState.FAILED, 1)
     assert reason in (document.error or "")
@@ -105,10 +105,10 @@ def test_g7_a_file_that_runs_into_a_limit_fails_at_once_and_names_it(
         assert (honest.state, honest.attempt) == (DocumentState.DONE, 1)
 
 
-def test_g7_a_crash_that_no_limit_explains_is_tried_again(shop: Shop) -> None:
+def test_g7_a_crash_that_no_limit_explains_is_tried_again(shop: WorkerHarness) -> None:
     endless = submitted(shop, "unlucky", "endless.pdf", nested_forms_pdf(b""))
     others = set(descendants_of(os.getpid()))  # servers of other tests
-    shop.begin(DEFAULT, slots=1)
+    shop.start_worker(DEFAULT_PROCESSOR, slots=1)
     for attempt in (1, 2, 3):
         child = eventually(lambda: busy_child(shop, endless, attempt, others))  # noqa: B023 - called at once
         os.kill(child, signal.SIGSEGV)
@@ -117,7 +117,7 @@ def test_g7_a_crash_that_no_limit_explains_is_tried_again(shop: Shop) -> None:
     assert document.error == "the processor did not finish: its process crashed (SIGSEGV)"
 
 
-def busy_child(shop: Shop, id_: str, attempt: int, others: set[tuple[int, str]]) -> int | None:
+def busy_child(shop: WorkerHarness, id_: str, attempt: int, others: set[tuple[int, str]]) -> int | None:
     """The process that reads it: the fork server's only child, once it has used some CPU."""
     if shop.queue.document(id_).attempt != attempt:
         return None
@@ -128,5 +128,5 @@ def busy_child(shop: Shop, id_: str, attempt: int, others: set[tuple[int, str]])
 
 def ticks(process: int) -> int:
     """The CPU time that a process has used, in hundredths of a second."""
-    facts = facts_of(process)
+    facts = proc_stat(process)
     return 0 if facts is None else int(facts[11])

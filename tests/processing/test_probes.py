@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from scene import Scene, everybody, listening, scene_of
+from scene import AttackScenario, available_users, listening_servers, scenario_for
 
 from inturn.processing import layers
 
-EVERYBODY = everybody()
+EVERYBODY = available_users()
 NOT_FOR_ALL = {
     # The kernel itself refuses them to whoever is not root.
     "a user": {
@@ -29,28 +29,30 @@ OF_THIS_TEST = {"inherited_descriptors"}
 """What the script that takes a layer away leaves open."""
 
 
-def scene_for(name: str) -> AbstractContextManager[Scene]:
+def scene_for(name: str) -> AbstractContextManager[AttackScenario]:
     who = EVERYBODY[name]
     if who is None:
         pytest.skip("this machine or user cannot play that")
-    return scene_of(who)
+    return scenario_for(who)
 
 
 @pytest.fixture(scope="module", params=list(EVERYBODY))
-def scene(request: pytest.FixtureRequest) -> Iterator[Scene]:
+def scene(request: pytest.FixtureRequest) -> Iterator[AttackScenario]:
     with scene_for(request.param) as made:
         yield made
 
 
 @pytest.mark.parametrize("inside", [True, False], ids=["in the folder", "elsewhere"])
 @pytest.mark.parametrize("processor", ["default", "--sandbox"])
-def test_g13_a_parser_that_was_taken_over_is_refused_everything(scene: Scene, processor: str, *, inside: bool) -> None:
+def test_g13_a_parser_that_was_taken_over_is_refused_everything(
+    scene: AttackScenario, processor: str, *, inside: bool
+) -> None:
     id_ = scene.submit()
-    with listening(scene.base) as sockets:
-        scene.aim(sockets)
+    with listening_servers(scene.base) as sockets:
+        scene.write_targets(sockets)
         before = scene.snapshot()
         own = [] if processor == "default" else ["--processor", "hostile:act", "--sandbox"]
-        worked = scene.run("worker", "--until-empty", "--slots", "1", "--no-upkeep", *own, inside=inside)
+        worked = scene.run("worker", "--until-empty", "--slots", "1", "--no-upkeep", *own, in_queue_folder=inside)
     assert worked.returncode == 0, worked.stderr
     result = scene.result(id_)
     outcomes = json.loads(result["text"]) if processor == "default" else result
@@ -62,19 +64,29 @@ def test_g13_a_parser_that_was_taken_over_is_refused_everything(scene: Scene, pr
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_g13_the_probes_pass_outside_the_box(name: str) -> None:
     """Otherwise they would show nothing."""
-    with scene_for(name) as scene, listening(scene.base) as sockets, scene.neighbour() as process, scene.opened():
-        outcomes = scene.control({**scene.aim(sockets), "worker": process})
+    with (
+        scene_for(name) as scene,
+        listening_servers(scene.base) as sockets,
+        scene.neighbour() as process,
+        scene.open_queue(),
+    ):
+        outcomes = scene.run_unsandboxed({**scene.write_targets(sockets), "worker": process})
     refused = {name for name, outcome in outcomes.items() if outcome == "refused"}
     assert refused - ALWAYS_REFUSED <= NOT_FOR_ALL[name]
 
 
-@pytest.mark.parametrize("key", ["nothing", *layers.BY_KEY])
+@pytest.mark.parametrize("key", ["nothing", *layers.LAYERS_BY_KEY])
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_g13_without_a_layer_just_those_probes_pass_that_the_table_names(name: str, key: str) -> None:
-    with scene_for(name) as scene, listening(scene.base) as sockets, scene.neighbour() as process, scene.opened():
-        outcomes = scene.boxed(key, {**scene.aim(sockets), "worker": process})
-        may_search = scene.who.python == sys.executable and scene.who.is_root
-        layer = layers.BY_KEY.get(key)
-        powers = () if layer is None else layer.powers(is_root=scene.who.is_root, may_search=may_search)
+    with (
+        scene_for(name) as scene,
+        listening_servers(scene.base) as sockets,
+        scene.neighbour() as process,
+        scene.open_queue(),
+    ):
+        outcomes = scene.run_sandboxed(key, {**scene.write_targets(sockets), "worker": process})
+        may_search = scene.user.python == sys.executable and scene.user.is_root
+        layer = layers.LAYERS_BY_KEY.get(key)
+        powers = () if layer is None else layer.exposures(is_root=scene.user.is_root, may_search=may_search)
     passed = {name for name, outcome in outcomes.items() if outcome != "refused"} - OF_THIS_TEST
     assert passed == {probe for power in powers for probe in power.probes}

@@ -22,7 +22,7 @@ from pathlib import Path
 import old_office
 import pytest
 import samples
-from boxed import Given
+from boxed import BytesDocument
 from markdown_it import MarkdownIt
 
 from inturn.demo.contents import Content
@@ -75,7 +75,7 @@ def recall(wanted: str, text: str) -> float:
 
 
 def read(name: str, data: bytes) -> str:
-    result = extract(Given(name, data))
+    result = extract(BytesDocument(name, data))
     whole = result.files.get("text.txt")
     return whole.decode() if isinstance(whole, bytes) else str(result.value["text"])
 
@@ -190,7 +190,7 @@ def test_xlsx_and_xlsm() -> None:
     made = ((f"{n}", samples.xlsx([each[at : at + 3] for at in range(0, 12, 3)])) for n, each in enumerate(prose()))
     check("xlsx", ((name, data, xml_text(data, r"xl/(sharedS|comm).*\.xml", "t", "si")) for name, data in made), 15)
     rows = [("Total", "500 EUR"), ("IBAN", "DE89")]
-    value = extract(Given("a.xlsm", samples.xlsx(rows, macros=True))).value
+    value = extract(BytesDocument("a.xlsm", samples.xlsx(rows, macros=True))).value
     assert recall("Total 500 EUR IBAN DE89 remarked", value["text"]) == 1
     assert value["media_type"] == "application/vnd.ms-excel.sheet.macroEnabled.12"
 

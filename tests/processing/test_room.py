@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from inturn.model import NewDocument
-from inturn.processing.floor import Floor
+from inturn.processing.floor import Dispatcher
 from inturn.processing.options import WorkerOptions
-from inturn.processing.pace import SOON
+from inturn.processing.pace import CLAIM_LEAD_SECONDS
 
 TOOK = 0.3
 
@@ -27,7 +27,7 @@ def job(begun_at: float | None) -> Any:
     return SimpleNamespace(begun_at=begun_at, is_finished=False, claimed=claimed, number=begun_at, doomed_at=None)
 
 
-def floor_of(*begun: float, took: float = TOOK) -> Floor:
+def floor_of(*begun: float, took: float = TOOK) -> Dispatcher:
     """Two children, each at a document that it began at such a time; ten before took as long as each other."""
     jobs = [job(at) for at in begun]
     hands = [
@@ -37,9 +37,9 @@ def floor_of(*begun: float, took: float = TOOK) -> Floor:
     spec = SimpleNamespace(limits=None)
     crew: Any = SimpleNamespace(spec=spec, hands=hands, most=lambda: 2, capacity=lambda: 1)
     ledger: Any = Held(jobs)
-    floor = Floor(crew, ledger, SimpleNamespace(), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
+    floor = Dispatcher(crew, ledger, SimpleNamespace(), WorkerOptions(), lambda *_: None)  # type: ignore[arg-type]
     for _ in range(10):
-        floor._pace.took(took, None)
+        floor._prefetch.record_duration(took, None)
     return floor
 
 
@@ -53,63 +53,65 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_nothing_is_claimed_for_a_child_that_is_in_the_middle_of_a_document(at: Any) -> None:
     floor = floor_of(100.0, 100.1)
-    at(100.0 + TOOK - 2 * SOON)
-    assert (floor.room(), floor._free_hand()) == (0, None)
-    assert list(floor.next_room()) == pytest.approx([100.0 + TOOK - SOON, 100.1 + TOOK - SOON])
+    at(100.0 + TOOK - 2 * CLAIM_LEAD_SECONDS)
+    assert (floor.free_slots(), floor._free_child()) == (0, None)
+    assert list(floor.next_claim_times()) == pytest.approx(
+        [100.0 + TOOK - CLAIM_LEAD_SECONDS, 100.1 + TOOK - CLAIM_LEAD_SECONDS]
+    )
 
 
 def test_a_child_that_should_be_done_within_a_moment_gets_the_next_document(at: Any) -> None:
     floor = floor_of(100.1, 100.0)
-    at(100.0 + TOOK - SOON / 2)
-    assert floor.room() == 1
-    hand = floor._free_hand()
-    assert hand is floor.crew.hands[1]
+    at(100.0 + TOOK - CLAIM_LEAD_SECONDS / 2)
+    assert floor.free_slots() == 1
+    hand = floor._free_child()
+    assert hand is floor.pool.children[1]
     hand.jobs[7] = job(None)
-    assert floor._free_hand() is None
+    assert floor._free_child() is None
 
 
 def test_nothing_is_claimed_for_a_child_that_is_late(at: Any) -> None:
     floor = floor_of(100.0, 100.2)
-    at(100.0 + TOOK + 2 * SOON)
-    assert (floor.room(), floor._free_hand()) == (0, None)
+    at(100.0 + TOOK + 2 * CLAIM_LEAD_SECONDS)
+    assert (floor.free_slots(), floor._free_child()) == (0, None)
 
 
 def test_what_comes_after_one_that_retires_waits_for_its_slot(at: Any) -> None:
     floor = floor_of(100.0, 100.2)
-    floor.crew.hands[0].is_retiring = True
+    floor.pool.children[0].is_retiring = True
     at(100.0 + TOOK)
-    assert (floor.room(), floor._free_hand()) == (1, None)
+    assert (floor.free_slots(), floor._free_child()) == (1, None)
 
 
 def test_what_came_of_a_document_is_recorded_with_the_claim_that_comes_within_a_moment(at: Any) -> None:
     floor = floor_of(100.0, 100.2)
-    claim, now = 100.0 + TOOK - SOON, 100.0 + TOOK - 1.5 * SOON
+    claim, now = 100.0 + TOOK - CLAIM_LEAD_SECONDS, 100.0 + TOOK - 1.5 * CLAIM_LEAD_SECONDS
     at(now)
-    floor._ledger.waits_since = now
-    assert floor.recording_at(now) == pytest.approx(claim)
+    floor._inflight.oldest_outcome_at = now
+    assert floor.record_at(now) == pytest.approx(claim)
 
 
 def test_what_came_of_a_document_waits_for_no_more_than_a_moment(at: Any) -> None:
     floor = floor_of(100.0, 100.2)
-    at(now := 100.0 + TOOK - 1.5 * SOON)
-    floor._ledger.waits_since = now - SOON
-    assert floor.recording_at(now) == now
+    at(now := 100.0 + TOOK - 1.5 * CLAIM_LEAD_SECONDS)
+    floor._inflight.oldest_outcome_at = now - CLAIM_LEAD_SECONDS
+    assert floor.record_at(now) == now
     at(now := 100.0)
-    floor._ledger.waits_since = now
-    assert floor.recording_at(now) == now
+    floor._inflight.oldest_outcome_at = now
+    assert floor.record_at(now) == now
 
 
 def test_what_came_of_a_document_waits_for_no_claim_that_nobody_expects(at: Any) -> None:
     floor = floor_of(100.0, 100.2)
-    floor._pace.forget()
-    at(now := 100.0 + TOOK - 1.5 * SOON)
-    floor._ledger.waits_since = now
-    assert floor.recording_at(now) == now
+    floor._prefetch.reset()
+    at(now := 100.0 + TOOK - 1.5 * CLAIM_LEAD_SECONDS)
+    floor._inflight.oldest_outcome_at = now
+    assert floor.record_at(now) == now
 
 
-@pytest.mark.parametrize(("took", "waits"), [(0.8 * SOON, False), (1.2 * SOON, True)])
+@pytest.mark.parametrize(("took", "waits"), [(0.8 * CLAIM_LEAD_SECONDS, False), (1.2 * CLAIM_LEAD_SECONDS, True)])
 def test_what_came_of_a_short_document_waits_for_nothing(at: Any, took: float, waits: bool) -> None:  # noqa: FBT001
     floor = floor_of(100.0, 100.0, took=took)
     at(now := 100.0 + 0.4 * took)
-    floor._ledger.waits_since = now
-    assert (floor.recording_at(now) > now) is waits
+    floor._inflight.oldest_outcome_at = now
+    assert (floor.record_at(now) > now) is waits

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from boxed import Boxed
+from boxed import RunInSandbox
 
 from inturn.processing import identity, landlock, sandbox, seccomp
 
@@ -37,34 +37,34 @@ OUTSIDE = Path(__file__).resolve()
         ("trace", None),
     ],
 )
-def test_it_is_refused(boxed: Boxed, what: str, argument: object) -> None:
+def test_it_is_refused(boxed: RunInSandbox, what: str, argument: object) -> None:
     told = boxed(what, *([] if argument is None else [argument]))
     assert told.lines == [{"refused": "PermissionError"}], told.errors
 
 
-def test_memory_ends_at_its_limit(boxed: Boxed) -> None:
+def test_memory_ends_at_its_limit(boxed: RunInSandbox) -> None:
     assert boxed("fill").lines == [{"refused": "MemoryError"}]
 
 
-def test_files_end_at_their_limits(boxed: Boxed) -> None:
+def test_files_end_at_their_limits(boxed: RunInSandbox) -> None:
     assert boxed("big_file", "SCRATCH").lines == [{"refused": "OSError"}]
     assert boxed("many_files", "SCRATCH").lines == [{"refused": "OSError"}]
 
 
-def test_an_endless_loop_ends_by_itself(boxed: Boxed) -> None:
+def test_an_endless_loop_ends_by_itself(boxed: RunInSandbox) -> None:
     assert boxed("spin", cpu=0).code == -signal.SIGXCPU
 
 
-def test_each_document_has_its_own_seconds(boxed: Boxed) -> None:
+def test_each_document_has_its_own_seconds(boxed: RunInSandbox) -> None:
     assert boxed("twice", cpu=1).lines == ["done", "did it"]
 
 
-def test_scratch_is_writable_and_libraries_are_readable(boxed: Boxed) -> None:
+def test_scratch_is_writable_and_libraries_are_readable(boxed: RunInSandbox) -> None:
     assert boxed("write", "SCRATCH/mine").lines == ["did it"]
     assert boxed("read", json.__file__).lines == ["did it"]
 
 
-def test_it_says_what_holds(boxed: Boxed) -> None:
+def test_it_says_what_holds(boxed: RunInSandbox) -> None:
     (said, _) = boxed("says").lines
     assert re.match(r"limits, Landlock \d+, seccomp(, a user of its own.*)?$", said)
     assert ("a user of its own" in said) == (os.geteuid() == 0)
@@ -76,7 +76,7 @@ def test_a_second_thread_is_too_many(tmp_path: Path) -> None:
     thread.start()
     try:
         with pytest.raises(sandbox.SandboxError, match="before the first thread"):
-            sandbox.enter(sandbox.Limits(), [], tmp_path)
+            sandbox.enter_sandbox(sandbox.SandboxLimits(), [], tmp_path)
     finally:
         wait.set()
         thread.join()
@@ -85,7 +85,7 @@ def test_a_second_thread_is_too_many(tmp_path: Path) -> None:
 def test_what_the_kernel_lacks_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landlock, "version", lambda: 0)
     monkeypatch.setattr(seccomp.platform, "machine", lambda: "riscv64")
-    assert landlock.restrict([], tmp_path) == landlock.Held()
+    assert landlock.restrict([], tmp_path) == landlock.LandlockStatus()
     assert not seccomp.restrict()
 
 
@@ -120,14 +120,14 @@ def test_a_missing_layer_is_named_and_refused_if_insisted_on(
 ) -> None:
     monkeypatch.setattr(sandbox, "_prctl", lambda *_: None)
     monkeypatch.setattr(sandbox, "_running_threads", lambda: 1)
-    monkeypatch.setattr(sandbox, "_limit", lambda _: None)
+    monkeypatch.setattr(sandbox, "_set_rlimits", lambda _: None)
     monkeypatch.setattr(identity, "is_root", lambda: False)
     monkeypatch.setattr(identity, "drop", lambda *_, **__: user)
-    monkeypatch.setattr(landlock, "restrict", lambda *_: landlock.Held(version, files=version > 0))
+    monkeypatch.setattr(landlock, "restrict", lambda *_: landlock.LandlockStatus(version, files=version > 0))
     monkeypatch.setattr(seccomp, "restrict", lambda: calls)
     with pytest.raises(sandbox.SandboxError, match=f"lacks {re.escape(words)}"):
-        sandbox.enter(sandbox.Limits(), [], tmp_path, insist=True)
-    held = sandbox.enter(sandbox.Limits(), [], tmp_path)
+        sandbox.enter_sandbox(sandbox.SandboxLimits(), [], tmp_path, strict=True)
+    held = sandbox.enter_sandbox(sandbox.SandboxLimits(), [], tmp_path)
     assert f"; missing: {words}" in str(held)
 
 
@@ -141,7 +141,7 @@ def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("INTURN_KEY", "secret")
     (tmp_path / "eng.traineddata").touch()
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = sandbox.environment(tmp_path)
+    told = sandbox.child_environment(tmp_path)
     assert "INTURN_KEY" not in told
     assert told["MALLOC_ARENA_MAX"] == "2"
     assert told["TMPDIR"] == told["TESSDATA_PREFIX"] == str(tmp_path)

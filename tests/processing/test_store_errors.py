@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from works import Shop, eventually
+from works import WorkerHarness, eventually
 
 from inturn.errors import StoreBusyError
 from inturn.model import DocumentState, seconds
 from inturn.processing import store_errors
 from inturn.processing.store_errors import Backoff, log_store_error
-from inturn.processing.upkeep import Upkeep
+from inturn.processing.upkeep import Maintenance
 from inturn.stores.sqlite import SqliteStore
 
-CALLS = ("exchange", "heartbeat", "see_worker", "next_due", "wait", "sweep", "forget_worker")
+CALLS = ("ack_and_claim", "heartbeat", "record_worker", "next_due", "wait", "sweep", "forget_worker")
 ERRORS = (StoreBusyError("locked"), AssertionError("a lane has no head"), RuntimeError("a bug"), OSError("an old disk"))
 
 
@@ -46,13 +46,17 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 def test_worker_survives_every_error_of_its_store(
-    shop: Shop, place: Path, failing: dict[str, int], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    shop: WorkerHarness,
+    place: Path,
+    failing: dict[str, int],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("inturn.processing.upkeep.SWEEP_EVERY", 0.01)
+    monkeypatch.setattr("inturn.processing.upkeep.SWEEP_INTERVAL_SECONDS", 0.01)
     shop.submit_many(5, do="echo")
     shop.submit("wait", place=str(place), sign="go")
-    running = shop.begin(slots=2, lease=seconds(4), upkeep=Upkeep(shop.queue, shop.blobs))
-    for name in ("exchange", "heartbeat", "see_worker", "sweep"):
+    running = shop.start_worker(slots=2, lease=seconds(4), maintenance=Maintenance(shop.queue, shop.blobs))
+    for name in ("ack_and_claim", "heartbeat", "record_worker", "sweep"):
         eventually(lambda name=name: failing[name] == len(ERRORS), f"{name} was not called again")
     (place / "go").touch()
     eventually(lambda: shop.states().get("done") == 6)
@@ -61,20 +65,20 @@ def test_worker_survives_every_error_of_its_store(
 
 
 def test_an_outcome_that_is_always_refused_stops_nothing_else(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(store_errors, "FIRST_PAUSE_SECONDS", 0.01)
     refused = shop.submit("echo", max_attempts=1)
     ids = shop.submit_many(20, "echo")
-    exchange = SqliteStore.exchange
+    exchange = SqliteStore.ack_and_claim
 
     def refusing(store: SqliteStore, outcomes: Any, *args: Any, **kwargs: Any) -> Any:
         if any(outcome.id == refused for outcome in outcomes):
             raise OverflowError("too large for the column")
         return exchange(store, outcomes, *args, **kwargs)
 
-    monkeypatch.setattr(SqliteStore, "exchange", refusing)
-    running = shop.begin(slots=1, lease=seconds(2))
+    monkeypatch.setattr(SqliteStore, "ack_and_claim", refusing)
+    running = shop.start_worker(slots=1, lease=seconds(2))
     eventually(lambda: all(shop.state(id_) is DocumentState.DONE for id_ in ids))
     eventually(lambda: shop.store.sweep() and shop.state(refused) is DocumentState.FAILED)
     assert running.stop().done == len(ids)

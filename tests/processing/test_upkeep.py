@@ -9,36 +9,36 @@ from pathlib import Path
 
 import processors
 import pytest
-from works import SECOND, TESTER, Process, Shop, eventually
+from works import SECOND, TEST_OPERATOR, ScriptProcess, WorkerHarness, eventually
 
 from inturn.clock import ManualClock, SystemClock, Uptime, machine_uptime
 from inturn.errors import NotFoundError
 from inturn.model import DocumentState, NewDocument
-from inturn.processing.upkeep import Tidied, Upkeep
+from inturn.processing.upkeep import Maintenance, MaintenanceResult
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, EventKind
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
 
-Start = Callable[..., Process]
+Start = Callable[..., ScriptProcess]
 DAY = 86_400 * SECOND
 HOUR = 3_600 * SECOND
 
 
-def age(shop: Shop, key: str, by: int) -> None:
+def age(shop: WorkerHarness, key: str, by: int) -> None:
     """Let a blob look so many microseconds older."""
     with shop.blobs.local(key) as path:
         then = path.stat().st_mtime_ns - by * 1_000
         os.utime(path, ns=(then, then))
 
 
-def blob(shop: Shop, data: bytes = b"bytes") -> str:
+def blob(shop: WorkerHarness, data: bytes = b"bytes") -> str:
     with shop.blobs.begin() as writing:
         writing.write(data)
         return writing.commit().key
 
 
-def has(shop: Shop, key: str) -> bool:
+def has(shop: WorkerHarness, key: str) -> bool:
     with suppress(NotFoundError):
         shop.blobs.open(key).close()
         return True
@@ -53,7 +53,7 @@ def finish_all(queue: Queue, now: int) -> None:
 # -- what is due ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_due_moves_on_without_a_claim(shop: Shop) -> None:
+def test_what_is_due_moves_on_without_a_claim(shop: WorkerHarness) -> None:
     late = shop.queue.submit("late", [NewDocument("never started", start_by=int(time.time() * SECOND) - 1)])[0].id
     lost = shop.submit("echo", "lost")
     last = shop.submit("echo", "last", max_attempts=1)
@@ -61,7 +61,7 @@ def test_what_is_due_moves_on_without_a_claim(shop: Shop) -> None:
         assert claimed.document.id != late
     delayed = shop.submit("echo", "delayed", delay=1_000)
     eventually(lambda: shop.store.sweep() is not None and shop.state(delayed) is DocumentState.WAITING)
-    upkeep = Upkeep(shop.queue)
+    upkeep = Maintenance(shop.queue)
     eventually(lambda: upkeep.sweep() is not None and shop.state(lost) is DocumentState.WAITING)
     assert shop.state(late) is DocumentState.EXPIRED
     assert shop.state(last) is DocumentState.FAILED
@@ -69,7 +69,7 @@ def test_what_is_due_moves_on_without_a_claim(shop: Shop) -> None:
     assert shop.store.recount(repair=False) == ()
 
 
-def test_a_lease_is_swept_once_however_many_sweep(shop: Shop) -> None:
+def test_a_lease_is_swept_once_however_many_sweep(shop: WorkerHarness) -> None:
     ids = shop.submit_many(200, "echo")
     assert len(shop.queue.claim("a worker that dies", 200, lease=1_000)) == 200
     stores = [SqliteStore(shop.path) for _ in range(4)]
@@ -86,14 +86,14 @@ def test_a_lease_is_swept_once_however_many_sweep(shop: Shop) -> None:
     for store in stores:
         store.close()
     assert sum(swept) == 200
-    assert shop.told(EventKind.LEASE_LOST) == dict.fromkeys(ids, 1)
+    assert shop.count_events(EventKind.LEASE_LOST) == dict.fromkeys(ids, 1)
     assert shop.store.recount(repair=False) == ()
 
 
 # -- history --------------------------------------------------------------------------------------------------------
 
 
-def test_history_goes_by_age_and_takes_its_bytes_along(shop: Shop) -> None:
+def test_history_goes_by_age_and_takes_its_bytes_along(shop: WorkerHarness) -> None:
     now = SystemClock().now()
     kept, gone = blob(shop), blob(shop)
     old = shop.queue.submit("acme", [NewDocument("old", blob=gone)], now=now - 40 * DAY)[0].id
@@ -101,59 +101,59 @@ def test_history_goes_by_age_and_takes_its_bytes_along(shop: Shop) -> None:
     new = shop.queue.submit("acme", [NewDocument("new", blob=kept)], now=now - 20 * DAY)[0].id
     finish_all(shop.queue, now - 20 * DAY)
     waits = shop.queue.submit("acme", [NewDocument("waits")], now=now - 400 * DAY)[0].id
-    tidied = Upkeep(shop.queue, shop.blobs).round()
+    tidied = Maintenance(shop.queue, shop.blobs).run_round()
     assert (tidied.documents, tidied.blobs, tidied.orphans) == (1, 1, 0)
     with pytest.raises(NotFoundError):
         shop.queue.document(old)
     assert (shop.state(new), shop.state(waits)) == (DocumentState.DONE, DocumentState.WAITING)
     assert (has(shop, kept), has(shop, gone)) == (True, False)
-    assert Upkeep(shop.queue, shop.blobs).round() == Tidied()
+    assert Maintenance(shop.queue, shop.blobs).run_round() == MaintenanceResult()
 
 
-def test_a_customer_may_have_a_time_of_its_own(shop: Shop) -> None:
+def test_a_customer_may_have_a_time_of_its_own(shop: WorkerHarness) -> None:
     now, ids = SystemClock().now(), {}
     for customer, keep in (("short", DAY), ("long", 90 * DAY), ("at once", 0), ("usual", None)):
         for days in (2, 40, 100):
             ids[customer, days] = shop.queue.submit(customer, [NewDocument("a")], now=now - days * DAY)[0].id
             finish_all(shop.queue, now - days * DAY)
         if keep is not None:
-            shop.queue.change_customer(customer, TESTER, keep=keep)
-    assert Upkeep(shop.queue, shop.blobs).round().documents == 9
-    present = {document.id for document in shop.all()}
+            shop.queue.change_customer(customer, TEST_OPERATOR, keep=keep)
+    assert Maintenance(shop.queue, shop.blobs).run_round().documents == 9
+    present = {document.id for document in shop.all_documents()}
     assert {key for key, id_ in ids.items() if id_ in present} == {("long", 2), ("long", 40), ("usual", 2)}
 
 
-def test_without_a_time_nothing_goes_but_what_customers_said(shop: Shop) -> None:
+def test_without_a_time_nothing_goes_but_what_customers_said(shop: WorkerHarness) -> None:
     now = SystemClock().now()
     for customer in ("usual", "short"):
         shop.queue.submit(customer, [NewDocument("a")], now=now - 4_000 * DAY)
         finish_all(shop.queue, now - 4_000 * DAY)
-    shop.queue.change_customer("short", TESTER, keep=DAY)
-    assert Upkeep(shop.queue, keep=None).round().documents == 1
-    assert [document.customer for document in shop.all()] == ["usual"]
+    shop.queue.change_customer("short", TEST_OPERATOR, keep=DAY)
+    assert Maintenance(shop.queue, keep=None).run_round().documents == 1
+    assert [document.customer for document in shop.all_documents()] == ["usual"]
 
 
-def test_more_than_one_helping_goes_in_one_round(shop: Shop) -> None:
+def test_more_than_one_helping_goes_in_one_round(shop: WorkerHarness) -> None:
     then = SystemClock().now() - 40 * DAY
     for customer in ("a", "b"):
         shop.queue.submit(customer, [NewDocument("x")] * 700, now=then)
     for _ in range(14):
         finish_all(shop.queue, then)
-    assert Upkeep(shop.queue).round().documents == 1_400
-    assert list(shop.all()) == []
+    assert Maintenance(shop.queue).run_round().documents == 1_400
+    assert list(shop.all_documents()) == []
 
 
 # -- orphans --------------------------------------------------------------------------------------------------------
 
 
-def test_orphans_go_after_a_day_and_what_is_referred_to_stays(shop: Shop, place: Path) -> None:
+def test_orphans_go_after_a_day_and_what_is_referred_to_stays(shop: WorkerHarness, place: Path) -> None:
     with_files = shop.submit("files", place=str(place))
     waiting = shop.submit("read", "later", b"waits", delay=HOUR)
-    running = shop.begin()
+    running = shop.start_worker()
     eventually(lambda: shop.state(with_files) is DocumentState.DONE)
     running.stop()
     referred = [file.blob for file in shop.queue.files(with_files)]
-    referred.append(shop.queue.document(waiting).given.blob or "")
+    referred.append(shop.queue.document(waiting).spec.blob or "")
     old, young, edge = blob(shop), blob(shop), blob(shop)
     for key in (*referred, old):
         age(shop, key, 2 * DAY)
@@ -163,7 +163,7 @@ def test_orphans_go_after_a_day_and_what_is_referred_to_stays(shop: Shop, place:
         writing.write(b"half")
     left = shop.blobs.folder / "tmp" / unfinished[0].key
     os.utime(left, (0, 0))
-    assert Upkeep(shop.queue, shop.blobs).round() == Tidied(orphans=2)
+    assert Maintenance(shop.queue, shop.blobs).run_round() == MaintenanceResult(orphans=2)
     assert (has(shop, old), has(shop, young), has(shop, edge)) == (False, True, True)
     assert all(has(shop, key) for key in referred)
     assert not left.exists()
@@ -172,21 +172,21 @@ def test_orphans_go_after_a_day_and_what_is_referred_to_stays(shop: Shop, place:
         writing.abort()
 
 
-def test_many_orphans_among_many_that_are_not(shop: Shop) -> None:
+def test_many_orphans_among_many_that_are_not(shop: WorkerHarness) -> None:
     keys = [blob(shop) for _ in range(40)]
     for key in keys:
         age(shop, key, 2 * DAY)
     shop.queue.submit("acme", [NewDocument("a", blob=key) for key in keys[::2]])
-    assert Upkeep(shop.queue, shop.blobs).round().orphans == 20
+    assert Maintenance(shop.queue, shop.blobs).run_round().orphans == 20
     assert [has(shop, key) for key in keys] == [True, False] * 20
 
 
 @pytest.mark.parametrize("off", [2 * DAY, -2 * DAY, 3_650 * DAY, -3_650 * DAY])
-def test_orphans_are_old_by_the_clocks_of_store_and_machine(shop: Shop, off: int) -> None:
+def test_orphans_are_old_by_the_clocks_of_store_and_machine(shop: WorkerHarness, off: int) -> None:
     young, old = blob(shop), blob(shop)
     age(shop, old, 2 * DAY + 60 * SECOND)
     clock = ManualClock(SystemClock().now() + off)
-    assert Upkeep(shop.queue, shop.blobs, clock=clock).round().orphans == (1 if off > 0 else 0)
+    assert Maintenance(shop.queue, shop.blobs, clock=clock).run_round().orphans == (1 if off > 0 else 0)
     assert has(shop, young)
 
 
@@ -234,34 +234,34 @@ def left(queue: Queue) -> int:
 
 
 def test_ordinary_rounds_delete_by_age_and_ask_nothing(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
-    assert upkeep.round() == Tidied()
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    assert upkeep.run_round() == MaintenanceResult()
     end(queue, 20)
     for _ in range(30):
         machine.passes(DAY - 1)
-        assert upkeep.round() == Tidied()
+        assert upkeep.run_round() == MaintenanceResult()
     machine.passes(2 * DAY)
-    assert upkeep.round().documents == 20  # all at once: its time has come, and the kernel agrees
+    assert upkeep.run_round().documents == 20  # all at once: its time has come, and the kernel agrees
 
 
 def test_a_long_pause_of_a_machine_that_runs_asks_nothing(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 20)
-    upkeep.round()
+    upkeep.run_round()
     machine.passes(400 * DAY)
-    assert upkeep.round().documents == 20
+    assert upkeep.run_round().documents == 20
 
 
 @pytest.mark.parametrize("off", [2 * DAY, -2 * DAY, 365 * DAY, 3_650 * DAY, -3_650 * DAY])
 def test_a_clock_that_jumps_deletes_nothing(queue: Queue, machine: Machine, off: int) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 20)
     machine.passes(29 * DAY)
     end(queue, 20)
-    upkeep.round()
+    upkeep.run_round()
     machine.clock.advance(off)
     for _ in range(3):
-        tidied = upkeep.round()
+        tidied = upkeep.run_round()
         assert tidied[1:-1] == (0, 0, 0, 0, 0)
         assert (tidied.refusal is not None) is (off > 0)  # a clock that is behind finds nothing old
     assert left(queue) == 40
@@ -269,7 +269,7 @@ def test_a_clock_that_jumps_deletes_nothing(queue: Queue, machine: Machine, off:
     assert record is not None
     assert (record.refused_at is None) is (off < 0)
     machine.clock.advance(-off)
-    assert upkeep.round() == Tidied()
+    assert upkeep.run_round() == MaintenanceResult()
     record = queue.store.maintenance()
     assert record is not None
     assert record.refused_at is None
@@ -280,11 +280,11 @@ def test_retention_goes_by_the_clock_of_the_store(queue: Queue, machine: Machine
     end(queue, 10)
     machine.passes(20 * DAY)
     end(queue, 10)
-    Upkeep(queue, uptime=machine.uptime, clock=machine.clock).round()
+    Maintenance(queue, uptime=machine.uptime, clock=machine.clock).run_round()
     own = ManualClock(machine.clock.now() + off)
-    assert Upkeep(queue, uptime=machine.uptime, clock=own).round() == Tidied()
+    assert Maintenance(queue, uptime=machine.uptime, clock=own).run_round() == MaintenanceResult()
     machine.passes(11 * DAY)
-    assert Upkeep(queue, uptime=machine.uptime, clock=own).round().documents == 10
+    assert Maintenance(queue, uptime=machine.uptime, clock=own).run_round().documents == 10
     assert left(queue) == 10
 
 
@@ -292,101 +292,101 @@ def test_retention_goes_by_the_clock_of_the_store(queue: Queue, machine: Machine
 def test_documents_of_a_time_with_a_clock_behind_are_kept_as_long_as_others(
     queue: Queue, machine: Machine, off: int
 ) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
-    upkeep.round()
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep.run_round()
     machine.clock.advance(off)
     end(queue, 10)
-    upkeep.round()
+    upkeep.run_round()
     machine.clock.advance(-off)
     for _ in range(29):
-        tidied = upkeep.round()
+        tidied = upkeep.run_round()
         assert (tidied.documents, tidied.refusal) == (0, None)
         machine.passes(DAY)
     assert left(queue) == 10
     machine.passes(3 * DAY)
-    assert upkeep.round().documents == 10
+    assert upkeep.run_round().documents == 10
 
 
 def test_a_refusal_says_why_and_what_to_do(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 20)
-    upkeep.round()
+    upkeep.run_round()
     machine.clock.advance(3_650 * DAY)
-    refusal = upkeep.round().refusal
+    refusal = upkeep.run_round().refusal
     assert refusal is not None
     assert "3,650.0 days later" in str(refusal)
     assert "20 of 20 ended documents" in str(refusal)
     assert "inturn upkeep --once --force" in str(refusal)
-    assert upkeep.round(force=True).documents == 20
-    assert upkeep.round() == Tidied()
+    assert upkeep.run_round(force=True).documents == 20
+    assert upkeep.run_round() == MaintenanceResult()
 
 
 def test_what_is_due_moves_on_though_nothing_may_be_deleted(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 5)
-    upkeep.round()
+    upkeep.run_round()
     queue.submit("acme", [NewDocument("n", delay=60 * SECOND)])
     machine.clock.advance(3_650 * DAY)
-    tidied = upkeep.round()
+    tidied = upkeep.run_round()
     assert (tidied.swept.due, tidied.documents) == (1, 0)
     assert tidied.refusal is not None
 
 
 def test_after_a_restart_few_documents_may_be_old(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 10)
     machine.passes(25 * DAY)
     end(queue, 90)
-    upkeep.round()
+    upkeep.run_round()
     machine.restarts(after=6 * DAY)
-    assert upkeep.round().documents == 10
+    assert upkeep.run_round().documents == 10
     assert left(queue) == 90
 
 
 def test_after_a_restart_with_a_clock_ahead_nothing_is_deleted(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 10)
-    upkeep.round()
+    upkeep.run_round()
     machine.restarts(after=3_650 * DAY)
-    refusal = upkeep.round().refusal
+    refusal = upkeep.run_round().refusal
     assert refusal is not None
     assert (refusal.old, refusal.ended, left(queue)) == (10, 10, 10)
 
 
 def test_a_clock_that_is_set_soon_after_the_start_is_no_jump(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 10)
     machine.passes(25 * DAY)
     end(queue, 90)
-    upkeep.round()
+    upkeep.run_round()
     machine.restarts(after=0, up=60 * SECOND)
-    assert upkeep.round() == Tidied()
+    assert upkeep.run_round() == MaintenanceResult()
     machine.passes(60 * SECOND)
     machine.clock.advance(6 * DAY)
-    assert upkeep.round().documents == 10
+    assert upkeep.run_round().documents == 10
 
 
 def test_customers_with_a_time_of_their_own_count_as_well(queue: Queue, machine: Machine) -> None:
-    upkeep = Upkeep(queue, keep=None, uptime=machine.uptime, clock=machine.clock)
-    queue.change_customer("acme", TESTER, keep=7 * DAY)
+    upkeep = Maintenance(queue, keep=None, uptime=machine.uptime, clock=machine.clock)
+    queue.change_customer("acme", TEST_OPERATOR, keep=7 * DAY)
     end(queue, 10)
-    upkeep.round()
+    upkeep.run_round()
     machine.clock.advance(30 * DAY)
-    refusal = upkeep.round().refusal
+    refusal = upkeep.run_round().refusal
     assert refusal is not None
     assert (refusal.old, refusal.ended) == (10, 10)
     assert left(queue) == 10
 
 
-def test_a_round_by_a_wrong_clock_leaves_bytes_alone(shop: Shop) -> None:
+def test_a_round_by_a_wrong_clock_leaves_bytes_alone(shop: WorkerHarness) -> None:
     key = blob(shop)
     age(shop, key, 2 * DAY)
     machine = Machine()
     queue = Queue(MemoryStore(machine.clock), clock=machine.clock)
-    upkeep = Upkeep(queue, shop.blobs, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, shop.blobs, uptime=machine.uptime, clock=machine.clock)
     machine.clock.advance(3_650 * DAY)
     machine.restarts(after=0)
-    assert upkeep.round() == Tidied()
+    assert upkeep.run_round() == MaintenanceResult()
     assert has(shop, key)
 
 
@@ -398,7 +398,7 @@ def test_the_kernel_tells_how_long_the_machine_has_been_up() -> None:
     assert 0 < first.microseconds <= second.microseconds
 
 
-def test_several_processes_tidy_at_once(shop: Shop, start: Start) -> None:
+def test_several_processes_tidy_at_once(shop: WorkerHarness, start: Start) -> None:
     now, ids = SystemClock().now(), []
     for n in range(10):
         then = now - (40 if n % 2 else 2) * DAY
@@ -410,22 +410,22 @@ def test_several_processes_tidy_at_once(shop: Shop, start: Start) -> None:
         age(shop, key, 2 * DAY)
     keepers = [start("tidy", shop.folder) for _ in range(3)]
     for each in keepers:
-        assert each.hear() == "ready"
-        while each.hear() != 2:
+        assert each.receive() == "ready"
+        while each.receive() != 2:
             pass
     for each in keepers:
         each.kill()
-    left = list(shop.all())
+    left = list(shop.all_documents())
     assert len(left) == 50
-    assert all(has(shop, document.given.blob or "") for document in left)
+    assert all(has(shop, document.spec.blob or "") for document in left)
     assert not any(has(shop, key) for key in orphans)
     assert sum(1 for _ in shop.blobs.keys(now + DAY)) == 50
     assert shop.store.recount(repair=False) == ()
 
 
-def test_a_worker_does_upkeep_beside_its_work(shop: Shop, place: Path) -> None:
-    running = shop.begin(upkeep=Upkeep(shop.queue, shop.blobs))
+def test_a_worker_does_upkeep_beside_its_work(shop: WorkerHarness, place: Path) -> None:
+    running = shop.start_worker(maintenance=Maintenance(shop.queue, shop.blobs))
     id_ = shop.submit("sign", place=str(place))
     eventually(lambda: shop.state(id_) is DocumentState.DONE)
     running.stop()
-    assert processors.count(str(place)) == 1
+    assert processors.count_files(str(place)) == 1

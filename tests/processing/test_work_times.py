@@ -3,10 +3,10 @@
 from itertools import pairwise
 
 import pytest
-from works import SECOND, Shop, eventually
+from works import SECOND, WorkerHarness, eventually
 
 from inturn.model import Document
-from inturn.processing.ledger import Ledger
+from inturn.processing.ledger import InflightJobs
 from inturn.queue import DEFAULT_LEASE
 from inturn.store import OutcomeKind, Work
 
@@ -29,13 +29,13 @@ def most_at_a_time(documents: list[Document]) -> int:
     return most
 
 
-def test_what_is_claimed_ahead_is_not_at_work(shop: Shop) -> None:
+def test_what_is_claimed_ahead_is_not_at_work(shop: WorkerHarness) -> None:
     shop.submit_many(150, "rest", seconds=0)
     slow = shop.submit_many(6, "rest", seconds=0.1)
-    shop.work(slots=2)
-    documents = [each for each in shop.all() if each.id in slow]
+    shop.run_until_empty(slots=2)
+    documents = [each for each in shop.all_documents() if each.id in slow]
     assert most_at_a_time(documents) <= 2
-    for each in shop.all():
+    for each in shop.all_documents():
         assert each.started_at is not None
         assert each.finished_at is not None
         assert each.began_at is not None
@@ -45,19 +45,19 @@ def test_what_is_claimed_ahead_is_not_at_work(shop: Shop) -> None:
     assert sum(each.worked or 0 for each in documents) >= 6 * SECOND // 10
 
 
-def test_one_slot_works_on_one_document_after_another(shop: Shop) -> None:
+def test_one_slot_works_on_one_document_after_another(shop: WorkerHarness) -> None:
     shop.submit_many(20, "rest", seconds=0.01)
-    shop.work(slots=1)
-    times = sorted((each.began_at or 0, each.worked or 0) for each in shop.all())
+    shop.run_until_empty(slots=1)
+    times = sorted((each.began_at or 0, each.worked or 0) for each in shop.all_documents())
     worked = sum(took for _, took in times)
     assert worked >= 20 * SECOND // 100
     overlaps = sum(max(0, began + took - following) for (began, took), (following, _) in pairwise(times))
     assert overlaps < worked // 10
 
 
-def test_an_attempt_that_failed_says_how_long_it_took(shop: Shop) -> None:
+def test_an_attempt_that_failed_says_how_long_it_took(shop: WorkerHarness) -> None:
     id_ = shop.submit("rest", seconds=0.05, fails=True, max_attempts=2)
-    shop.work(slots=1)
+    shop.run_until_empty(slots=1)
     (first,) = shop.queue.attempts(id_)
     last = shop.queue.document(id_)
     for began_at, worked in ((first.began_at, first.worked), (last.began_at, last.worked)):
@@ -66,25 +66,25 @@ def test_an_attempt_that_failed_says_how_long_it_took(shop: Shop) -> None:
         assert worked >= SECOND // 20
 
 
-def test_what_could_not_be_prepared_took_no_work(shop: Shop) -> None:
+def test_what_could_not_be_prepared_took_no_work(shop: WorkerHarness) -> None:
     id_ = shop.queue.submit("acme", [shop.document(b"bytes")._replace(blob="0" * 32, max_attempts=1)])[0].id
-    shop.work(slots=1)
+    shop.run_until_empty(slots=1)
     assert shop.queue.document(id_).worked == 0
 
 
-def test_a_worker_that_has_to_go_says_what_it_had_begun(shop: Shop) -> None:
+def test_a_worker_that_has_to_go_says_what_it_had_begun(shop: WorkerHarness) -> None:
     shop.submit_many(3, "sleep", place=str(shop.folder))
-    running = shop.begin(slots=1)
+    running = shop.start_worker(slots=1)
     eventually(lambda: running.worker.report().at_work)
     eventually(lambda: any(each.report.at_work for each in shop.store.workers()))
     running.stop(at_once=True)
-    works = [each.worked is not None for document in shop.all() for each in shop.queue.attempts(document.id)]
+    works = [each.worked is not None for document in shop.all_documents() for each in shop.queue.attempts(document.id)]
     assert works.count(True) == 1
 
 
-def test_a_report_names_what_its_slots_work_on(shop: Shop) -> None:
+def test_a_report_names_what_its_slots_work_on(shop: WorkerHarness) -> None:
     ids = shop.submit_many(4, "sleep", place=str(shop.folder))
-    running = shop.begin(slots=2)
+    running = shop.start_worker(slots=2)
     report = eventually(lambda: (told := running.worker.report()).busy == 2 and told)
     assert len(report.at_work) == 2
     assert set(report.at_work) <= set(ids)
@@ -92,28 +92,28 @@ def test_a_report_names_what_its_slots_work_on(shop: Shop) -> None:
     running.stop(at_once=True)
 
 
-def test_a_child_cannot_have_worked_longer_than_it_had_the_document(shop: Shop) -> None:
+def test_a_child_cannot_have_worked_longer_than_it_had_the_document(shop: WorkerHarness) -> None:
     shop.submit("rest", seconds=0)
-    ledger = Ledger(shop.queue, "a worker", DEFAULT_LEASE)
-    (job,) = ledger.exchange(1)
+    ledger = InflightJobs(shop.queue, "a worker", DEFAULT_LEASE)
+    (job,) = ledger.ack_and_claim(1)
     job.begun_at = job.claimed_at
-    assert job.has_taken(-5) == 0
-    assert job.work(job.claimed_at + 9, OutcomeKind.DONE) == Work(0, 0)
-    assert 0 < job.has_taken(1e9) < 1e6
+    assert job.record_duration(-5) == 0
+    assert job.work_time(job.claimed_at + 9, OutcomeKind.DONE) == Work(0, 0)
+    assert 0 < job.record_duration(1e9) < 1e6
 
 
-def test_the_instant_of_a_claim_is_told_by_the_quickest(shop: Shop) -> None:
+def test_the_instant_of_a_claim_is_told_by_the_quickest(shop: WorkerHarness) -> None:
     """One that took long to come back tells little; a clock that was set back tells at once."""
     shop.submit_many(3, "rest", seconds=0)
-    ledger = Ledger(shop.queue, "a worker", DEFAULT_LEASE)
-    jobs = Ledger(shop.queue, "another", DEFAULT_LEASE).exchange(3)
+    ledger = InflightJobs(shop.queue, "a worker", DEFAULT_LEASE)
+    jobs = InflightJobs(shop.queue, "another", DEFAULT_LEASE).ack_and_claim(3)
     claimed = [
-        each.claimed._replace(document=each.claimed.document._replace(started_at=at * SECOND))
+        each.claim._replace(document=each.claim.document._replace(started_at=at * SECOND))
         for at, each in zip((1_000, 1_010, 1_005), jobs, strict=True)
     ]
 
     def instant(place: int, called: float, returned: float) -> float:
-        (job,) = ledger._take([claimed[place]], called, returned)
+        (job,) = ledger._add_claims([claimed[place]], called, returned)
         return job.claimed_at
 
     assert instant(0, 5.0, 5.1) == pytest.approx(5.1)

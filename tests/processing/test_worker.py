@@ -9,22 +9,22 @@ from typing import Any
 
 import processors
 import pytest
-from works import SECOND, TESTER, Shop, children_of, eventually, sha256
+from works import SECOND, TEST_OPERATOR, WorkerHarness, children_of, eventually, sha256
 
 from inturn.errors import InvalidInputError
 from inturn.model import DocumentState, Progress
 from inturn.policy import RetryPolicy
 from inturn.processing.desk import RESULT_FILE, read_result
 from inturn.processing.hands import ProcessorError
-from inturn.processing.sandbox import Limits
-from inturn.processing.worker import Tally, Worker, WorkerOptions
+from inturn.processing.sandbox import SandboxLimits
+from inturn.processing.worker import OutcomeCounts, Worker, WorkerOptions
 from inturn.queue import Queue
 from inturn.store import EventKind
 from inturn.stores.sqlite import SqliteStore
 
 DONE, FAILED = DocumentState.DONE, DocumentState.FAILED
 EVERYWHERE = ("processors:act", "processors:act_in_threads", "processors:act_in_loop")
-SMALL_BOX = Limits(memory=400 << 20, cpu=10, wall=30.0)
+SMALL_BOX = SandboxLimits(memory_bytes=400 << 20, cpu_seconds=10, wall_seconds=30.0)
 
 
 def busiest(log: Path) -> int:
@@ -36,11 +36,11 @@ def busiest(log: Path) -> int:
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE)
-def test_a_processor_gets_the_document_and_its_result_is_recorded(shop: Shop, processor: str) -> None:
+def test_a_processor_gets_the_document_and_its_result_is_recorded(shop: WorkerHarness, processor: str) -> None:
     content = b"some bytes"
     id_ = shop.submit("echo", "Böhm", content, name="Straße.txt", extra=[1, None, "é"])
     read = shop.submit("read", "acme", content)
-    assert shop.work(processor) == Tally(done=2)
+    assert shop.run_until_empty(processor) == OutcomeCounts(done=2)
     seen = shop.queue.result(id_)
     del seen["pid"]
     assert seen == {
@@ -60,15 +60,15 @@ def test_a_processor_gets_the_document_and_its_result_is_recorded(shop: Shop, pr
 @pytest.mark.parametrize(
     "value", [None, True, 0, -1.5, "é\n", [], {}, [{"a": [1, 2.0, None]}, "x"], "\x01" * 100], ids=repr
 )
-def test_any_json_is_a_result(shop: Shop, value: Any) -> None:
+def test_any_json_is_a_result(shop: WorkerHarness, value: Any) -> None:
     id_ = shop.submit("value", value=value)
-    shop.work()
+    shop.run_until_empty()
     assert (shop.state(id_), shop.queue.result(id_)) == (DONE, value)
 
 
-def test_files_of_a_result_are_kept_in_the_blobs(shop: Shop, place: Path) -> None:
+def test_files_of_a_result_are_kept_in_the_blobs(shop: WorkerHarness, place: Path) -> None:
     id_ = shop.submit("files", place=str(place))
-    assert shop.work() == Tally(done=1)
+    assert shop.run_until_empty() == OutcomeCounts(done=1)
     kept = {file.name: file for file in shop.queue.files(id_)}
     expected = {"empty": b"", "page 1.txt": "é".encode() * 10, "page 2.bin": bytes(range(256)) * 2_000}
     assert list(kept) == sorted(expected)
@@ -79,17 +79,17 @@ def test_files_of_a_result_are_kept_in_the_blobs(shop: Shop, place: Path) -> Non
     assert read_result(shop.queue, shop.blobs, id_) == {"pages": 2}
 
 
-def test_files_of_a_result_are_kept_from_inside_the_box(shop: Shop) -> None:
+def test_files_of_a_result_are_kept_from_inside_the_box(shop: WorkerHarness) -> None:
     content = b"bytes" * 99
     id_ = shop.submit("read", "acme", content)
-    shop.work(box=SMALL_BOX)
+    shop.run_until_empty(box=SMALL_BOX)
     assert shop.queue.result(id_) == [sha256(content)] * 3
 
 
 @pytest.mark.parametrize(("text", "times"), [("x", 262_142), ("x", 262_143), ("é", 200_000), ("x", 5_000_000)])
-def test_a_large_result_is_kept_in_the_blobs_and_read_back(shop: Shop, text: str, times: int) -> None:
+def test_a_large_result_is_kept_in_the_blobs_and_read_back(shop: WorkerHarness, text: str, times: int) -> None:
     id_ = shop.submit("repeat", text=text, times=times)
-    shop.work()
+    shop.run_until_empty()
     assert shop.state(id_) is DONE
     assert read_result(shop.queue, shop.blobs, id_) == text * times
     fits = len(json.dumps(text * times, ensure_ascii=False).encode()) <= 256 * 1024
@@ -97,16 +97,16 @@ def test_a_large_result_is_kept_in_the_blobs_and_read_back(shop: Shop, text: str
 
 
 @pytest.mark.parametrize("kind", ["set", "nan", "bytes", "decimal"])
-def test_a_result_that_is_no_json_fails_with_words(shop: Shop, kind: str) -> None:
+def test_a_result_that_is_no_json_fails_with_words(shop: WorkerHarness, kind: str) -> None:
     id_ = shop.submit("no_json", kind=kind, max_attempts=2)
-    assert shop.work() == Tally(retried=1, failed=1)
+    assert shop.run_until_empty() == OutcomeCounts(retried=1, failed=1)
     assert "a result is JSON" in (shop.queue.document(id_).error or "")
 
 
 @pytest.mark.parametrize("kind", ["missing", "text", "control", "empty name", "result.json"])
-def test_files_that_cannot_be_kept_fail_the_document_alone(shop: Shop, kind: str) -> None:
+def test_files_that_cannot_be_kept_fail_the_document_alone(shop: WorkerHarness, kind: str) -> None:
     id_, good = shop.submit("bad_files", kind=kind, max_attempts=1), shop.submit("echo", "other")
-    shop.work()
+    shop.run_until_empty()
     assert (shop.state(id_), shop.state(good)) == (FAILED, DONE)
     assert shop.queue.document(id_).error
 
@@ -114,11 +114,11 @@ def test_files_that_cannot_be_kept_fail_the_document_alone(shop: Shop, kind: str
 # -- failures -------------------------------------------------------------------------------------------------------
 
 
-def test_a_failure_is_tried_again_with_a_growing_delay_and_then_failed_with_its_error(shop: Shop) -> None:
+def test_a_failure_is_tried_again_with_a_growing_delay_and_then_failed_with_its_error(shop: WorkerHarness) -> None:
     id_ = shop.submit("fail", max_attempts=4)
     delays = RetryPolicy(first_delay=20_000, longest_delay=SECOND, jitter=0.0)
     queue = Queue(shop.store, retries=delays)
-    assert shop.work(queue=queue) == Tally(retried=3, failed=1)
+    assert shop.run_until_empty(queue=queue) == OutcomeCounts(retried=3, failed=1)
     document = shop.queue.document(id_)
     assert (document.state, document.attempt) == (FAILED, 4)
     head, _, trace = (document.error or "").partition("\n\n")
@@ -131,14 +131,14 @@ def test_a_failure_is_tried_again_with_a_growing_delay_and_then_failed_with_its_
     assert [wait >= least for wait, least in zip(waits, (20_000, 40_000, 80_000), strict=True)] == [True] * 3
 
 
-def test_retry_means_again_after_so_long(shop: Shop) -> None:
+def test_retry_means_again_after_so_long(shop: WorkerHarness) -> None:
     soon = shop.submit("retry", until=3, after=0)
     usual = shop.submit("retry", "other", until=2)
     later = shop.submit("retry", "third", until=2, after=3_600)
     ended = shop.submit("retry", "fourth", until=9, after=0.001, max_attempts=2)
-    running = shop.begin()
+    running = shop.start_worker()
     eventually(lambda: shop.states() == {"done": 2, "delayed": 1, "failed": 1})
-    assert running.stop() == Tally(done=2, retried=5, failed=1)
+    assert running.stop() == OutcomeCounts(done=2, retried=5, failed=1)
     assert (shop.queue.result(soon), shop.queue.result(usual)) == (3, 2)
     document = shop.queue.document(later)
     assert document.due_at is not None
@@ -146,9 +146,9 @@ def test_retry_means_again_after_so_long(shop: Shop) -> None:
     assert (shop.queue.document(ended).error, shop.queue.document(ended).attempt) == ("not yet", 2)
 
 
-def test_reject_fails_at_once_with_its_reason(shop: Shop) -> None:
+def test_reject_fails_at_once_with_its_reason(shop: WorkerHarness) -> None:
     id_ = shop.submit("reject", reason="This is a menu,\nnot an invoice")
-    assert shop.work() == Tally(failed=1)
+    assert shop.run_until_empty() == OutcomeCounts(failed=1)
     document = shop.queue.document(id_)
     assert (document.state, document.attempt, document.error) == (FAILED, 1, "This is a menu,\nnot an invoice")
 
@@ -161,10 +161,10 @@ ENDS = {
 }
 
 
-def test_a_child_that_dies_costs_an_attempt_and_hurts_nobody_else(shop: Shop) -> None:
+def test_a_child_that_dies_costs_an_attempt_and_hurts_nobody_else(shop: WorkerHarness) -> None:
     bad = {shop.submit(do, f"bad {do}", max_attempts=2): words for do, words in ENDS.items()}
     good = [id_ for n in range(4) for id_ in shop.submit_many(5, "echo", f"good {n}")]
-    assert shop.work() == Tally(done=len(good), retried=len(ENDS), failed=len(ENDS))
+    assert shop.run_until_empty() == OutcomeCounts(done=len(good), retried=len(ENDS), failed=len(ENDS))
     for id_, words in bad.items():
         document = shop.queue.document(id_)
         assert (document.state, document.attempt) == (FAILED, 2)
@@ -172,25 +172,25 @@ def test_a_child_that_dies_costs_an_attempt_and_hurts_nobody_else(shop: Shop) ->
     assert all(shop.queue.document(id_).attempt == 1 for id_ in good)
 
 
-def test_a_child_that_takes_all_memory_stays_in_its_box(shop: Shop) -> None:
+def test_a_child_that_takes_all_memory_stays_in_its_box(shop: WorkerHarness) -> None:
     bad, good = shop.submit("eat", max_attempts=2), shop.submit_many(5, "echo", "other")
-    shop.work(box=SMALL_BOX)
+    shop.run_until_empty(box=SMALL_BOX)
     document = shop.queue.document(bad)
     assert (document.state, document.attempt, document.error) == (FAILED, 2, "the processor ran out of memory")
     assert [shop.state(id_) for id_ in good] == [DONE] * 5
 
 
-def test_a_child_that_uses_all_its_cpu_time_stays_in_its_box(shop: Shop) -> None:
+def test_a_child_that_uses_all_its_cpu_time_stays_in_its_box(shop: WorkerHarness) -> None:
     bad, good = shop.submit("spin", max_attempts=1), shop.submit("echo", "other")
-    shop.work(box=Limits(cpu=1, wall=25.0))
+    shop.run_until_empty(box=SandboxLimits(cpu_seconds=1, wall_seconds=25.0))
     assert "more CPU time than one document may" in (shop.queue.document(bad).error or "")
     assert (shop.state(bad), shop.state(good)) == (FAILED, DONE)
 
 
-def test_a_processor_that_hangs_is_ended_and_costs_an_attempt(shop: Shop, place: Path) -> None:
+def test_a_processor_that_hangs_is_ended_and_costs_an_attempt(shop: WorkerHarness, place: Path) -> None:
     bad, good = shop.submit("sleep", max_attempts=2, place=str(place)), shop.submit_many(5, "echo", "other")
-    tally = shop.work(timeout=SECOND // 2)
-    assert tally == Tally(done=5, retried=1, failed=1)
+    tally = shop.run_until_empty(timeout=SECOND // 2)
+    assert tally == OutcomeCounts(done=5, retried=1, failed=1)
     assert shop.queue.document(bad).error == "it took longer than 0.5 s"
     assert [shop.queue.document(id_).attempt for id_ in good] == [1] * 5
 
@@ -199,83 +199,83 @@ def test_a_processor_that_hangs_is_ended_and_costs_an_attempt(shop: Shop, place:
 
 
 @pytest.mark.parametrize("slots", [1, 3])
-def test_every_slot_works_at_once_in_a_process_of_its_own(shop: Shop, place: Path, slots: int) -> None:
+def test_every_slot_works_at_once_in_a_process_of_its_own(shop: WorkerHarness, place: Path, slots: int) -> None:
     ids = shop.submit_many(slots, "meet", place=str(place), n=slots)
-    assert shop.work(slots=slots) == Tally(done=slots)
+    assert shop.run_until_empty(slots=slots) == OutcomeCounts(done=slots)
     assert len({shop.queue.result(id_) for id_ in ids}) == slots
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE)
-def test_slots_are_never_exceeded(shop: Shop, tmp_path: Path, processor: str) -> None:
+def test_slots_are_never_exceeded(shop: WorkerHarness, tmp_path: Path, processor: str) -> None:
     log = tmp_path / "log"
     for customer in ("a", "b", "c"):
         shop.submit_many(10, "overlap", customer, log=str(log), seconds=0.03)
-    assert shop.work(processor, slots=3) == Tally(done=30)
+    assert shop.run_until_empty(processor, slots=3) == OutcomeCounts(done=30)
     assert busiest(log) <= 3
 
 
-def test_only_what_can_start_is_claimed(shop: Shop, place: Path) -> None:
+def test_only_what_can_start_is_claimed(shop: WorkerHarness, place: Path) -> None:
     shop.submit_many(20, "wait", place=str(place), sign="go")
-    running = shop.begin(slots=2, lease=SECOND)
-    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    running = shop.start_worker(slots=2, lease=SECOND)
+    eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
     (seen,) = eventually(lambda: [each for each in shop.store.workers() if each.report.busy == 2])
     assert (seen.report.slots, seen.report.processor) == (2, "processors:act")
     assert shop.states() == {"running": 2, "waiting": 18}
-    assert shop.told(EventKind.STARTED).total() == 2
-    assert shop.told(EventKind.HANDED_BACK).total() == 0
+    assert shop.count_events(EventKind.STARTED).total() == 2
+    assert shop.count_events(EventKind.RELEASED).total() == 0
     (place / "go").touch()
     eventually(lambda: shop.states() == {"done": 20})
-    assert running.stop() == Tally(done=20)
+    assert running.stop() == OutcomeCounts(done=20)
     assert shop.store.workers() == ()
 
 
-def test_two_workers_share_a_queue(shop: Shop, place: Path) -> None:
+def test_two_workers_share_a_queue(shop: WorkerHarness, place: Path) -> None:
     met = shop.submit_many(2, "meet", place=str(place), n=2)
     ids = [id_ for n in range(6) for id_ in shop.submit_many(20, "echo", f"customer {n}")]
-    both = [shop.begin(slots=1, until_empty=True), shop.begin(slots=1, until_empty=True)]
-    tallies = [each.end() for each in both]
+    both = [shop.start_worker(slots=1, until_empty=True), shop.start_worker(slots=1, until_empty=True)]
+    tallies = [each.wait() for each in both]
     assert sum(tally.done for tally in tallies) == len(ids) + 2
     assert all(tallies[at].done for at in (0, 1))
     assert len({shop.queue.result(id_) for id_ in met}) == 2
-    started, released = shop.told(EventKind.STARTED), shop.told(EventKind.HANDED_BACK)
+    started, released = shop.count_events(EventKind.STARTED), shop.count_events(EventKind.RELEASED)
     # On a slow machine, documents claimed ahead are released and started again.
-    assert started - released == shop.told(EventKind.FINISHED) == dict.fromkeys([*met, *ids], 1)
+    assert started - released == shop.count_events(EventKind.FINISHED) == dict.fromkeys([*met, *ids], 1)
 
 
-def test_a_child_is_replaced_after_so_many_documents(shop: Shop) -> None:
+def test_a_child_is_replaced_after_so_many_documents(shop: WorkerHarness) -> None:
     ids = shop.submit_many(12, "echo")
-    shop.work(slots=1, documents_per_child=4)
+    shop.run_until_empty(slots=1, documents_per_child=4)
     by_child = [shop.queue.result(id_)["pid"] for id_ in ids]
     assert len(set(by_child)) == 3
     assert all(by_child.count(pid) == 4 for pid in by_child)
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE[1:])
-def test_documents_are_worked_on_together_in_one_child(shop: Shop, processor: str) -> None:
+def test_documents_are_worked_on_together_in_one_child(shop: WorkerHarness, processor: str) -> None:
     for n in range(6):
         shop.submit("meet", f"customer {n}", n=6)
-    assert shop.work(processor, slots=6) == Tally(done=6)
+    assert shop.run_until_empty(processor, slots=6) == OutcomeCounts(done=6)
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE)
-def test_exceptions_are_outcomes_wherever_a_processor_runs(shop: Shop, processor: str) -> None:
+def test_exceptions_are_outcomes_wherever_a_processor_runs(shop: WorkerHarness, processor: str) -> None:
     failed, rejected = shop.submit("fail", max_attempts=1), shop.submit("reject")
     retried, good = shop.submit("retry", until=2, after=0), shop.submit("echo")
-    assert shop.work(processor) == Tally(done=2, retried=1, failed=2)
+    assert shop.run_until_empty(processor) == OutcomeCounts(done=2, retried=1, failed=2)
     assert (shop.queue.document(failed).error or "").startswith("LookupError: no such page")
     assert shop.queue.document(rejected).error == "no good"
     assert (shop.state(retried), shop.state(good)) == (DONE, DONE)
 
 
-def test_an_object_that_can_be_awaited_is_a_processor(shop: Shop) -> None:
+def test_an_object_that_can_be_awaited_is_a_processor(shop: WorkerHarness) -> None:
     id_ = shop.submit("nothing", name="by an object")
-    shop.work("processors:called")
+    shop.run_until_empty("processors:called")
     assert shop.queue.result(id_) == "by an object"
 
 
-def test_a_function_is_as_good_as_its_name(shop: Shop) -> None:
+def test_a_function_is_as_good_as_its_name(shop: WorkerHarness) -> None:
     id_ = shop.submit("echo")
-    assert shop.work(processors.act) == Tally(done=1)
+    assert shop.run_until_empty(processors.act) == OutcomeCounts(done=1)
     assert shop.state(id_) is DONE
 
 
@@ -283,9 +283,9 @@ def test_a_function_is_as_good_as_its_name(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE[:2])
-def test_progress_is_seen_in_the_workers_report(shop: Shop, place: Path, processor: str) -> None:
+def test_progress_is_seen_in_the_workers_report(shop: WorkerHarness, place: Path, processor: str) -> None:
     id_ = shop.submit("progress", place=str(place), sign="go")
-    running = shop.begin(processor, lease=SECOND)
+    running = shop.start_worker(processor, lease=SECOND)
     told = eventually(lambda: [each.report for each in shop.store.workers() if each.report.progress])
     assert told[0].progress == {id_: Progress(3, 10)}
     assert (told[0].name, told[0].busy) == (running.worker.name, 1)
@@ -295,24 +295,26 @@ def test_progress_is_seen_in_the_workers_report(shop: Shop, place: Path, process
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE)
-def test_a_running_document_notices_that_it_was_cancelled(shop: Shop, place: Path, processor: str) -> None:
+def test_a_running_document_notices_that_it_was_cancelled(shop: WorkerHarness, place: Path, processor: str) -> None:
     id_ = shop.submit("watch", place=str(place))
-    running = shop.begin(processor, lease=SECOND)
-    eventually(lambda: processors.count(str(place), "begun-*"))
-    shop.queue.cancel(id_, TESTER)
-    eventually(lambda: processors.count(str(place), "noticed-*"))
+    running = shop.start_worker(processor, lease=SECOND)
+    eventually(lambda: processors.count_files(str(place), "begun-*"))
+    shop.queue.cancel(id_, TEST_OPERATOR)
+    eventually(lambda: processors.count_files(str(place), "noticed-*"))
     good = shop.submit("echo")
     eventually(lambda: shop.state(good) is DONE)
     tally = running.stop()
-    assert tally._replace(stale=0) == Tally(done=1)
+    assert tally._replace(stale=0) == OutcomeCounts(done=1)
     assert (shop.state(id_), shop.queue.result(id_)) == (DocumentState.CANCELLED, None)
 
 
-def test_a_processor_that_does_not_look_is_ended_when_its_document_is_cancelled(shop: Shop, place: Path) -> None:
+def test_a_processor_that_does_not_look_is_ended_when_its_document_is_cancelled(
+    shop: WorkerHarness, place: Path
+) -> None:
     id_ = shop.submit("sleep", place=str(place))
-    running = shop.begin(slots=1, lease=SECOND)
-    eventually(lambda: processors.count(str(place), "begun-*"))
-    shop.queue.cancel(id_, TESTER)
+    running = shop.start_worker(slots=1, lease=SECOND)
+    eventually(lambda: processors.count_files(str(place), "begun-*"))
+    shop.queue.cancel(id_, TEST_OPERATOR)
     good = shop.submit("echo")
     eventually(lambda: shop.state(good) is DONE)
     assert running.stop().done == 1
@@ -331,15 +333,15 @@ def test_a_processor_that_does_not_look_is_ended_when_its_document_is_cancelled(
         ("processors", "package.module:function"),
     ],
 )
-def test_a_processor_that_cannot_be_loaded_ends_the_worker(shop: Shop, processor: str, words: str) -> None:
+def test_a_processor_that_cannot_be_loaded_ends_the_worker(shop: WorkerHarness, processor: str, words: str) -> None:
     id_ = shop.submit("echo")
     with pytest.raises((ProcessorError, InvalidInputError), match=words):
-        shop.work(processor)
+        shop.run_until_empty(processor)
     assert (shop.state(id_), shop.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
     assert shop.store.workers() == ()
 
 
-def test_what_has_no_name_is_no_processor(shop: Shop) -> None:
+def test_what_has_no_name_is_no_processor(shop: WorkerHarness) -> None:
     with pytest.raises(InvalidInputError, match="by its name"):
         Worker(shop.queue, lambda document: document)
 
@@ -350,28 +352,30 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
         WorkerOptions(**wrong)  # type: ignore[arg-type]
 
 
-def test_a_reference_is_rejected_where_nothing_is_fetched(shop: Shop) -> None:
+def test_a_reference_is_rejected_where_nothing_is_fetched(shop: WorkerHarness) -> None:
     opened = shop.submit("read", uri="https://example.com/a.pdf")
     seen = shop.submit("echo", uri="https://example.com/b.pdf")
-    assert shop.work() == Tally(done=1, failed=1)
+    assert shop.run_until_empty() == OutcomeCounts(done=1, failed=1)
     assert "--fetch example.com" in (shop.queue.document(opened).error or "")
     assert shop.queue.result(seen)["uri"] == "https://example.com/b.pdf"
 
 
-def test_a_document_without_content_is_rejected_when_it_is_opened(shop: Shop) -> None:
+def test_a_document_without_content_is_rejected_when_it_is_opened(shop: WorkerHarness) -> None:
     id_ = shop.submit("read")
-    assert shop.work() == Tally(failed=1)
+    assert shop.run_until_empty() == OutcomeCounts(failed=1)
     assert "has no content" in (shop.queue.document(id_).error or "")
 
 
 @pytest.mark.parametrize("size", [100, 3 << 20], ids=["small", "large"])
-def test_damaged_and_missing_bytes_fail_with_words_and_are_never_processed(shop: Shop, size: int) -> None:
+def test_damaged_and_missing_bytes_fail_with_words_and_are_never_processed(shop: WorkerHarness, size: int) -> None:
     damaged, missing, good = (shop.submit("read", f"customer {n}", bytes(size)) for n in range(3))
-    keys = {id_: shop.queue.document(id_).given.blob or "" for id_ in (damaged, missing)}
+    keys = {id_: shop.queue.document(id_).spec.blob or "" for id_ in (damaged, missing)}
     with shop.blobs.local(keys[damaged]) as path:
         path.write_bytes(b"x" * size)
     shop.blobs.delete([keys[missing]])
-    assert shop.work() == Tally(done=1, retried=2, failed=2)  # a missing one may be a wrong folder: tried again
+    assert shop.run_until_empty() == OutcomeCounts(
+        done=1, retried=2, failed=2
+    )  # a missing one may be a wrong folder: tried again
     assert "is damaged: its SHA-256 is" in (shop.queue.document(damaged).error or "")
     assert "there is no blob" in (shop.queue.document(missing).error or "")
     assert shop.state(good) is DONE
@@ -380,10 +384,10 @@ def test_damaged_and_missing_bytes_fail_with_words_and_are_never_processed(shop:
 # -- the fuse -------------------------------------------------------------------------------------------------------
 
 
-def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_why(shop: Shop) -> None:
+def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_why(shop: WorkerHarness) -> None:
     for n in range(5):
         shop.submit_many(80, "fail", f"customer {n}", message="the new model is missing", max_attempts=3)
-    running = shop.begin(slots=2)
+    running = shop.start_worker(slots=2)
     eventually(lambda: shop.store.paused() or shop.states() == {"failed": 400})
     paused = shop.store.paused()
     assert paused is not None
@@ -391,17 +395,17 @@ def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_w
     assert "failed" in paused.why
     assert "the new model is missing" in paused.why
     running.stop()
-    assert 20 <= sum(each.attempt > 0 for each in shop.all()) <= 22  # and what ran beside the last one
+    assert 20 <= sum(each.attempt > 0 for each in shop.all_documents()) <= 22  # and what ran beside the last one
     assert shop.queue.counts().states[DocumentState.WAITING] > 0
 
 
-def test_when_the_queue_pauses_what_was_claimed_ahead_goes_back_and_costs_no_attempt(shop: Shop) -> None:
-    running = shop.begin(slots=1)
+def test_when_the_queue_pauses_what_was_claimed_ahead_goes_back_and_costs_no_attempt(shop: WorkerHarness) -> None:
+    running = shop.start_worker(slots=1)
     quick = shop.submit_many(100, "echo")
     eventually(lambda: all(shop.state(id_) is DONE for id_ in quick))
-    shop.queue.pause(TESTER)
+    shop.queue.pause(TEST_OPERATOR)
     slow = [id_ for n in range(6) for id_ in shop.submit_many(10, "fail_slowly", f"customer {n}", max_attempts=1)]
-    shop.queue.resume(TESTER)
+    shop.queue.resume(TEST_OPERATOR)
     eventually(lambda: (paused := shop.store.paused()) and paused.name == "inturn")
     eventually(lambda: not shop.states().get("running"))
     tally = running.stop()
@@ -411,10 +415,10 @@ def test_when_the_queue_pauses_what_was_claimed_ahead_goes_back_and_costs_no_att
     assert {each.attempt for each in waiting} == {0}
 
 
-def test_when_every_child_of_many_customers_crashes_the_queue_pauses(shop: Shop) -> None:
+def test_when_every_child_of_many_customers_crashes_the_queue_pauses(shop: WorkerHarness) -> None:
     for n in range(5):
         shop.submit_many(6, "leave_now", f"customer {n}", max_attempts=1)
-    running = shop.begin(slots=2)
+    running = shop.start_worker(slots=2)
     paused = eventually(shop.store.paused)
     assert "ended itself" in paused.why
     running.stop()
@@ -423,27 +427,27 @@ def test_when_every_child_of_many_customers_crashes_the_queue_pauses(shop: Shop)
 @pytest.mark.parametrize(
     ("do", "customers"), [("reject", 8), ("fail", 1), ("fail", 4)], ids=["rejects", "one customer", "four customers"]
 )
-def test_the_queue_goes_on_after_rejects_and_failures_of_a_few(shop: Shop, do: str, customers: int) -> None:
+def test_the_queue_goes_on_after_rejects_and_failures_of_a_few(shop: WorkerHarness, do: str, customers: int) -> None:
     for n in range(customers):
         shop.submit_many(48 // customers, do, f"customer {n}", max_attempts=1)
-    assert shop.work() == Tally(failed=48)
+    assert shop.run_until_empty() == OutcomeCounts(failed=48)
     assert shop.store.paused() is None
 
 
-def test_one_that_works_between_failures_keeps_the_queue_going(shop: Shop) -> None:
+def test_one_that_works_between_failures_keeps_the_queue_going(shop: WorkerHarness) -> None:
     for n in range(60):
         shop.submit("echo" if n % 10 == 9 else "fail", f"customer {n % 6}", max_attempts=1)
-    assert shop.work(slots=1) == Tally(done=6, failed=54)
+    assert shop.run_until_empty(slots=1) == OutcomeCounts(done=6, failed=54)
     assert shop.store.paused() is None
 
 
 # -- what goes on beside the work -----------------------------------------------------------------------------------
 
 
-def test_a_busy_child_keeps_its_lease(shop: Shop, place: Path) -> None:
+def test_a_busy_child_keeps_its_lease(shop: WorkerHarness, place: Path) -> None:
     """The lease would be lost many times over while the processor is deaf and the worker's loop has nothing to do."""
     id_ = shop.submit("wait", place=str(place), sign="go", max_attempts=1)
-    running = shop.begin(lease=SECOND // 2)
+    running = shop.start_worker(lease=SECOND // 2)
     first = eventually(lambda: shop.queue.document(id_).lease_until)
     eventually(lambda: (shop.queue.document(id_).lease_until or 0) > first + 2 * SECOND)
     other = SqliteStore(shop.path)
@@ -451,12 +455,12 @@ def test_a_busy_child_keeps_its_lease(shop: Shop, place: Path) -> None:
     other.close()
     (place / "go").touch()
     eventually(lambda: shop.state(id_) is DONE)
-    assert running.stop() == Tally(done=1)
-    assert shop.told(EventKind.LEASE_LOST) == {}
+    assert running.stop() == OutcomeCounts(done=1)
+    assert shop.count_events(EventKind.LEASE_LOST) == {}
 
 
-def test_idle_workers_hear_of_new_documents(shop: Shop) -> None:
-    running = shop.begin()
+def test_idle_workers_hear_of_new_documents(shop: WorkerHarness) -> None:
+    running = shop.start_worker()
     eventually(shop.store.workers)
     other = SqliteStore(shop.path)
     elsewhere = Queue(other)
@@ -466,16 +470,18 @@ def test_idle_workers_hear_of_new_documents(shop: Shop) -> None:
     delayed = elsewhere.submit("acme", [shop.document(do="echo", delay=SECOND // 3)])[0].id
     eventually(lambda: shop.state(delayed) is DONE)
     other.close()
-    assert running.stop() == Tally(done=4)
+    assert running.stop() == OutcomeCounts(done=4)
 
 
-def test_nothing_is_left_when_a_worker_has_ended(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_left_when_a_worker_has_ended(
+    shop: WorkerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
     shop.submit("sleep", place=str(tmp_path), max_attempts=1)
     shop.submit_many(20, "echo")
     ours = os.getpid()
     already = children_of(ours)
-    assert shop.work(timeout=SECOND) == Tally(done=20, failed=1)
+    assert shop.run_until_empty(timeout=SECOND) == OutcomeCounts(done=20, failed=1)
     assert [each for each in children_of(ours) if each not in already] == []
     assert {path.name for path in set(tmp_path.iterdir()) - before if not path.name.startswith("begun")} == set()

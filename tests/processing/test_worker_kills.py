@@ -11,12 +11,22 @@ from pathlib import Path
 
 import apsw
 import processors
-from works import PATIENCE, SECOND, Process, Shop, children_of, descendants_of, eventually, facts_of, is_alive
+from works import (
+    SECOND,
+    TIMEOUT_SECONDS,
+    ScriptProcess,
+    WorkerHarness,
+    children_of,
+    descendants_of,
+    eventually,
+    is_alive,
+    proc_stat,
+)
 
 from inturn.model import DocumentState
 from inturn.store import EventKind
 
-Start = Callable[..., Process]
+Start = Callable[..., ScriptProcess]
 KILLS = 75
 DOCUMENTS = 1_900
 PAUSES = 10
@@ -28,7 +38,7 @@ def options(**given: object) -> str:
     return json.dumps({"lease": LEASE, **given})
 
 
-def is_sound(shop: Shop) -> None:
+def is_sound(shop: WorkerHarness) -> None:
     """The file is whole, and every kept count agrees with the documents."""
     connection = apsw.Connection(str(shop.path))
     try:
@@ -54,12 +64,12 @@ class Books:
 
 
 def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
-    shop: Shop, start: Start, tmp_path: Path
+    shop: WorkerHarness, start: Start, tmp_path: Path
 ) -> None:
     chance, books, killed, orphans = random.Random(1), Books(), Counter[str](), []
     runs = 0
 
-    def begin(role: str) -> tuple[str, Process]:
+    def begin(role: str) -> tuple[str, ScriptProcess]:
         nonlocal runs
         runs += 1
         last = {"work": options(slots=2), "submit": f"run {runs}", "tidy": None}[role]
@@ -67,7 +77,7 @@ def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
 
     running = [begin(role) for role in ROLES]
     while killed.total() < KILLS or len(books.accepted) < DOCUMENTS:
-        ready = eventually(lambda: [at for at, (_, process) in enumerate(running) if process.has_told()])
+        ready = eventually(lambda: [at for at, (_, process) in enumerate(running) if process.has_message()])
         time.sleep(chance.uniform(0.03, 0.15))  # a random moment; nothing waits for it
         at = chance.choice(ready)
         role, process = running[at]
@@ -82,25 +92,25 @@ def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
         process.kill()
         killed[role] += 1
         if role == "submit":
-            books.enter(process.told)
+            books.enter(process.messages)
     assert len(orphans) >= killed["work"] // 2
     eventually(lambda: not any(is_alive(*child) for child in orphans), "a killed worker's child lives on")
     scratch = str(tmp_path / "scratch").encode()
     commands = [path for path in Path("/proc").glob("[0-9]*/cmdline") if scratch in _bytes_of(path)]
     assert commands == []
 
-    present = {document.id: document.customer for document in shop.all()}
+    present = {document.id: document.customer for document in shop.all_documents()}
     assert books.accepted.keys() - present.keys() == set()  # lost
     in_flight = present.keys() - books.accepted.keys()
     assert in_flight - set().union(*books.may_be) == set()  # unexpected
     for call in books.may_be:
         assert call & in_flight in (set(), call)
-    shop.work(lease=LEASE)
+    shop.run_until_empty(lease=LEASE)
     assert shop.states() == {"done": len(present)}
-    assert shop.told(EventKind.FINISHED) == Counter(present.keys())
-    for document in shop.all():
+    assert shop.count_events(EventKind.FINISHED) == Counter(present.keys())
+    for document in shop.all_documents():
         result = shop.queue.result(document.id)
-        found = shop.store.document(document.id).given.blob
+        found = shop.store.document(document.id).spec.blob
         if found is not None:
             with shop.blobs.open(found) as source:
                 assert source.read().decode() == result
@@ -121,11 +131,11 @@ def _bytes_of(path: Path) -> bytes:
         return b""
 
 
-def test_g1_no_child_outlives_a_killed_worker(shop: Shop, start: Start, place: Path) -> None:
+def test_g1_no_child_outlives_a_killed_worker(shop: WorkerHarness, start: Start, place: Path) -> None:
     shop.submit_many(2, "sleep", place=str(place))
     worker = start("work", shop.folder, options(slots=2))
-    eventually(lambda: processors.count(str(place), "begun-*") == 2)
-    children = descendants_of(worker.id)
+    eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
+    children = descendants_of(worker.pid)
     worker.signal(signal.SIGKILL)  # and not `kill`, which would wait for whoever still has its standard output
     try:
         assert len(children) == 2
@@ -136,25 +146,27 @@ def test_g1_no_child_outlives_a_killed_worker(shop: Shop, start: Start, place: P
                 os.kill(child[0], signal.SIGKILL)
 
 
-def fall_asleep(process: Process) -> None:
+def fall_asleep(process: ScriptProcess) -> None:
     process.signal(signal.SIGSTOP)
-    eventually(lambda: (facts_of(process.id) or " ")[0] == "T")
+    eventually(lambda: (proc_stat(process.pid) or " ")[0] == "T")
 
 
-def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(shop: Shop, start: Start, place: Path) -> None:
+def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(
+    shop: WorkerHarness, start: Start, place: Path
+) -> None:
     sleeper = start("work", shop.folder, options(slots=1))
-    assert sleeper.hear() == "ready"
+    assert sleeper.receive() == "ready"
     ids, probes = [], []
     for pause in range(PAUSES):
         id_ = shop.submit("wait", place=str(place), sign=f"go-{pause}-ATTEMPT")
         ids.append(id_)
-        eventually(lambda id_=id_: processors.count(str(place), f"begun-{id_}-1"))
+        eventually(lambda id_=id_: processors.count_files(str(place), f"begun-{id_}-1"))
         shop.store._write(lambda: fall_asleep(sleeper))  # not while it holds the lock of the store
         # Its child works on and is done before the lease is over; the sleeper has not heard of it.
         (place / f"go-{pause}-1").touch()
-        eventually(lambda id_=id_: processors.count(str(place), f"ended-{id_}-1"))
-        other = shop.begin(slots=1, lease=LEASE)
-        eventually(lambda id_=id_: processors.count(str(place), f"begun-{id_}-2"))
+        eventually(lambda id_=id_: processors.count_files(str(place), f"ended-{id_}-1"))
+        other = shop.start_worker(slots=1, lease=LEASE)
+        eventually(lambda id_=id_: processors.count_files(str(place), f"begun-{id_}-2"))
         sleeper.signal(signal.SIGCONT)
         # The other is busy: once the sleeper has done this one, it has also said what it knew of the first.
         probes.append(shop.submit("sign", "probe", place=str(place)))
@@ -164,22 +176,22 @@ def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(shop: Shop
         eventually(lambda id_=id_: shop.state(id_) is DocumentState.DONE)
         assert other.stop().done == 1
     sleeper.signal(signal.SIGTERM)
-    assert sleeper.end() == 0, sleeper.said_wrong()
-    tally = sleeper.told[-1]
+    assert sleeper.wait() == 0, sleeper.stderr_text()
+    tally = sleeper.messages[-1]
     assert (tally["done"], tally["retried"], tally["failed"]) == (PAUSES, 0, 0)  # the probes
     assert tally["stale"] >= 1
-    assert shop.told(EventKind.FINISHED) == Counter([*ids, *probes])
-    assert shop.told(EventKind.LEASE_LOST) == Counter(ids)
+    assert shop.count_events(EventKind.FINISHED) == Counter([*ids, *probes])
+    assert shop.count_events(EventKind.LEASE_LOST) == Counter(ids)
     for id_ in ids:
         assert (shop.queue.document(id_).attempt, shop.queue.result(id_)) == (2, 2)
     is_sound(shop)
 
 
-def test_g10_rollouts_lose_nothing_and_burn_no_attempt(shop: Shop, start: Start, tmp_path: Path) -> None:
-    def pair() -> list[Process]:
+def test_g10_rollouts_lose_nothing_and_burn_no_attempt(shop: WorkerHarness, start: Start, tmp_path: Path) -> None:
+    def pair() -> list[ScriptProcess]:
         both = [start("work", shop.folder, options(slots=2, lease=60 * SECOND)) for _ in range(2)]
         for each in both:
-            assert each.hear() == "ready"
+            assert each.receive() == "ready"
         return both
 
     log, ids = tmp_path / "log", []
@@ -192,60 +204,60 @@ def test_g10_rollouts_lose_nothing_and_burn_no_attempt(shop: Shop, start: Start,
         new = pair()
         for each in old:
             each.signal(signal.SIGTERM)
-        assert [each.end() for each in old] == [0, 0], old[0].said_wrong() + old[1].said_wrong()
+        assert [each.wait() for each in old] == [0, 0], old[0].stderr_text() + old[1].stderr_text()
         old = new
     eventually(lambda: shop.states() == {"done": len(ids)})
     for each in old:
         each.signal(signal.SIGTERM)
-    assert [each.end() for each in old] == [0, 0]
+    assert [each.wait() for each in old] == [0, 0]
     assert [shop.queue.document(id_).attempt for id_ in ids] == [1] * len(ids)
-    assert shop.told(EventKind.FINISHED) == Counter(ids)
-    assert shop.told(EventKind.LEASE_LOST) == {}
+    assert shop.count_events(EventKind.FINISHED) == Counter(ids)
+    assert shop.count_events(EventKind.LEASE_LOST) == {}
     assert log.read_text(encoding="ascii").count("+") == len(ids)  # none was begun twice
     assert shop.store.workers() == ()
     is_sound(shop)
 
 
-def test_g10_what_does_not_end_within_the_grace_is_handed_back(shop: Shop, start: Start, place: Path) -> None:
+def test_g10_what_does_not_end_within_the_grace_is_handed_back(shop: WorkerHarness, start: Start, place: Path) -> None:
     ids = shop.submit_many(2, "sleep", place=str(place), max_attempts=1)
     worker = start("work", shop.folder, options(slots=2, grace=SECOND // 2))
-    eventually(lambda: processors.count(str(place), "begun-*") == 2)
-    children = children_of(worker.id)
+    eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
+    children = children_of(worker.pid)
     worker.signal(signal.SIGTERM)
-    assert worker.end() == 0, worker.said_wrong()
-    assert worker.told[-1]["handed_back"] == 2
+    assert worker.wait() == 0, worker.stderr_text()
+    assert worker.messages[-1]["handed_back"] == 2
     for id_ in ids:
         document = shop.queue.document(id_)
         assert (document.state, document.attempt) == (DocumentState.WAITING, 0)
     assert not any(is_alive(*child) for child in children)
 
 
-def test_g10_a_second_sigterm_ends_at_once_and_hands_back(shop: Shop, start: Start, place: Path) -> None:
+def test_g10_a_second_sigterm_ends_at_once_and_hands_back(shop: WorkerHarness, start: Start, place: Path) -> None:
     ids = shop.submit_many(3, "sleep", place=str(place), max_attempts=1)
     worker = start("work", shop.folder, options(slots=2, grace=3_600 * SECOND))
-    eventually(lambda: processors.count(str(place), "begun-*") == 2)
+    eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
     worker.signal(signal.SIGTERM)
     eventually(lambda: [each for each in shop.store.workers() if each.report.stopping])
     assert shop.states() == {"running": 2, "waiting": 1}
     worker.signal(signal.SIGTERM)
-    assert worker.end() == 0, worker.said_wrong()
+    assert worker.wait() == 0, worker.stderr_text()
     assert [shop.queue.document(id_).attempt for id_ in ids] == [0] * 3
     assert shop.states() == {"waiting": 3}
     assert shop.store.workers() == ()
 
 
-def test_g10_impatient_operators_do_no_harm(shop: Shop, start: Start, place: Path) -> None:
+def test_g10_impatient_operators_do_no_harm(shop: WorkerHarness, start: Start, place: Path) -> None:
     """SIGTERM again and again, and Ctrl-C too: what runs is handed back all the same."""
     ids = shop.submit_many(2, "sleep", place=str(place), max_attempts=1)
     worker = start("work", shop.folder, options(slots=2, grace=3_600 * SECOND))
-    eventually(lambda: processors.count(str(place), "begun-*") == 2)
-    until = time.monotonic() + PATIENCE
-    began = (facts_of(worker.id) or [""] * 20)[19]
-    while is_alive(worker.id, began) and time.monotonic() < until:
+    eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
+    until = time.monotonic() + TIMEOUT_SECONDS
+    began = (proc_stat(worker.pid) or [""] * 20)[19]
+    while is_alive(worker.pid, began) and time.monotonic() < until:
         worker.signal(signal.SIGTERM)
         worker.signal(signal.SIGINT)
         time.sleep(0.001)
-    worker.end()  # the last one may have come after the worker, and ended the program that ran it
+    worker.wait()  # the last one may have come after the worker, and ended the program that ran it
     assert [shop.queue.document(id_).attempt for id_ in ids] == [0] * 2
     assert shop.states() == {"waiting": 2}
     assert shop.store.workers() == ()

@@ -11,63 +11,72 @@ from typing import Any
 import processors
 import pytest
 from test_worker import DONE, EVERYWHERE, FAILED, busiest
-from works import PATIENCE, SECOND, TESTER, Shop, children_of, descendants_of, eventually, is_alive
+from works import (
+    SECOND,
+    TEST_OPERATOR,
+    TIMEOUT_SECONDS,
+    WorkerHarness,
+    children_of,
+    descendants_of,
+    eventually,
+    is_alive,
+)
 
-from inturn.blobs import FolderBlobs, Writing
+from inturn.blobs import BlobWriter, FolderBlobs
 from inturn.model import DocumentState
-from inturn.processing.beats import Bell
+from inturn.processing.beats import Waiter
 from inturn.processing.hands import ProcessorError
-from inturn.processing.worker import Tally
+from inturn.processing.worker import OutcomeCounts
 from inturn.store import EventKind
 
 # -- results that are hard to keep ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE)
-def test_text_that_no_database_takes_fails_its_document_alone(shop: Shop, processor: str) -> None:
+def test_text_that_no_database_takes_fails_its_document_alone(shop: WorkerHarness, processor: str) -> None:
     """File names and badly decoded text have lone surrogates; Python passes them on, UTF-8 does not."""
     bad, good = shop.submit("surrogate", max_attempts=2), shop.submit("echo", "other")
-    shop.work(processor)
+    shop.run_until_empty(processor)
     assert (shop.state(bad), shop.state(good)) == (FAILED, DONE)
     assert "JSON" in (shop.queue.document(bad).error or "")
 
 
-def test_control_characters_make_a_result_larger_than_it_looks(shop: Shop) -> None:
+def test_control_characters_make_a_result_larger_than_it_looks(shop: WorkerHarness) -> None:
     bad, good = shop.submit("repeat", text="\x01", times=50_000, max_attempts=1), shop.submit("echo", "other")
-    shop.work()
+    shop.run_until_empty()
     assert (shop.state(bad), shop.state(good)) == (DONE, DONE)
 
 
 @pytest.mark.parametrize("levels", [500, 900, 960, 975, 2_000])
-def test_a_result_may_be_too_deep_but_hurts_nobody(shop: Shop, levels: int) -> None:
+def test_a_result_may_be_too_deep_but_hurts_nobody(shop: WorkerHarness, levels: int) -> None:
     bad, good = shop.submit("deep", levels=levels, max_attempts=1), shop.submit("echo", "other")
-    shop.work()
+    shop.run_until_empty()
     assert shop.state(bad) in {DONE, FAILED}
     assert shop.state(good) is DONE
 
 
 @pytest.mark.parametrize("after", ["text", "huge", "negative", "list", "infinite"])
-def test_an_odd_delay_hurts_nobody(shop: Shop, after: str) -> None:
+def test_an_odd_delay_hurts_nobody(shop: WorkerHarness, after: str) -> None:
     bad, good = shop.submit("retry_oddly", after=after, max_attempts=2), shop.submit("echo", "other")
-    running = shop.begin()
+    running = shop.start_worker()
     eventually(lambda: shop.state(good) is DONE)
     eventually(lambda: shop.state(bad) in {FAILED, DocumentState.DELAYED})
     running.stop()
 
 
-def test_a_document_may_be_opened_twice_at_once(shop: Shop) -> None:
+def test_a_document_may_be_opened_twice_at_once(shop: WorkerHarness) -> None:
     id_ = shop.submit("read", content=b"some bytes")
-    shop.work()
+    shop.run_until_empty()
     first, second, third = shop.queue.result(id_)
     assert first == second == third
 
 
-def test_the_document_itself_may_be_a_file_of_the_result(shop: Shop) -> None:
-    from inturn.processing.sandbox import Limits  # noqa: PLC0415
+def test_the_document_itself_may_be_a_file_of_the_result(shop: WorkerHarness) -> None:
+    from inturn.processing.sandbox import SandboxLimits  # noqa: PLC0415
 
     content = b"some bytes"
     id_ = shop.submit("own_bytes", content=content, max_attempts=1)
-    shop.work(box=Limits())
+    shop.run_until_empty(box=SandboxLimits())
     assert shop.state(id_) is DONE, shop.queue.document(id_).error
     with shop.blobs.open(shop.queue.files(id_)[0].blob) as source:
         assert source.read() == content
@@ -80,17 +89,17 @@ class SlowBlobs(FolderBlobs):
         super().__init__(folder)
         self.asked, self.go = threading.Event(), threading.Event()
 
-    def begin(self, *, limit: int | None = None) -> Writing:
+    def begin(self, *, limit: int | None = None) -> BlobWriter:
         self.asked.set()
-        self.go.wait(PATIENCE)
+        self.go.wait(TIMEOUT_SECONDS)
         return super().begin(limit=limit)
 
 
-def test_a_childs_files_are_kept_though_it_was_replaced_meanwhile(shop: Shop, place: Path) -> None:
+def test_a_childs_files_are_kept_though_it_was_replaced_meanwhile(shop: WorkerHarness, place: Path) -> None:
     slow = SlowBlobs(shop.folder / "blobs")
     id_ = shop.submit("files", place=str(place), max_attempts=1)
-    running = shop.begin(blobs=slow, slots=2, documents_per_child=1)
-    assert slow.asked.wait(PATIENCE)
+    running = shop.start_worker(blobs=slow, slots=2, documents_per_child=1)
+    assert slow.asked.wait(TIMEOUT_SECONDS)
     for _ in range(4):
         other = shop.submit("echo", "other")
         eventually(lambda other=other: shop.state(other) is DONE)
@@ -101,14 +110,14 @@ def test_a_childs_files_are_kept_though_it_was_replaced_meanwhile(shop: Shop, pl
     assert len(shop.queue.files(id_)) == 3
 
 
-def test_a_worker_stopped_at_once_while_it_keeps_files_burns_no_attempt(shop: Shop, place: Path) -> None:
+def test_a_worker_stopped_at_once_while_it_keeps_files_burns_no_attempt(shop: WorkerHarness, place: Path) -> None:
     slow = SlowBlobs(shop.folder / "blobs")
     id_ = shop.submit("files", place=str(place), max_attempts=1)
-    running = shop.begin(blobs=slow)
-    assert slow.asked.wait(PATIENCE)
+    running = shop.start_worker(blobs=slow)
+    assert slow.asked.wait(TIMEOUT_SECONDS)
     running.worker.stop(at_once=True)
     threading.Timer(0.3, slow.go.set).start()
-    running.end()
+    running.wait()
     slow.go.set()
     document = shop.queue.document(id_)
     assert (document.state, document.attempt, document.error) in {
@@ -117,22 +126,22 @@ def test_a_worker_stopped_at_once_while_it_keeps_files_burns_no_attempt(shop: Sh
     }
 
 
-def test_a_worker_told_to_stop_while_it_fetches_bytes_hands_them_back_and_ends(shop: Shop) -> None:
+def test_a_worker_told_to_stop_while_it_fetches_bytes_hands_them_back_and_ends(shop: WorkerHarness) -> None:
     class SlowToRead(FolderBlobs):
         asked, go = threading.Event(), threading.Event()
 
         def check(self, key: str, sha256: str) -> None:
             self.asked.set()
-            self.go.wait(PATIENCE)
+            self.go.wait(TIMEOUT_SECONDS)
             super().check(key, sha256)
 
     slow = SlowToRead(shop.folder / "blobs")
     id_ = shop.submit("echo", content=bytes(2 << 20))
-    running = shop.begin(blobs=slow, grace=3_600 * SECOND)
-    assert slow.asked.wait(PATIENCE)
+    running = shop.start_worker(blobs=slow, grace=3_600 * SECOND)
+    assert slow.asked.wait(TIMEOUT_SECONDS)
     running.worker.stop()
     slow.go.set()
-    running.end()
+    running.wait()
     document = shop.queue.document(id_)
     assert (document.state, document.attempt) in {(DocumentState.WAITING, 0), (DONE, 1)}
 
@@ -142,34 +151,36 @@ def test_a_worker_told_to_stop_while_it_fetches_bytes_hands_them_back_and_ends(s
 
 @pytest.mark.parametrize("processor", EVERYWHERE)
 @pytest.mark.parametrize("documents_per_child", [1, 7, 1_000])
-def test_quick_documents_exceed_no_slots(shop: Shop, tmp_path: Path, processor: str, documents_per_child: int) -> None:
+def test_quick_documents_exceed_no_slots(
+    shop: WorkerHarness, tmp_path: Path, processor: str, documents_per_child: int
+) -> None:
     log = tmp_path / "log"
     times = {1: 4, 7: 20, 1_000: 60}[documents_per_child]
     for customer in ("a", "b", "c"):
         shop.submit_many(times, "overlap", customer, log=str(log), seconds=0.001)
-    shop.work(processor, slots=2, documents_per_child=documents_per_child)
+    shop.run_until_empty(processor, slots=2, documents_per_child=documents_per_child)
     assert shop.states() == {"done": 3 * times}
     assert busiest(log) <= 2
 
 
-def test_a_slow_document_holds_up_no_other(shop: Shop, place: Path) -> None:
+def test_a_slow_document_holds_up_no_other(shop: WorkerHarness, place: Path) -> None:
     """Quick ones before it let the worker claim ahead; the slow one ends only when all the others have."""
     shop.submit_many(40, "sign", "quick", place=str(place))
     slow = shop.submit("wait", "slow", place=str(place), sign="signed-*", n=100, max_attempts=1)
     shop.submit_many(60, "sign", "behind", place=str(place))
-    shop.work(slots=2)
+    shop.run_until_empty(slots=2)
     assert (shop.state(slow), shop.states()) == (DONE, {"done": 101})
 
 
-def test_cancelling_what_stands_behind_a_slow_document_leaves_that_alone(shop: Shop, place: Path) -> None:
+def test_cancelling_what_stands_behind_a_slow_document_leaves_that_alone(shop: WorkerHarness, place: Path) -> None:
     shop.submit_many(40, "sign", "quick", place=str(place))
-    running = shop.begin(slots=1, lease=SECOND)
+    running = shop.start_worker(slots=1, lease=SECOND)
     eventually(lambda: shop.states() == {"done": 40})
     slow = shop.submit("wait", "slow", place=str(place), sign="go", max_attempts=1)
     behind = shop.submit_many(10, "sign", "slow", place=str(place))
-    eventually(lambda: processors.count(str(place), "begun-*"))
+    eventually(lambda: processors.count_files(str(place), "begun-*"))
     for id_ in behind:
-        shop.queue.cancel(id_, TESTER)
+        shop.queue.cancel(id_, TEST_OPERATOR)
     last = (shop.queue.document(slow).lease_until or 0) + 6 * SECOND
     eventually(lambda: (shop.queue.document(slow).lease_until or 0) > last)
     (place / "go").touch()
@@ -179,31 +190,33 @@ def test_cancelling_what_stands_behind_a_slow_document_leaves_that_alone(shop: S
 
 
 @pytest.mark.parametrize("processor", EVERYWHERE[1:])
-def test_one_that_hangs_costs_the_others_in_its_child_no_attempt(shop: Shop, place: Path, processor: str) -> None:
+def test_one_that_hangs_costs_the_others_in_its_child_no_attempt(
+    shop: WorkerHarness, place: Path, processor: str
+) -> None:
     bad = shop.submit("sleep" if processor == EVERYWHERE[1] else "watch", place=str(place), max_attempts=1)
     others = shop.submit_many(3, "meet", "other", n=99, max_attempts=1)
-    running = shop.begin(processor, slots=4, timeout=SECOND)
+    running = shop.start_worker(processor, slots=4, timeout=SECOND)
     eventually(lambda: shop.state(bad) is FAILED)
     running.stop(at_once=True)
-    assert processors.count(str(place), "begun-*") == 1
+    assert processors.count_files(str(place), "begun-*") == 1
     errors = {shop.queue.document(id_).error for id_ in others} - {None}
     assert all("longer than 1 s" in error for error in errors)  # their own, never another's
 
 
-def test_a_thread_that_exits_is_an_outcome(shop: Shop) -> None:
+def test_a_thread_that_exits_is_an_outcome(shop: WorkerHarness) -> None:
     bad, good = shop.submit("leave", max_attempts=1), shop.submit("echo", "other")
-    shop.work("processors:act_in_threads", timeout=20 * SECOND)
+    shop.run_until_empty("processors:act_in_threads", timeout=20 * SECOND)
     assert (shop.state(bad), shop.state(good)) == (FAILED, DONE)
     assert "longer than" not in (shop.queue.document(bad).error or "")
 
 
-def test_a_document_cancelled_before_its_task_begins_frees_its_slot(shop: Shop, place: Path) -> None:
+def test_a_document_cancelled_before_its_task_begins_frees_its_slot(shop: WorkerHarness, place: Path) -> None:
     blocking = shop.submit("block", place=str(place), sign="go")
-    running = shop.begin("processors:act_in_loop", slots=2, lease=SECOND // 2)
-    eventually(lambda: processors.count(str(place), "begun-*"))
+    running = shop.start_worker("processors:act_in_loop", slots=2, lease=SECOND // 2)
+    eventually(lambda: processors.count_files(str(place), "begun-*"))
     cancelled = shop.submit("sign", "other", place=str(place))
     eventually(lambda: shop.state(cancelled) is DocumentState.RUNNING)
-    shop.queue.cancel(cancelled, TESTER)
+    shop.queue.cancel(cancelled, TEST_OPERATOR)
     later = (shop.queue.document(blocking).lease_until or 0) + 2 * SECOND
     eventually(lambda: (shop.queue.document(blocking).lease_until or 0) > later)
     (place / "go").touch()
@@ -211,15 +224,15 @@ def test_a_document_cancelled_before_its_task_begins_frees_its_slot(shop: Shop, 
     for id_ in met:
         eventually(lambda id_=id_: shop.state(id_) is DONE)
     running.stop()
-    assert processors.count(str(place), "signed-*") == 0
+    assert processors.count_files(str(place), "signed-*") == 0
 
 
 # -- children -------------------------------------------------------------------------------------------------------
 
 
-def test_a_child_that_cannot_end_by_itself_is_ended_when_it_is_replaced(shop: Shop) -> None:
+def test_a_child_that_cannot_end_by_itself_is_ended_when_it_is_replaced(shop: WorkerHarness) -> None:
     before = len(children_of(os.getpid()))
-    running = shop.begin(slots=1, documents_per_child=1)
+    running = shop.start_worker(slots=1, documents_per_child=1)
     for _ in range(6):
         id_ = shop.submit("stay")
         eventually(lambda id_=id_: shop.state(id_) is DONE)
@@ -229,8 +242,8 @@ def test_a_child_that_cannot_end_by_itself_is_ended_when_it_is_replaced(shop: Sh
     running.stop()
 
 
-def test_a_child_that_grew_is_replaced_after_its_document(shop: Shop) -> None:
-    running, ids = shop.begin(slots=1, memory_per_child=1 << 20), []
+def test_a_child_that_grew_is_replaced_after_its_document(shop: WorkerHarness) -> None:
+    running, ids = shop.start_worker(slots=1, memory_per_child=1 << 20), []
     for _ in range(3):  # one after another: none is claimed ahead
         ids.append(shop.submit("grow"))
         eventually(lambda: shop.state(ids[-1]) is DONE)
@@ -239,31 +252,31 @@ def test_a_child_that_grew_is_replaced_after_its_document(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("do", ["leave_now", "crash", "raise"])
-def test_a_processor_that_dies_while_it_is_loaded_ends_the_worker(shop: Shop, tmp_path: Path, do: str) -> None:
+def test_a_processor_that_dies_while_it_is_loaded_ends_the_worker(shop: WorkerHarness, tmp_path: Path, do: str) -> None:
     ways = {"leave_now": "import os; os._exit(7)", "crash": "import ctypes; ctypes.string_at(1)", "raise": "1 / 0"}
     (tmp_path / f"dies_{do}.py").write_text(f"{ways[do]}\ndef act(document): ...\n", encoding="utf-8")
     id_ = shop.submit("echo")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
         with pytest.raises(ProcessorError):
-            shop.work(f"dies_{do}:act")
+            shop.run_until_empty(f"dies_{do}:act")
     assert shop.queue.document(id_).attempt == 0
-    assert shop.told(EventKind.STARTED) == {}
+    assert shop.count_events(EventKind.STARTED) == {}
 
 
-def test_nothing_is_claimed_before_the_processor_is_known_to_work(shop: Shop) -> None:
+def test_nothing_is_claimed_before_the_processor_is_known_to_work(shop: WorkerHarness) -> None:
     shop.submit("echo")
     with pytest.raises(ProcessorError):
-        shop.work("nowhere_to_be_found:act")
-    assert shop.told(EventKind.STARTED) == {}
+        shop.run_until_empty("nowhere_to_be_found:act")
+    assert shop.count_events(EventKind.STARTED) == {}
 
 
-def test_the_nursery_may_be_killed(shop: Shop) -> None:
+def test_the_nursery_may_be_killed(shop: WorkerHarness) -> None:
     """Out of memory the kernel may choose it; the worker starts another."""
-    from inturn.processing.perform import DEFAULT  # noqa: PLC0415
+    from inturn.processing.perform import DEFAULT_PROCESSOR  # noqa: PLC0415
 
     others = set(children_of(os.getpid()))
-    running = shop.begin(DEFAULT, slots=1)
+    running = shop.start_worker(DEFAULT_PROCESSOR, slots=1)
     first = shop.submit("", content=b"# Title\n\nSome words.", name="a.md")
     eventually(lambda: shop.state(first) is DONE)
     ((nursery, _),) = [each for each in set(children_of(os.getpid())) - others if descendants_of(each[0])]
@@ -323,10 +336,10 @@ NONSENSE = [
 
 
 @pytest.mark.parametrize("line", NONSENSE)
-def test_a_child_in_hostile_hands_cannot_bring_the_worker_down(shop: Shop, line: str) -> None:
+def test_a_child_in_hostile_hands_cannot_bring_the_worker_down(shop: WorkerHarness, line: str) -> None:
     """A document is processed by the worker that heard nonsense, and by it alone: the first one is its number 1."""
     bad = shop.submit("talk_nonsense", line=line, max_attempts=1)
-    running = shop.begin(slots=1, lease=SECOND)
+    running = shop.start_worker(slots=1, lease=SECOND)
     eventually(lambda: shop.state(bad) in {DONE, FAILED} or not running.is_alive())
     assert json.dumps(shop.queue.result(bad), ensure_ascii=False, allow_nan=False).encode()
     good = shop.submit_many(3, "echo", "other")
@@ -334,15 +347,15 @@ def test_a_child_in_hostile_hands_cannot_bring_the_worker_down(shop: Shop, line:
     assert running.stop().done >= 3
 
 
-def test_what_a_child_says_may_be_deeper_than_the_stack(shop: Shop) -> None:
+def test_what_a_child_says_may_be_deeper_than_the_stack(shop: WorkerHarness) -> None:
     bad, good = shop.submit("talk_deep", max_attempts=1), shop.submit("echo", "other")
-    shop.work(slots=1)
+    shop.run_until_empty(slots=1)
     assert shop.state(bad) in {DONE, FAILED}
     assert shop.state(good) is DONE
 
 
-def test_a_child_cannot_fill_the_worker_with_descriptors(shop: Shop) -> None:
-    running = shop.begin(slots=1)
+def test_a_child_cannot_fill_the_worker_with_descriptors(shop: WorkerHarness) -> None:
+    running = shop.start_worker(slots=1)
     first = shop.submit("echo")
     eventually(lambda: shop.state(first) is DONE)
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -355,30 +368,30 @@ def test_a_child_cannot_fill_the_worker_with_descriptors(shop: Shop) -> None:
 # -- the fuse -------------------------------------------------------------------------------------------------------
 
 
-def test_errors_that_no_database_takes_pause_the_queue_all_the_same(shop: Shop) -> None:
+def test_errors_that_no_database_takes_pause_the_queue_all_the_same(shop: WorkerHarness) -> None:
     for n in range(5):
         shop.submit_many(6, "fail_oddly", f"customer {n}", max_attempts=1)
-    running = shop.begin()
+    running = shop.start_worker()
     eventually(lambda: shop.store.paused() or not running.is_alive())
     assert running.stop().failed >= 20
     assert shop.store.paused() is not None
 
 
-def test_when_everything_hangs_the_queue_pauses(shop: Shop, place: Path) -> None:
+def test_when_everything_hangs_the_queue_pauses(shop: WorkerHarness, place: Path) -> None:
     for n in range(5):
         shop.submit_many(5, "sleep", f"customer {n}", place=str(place), max_attempts=1)
-    running = shop.begin(slots=8, timeout=SECOND // 10)
+    running = shop.start_worker(slots=8, timeout=SECOND // 10)
     eventually(lambda: shop.store.paused() or shop.states() == {"failed": 25})
     running.stop()
     assert shop.store.paused() is not None
 
 
-def test_when_all_bytes_are_missing_the_queue_pauses(shop: Shop) -> None:
+def test_when_all_bytes_are_missing_the_queue_pauses(shop: WorkerHarness) -> None:
     """A worker with the wrong folder must not fail every document of everybody."""
     for n in range(5):
         for _ in range(8):
             shop.submit("echo", f"customer {n}", b"bytes", max_attempts=1)
-    running = shop.begin(blobs=FolderBlobs(shop.folder / "another folder"))
+    running = shop.start_worker(blobs=FolderBlobs(shop.folder / "another folder"))
     eventually(lambda: shop.store.paused() or shop.states() == {"failed": 40})
     running.stop()
     assert shop.store.paused() is not None
@@ -393,13 +406,13 @@ def test_the_bell_can_be_stopped_while_it_waits() -> None:
 
     def wait(_: float) -> None:
         entered.set()
-        go.wait(PATIENCE)
+        go.wait(TIMEOUT_SECONDS)
 
     queue: Any = SimpleNamespace(store=SimpleNamespace(wait=wait))
-    bell = Bell(queue, lambda: None)
+    bell = Waiter(queue, lambda: None)
     bell.start()
-    bell.arm(1.0)
-    assert entered.wait(PATIENCE)
+    bell.start_waiting(1.0)
+    assert entered.wait(TIMEOUT_SECONDS)
     stopping = threading.Thread(target=bell.stop, daemon=True)
     stopping.start()
     threading.Timer(0.1, go.set).start()
@@ -407,11 +420,11 @@ def test_the_bell_can_be_stopped_while_it_waits() -> None:
     assert not stopping.is_alive()
 
 
-def test_a_worker_that_has_ended_writes_nowhere(shop: Shop, tmp_path: Path) -> None:
+def test_a_worker_that_has_ended_writes_nowhere(shop: WorkerHarness, tmp_path: Path) -> None:
     """Its descriptors may be somebody else's by now."""
     shop.submit("echo")
-    running = shop.begin(until_empty=True)
-    running.end()
+    running = shop.start_worker(until_empty=True)
+    running.wait()
     files = [(tmp_path / f"file {n}").open("wb") for n in range(8)]
     running.worker.stop()
     for file in files:
@@ -419,7 +432,7 @@ def test_a_worker_that_has_ended_writes_nowhere(shop: Shop, tmp_path: Path) -> N
     assert [path.stat().st_size for path in tmp_path.glob("file *")] == [0] * 8
 
 
-def test_a_worker_that_was_never_run_leaves_nothing(tmp_path: Path, shop: Shop) -> None:
+def test_a_worker_that_was_never_run_leaves_nothing(tmp_path: Path, shop: WorkerHarness) -> None:
     from inturn.processing.worker import Worker  # noqa: PLC0415
 
     with pytest.MonkeyPatch.context() as patch:
@@ -429,10 +442,10 @@ def test_a_worker_that_was_never_run_leaves_nothing(tmp_path: Path, shop: Shop) 
         assert set(tmp_path.iterdir()) == before
 
 
-def test_a_worker_without_blobs_says_so(shop: Shop, place: Path) -> None:
+def test_a_worker_without_blobs_says_so(shop: WorkerHarness, place: Path) -> None:
     from inturn.processing.worker import Worker, WorkerOptions  # noqa: PLC0415
 
     id_ = shop.submit("files", place=str(place), max_attempts=1)
     tally = Worker(shop.queue, "processors:act", options=WorkerOptions(until_empty=True)).run()
-    assert tally == Tally(failed=1)
+    assert tally == OutcomeCounts(failed=1)
     assert "--blobs" in (shop.queue.document(id_).error or "")

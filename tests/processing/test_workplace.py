@@ -10,14 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from works import Process, Shop, eventually
+from works import ScriptProcess, WorkerHarness, eventually
 
 from inturn.model import DocumentState
 from inturn.processing import desk, sandbox
-from inturn.processing.workplace import Workplace, clear_abandoned, holds_more, remove_tree
+from inturn.processing.workplace import ScratchDir, exceeds_size, remove_abandoned, remove_tree
 
 FAILED, DONE = DocumentState.FAILED, DocumentState.DONE
-BOX = sandbox.Limits(scratch=4 << 20)
+BOX = sandbox.SandboxLimits(scratch_bytes=4 << 20)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_workplace_is_private_and_goes_when_closed(temporary: Path) -> None:
-    place = Workplace()
+    place = ScratchDir()
     place.close()
     assert list(temporary.iterdir()) == []
     assert place.path.stat().st_mode & 0o777 == 0o700
@@ -39,7 +39,7 @@ def test_a_workplace_is_private_and_goes_when_closed(temporary: Path) -> None:
 
 
 def test_only_what_nobody_holds_is_cleared(temporary: Path) -> None:
-    held, gone = Workplace(), temporary / "inturn-worker-gone"
+    held, gone = ScratchDir(), temporary / "inturn-worker-gone"
     young, old = temporary / "inturn-worker-young", temporary / "inturn-worker-old"
     link, elsewhere = temporary / "inturn-worker-link", temporary / "elsewhere"
     for folder in (gone, young, old, elsewhere):
@@ -49,7 +49,7 @@ def test_only_what_nobody_holds_is_cleared(temporary: Path) -> None:
     link.symlink_to(elsewhere)
     os.utime(old, (0, 0))
     assert held.path.exists()
-    clear_abandoned()
+    remove_abandoned()
     assert {each.name for each in temporary.iterdir()} == {held.path.name, young.name, link.name, elsewhere.name}
     assert (elsewhere / "lock").exists()
     held.close()
@@ -61,7 +61,7 @@ def test_what_belongs_to_others_is_left_alone(temporary: Path) -> None:
     theirs.mkdir()
     (theirs / "lock").touch()
     os.chown(theirs, 1, 1)
-    clear_abandoned()
+    remove_abandoned()
     assert theirs.exists()
 
 
@@ -77,16 +77,16 @@ def test_a_killed_process_holds_nothing(temporary: Path) -> None:
     ) as process:
         assert process.stdout is not None
         folder = Path(process.stdout.readline().strip())
-        clear_abandoned()
+        remove_abandoned()
         assert folder.exists()
         process.send_signal(signal.SIGKILL)
         process.wait()
-    clear_abandoned()
+    remove_abandoned()
     assert not folder.exists()
 
 
 def test_a_worker_clears_up_after_one_that_was_killed(
-    shop: Shop, place: Path, start: Callable[..., Process], tmp_path: Path
+    shop: WorkerHarness, place: Path, start: Callable[..., ScriptProcess], tmp_path: Path
 ) -> None:
     shop.submit("sleep", content=b"a secret", place=str(place), max_attempts=9)
     first = start("work", shop.folder, "{}")
@@ -103,10 +103,10 @@ def test_bytes_and_entries_are_counted_as_far_as_needed(tmp_path: Path) -> None:
     deep.mkdir(parents=True)
     (deep / "file").write_bytes(b"x" * 100_000)
     (deep / "link").symlink_to("/")
-    assert holds_more(tmp_path, 99_000, 100)
-    assert not holds_more(tmp_path, 200_000, 100)
-    assert holds_more(tmp_path, 200_000, 3)
-    assert not holds_more(tmp_path / "missing", 0, 0)
+    assert exceeds_size(tmp_path, 99_000, 100)
+    assert not exceeds_size(tmp_path, 200_000, 100)
+    assert exceeds_size(tmp_path, 200_000, 3)
+    assert not exceeds_size(tmp_path / "missing", 0, 0)
 
 
 def test_what_lies_too_deep_for_a_path_cannot_hide(tmp_path: Path) -> None:
@@ -120,33 +120,33 @@ def test_what_lies_too_deep_for_a_path_cannot_hide(tmp_path: Path) -> None:
         os.close(folder)
         folder = deeper
     os.close(folder)
-    assert holds_more(top, 1 << 30, 1_000)
+    assert exceeds_size(top, 1 << 30, 1_000)
     shutil.rmtree(top)
 
 
 @pytest.mark.parametrize(("files", "size"), [(3, 2 << 20), (10_001, 0)])
-def test_a_boxed_child_cannot_fill_the_disk(shop: Shop, place: Path, files: int, size: int) -> None:
+def test_a_boxed_child_cannot_fill_the_disk(shop: WorkerHarness, place: Path, files: int, size: int) -> None:
     bad = shop.submit("write_much", content=b"x", files=files, size=size, place=str(place), max_attempts=1)
     good = shop.submit("echo", "other")
-    shop.work(box=BOX)
+    shop.run_until_empty(box=BOX)
     assert "it left more than 4 MB or 10,000 files on the disk" in (shop.queue.document(bad).error or "")
     assert shop.state(good) is DONE
 
 
-def test_the_files_of_a_result_are_limited_together(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "MAX_FILES_SIZE", 3 << 20)
+def test_the_files_of_a_result_are_limited_together(shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk, "MAX_FILES_BYTES", 3 << 20)
     files = {f"{n}.bin": 1 << 20 for n in range(4)}
     bad = shop.submit("make_files", files=files, max_attempts=3)
     good = shop.submit("make_files", files=dict(list(files.items())[:3]))
-    shop.work()
+    shop.run_until_empty()
     assert shop.state(good) is DONE
     assert shop.state(bad) is FAILED
     assert "a result's files may have 3 MB together" in (shop.queue.document(bad).error or "")
 
 
-def test_a_result_that_is_far_too_long_is_told_as_such(shop: Shop) -> None:
+def test_a_result_that_is_far_too_long_is_told_as_such(shop: WorkerHarness) -> None:
     bad = shop.submit("talk_long", max_attempts=1)
-    shop.work(slots=1)
+    shop.run_until_empty(slots=1)
     error = shop.queue.document(bad).error or ""
     assert "it said more than 64 MB at once" in error
     assert "out of memory" not in error
@@ -170,9 +170,9 @@ def test_what_a_child_nested_deeper_than_the_stack_is_removed(tmp_path: Path) ->
     remove_tree(top)
 
 
-def test_a_boxed_child_that_nests_folders_without_end_takes_no_worker_down(shop: Shop) -> None:
+def test_a_boxed_child_that_nests_folders_without_end_takes_no_worker_down(shop: WorkerHarness) -> None:
     bad, good = shop.submit("nest", max_attempts=1), shop.submit("echo", "other")
-    shop.work(box=sandbox.Limits(), slots=1)
+    shop.run_until_empty(box=sandbox.SandboxLimits(), slots=1)
     assert shop.state(bad) in {DONE, FAILED}
     assert shop.state(good) is DONE
 

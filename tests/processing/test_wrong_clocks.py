@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 from services import FAKETIME, drop_schema, needs_faketime, needs_postgres, new_schema
-from serving import Process
+from serving import ServerProcess
 
 import inturn as package
 from inturn.blobs import FolderBlobs
 from inturn.clock import SystemClock
 from inturn.model import SECOND, DocumentState, NewDocument, RateLimit
-from inturn.processing.upkeep import Upkeep
+from inturn.processing.upkeep import Maintenance
 from inturn.queue import Queue
 from inturn.store import AheadOfClock, DocumentFilter, Operator
 from inturn.stores import open_store
@@ -107,7 +107,7 @@ class Wrong:
 
     def server(self) -> None:
         """Submit through a server, and read a list from it."""
-        server = Process(self._folder, alone=True, **self._environment)
+        server = ServerProcess(self._folder, alone=True, **self._environment)
         with server.client() as client:
             answer = client.post("/v1/documents", json={"customer": "web", "documents": [{"name": "by a server"}]})
             assert answer.status_code == 202, answer.text
@@ -173,7 +173,9 @@ def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queu
         assert (first.returncode, present & set(old)) == (1, set(old))
         assert "23 of 23 ended documents" in first.stderr
         assert "WARNING" in wrong.automatic_upkeep().upper()
-    assert Upkeep(queue, blobs).round().refusal is None  # the clock is right, and the round before changed nothing
+    assert (
+        Maintenance(queue, blobs).run_round().refusal is None
+    )  # the clock is right, and the round before changed nothing
 
     # Workers and a server with a wrong clock: one is killed in the middle of its work.
     kept += [receipt.id for receipt in queue.submit("work", [NewDocument("n")] * 2)]
@@ -196,7 +198,7 @@ def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queu
     for later in range(1, 4):
         for claimed in queue.claim("w", 10, now=now + later * LENGTH):
             queue.finish(claimed, now=now + later * LENGTH)
-    assert Upkeep(queue, blobs).round().refusal is None
+    assert Maintenance(queue, blobs).run_round().refusal is None
     documents = {document.id: document for document in queue.documents(DocumentFilter(), limit=100).items}
     assert set(kept) <= set(documents)
     assert {document.state for document in documents.values()} == {DocumentState.DONE}

@@ -17,69 +17,69 @@ from typing import Any
 from inturn.blobs import FolderBlobs
 from inturn.model import NewDocument
 from inturn.policy import RetryPolicy
-from inturn.processing.upkeep import Upkeep
+from inturn.processing.upkeep import Maintenance
 from inturn.processing.worker import Worker, WorkerOptions
 from inturn.queue import Queue
 from inturn.store import Submission
 from inturn.stores.sqlite import SqliteStore
 
 CUSTOMERS = ("acme", "böhm", "cruz", "dąbek")
-ATTEMPTS = 100
-QUICK = RetryPolicy(first_delay=1_000, longest_delay=8_000)
+MAX_ATTEMPTS = 100
+FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
 
 
-def tell(what: Any) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
+def emit(message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
-def opened(folder: str) -> tuple[Queue, FolderBlobs]:
-    return Queue(SqliteStore(Path(folder, "queue.db")), retries=QUICK), FolderBlobs(Path(folder, "blobs"))
+def open_queue(folder: str) -> tuple[Queue, FolderBlobs]:
+    return Queue(SqliteStore(Path(folder, "queue.db")), retries=FAST_RETRIES), FolderBlobs(Path(folder, "blobs"))
 
 
 def work(folder: str, options: str) -> None:
-    queue, blobs = opened(folder)
+    queue, blobs = open_queue(folder)
     worker = Worker(queue, "processors:act", blobs=blobs, options=WorkerOptions(**json.loads(options)))
 
     def wait_until_seen() -> None:
         while not any(each.report.name == worker.name for each in queue.store.workers()):
             time.sleep(0.01)
-        tell("ready")
+        emit("ready")
 
     threading.Thread(target=wait_until_seen, daemon=True).start()
-    tell(worker.run()._asdict())
+    emit(worker.run()._asdict())
     queue.close()
 
 
 def submit(folder: str, seed: str) -> None:
-    queue, blobs = opened(folder)
+    queue, blobs = open_queue(folder)
     chance = random.Random(seed)
-    tell("ready")
+    emit("ready")
     while True:
         customer = chance.choice(CUSTOMERS)
         ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(chance.choice([1, 8, 30]))]
-        tell(["may be", customer, ids])
+        emit(["may be", customer, ids])
         with blobs.begin() as writing:
             writing.write(ids[0].encode())
             blob = writing.commit()
         kept = {"blob": blob.key, "sha256": blob.sha256, "size": blob.size}
         # A lost lease is an attempt; here every document may lose many.
         given = [
-            NewDocument("with bytes", metadata={"do": "read_once"}, max_attempts=ATTEMPTS, **kept),
-            *(NewDocument("without", metadata={"do": "echo"}, max_attempts=ATTEMPTS) for _ in ids[1:]),
+            NewDocument("with bytes", metadata={"do": "read_once"}, max_attempts=MAX_ATTEMPTS, **kept),
+            *(NewDocument("without", metadata={"do": "echo"}, max_attempts=MAX_ATTEMPTS) for _ in ids[1:]),
         ]
         queue.store.submit(Submission(customer, ids, given))
-        tell(["are", customer, ids])
+        emit(["are", customer, ids])
         time.sleep(0.01)
 
 
 def tidy(folder: str) -> None:
-    queue, blobs = opened(folder)
-    upkeep = Upkeep(queue, blobs)
-    tell("ready")
+    queue, blobs = open_queue(folder)
+    upkeep = Maintenance(queue, blobs)
+    emit("ready")
     for rounds in range(10**9):
-        upkeep.round()
-        tell(rounds)
+        upkeep.run_round()
+        emit(rounds)
         time.sleep(0.01)
 
 

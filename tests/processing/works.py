@@ -22,58 +22,58 @@ import inturn
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.model import Document, DocumentState, NewDocument
 from inturn.policy import RetryPolicy
-from inturn.processing.perform import DEFAULT
-from inturn.processing.worker import Tally, Worker, WorkerOptions
+from inturn.processing.perform import DEFAULT_PROCESSOR
+from inturn.processing.worker import OutcomeCounts, Worker, WorkerOptions
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, Event, EventKind, Operator
 from inturn.stores.sqlite import SqliteStore
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 """Seconds after which something is taken for stuck; nothing is measured by it."""
 SECOND = 1_000_000
-QUICK = RetryPolicy(first_delay=1_000, longest_delay=8_000)
+FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
 SOURCE = Path(inturn.__file__).parents[1]
 HERE = Path(__file__).parent
-TESTER = Operator("a test", "to see what happens")
+TEST_OPERATOR = Operator("a test", "to see what happens")
 
 
-def eventually(what: Callable[[], Any], words: str = "") -> Any:
+def eventually(condition: Callable[[], Any], message: str = "") -> Any:
     """What comes to be true, sooner or later."""
-    until = time.monotonic() + PATIENCE
-    while not (found := what()):
-        assert time.monotonic() < until, words or "it never came true"
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < until, message or "it never came true"
         time.sleep(0.01)
     return found
 
 
-class Running:
+class WorkerThread:
     """A worker in a thread."""
 
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
-        self._came: Tally | None = None
-        self._wrong: BaseException | None = None
+        self._counts: OutcomeCounts | None = None
+        self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="worker under test")
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._came = self.worker.run()
+            self._counts = self.worker.run()
         except BaseException as wrong:  # noqa: BLE001 - raised again where the test waits for it
-            self._wrong = wrong
+            self._error = wrong
 
-    def end(self) -> Tally:
+    def wait(self) -> OutcomeCounts:
         """What came of it, when it has ended by itself; what it raised is raised here."""
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT_SECONDS)
         assert not self._thread.is_alive(), "the worker does not end"
-        if self._wrong is not None:
-            raise self._wrong
-        assert self._came is not None
-        return self._came._replace(handed_back=0)  # on a slow machine, what stood behind another goes back meanwhile
+        if self._error is not None:
+            raise self._error
+        assert self._counts is not None
+        return self._counts._replace(handed_back=0)  # on a slow machine, what stood behind another goes back meanwhile
 
-    def stop(self, *, at_once: bool = False) -> Tally:
+    def stop(self, *, at_once: bool = False) -> OutcomeCounts:
         self.worker.stop(at_once=at_once)
-        return self.end()
+        return self.wait()
 
     def is_alive(self) -> bool:
         return self._thread.is_alive()
@@ -81,41 +81,41 @@ class Running:
     def close(self) -> None:
         if self._thread.is_alive():
             self.worker.stop(at_once=True)
-            self._thread.join(PATIENCE)
+            self._thread.join(TIMEOUT_SECONDS)
 
 
-class Shop:
+class WorkerHarness:
     """A queue, its blobs, and who works there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / "queue.db"
         self.store = SqliteStore(self.path)
-        self.queue = Queue(self.store, retries=QUICK)
+        self.queue = Queue(self.store, retries=FAST_RETRIES)
         self.blobs = FolderBlobs(folder / "blobs")
-        self._running: list[Running] = []
+        self._running: list[WorkerThread] = []
 
     # -- documents ----------------------------------------------------------------------------------------------
 
-    def document(self, content: bytes | None = None, *, name: str = "a document", **given: Any) -> NewDocument:
-        fields = {each: given.pop(each) for each in ("uri", "max_attempts", "delay", "start_by") if each in given}
+    def document(self, content: bytes | None = None, *, name: str = "a document", **options: Any) -> NewDocument:
+        fields = {each: options.pop(each) for each in ("uri", "max_attempts", "delay", "start_by") if each in options}
         if content is not None:
             with self.blobs.begin() as writing:
                 writing.write(content)
                 blob = writing.commit()
             fields.update(blob=blob.key, sha256=blob.sha256, size=blob.size)
-        return NewDocument(name, metadata=given, **fields)
+        return NewDocument(name, metadata=options, **fields)
 
-    def submit(self, do: str, customer: str = "acme", content: bytes | None = None, **given: Any) -> str:
-        return self.queue.submit(customer, [self.document(content, do=do, **given)])[0].id
+    def submit(self, do: str, customer: str = "acme", content: bytes | None = None, **options: Any) -> str:
+        return self.queue.submit(customer, [self.document(content, do=do, **options)])[0].id
 
-    def submit_many(self, times: int, /, do: str, customer: str = "acme", **given: Any) -> list[str]:
-        return [each.id for each in self.queue.submit(customer, [self.document(do=do, **given)] * times)]
+    def submit_many(self, times: int, /, do: str, customer: str = "acme", **options: Any) -> list[str]:
+        return [each.id for each in self.queue.submit(customer, [self.document(do=do, **options)] * times)]
 
     def state(self, id_: str) -> DocumentState:
         return self.queue.document(id_).state
 
-    def all(self) -> Iterator[Document]:
+    def all_documents(self) -> Iterator[Document]:
         after = None
         while True:
             page = self.queue.documents(limit=1_000, after=after)
@@ -132,35 +132,39 @@ class Shop:
             yield from some
             number = some[-1].number
 
-    def told(self, kind: EventKind) -> Counter[str]:
+    def count_events(self, kind: EventKind) -> Counter[str]:
         """How often each document was told of by events of a kind."""
         return Counter(id_ for event in self.events() if event.kind is kind for id_ in event.documents)
 
     # -- workers ------------------------------------------------------------------------------------------------
 
-    def begin(
+    def start_worker(
         self,
         processor: str | Callable[..., Any] = "processors:act",
         *,
         blobs: Blobs | None = None,
         queue: Queue | None = None,
-        upkeep: Any = None,
+        maintenance: Any = None,
         **options: Any,
-    ) -> Running:
+    ) -> WorkerThread:
         """A worker that goes on until it is told to stop."""
         worker = Worker(
-            queue or self.queue, processor, blobs=blobs or self.blobs, upkeep=upkeep, options=WorkerOptions(**options)
+            queue or self.queue,
+            processor,
+            blobs=blobs or self.blobs,
+            maintenance=maintenance,
+            options=WorkerOptions(**options),
         )
-        running = Running(worker)
+        running = WorkerThread(worker)
         self._running.append(running)
         return running
 
-    def work(self, processor: str | Callable[..., Any] = "processors:act", **options: Any) -> Tally:
+    def run_until_empty(self, processor: str | Callable[..., Any] = "processors:act", **options: Any) -> OutcomeCounts:
         """A worker that ends when nothing is left."""
-        return self.begin(processor, until_empty=True, **options).end()
+        return self.start_worker(processor, until_empty=True, **options).wait()
 
-    def work_by_default(self, **options: Any) -> Tally:
-        return self.work(DEFAULT, **options)
+    def run_default_processor(self, **options: Any) -> OutcomeCounts:
+        return self.run_until_empty(DEFAULT_PROCESSOR, **options)
 
     def close(self) -> None:
         for running in self._running:
@@ -168,11 +172,11 @@ class Shop:
         self.store.close()
 
 
-class Process:
+class ScriptProcess:
     """A run of `workers.py`: a worker, a submitter or upkeep in a process of its own, telling lines of JSON."""
 
     def __init__(self, *args: object, folder: Path) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(  # noqa: S603 - our own
             [sys.executable, str(HERE / "workers.py"), *map(str, args)],
             env={
@@ -182,84 +186,84 @@ class Process:
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=self._stderr,
             text=True,
         )
         self._lines: SimpleQueue[str] = SimpleQueue()
-        self.told: list[Any] = []
+        self.messages: list[Any] = []
         """All that it has told and that was heard."""
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
+        self._reader = threading.Thread(target=self._read_lines, daemon=True)
+        self._reader.start()
 
     @property
-    def id(self) -> int:
+    def pid(self) -> int:
         return self._process.pid
 
-    def _listen(self) -> None:
+    def _read_lines(self) -> None:
         for line in self._process.stdout or ():
             self._lines.put(line)
         self._lines.put("")
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """The next thing it tells."""
-        line = self._lines.get(timeout=PATIENCE)
-        assert line.endswith("\n"), self.said_wrong()
-        self.told.append(json.loads(line))
-        return self.told[-1]
+        line = self._lines.get(timeout=TIMEOUT_SECONDS)
+        assert line.endswith("\n"), self.stderr_text()
+        self.messages.append(json.loads(line))
+        return self.messages[-1]
 
-    def has_told(self) -> bool:
+    def has_message(self) -> bool:
         return not self._lines.empty()
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 
-    def end(self) -> int:
+    def wait(self) -> int:
         """Its exit status, when it has ended; the rest of what it told is in `told`."""
-        status = self._process.wait(PATIENCE)
-        self._hear_rest()
+        status = self._process.wait(TIMEOUT_SECONDS)
+        self._receive_rest()
         return status
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-        self._hear_rest()
+        self._receive_rest()
 
     def close(self) -> None:
         """Killed, if it still runs, and forgotten."""
         self._process.kill()
-        with self._process, self._errors:
-            self._listener.join()
+        with self._process, self._stderr:
+            self._reader.join()
 
-    def said_wrong(self) -> str:
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")
+    def stderr_text(self) -> str:
+        self._stderr.seek(0)
+        return self._stderr.read().decode(errors="replace")
 
-    def _hear_rest(self) -> None:
-        self._listener.join()
+    def _receive_rest(self) -> None:
+        self._reader.join()
         lines = [self._lines.get() for _ in range(self._lines.qsize())]
-        self.told += [json.loads(line) for line in lines if line.endswith("\n")]
+        self.messages += [json.loads(line) for line in lines if line.endswith("\n")]
 
 
-def children_of(process: int) -> list[tuple[int, str]]:
+def children_of(pid: int) -> list[tuple[int, str]]:
     """A process's children, each with the time it began, by which a new one of the same number is told apart."""
     running = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
-    return [(each, facts[19]) for each in running if (facts := facts_of(each)) and facts[1] == str(process)]
+    return [(each, facts[19]) for each in running if (facts := proc_stat(each)) and facts[1] == str(pid)]
 
 
-def descendants_of(process: int) -> list[tuple[int, str]]:
-    direct = children_of(process)
+def descendants_of(pid: int) -> list[tuple[int, str]]:
+    direct = children_of(pid)
     return [*direct, *(each for child, _ in direct for each in descendants_of(child))]
 
 
-def is_alive(process: int, began: str) -> bool:
-    facts = facts_of(process)
-    return facts is not None and facts[19] == began and facts[0] != "Z"
+def is_alive(pid: int, start_time: str) -> bool:
+    facts = proc_stat(pid)
+    return facts is not None and facts[19] == start_time and facts[0] != "Z"
 
 
-def facts_of(process: int) -> Sequence[str] | None:
+def proc_stat(pid: int) -> Sequence[str] | None:
     """The fields of /proc/N/stat from the state on."""
     try:
-        return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except (OSError, ValueError):
         return None
 

@@ -8,17 +8,17 @@ from math import factorial
 import pytest
 
 from inturn.model import seconds
-from inturn.simulate import Report, Scenario, load, report, run
+from inturn.simulate import Report, Scenario, build_report, load_scenario, simulate_scenario
 from inturn.simulate.arrivals import Burst, Newcomers, Poisson
-from inturn.simulate.engine import Play
-from inturn.simulate.scenario import Group, Service, arrivals_of
+from inturn.simulate.engine import Discipline
+from inturn.simulate.scenario import Group, ServiceTime, generate_arrivals
 
 pytestmark = pytest.mark.usefixtures("untraced")
 
 SOAK = os.environ.get("INTURN_SOAK") == "1"
 CLOSE = 0.02 if SOAK else 0.03
 SECOND = 1_000_000
-EXPONENTIAL = Service("exponential", 1.0)
+EXPONENTIAL = ServiceTime("exponential", 1.0)
 
 
 def erlang_c(workers: int, load: float) -> float:
@@ -35,7 +35,7 @@ def poisson_scenario(workers: int, load: float, documents: int, seed: int = 1) -
 
 @pytest.mark.parametrize(("workers", "load", "seed"), [(4, 0.6, 3), *[(1, 0.5, 2)] * SOAK])
 def test_mean_waits_are_erlangs(workers: int, load: float, seed: int) -> None:
-    played = run(poisson_scenario(workers, load, 400_000 if SOAK else 60_000, seed))
+    played = simulate_scenario(poisson_scenario(workers, load, 400_000 if SOAK else 60_000, seed))
     waits = [start - each.at for start, each in zip(played.started, played.arrivals, strict=True)]
     expected = erlang_c(workers, load) / (workers * (1 - load)) * SECOND
     assert sum(waits) / len(waits) == pytest.approx(expected, rel=CLOSE)
@@ -44,7 +44,7 @@ def test_mean_waits_are_erlangs(workers: int, load: float, seed: int) -> None:
 
 @pytest.mark.parametrize("workers", [1, 3, 8])
 def test_fifo_is_the_recursion_of_kiefer_and_wolfowitz_to_the_microsecond(workers: int) -> None:
-    played = run(poisson_scenario(workers, 0.95, 5_000), Play.FIFO)
+    played = simulate_scenario(poisson_scenario(workers, 0.95, 5_000), Discipline.FIFO)
     free = [0] * workers
     for each, started in zip(played.arrivals, played.started, strict=True):
         assert started == max(free[0], each.at)
@@ -53,7 +53,7 @@ def test_fifo_is_the_recursion_of_kiefer_and_wolfowitz_to_the_microsecond(worker
 
 def test_every_order_plays_the_same_arrivals_and_ends_everything() -> None:
     scenario = poisson_scenario(2, 0.9, 2_000)
-    plays = [run(scenario, play) for play in Play]
+    plays = [simulate_scenario(scenario, play) for play in Discipline]
     assert all(played.arrivals == plays[0].arrivals for played in plays)
     for played in plays:
         assert min(played.started) >= 0
@@ -61,12 +61,12 @@ def test_every_order_plays_the_same_arrivals_and_ends_everything() -> None:
             end == start + each.service
             for each, start, end in zip(played.arrivals, played.started, played.finished, strict=True)
         )
-    assert run(replace(scenario, seed=2)).arrivals != plays[0].arrivals
-    assert run(scenario) == plays[0]
+    assert simulate_scenario(replace(scenario, seed=2)).arrivals != plays[0].arrivals
+    assert simulate_scenario(scenario) == plays[0]
 
 
 def test_no_worker_is_idle_while_documents_wait() -> None:
-    played = run(poisson_scenario(3, 0.95, 3_000))
+    played = simulate_scenario(poisson_scenario(3, 0.95, 3_000))
     changes = sorted(
         [(each.at, 2, "come") for each in played.arrivals]
         + [(start, 1, "start") for start in played.started]
@@ -81,9 +81,9 @@ def test_no_worker_is_idle_while_documents_wait() -> None:
 
 
 def test_failures_are_tried_again_after_their_delay() -> None:
-    group = Group("all", Burst(documents=200), Service("fixed", 1.0), failing=0.4)
+    group = Group("all", Burst(documents=200), ServiceTime("fixed", 1.0), failing=0.4)
     scenario = Scenario("failing", "failing", 4, (group,))
-    played = run(scenario)
+    played = simulate_scenario(scenario)
     failed = [number for number, each in enumerate(played.arrivals) if each.failures]
     assert 50 < len(failed) < 110
     for number, each in enumerate(played.arrivals):
@@ -92,14 +92,14 @@ def test_failures_are_tried_again_after_their_delay() -> None:
 
 
 def test_weights_and_caps_reach_the_queue() -> None:
-    heavy = Group("heavy", Burst(documents=400), Service("fixed", 1.0), weight=3)
-    light = Group("light", Burst(documents=400), Service("fixed", 1.0))
-    played = run(Scenario("weights", "weights", 4, (heavy, light)))
+    heavy = Group("heavy", Burst(documents=400), ServiceTime("fixed", 1.0), weight=3)
+    light = Group("light", Burst(documents=400), ServiceTime("fixed", 1.0))
+    played = simulate_scenario(Scenario("weights", "weights", 4, (heavy, light)))
     shares = [0, 0]
     for each, start in zip(played.arrivals, played.started, strict=True):
         shares[each.group] += 20 * SECOND <= start < 100 * SECOND
     assert shares[0] / shares[1] == pytest.approx(3, rel=0.05)
-    capped = run(Scenario("caps", "caps", 4, (replace(heavy, weight=1, cap=1), light)))
+    capped = simulate_scenario(Scenario("caps", "caps", 4, (replace(heavy, weight=1, cap=1), light)))
     moments = [(start, 1) for start, each in zip(capped.started, capped.arrivals, strict=True) if each.group == 0]
     moments += [(end, -1) for end, each in zip(capped.finished, capped.arrivals, strict=True) if each.group == 0]
     running = highest = 0
@@ -111,15 +111,15 @@ def test_weights_and_caps_reach_the_queue() -> None:
 
 def test_newcomers_are_never_the_same_customer() -> None:
     scenario = Scenario("new", "new", 1, (Group("n", Newcomers(rate=1, until=500), EXPONENTIAL),))
-    names = [each.customer for each in arrivals_of(scenario)]
+    names = [each.customer for each in generate_arrivals(scenario)]
     assert len(set(names)) == len(names) > 400
 
 
 # -- the design's figures, in direction and size -----------------------------------------------------------------------
 
 
-def played(name: str, play: Play) -> Report:
-    return report(run(load(name), play))
+def played(name: str, play: Discipline) -> Report:
+    return build_report(simulate_scenario(load_scenario(name), play))
 
 
 def waits(result: Report) -> dict[str, float]:
@@ -127,7 +127,7 @@ def waits(result: Report) -> dict[str, float]:
 
 
 def test_a_flood_holds_up_nobody() -> None:
-    fair, fifo = played("flood", Play.FAIR), played("flood", Play.FIFO)
+    fair, fifo = played("flood", Discipline.FAIR), played("flood", Discipline.FIFO)
     assert fair.groups[1].worst < 5
     assert waits(fifo)["small"] > 1_000
     assert waits(fair)["flood"] < 1.05 * waits(fifo)["flood"]
@@ -135,7 +135,7 @@ def test_a_flood_holds_up_nobody() -> None:
 
 def test_a_second_bulk_customer_gets_its_half() -> None:
     """Seeds 1 to 8: 955 to 999 s on average instead of 3,133 to 3,350 s; Jain .995 to .999 instead of .51."""
-    fair, classic = played("two-bulk", Play.FAIR), played("two-bulk", Play.CLASSIC)
+    fair, classic = played("two-bulk", Discipline.FAIR), played("two-bulk", Discipline.CLASSIC)
     assert 955 < waits(fair)["bulk B"] < 999
     assert 3_132 < waits(classic)["bulk B"] < 3_350
     assert fair.jain is not None
@@ -145,14 +145,14 @@ def test_a_second_bulk_customer_gets_its_half() -> None:
 
 def test_a_trickler_in_level_9_is_not_held_up() -> None:
     """Seeds 1 to 8: under 1 s on average instead of 505 to 847 s."""
-    assert waits(played("trickler", Play.FAIR))["trickler"] < 1
-    assert 504 < waits(played("trickler", Play.CLASSIC))["trickler"] < 847
+    assert waits(played("trickler", Discipline.FAIR))["trickler"] < 1
+    assert 504 < waits(played("trickler", Discipline.CLASSIC))["trickler"] < 847
 
 
 @pytest.mark.parametrize("scenario", ["starving-105", *["starving-102"] * SOAK])
 def test_level_9_is_not_starved(scenario: str) -> None:
     """With seed 1 all documents start within 1,600 s; under strict levels some wait for six hours and more."""
-    fair, classic = played(scenario, Play.FAIR), played(scenario, Play.CLASSIC)
+    fair, classic = played(scenario, Discipline.FAIR), played(scenario, Discipline.CLASSIC)
     assert fair.groups[1].worst < 1_600
     assert classic.groups[1].worst > 6 * 3600
     assert waits(fair)["newcomers"] < 1.3 * waits(classic)["newcomers"]
@@ -160,14 +160,14 @@ def test_level_9_is_not_starved(scenario: str) -> None:
 
 def test_endless_newcomers_starve_no_line() -> None:
     """One use of the slot in ten takes the longest waiting: after 900 s about one start in a hundred (seed 1)."""
-    fair = played("newcomers", Play.FAIR)
+    fair = played("newcomers", Discipline.FAIR)
     assert fair.groups[1].worst < 900 + 100 * 50
 
 
 def test_without_the_overdue_slot_endless_newcomers_starve_a_line() -> None:
     """Seed 7, in which one of fifty documents is started within seven hours."""
-    scenario = load("newcomers")
+    scenario = load_scenario("newcomers")
     turns = replace(scenario.policy.turns, overdue_after=seconds(10**6))
-    result = run(replace(scenario, seed=7, policy=replace(scenario.policy, turns=turns)), Play.FAIR)
+    result = simulate_scenario(replace(scenario, seed=7, policy=replace(scenario.policy, turns=turns)), Discipline.FAIR)
     regular = [start for start, arrival in zip(result.started, result.arrivals, strict=True) if arrival.group == 1]
     assert (len(regular), sum(start < seconds(25_200) for start in regular)) == (50, 1)

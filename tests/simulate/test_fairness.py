@@ -14,17 +14,17 @@ from inturn.i18n import LANGUAGES, Texts
 from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.simulate import judging
-from inturn.simulate.advice import Advice, advise, busiest, variants
+from inturn.simulate.advice import Advice, advise, busiest_span, policy_variants
 from inturn.simulate.compare import Comparison, Waits, compare
-from inturn.simulate.estimates import starts_of
-from inturn.simulate.fairness import FairnessReport, fairness_of
+from inturn.simulate.estimates import measure_accuracy
+from inturn.simulate.fairness import FairnessReport, measure_fairness
 from inturn.simulate.goals import parse_goal
 from inturn.simulate.history import History, read_history
-from inturn.simulate.jobs import TookTooLongError, perform
-from inturn.simulate.judging import Verdict, Way, judge
+from inturn.simulate.jobs import JobTimeoutError, run_job
+from inturn.simulate.judging import PredictionResult, Trend, evaluate_policy
 from inturn.simulate.pages import advice_page, comparison_page, fairness_page
-from inturn.simulate.replay import AS_IT_WAS, Plan
-from inturn.simulate.tables import read_table
+from inturn.simulate.replay import UNCHANGED_PLAN, Plan
+from inturn.simulate.tables import read_csv
 from inturn.store import Store
 from inturn.stores import open_store
 
@@ -46,14 +46,14 @@ def two(tmp_path: Path, rows: list[tuple[str, float, float, float]]) -> History:
     path = tmp_path / "two.csv"
     lines = [f"{name},{at},{service},{started}" for name, at, service, started in rows]
     path.write_text("\n".join(["customer,arrived,service,started", *lines]))
-    return read_table(path)
+    return read_csv(path)
 
 
 def test_who_is_served_out_of_turn_does_harm_and_it_is_as_much_as_others_suffer(tmp_path: Path) -> None:
     # One worker; both bring a hundred documents at once, and all of the greedy one's are served first.
     rows = [("greedy", 0.0, 1.0, float(n)) for n in range(100)]
     rows += [("patient", 0.0, 1.0, 100.0 + n) for n in range(100)]
-    found = fairness_of(two(tmp_path, rows), 200 * SECOND)
+    found = measure_fairness(two(tmp_path, rows), 200 * SECOND)
     greedy, patient = found.customers
     assert (greedy.customer, patient.customer) == ("greedy", "patient")
     assert greedy.harm_done == pytest.approx(50, abs=11)
@@ -67,25 +67,25 @@ def test_who_is_served_out_of_turn_does_harm_and_it_is_as_much_as_others_suffer(
 
 def test_who_takes_turns_does_none(tmp_path: Path) -> None:
     rows = [(name, 0.0, 1.0, 2.0 * n + place) for n in range(100) for place, name in enumerate(("one", "other"))]
-    found = fairness_of(two(tmp_path, rows), 200 * SECOND)
+    found = measure_fairness(two(tmp_path, rows), 200 * SECOND)
     assert all(each.harm_done < 2 for each in found.customers)
     assert [round(each.received or 0, 1) for each in found.customers] == [0.5, 0.5]
 
 
 def test_nobody_is_due_more_than_it_can_use(tmp_path: Path) -> None:
     rows = [("small", 50.0, 1.0, 50.0), *(("large", 0.0, 1.0, n if n < 50 else n + 1.0) for n in range(100))]
-    found = {each.customer: each for each in fairness_of(two(tmp_path, rows), 101 * SECOND).customers}
+    found = {each.customer: each for each in measure_fairness(two(tmp_path, rows), 101 * SECOND).customers}
     assert found["small"].received == pytest.approx(found["small"].due)
     assert found["large"].harm_done == pytest.approx(0, abs=1e-6)
 
 
 def test_where_there_is_enough_for_all_nothing_is_counted(tmp_path: Path) -> None:
-    found = fairness_of(two(tmp_path, [("acme", n * 10.0, 1.0, n * 10.0) for n in range(20)]), 200 * SECOND)
+    found = measure_fairness(two(tmp_path, [("acme", n * 10.0, 1.0, n * 10.0) for n in range(20)]), 200 * SECOND)
     assert (found.crowded, found.customers[0].received, found.customers[0].harm_done) == (0, None, 0)
 
 
 def test_expected_starts_are_asked_for_again(past: History) -> None:
-    found = starts_of(past, asked=100)
+    found = measure_accuracy(past, sample_size=100)
     assert found is not None
     assert found.asked == 100
     assert found.unknown + found.inside + found.early + found.late == found.asked
@@ -105,7 +105,7 @@ def test_expected_starts_are_asked_for_again(past: History) -> None:
 )
 def test_goals_are_read(text: str, seconds: float, under: float | None, over: float | None, *, each: bool) -> None:
     goal = parse_goal(text)
-    assert (goal.seconds, goal.under, goal.over, goal.each) == (seconds, under, over, each)
+    assert (goal.seconds, goal.under, goal.over, goal.per_customer) == (seconds, under, over, each)
 
 
 @pytest.mark.parametrize("text", ["fast", "p95<=soon", "p42<=5m", "p95<=5m for small ones", "p95>=5m"])
@@ -119,7 +119,7 @@ def test_a_goal_for_each_is_harder_than_for_all_together() -> None:
     per_day = {"a": 99.0, "b": 1.0, "large": 1_000.0}
     assert parse_goal("p95<=5m for customers under 100 documents a day").value(waits, per_day) == 0
     assert parse_goal("p95<=5m for every customer under 100 documents a day").value(waits, per_day) == 100
-    assert parse_goal("p95<=5m for customers under 100 documents a day").others(waits, per_day) == 500
+    assert parse_goal("p95<=5m for customers under 100 documents a day").value_of_others(waits, per_day) == 500
 
 
 def test_advice_finds_the_smallest_number_of_workers(past: History) -> None:
@@ -136,75 +136,75 @@ def test_advice_finds_the_smallest_number_of_workers(past: History) -> None:
     assert {each.setting for each in found.trials} > {None, "reset_interval", "thresholds", "overdue_after"}
     assert told[-1] == (1, 1)
     assert not found.is_sample
-    json.dumps(found.plain())
+    json.dumps(found.to_dict())
 
 
 def test_advice_on_much_history_plays_its_busiest_stretch(past: History) -> None:
-    sample = busiest(past, most=500)
-    assert len(sample.counted().arrivals) == 500
-    assert sample.lead == 50
-    arrivals = sample.counted().arrivals
+    sample = busiest_span(past, max_documents=500)
+    assert len(sample.without_warmup().arrivals) == 500
+    assert sample.warmup_documents == 50
+    arrivals = sample.without_warmup().arrivals
     rate = sum(each.service for each in arrivals) / (arrivals[-1].at - arrivals[0].at)
     whole = sum(each.service for each in past.arrivals) / (past.arrivals[-1].at - past.arrivals[0].at)
     assert rate > whole
-    assert busiest(past, most=10**6) is past
+    assert busiest_span(past, max_documents=10**6) is past
 
 
 def test_variants_change_one_setting_each() -> None:
     for policy in (Policy(), Policy(turns=TurnPolicy(order=Order.CLASSIC))):
-        for setting, changed in variants(policy):
-            assert [key for key, value in changed.plain().items() if value != policy.plain()[key]] == [setting]
+        for setting, changed in policy_variants(policy):
+            assert [key for key, value in changed.to_dict().items() if value != policy.to_dict()[key]] == [setting]
 
 
 def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Store) -> None:
-    now = recorded_day.BEGAN + 10_000 * SECOND
+    now = recorded_day.START_TIME + 10_000 * SECOND
     told: list[tuple[int, int]] = []
-    found = judge(day, now=now, most=50_000, progress=lambda *step: told.append(step))
+    found = evaluate_policy(day, now=now, max_documents=50_000, progress=lambda *step: told.append(step))
     assert (found.version, found.until) == (2, now)
     assert found.documents_before > 500
     assert found.documents_since > 500
-    assert {each.verdict for each in found.groups} <= set(Verdict)
-    assert any(each.verdict is Verdict.CAME_TRUE for each in found.groups)
+    assert {each.verdict for each in found.groups} <= set(PredictionResult)
+    assert any(each.verdict is PredictionResult.CONFIRMED for each in found.groups)
     assert not found.is_cut
-    assert judge(day, now=now, most=100).is_cut
+    assert evaluate_policy(day, now=now, max_documents=100).is_cut
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     with pytest.raises(InvalidInputError, match="nothing to judge"):
-        judge(day, 1, now=now, most=10)
+        evaluate_policy(day, 1, now=now, max_documents=10)
     with pytest.raises(NotFoundError, match="no version 9"):
-        judge(day, 9, now=now, most=10)
+        evaluate_policy(day, 9, now=now, max_documents=10)
 
 
 @pytest.mark.parametrize(
     ("expected", "real", "ways", "verdict"),
     [
-        ((10, 5), (20, 11), (Way.SHORTER, Way.SHORTER), Verdict.CAME_TRUE),
-        ((10, 5), (20, 21), (Way.SHORTER, Way.SAME), Verdict.DID_NOT),
-        ((10, 15), (20, 30), (Way.LONGER, Way.LONGER), Verdict.CAME_TRUE),
-        ((10, 10.9), (20, 19), (Way.SAME, Way.SAME), Verdict.CAME_TRUE),
-        ((0.1, 0.5), (0.1, 5), (Way.SAME, Way.LONGER), Verdict.DID_NOT),
-        ((10, 5), (20, None), (Way.SHORTER, None), Verdict.UNKNOWN),
-        ((None, None), (20, 11), (None, Way.SHORTER), Verdict.UNKNOWN),
+        ((10, 5), (20, 11), (Trend.SHORTER, Trend.SHORTER), PredictionResult.CONFIRMED),
+        ((10, 5), (20, 21), (Trend.SHORTER, Trend.SAME), PredictionResult.REFUTED),
+        ((10, 15), (20, 30), (Trend.LONGER, Trend.LONGER), PredictionResult.CONFIRMED),
+        ((10, 10.9), (20, 19), (Trend.SAME, Trend.SAME), PredictionResult.CONFIRMED),
+        ((0.1, 0.5), (0.1, 5), (Trend.SAME, Trend.LONGER), PredictionResult.REFUTED),
+        ((10, 5), (20, None), (Trend.SHORTER, None), PredictionResult.UNKNOWN),
+        ((None, None), (20, 11), (None, Trend.SHORTER), PredictionResult.UNKNOWN),
     ],
 )
 def test_a_prediction_came_true_if_waits_went_its_way(
     expected: tuple[float | None, float | None],
     real: tuple[float | None, float | None],
-    ways: tuple[Way | None, Way | None],
-    verdict: Verdict,
+    ways: tuple[Trend | None, Trend | None],
+    verdict: PredictionResult,
 ) -> None:
     first, second, third, fourth = (None if each is None else Waits(each, 0, 0, 0) for each in (*expected, *real))
-    assert (judging._way(first, second), judging._way(third, fourth)) == ways
-    assert judging._verdict(*ways) is verdict
+    assert (judging._trend(first, second), judging._trend(third, fourth)) == ways
+    assert judging._prediction_result(*ways) is verdict
 
 
 def asked_of(day: Store, **asked: Any) -> list[dict[str, Any]]:
     told: list[dict[str, Any]] = []
-    perform(asked, told.append, day)
+    run_job(asked, told.append, day)
     return told
 
 
 def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
-    one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)).plain()
+    one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)).to_dict()
     policy = asked_of(day, policy=one_level, since=0)[-1]["comparison"]
     assert policy["more"]
     assert len(policy["everyone"]) == policy["customers"]
@@ -214,13 +214,13 @@ def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
     assert asked_of(day, kind="replay", since=0)[-1]["comparison"]["is_same"]
     goal = "p95<=10m for everyone"
     assert asked_of(day, kind="advise", since=0, goal=goal)[-1]["advice"]["best"]["is_met"]
-    assert asked_of(day, kind="judge", now=recorded_day.BEGAN + 10**10)[-1]["judgement"]["version"] == 2
+    assert asked_of(day, kind="judge", now=recorded_day.START_TIME + 10**10)[-1]["judgement"]["version"] == 2
     orders = [each["order"] for each in asked_of(day, kind="scenario", scenario="two-bulk")[-1]["reports"]]
     assert orders == ["fair", "classic", "fifo"]
 
 
 def test_jobs_are_bounded_and_end_when_nobody_listens(day: Store) -> None:
-    with pytest.raises(TookTooLongError, match="longer than -1 seconds"):
+    with pytest.raises(JobTimeoutError, match="longer than -1 seconds"):
         asked_of(day, kind="replay", since=0, longest=-1)
     with pytest.raises(InvalidInputError, match="more than 100 documents"):
         asked_of(day, kind="scenario", scenario="two-bulk", most=100)
@@ -235,7 +235,7 @@ def test_jobs_are_bounded_and_end_when_nobody_listens(day: Store) -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        perform({"kind": "replay", "since": 0}, leave, day)
+        run_job({"kind": "replay", "since": 0}, leave, day)
     assert [list(each) for each in told] == [["done", "total"]]
 
 
@@ -244,9 +244,9 @@ def found(past: History) -> tuple[Comparison, FairnessReport, Advice]:
     fifo = Plan(Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)))
     hostile = [replace(each, customer=each.customer.replace("busy", "<i>busy")) for each in past.arrivals]
     past = replace(past, arrivals=hostile)
-    report = fairness_of(past, past.arrivals[-1].at + 10**9, starts_of(past, asked=50))
+    report = measure_fairness(past, past.arrivals[-1].at + 10**9, measure_accuracy(past, sample_size=50))
     advice = advise(past, Plan(Policy()), parse_goal("p95<=10m for everyone"))
-    return compare(past, AS_IT_WAS, fifo), report, advice
+    return compare(past, UNCHANGED_PLAN, fifo), report, advice
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -265,6 +265,6 @@ def test_pages_are_whole_and_load_nothing(found: tuple[Comparison, FairnessRepor
         outside = each.html.replace("http://www.w3.org/2000/svg", "")
         assert not any(word in outside for word in ("http:", "https:", "src=", "@import", "url("))
         for chart in each.charts:
-            assert chart.svg(alone=True).startswith("<svg xmlns=")
-            assert "<style>" in chart.svg(alone=True)
+            assert chart.svg(standalone=True).startswith("<svg xmlns=")
+            assert "<style>" in chart.svg(standalone=True)
     assert {chart.name for each in pages for chart in each.charts} >= {"groups", "changes", "waiting", "waits", "curve"}

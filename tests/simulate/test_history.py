@@ -17,11 +17,11 @@ from inturn.policy import Policy
 from inturn.queue import Queue
 from inturn.simulate.compare import compare
 from inturn.simulate.engine import OPERATOR
-from inturn.simulate.history import History, group_of, read_history
-from inturn.simulate.replay import AS_IT_WAS, Plan, replay
+from inturn.simulate.history import History, read_history, size_group_of
+from inturn.simulate.replay import UNCHANGED_PLAN, Plan, replay
 from inturn.simulate.scenario import Arrival
-from inturn.simulate.staff import Ran, Staff, Waited
-from inturn.simulate.tables import read_table, write_table
+from inturn.simulate.staff import Capacity, ExecutionLog, QueuedWait
+from inturn.simulate.tables import read_csv, write_csv
 from inturn.store import Store, Work
 from inturn.stores import open_store
 
@@ -47,7 +47,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def near(history: History) -> list[tuple[str, float, float]]:
     """Measured and predicted mean waits of the groups that a replay does not get right."""
-    found = compare(history, AS_IT_WAS, None).groups
+    found = compare(history, UNCHANGED_PLAN, None).groups
     assert [each.group for each in found] == ["1-20", "21-200", "201+"]
     wrong = []
     for each in found:
@@ -71,7 +71,7 @@ def test_so_it_does_from_every_store_that_lasts(kept: Store) -> None:
 
 def test_a_worker_that_was_away_is_away_again(day: Store) -> None:
     history = read_history(day, 0)
-    away = [workers for _, workers in history.staff.changes if workers < history.workers]
+    away = [workers for _, workers in history.capacity.changes if workers < history.workers]
     assert away == [5]
     everybody = replay(history, Plan(workers=6))
     assert sum(everybody.started) < sum(replay(history).started)
@@ -86,24 +86,24 @@ def test_policies_change_when_they_did(day: Store) -> None:
 
 
 def test_what_came_before_is_in_the_way_and_does_not_count(day: Store) -> None:
-    begin = recorded_day.BEGAN + 3_000 * SECOND
+    begin = recorded_day.START_TIME + 3_000 * SECOND
     cold = read_history(day, begin)
-    warm = read_history(day, begin, lead=3_000 * SECOND)
-    assert warm.lead == len(warm.arrivals) - len(cold.arrivals) > 0
-    kept = [[(each.at, each.customer, each.service) for each in one.counted().arrivals] for one in (cold, warm)]
+    warm = read_history(day, begin, warmup=3_000 * SECOND)
+    assert warm.warmup_documents == len(warm.arrivals) - len(cold.arrivals) > 0
+    kept = [[(each.at, each.customer, each.service) for each in one.without_warmup().arrivals] for one in (cold, warm)]
     assert kept[0] == kept[1]
     assert near(warm) == []
-    assert compare(warm, AS_IT_WAS, None).documents == len(cold.arrivals)
+    assert compare(warm, UNCHANGED_PLAN, None).documents == len(cold.arrivals)
     errors = []
     for each in (cold, warm):
-        busy = compare(each, AS_IT_WAS, None).groups[1]
+        busy = compare(each, UNCHANGED_PLAN, None).groups[1]
         assert busy.measured is not None
         errors.append(abs(busy.current.mean - busy.measured.mean))
     assert errors[1] < errors[0]
 
 
 def test_only_what_came_before_to_is_read(day: Store) -> None:
-    until = recorded_day.BEGAN + 600 * SECOND
+    until = recorded_day.START_TIME + 600 * SECOND
     history = read_history(day, 0, until=until)
     assert 0 < len(history.arrivals) < 5_000
     assert history.arrivals[-1].at < until
@@ -112,20 +112,20 @@ def test_only_what_came_before_to_is_read(day: Store) -> None:
 def test_a_file_says_what_the_store_said(day: Store, tmp_path: Path) -> None:
     history = read_history(day, 0)
     path = tmp_path / "history.csv"
-    assert write_table(history, path) == len(history.arrivals)
-    again = read_table(path)
-    plain = [replace(each, handover=0, wake=0, earlier=()) for each in history.arrivals]
-    assert [replace(each, handover=0, wake=0) for each in again.arrivals] == plain
+    assert write_csv(history, path) == len(history.arrivals)
+    again = read_csv(path)
+    plain = [replace(each, handover=0, wakeup=0, failed_attempts=()) for each in history.arrivals]
+    assert [replace(each, handover=0, wakeup=0) for each in again.arrivals] == plain
     known = [None if each.failures else wait for each, wait in zip(plain, history.waits, strict=True)]
-    assert [again.waits, again.finished, again.staff.most] == [known, history.finished, 6]
+    assert [again.waits, again.finished, again.capacity.peak] == [known, history.finished, 6]
     assert list(again.levels) == list(history.levels)
-    later = read_table(path, recorded_day.BEGAN + 3_000 * SECOND, lead=600 * SECOND)
-    assert 0 < later.lead < len(later.arrivals) < len(history.arrivals)
+    later = read_csv(path, recorded_day.START_TIME + 3_000 * SECOND, warmup=600 * SECOND)
+    assert 0 < later.warmup_documents < len(later.arrivals) < len(history.arrivals)
 
 
 def test_scrubbed_history_names_nobody_and_plays_the_same(day: Store) -> None:
     history = read_history(day, 0)
-    scrubbed = history.scrubbed()
+    scrubbed = history.anonymized()
     assert {each.customer.split()[0] for each in scrubbed.arrivals} == {"customer"}
     assert {name.split()[0] for name in scrubbed.settings} == {"customer"}
     assert len(set(scrubbed.groups())) == len(set(history.groups()))
@@ -154,13 +154,13 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, wrong: s
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(InvalidInputError, match=wrong):
-        read_table(path)
+        read_csv(path)
 
 
 def test_a_file_of_anyones_needs_three_columns_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / "theirs.csv"
     path.write_bytes(b"\xef\xbb\xbfservice,customer,arrived\r\n2,acme,100\r\n,zoo,2.5\r\n\r\n")
-    history = read_table(path)
+    history = read_csv(path)
     assert [(each.customer, each.at, each.service) for each in history.arrivals] == [
         ("zoo", 2_500_000, 2 * SECOND),
         ("acme", 100 * SECOND, 2 * SECOND),
@@ -170,7 +170,7 @@ def test_a_file_of_anyones_needs_three_columns_in_any_order(tmp_path: Path) -> N
 
 
 def test_groups_are_by_documents_a_day() -> None:
-    assert [group_of(n) for n in (0.1, 20, 20.1, 200, 201)] == ["1-20", "1-20", "21-200", "21-200", "201+"]
+    assert [size_group_of(n) for n in (0.1, 20, 20.1, 200, 201)] == ["1-20", "1-20", "21-200", "21-200", "201+"]
     clock = ManualClock(SECOND)
     queue = Queue(open_store("memory://", clock), clock=clock)
     for _ in range(60):
@@ -185,51 +185,55 @@ def test_groups_are_by_documents_a_day() -> None:
 def test_workers_are_read_off_what_ran_while_others_waited() -> None:
     # Two at a time for ten seconds, then one for a minute while a document waits, then two again.
     begun = [n * SECOND for n in (*range(10), *range(10), *range(10, 70), *range(70, 80), *range(70, 80))]
-    found = Ran(begun, [each + SECOND for each in begun], [Waited(70, 10 * SECOND, 70 * SECOND)]).staff()
-    assert found.most == 2
+    found = ExecutionLog(
+        begun, [each + SECOND for each in begun], [QueuedWait(70, 10 * SECOND, 70 * SECOND)]
+    ).capacity()
+    assert found.peak == 2
     assert [(at // SECOND, workers) for at, workers in found.changes] == [(10, 1), (70, 2)]
-    assert Ran([], [], []).staff() == Ran([None], [None], []).staff() == Staff(1)
+    assert ExecutionLog([], [], []).capacity() == ExecutionLog([None], [None], []).capacity() == Capacity(1)
 
 
 def test_the_way_to_a_worker_is_measured_for_each_document() -> None:
     begun = [20_000 + n * (SECOND + 1_000) for n in range(5)]
-    waited = [Waited(n, n * SECOND, begun[n]) for n in range(4)]
-    found = Ran(begun, [each + 500_000 for each in begun], waited)
-    assert list(found.lags().wakes) == [20_000, 21_000, 22_000, 23_000, 21_500]  # the last one is the mean
-    assert set(found.lags().handovers) == {0}
+    waited = [QueuedWait(n, n * SECOND, begun[n]) for n in range(4)]
+    found = ExecutionLog(begun, [each + 500_000 for each in begun], waited)
+    assert list(found.delays().wakeups) == [20_000, 21_000, 22_000, 23_000, 21_500]  # the last one is the mean
+    assert set(found.delays().handovers) == {0}
 
 
 def test_what_a_worker_takes_from_one_document_to_the_next_is_measured_for_each() -> None:
     lags = [30_000, 10_000, 50_000, 30_000]
     begun = [0, *accumulate(SECOND + lag for lag in lags)]
-    found = Ran(begun, [each + SECOND for each in begun], [Waited(n, 0, at) for n, at in enumerate(begun)])
-    assert found.staff().most == 1
-    assert list(found.lags().handovers) == [*lags, 30_000]
+    found = ExecutionLog(begun, [each + SECOND for each in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
+    assert found.capacity().peak == 1
+    assert list(found.delays().handovers) == [*lags, 30_000]
     # A second worker goes away after its first document: nobody's start is taken for its next one.
     begun.append(0)
     ended = [*(each + SECOND for each in begun[:-1]), SECOND - 300_000]
-    found = Ran(begun, ended, [Waited(n, 0, at) for n, at in enumerate(begun)])
-    assert list(found.lags().handovers) == [*lags, 30_000, 30_000]
+    found = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
+    assert list(found.delays().handovers) == [*lags, 30_000, 30_000]
     # Who comes while a worker is on its way is taken by it; where nobody waits, a worker that has ended is idle.
-    found = Ran([0, 1_020_000], [SECOND, 2 * SECOND], [Waited(0, 0, 0), Waited(1, 1_010_000, 1_020_000)])
-    assert list(found.lags()) == [array("q", [0, 0]), array("q", [0, 10_000])]
-    found = Ran(
+    found = ExecutionLog(
+        [0, 1_020_000], [SECOND, 2 * SECOND], [QueuedWait(0, 0, 0), QueuedWait(1, 1_010_000, 1_020_000)]
+    )
+    assert list(found.delays()) == [array("q", [0, 0]), array("q", [0, 10_000])]
+    found = ExecutionLog(
         [0, 1_020_000, 2_040_000],
         [SECOND, 2_020_000, 3_040_000],
         [
-            Waited(0, 0, 0),
-            Waited(1, 1_010_000, 1_020_000),
-            Waited(2, 500_000, 2_040_000),
+            QueuedWait(0, 0, 0),
+            QueuedWait(1, 1_010_000, 1_020_000),
+            QueuedWait(2, 500_000, 2_040_000),
         ],
     )
-    assert list(found.lags().handovers) == [20_000, 20_000, 20_000]
+    assert list(found.delays().handovers) == [20_000, 20_000, 20_000]
 
 
 def test_workers_are_thought_to_leave_when_as_many_were_last_seen_and_to_come_when_more_are() -> None:
     # Three from 0 to 100 s, two until 200 s, three again; somebody waits all the time.
     begun = [n * SECOND for place in range(3) for n in range(place, 300, 3) if place < 2 or not 100 <= n < 200]
     ended = [each + 3 * SECOND for each in begun]
-    found = Ran(begun, ended, [Waited(None, 0, 300 * SECOND)]).staff()
+    found = ExecutionLog(begun, ended, [QueuedWait(None, 0, 300 * SECOND)]).capacity()
     assert [(at // SECOND, workers) for at, workers in found.changes] == [(101, 2), (200, 3)]
 
 
@@ -249,8 +253,8 @@ def test_what_failed_is_played_as_it_was() -> None:
     queue.finish(again)
     history = read_history(queue.store, 0)
     tried, whole = history.arrivals
-    assert [(each.service, each.retry_in) for each in tried.earlier] == [(7 * SECOND, 130 * SECOND)]
-    assert (tried.service, whole.service, whole.earlier) == (4 * SECOND, 30 * SECOND, ())
+    assert [(each.service, each.retry_in) for each in tried.failed_attempts] == [(7 * SECOND, 130 * SECOND)]
+    assert (tried.service, whole.service, whole.failed_attempts) == (4 * SECOND, 30 * SECOND, ())
     assert [each and each // SECOND for each in history.waits] == [0, 7]
     assert history.started(0) == 138 * SECOND
     played = replay(history)
@@ -262,7 +266,9 @@ def test_a_cap_makes_room_when_a_document_ends_not_when_its_worker_looks_again()
     arrivals = [Arrival(0, "capped", 0, 10 * SECOND, 0, 5 * SECOND), Arrival(0, "capped", 0, SECOND, 0)]
     arrivals.append(Arrival(0, "other", 0, 12 * SECOND, 0))
     settings = {"capped": CustomerSettings(cap=1)}
-    history = History(arrivals, [0, 0, 0], [None] * 3, [1, 1, 1], [NewDocument("a document")], settings, staff=Staff(2))
+    history = History(
+        arrivals, [0, 0, 0], [None] * 3, [1, 1, 1], [NewDocument("a document")], settings, capacity=Capacity(2)
+    )
     assert [each // SECOND for each in replay(history).started] == [0, 12, 0]
 
 
@@ -274,7 +280,7 @@ def test_workers_that_leave_finish_what_they_are_at() -> None:
         (claimed,) = queue.claim("worker", 1)
         clock.advance(10 * SECOND)
         queue.finish(claimed)
-    history = replace(read_history(queue.store, 0), staff=Staff(2, ((5 * SECOND, 0), (60 * SECOND, 1))))
+    history = replace(read_history(queue.store, 0), capacity=Capacity(2, ((5 * SECOND, 0), (60 * SECOND, 1))))
     played = replay(history)
     assert [each // SECOND for each in played.started] == [1, 1, 60, 70]
 
@@ -283,26 +289,30 @@ def test_a_slot_that_is_idle_while_others_wait_is_away_until_it_starts_again() -
     # One slot, a document a second, and somebody waits all the time: an idle second is a handover, ten are not.
     begun = [n * SECOND for n in (*range(5), *range(6, 10), *range(20, 25))]
     ended = [each + SECOND for each in begun]
-    found = Ran(begun, ended, [Waited(n, 0, at) for n, at in enumerate(begun)])
-    assert [(at // SECOND, workers) for at, workers in found.staff().changes] == [(10, 0), (20, 1)]
-    assert [each // SECOND for each in found.lags().handovers] == [0, 0, 0, 0, 1, *[0] * 9]
+    found = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
+    assert [(at // SECOND, workers) for at, workers in found.capacity().changes] == [(10, 0), (20, 1)]
+    assert [each // SECOND for each in found.delays().handovers] == [0, 0, 0, 0, 1, *[0] * 9]
     # Where attempts are missing, it may have been at one of them for as long as that.
-    unsure = Ran(begun, ended, [Waited(n, 0, at) for n, at in enumerate(begun)], knows_all=False)
-    assert unsure.lags().handovers[4] == 0
+    unsure = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)], is_complete=False)
+    assert unsure.delays().handovers[4] == 0
 
 
 def test_before_the_first_start_nobody_is_there() -> None:
     begun = [n * SECOND for n in range(30, 40)]
-    found = Ran(begun, [each + SECOND for each in begun], [Waited(n, 0, at) for n, at in enumerate(begun)]).staff()
+    found = ExecutionLog(
+        begun, [each + SECOND for each in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)]
+    ).capacity()
     assert [(at // SECOND, workers) for at, workers in found.changes] == [(0, 0), (30, 1)]
 
 
 def test_documents_that_touch_do_not_run_at_a_time() -> None:
     begun = [n * SECOND - (n % 3) * 5_000 for n in range(30)]
-    found = Ran(begun, [at + SECOND for at in begun], [Waited(n, 0, at) for n, at in enumerate(begun)]).staff()
-    assert found == Staff(1)
+    found = ExecutionLog(
+        begun, [at + SECOND for at in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)]
+    ).capacity()
+    assert found == Capacity(1)
     short = [n * 1_000 for n in range(30)]
-    assert Ran(short * 2, [at + 1_000 for at in short] * 2, []).staff().most == 2
+    assert ExecutionLog(short * 2, [at + 1_000 for at in short] * 2, []).capacity().peak == 2
 
 
 def test_what_is_claimed_ahead_does_not_run() -> None:
@@ -312,12 +322,12 @@ def test_what_is_claimed_ahead_does_not_run() -> None:
     claimed = queue.claim("worker", 60)
     for place, each in enumerate(claimed):
         clock.advance(SECOND)
-        queue.exchange([queue.done(each, work=Work(place * SECOND, SECOND))], "worker", 1)
+        queue.ack_and_claim([queue.done(each, work=Work(place * SECOND, SECOND))], "worker", 1)
     history = read_history(queue.store, 0)
     assert history.workers == 1
     assert {each.service for each in history.arrivals} == {SECOND}
     assert [wait and wait // SECOND for wait in history.waits] == list(range(60))
-    assert compare(history, AS_IT_WAS, None).contradictions == ()
+    assert compare(history, UNCHANGED_PLAN, None).contradictions == ()
 
 
 def failed_and_retried(store: Store, clock: ManualClock) -> str:
@@ -368,10 +378,10 @@ def test_a_retry_of_an_old_document_does_not_end_the_past() -> None:
 
 def test_a_replay_that_contradicts_its_own_past_says_so(day: Store) -> None:
     history = read_history(day, 0)
-    assert compare(history, AS_IT_WAS, None).contradictions == ()
-    wrong = replace(history, staff=Staff(20))
-    found = compare(wrong, AS_IT_WAS, Plan(workers=3))
+    assert compare(history, UNCHANGED_PLAN, None).contradictions == ()
+    wrong = replace(history, capacity=Capacity(20))
+    found = compare(wrong, UNCHANGED_PLAN, Plan(workers=3))
     assert [each.group for each in found.contradictions] == ["1-20", "21-200", "201+"]
     assert all(each.replayed < each.measured for each in found.contradictions)
-    assert found.plain()["contradictions"][0]["group"] == found.contradictions[0].group
+    assert found.to_dict()["contradictions"][0]["group"] == found.contradictions[0].group
     assert compare(wrong, Plan(workers=20), None).contradictions == ()

@@ -14,7 +14,7 @@ from inturn.simulate.advice import advise
 from inturn.simulate.compare import compare
 from inturn.simulate.goals import parse_goal
 from inturn.simulate.history import read_history
-from inturn.simulate.replay import AS_IT_WAS, Plan
+from inturn.simulate.replay import UNCHANGED_PLAN, Plan
 
 SLOTS = 2
 PROCESSOR = """
@@ -58,7 +58,7 @@ def test_no_more_run_at_a_time_than_there_are_slots(recorded: Path) -> None:
 
 def test_a_replay_does_not_contradict_it(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
-        found = compare(read_history(queue.store, 0), AS_IT_WAS, None)
+        found = compare(read_history(queue.store, 0), UNCHANGED_PLAN, None)
     assert found.contradictions == ()
 
 

@@ -16,10 +16,10 @@ from inturn.model import SECOND, NewDocument
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
 from inturn.simulate.compare import compare
-from inturn.simulate.engine import LEASE, OPERATOR, Play, Run, run
+from inturn.simulate.engine import LEASE, OPERATOR, Discipline, Run, simulate_scenario
 from inturn.simulate.history import History, read_history
 from inturn.simulate.replay import Plan, replay
-from inturn.simulate.scenario import Scenario, load
+from inturn.simulate.scenario import Scenario, load_scenario
 from inturn.store import Store
 from inturn.stores import open_store
 
@@ -42,7 +42,7 @@ service = { kind = "exponential", mean = 1.0 }
 def small_scenario(tmp_path: Path) -> Scenario:
     path = tmp_path / "some.toml"
     path.write_text(SCENARIO, encoding="utf-8")
-    return load(str(path))
+    return load_scenario(str(path))
 
 
 def recorded(played: Run, store: Store, clock: ManualClock) -> None:
@@ -60,7 +60,7 @@ def recorded(played: Run, store: Store, clock: ManualClock) -> None:
             queue.submit(arrival.customer, [NewDocument(str(number), cost=1.0)], now=at)
         elif kind == 2:
             (claimed,) = queue.claim("worker", 1, lease=LEASE, now=at)
-            claims[int(claimed.document.given.name)] = claimed
+            claims[int(claimed.document.spec.name)] = claimed
         else:
             queue.finish(claims[number], now=at)
 
@@ -69,8 +69,8 @@ def recorded(played: Run, store: Store, clock: ManualClock) -> None:
 def past(tmp_path: Path) -> History:
     clock = ManualClock()
     store = open_store("memory://", clock)
-    recorded(run(small_scenario(tmp_path), Play.FAIR), store, clock)
-    return read_history(store, 0, most=10_000)
+    recorded(simulate_scenario(small_scenario(tmp_path), Discipline.FAIR), store, clock)
+    return read_history(store, 0, max_documents=10_000)
 
 
 def test_a_replay_under_the_same_policy_is_what_happened(past: History) -> None:
@@ -101,7 +101,7 @@ def test_a_comparison_tells_who_gains_and_who_pays(past: History) -> None:
     assert sum(found.levels_current.values()) == found.documents == len(past.arrivals)
     assert set(found.levels_proposed) == {1}
     assert told[-1] == (2 * found.documents,) * 2
-    json.dumps(found.plain())
+    json.dumps(found.to_dict())
 
 
 def test_nobody_gains_or_pays_where_nothing_changes(past: History) -> None:
@@ -122,7 +122,7 @@ def test_weights_caps_and_rates_of_customers_count() -> None:
         clock.advance(20 * SECOND)
         for claimed in queue.claim("worker", 3, now=clock.now()):
             queue.finish(claimed, now=clock.now() + SECOND)
-    past = read_history(queue.store, 0, most=100)
+    past = read_history(queue.store, 0, max_documents=100)
     assert set(past.settings) == {"capped", "slow"}
     played = replay(past, Plan(Policy(), workers=6))
     waits: dict[str, list[int]] = {}
@@ -143,7 +143,7 @@ def test_retries_unfinished_and_never_started_documents() -> None:
     for each in claimed[:2]:
         queue.finish(each)
     queue.cancel(ids[3], OPERATOR)
-    past = read_history(queue.store, 0, most=100)
+    past = read_history(queue.store, 0, max_documents=100)
     assert sorted((each.failures, each.service // SECOND) for each in past.arrivals) == [(0, 4), (0, 4), (1, 4)]
     assert [(each or 0) // SECOND for each in past.waits] == [0, 2, 2]
     assert replay(past, Plan(Policy(), workers=1)).finished[-1] > 0
@@ -156,15 +156,15 @@ def test_only_the_newest_are_read_and_that_is_told() -> None:
         clock.advance(SECOND)
         queue.submit("acme", [NewDocument(str(n))])
         queue.finish(queue.claim("worker")[0])
-    assert len(read_history(queue.store, 0, most=100).arrivals) == 10
-    cut = read_history(queue.store, 0, most=4)
+    assert len(read_history(queue.store, 0, max_documents=100).arrivals) == 10
+    cut = read_history(queue.store, 0, max_documents=4)
     assert cut.is_cut
     assert [each.at // SECOND for each in cut.arrivals] == [8, 9, 10, 11]
-    assert len(read_history(queue.store, 9 * SECOND, most=100).arrivals) == 3
-    led = read_history(queue.store, 9 * SECOND, lead=5 * SECOND, most=4)
-    assert (led.lead, led.is_cut) == (1, False)  # all that was asked for is there
+    assert len(read_history(queue.store, 9 * SECOND, max_documents=100).arrivals) == 3
+    led = read_history(queue.store, 9 * SECOND, warmup=5 * SECOND, max_documents=4)
+    assert (led.warmup_documents, led.is_cut) == (1, False)  # all that was asked for is there
     with pytest.raises(InvalidInputError, match="nothing to play"):
-        read_history(queue.store, 100 * SECOND, most=100)
+        read_history(queue.store, 100 * SECOND, max_documents=100)
 
 
 def test_what_came_long_after_is_not_read() -> None:
@@ -200,8 +200,8 @@ def test_pages_cost_what_the_new_policy_says() -> None:
     queue.submit("acme", [NewDocument("a", pages=40), NewDocument("b", cost=2.5), NewDocument("c", pages=40)])
     for claimed in queue.claim("worker", 3):
         queue.finish(claimed)
-    past = read_history(queue.store, 0, most=10)
-    assert sorted((each.cost, each.pages or 0) for each in past.given) == [(1.0, 40), (2.5, 0)]
+    past = read_history(queue.store, 0, max_documents=10)
+    assert sorted((each.cost, each.pages or 0) for each in past.specs) == [(1.0, 40), (2.5, 0)]
 
 
 def test_a_replay_charges_large_files_as_the_queue_did() -> None:
@@ -212,14 +212,14 @@ def test_a_replay_charges_large_files_as_the_queue_did() -> None:
     queue.submit("acme", [*given, NewDocument("d", size=10), NewDocument("e", size=49_000_000, cost=3)])
     for claimed in queue.claim("worker", 5):
         queue.finish(claimed)
-    past = read_history(queue.store, 0, most=10)
-    played = queue.policy().policy.costs.applied([past.given[each.group] for each in past.arrivals])
-    stored = sorted(document.given.cost for document in queue.documents().items)
+    past = read_history(queue.store, 0, max_documents=10)
+    played = queue.policy().policy.costs.apply([past.specs[each.group] for each in past.arrivals])
+    stored = sorted(document.spec.cost for document in queue.documents().items)
     assert sorted(document.cost for document in played) == stored == pytest.approx([1, 2.5, 3, 20.2, 20.2])
 
 
 def asked(store: Path, policy: Policy, since: int = 0, most: int = 1_000) -> tuple[int, Sequence[dict[str, object]]]:
-    line = json.dumps({"store": str(store), "policy": policy.plain(), "since": since, "most": most})
+    line = json.dumps({"store": str(store), "policy": policy.to_dict(), "since": since, "most": most})
     command = [sys.executable, "-m", "inturn.simulate.preview"]
     done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     return done.returncode, [json.loads(each) for each in done.stdout.splitlines()]

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.simulate import Report, Run, report
+from inturn.simulate import Report, Run, build_report
 from inturn.simulate.arrivals import Burst
-from inturn.simulate.engine import Play
-from inturn.simulate.gps import Work, finish_times
+from inturn.simulate.engine import Discipline
+from inturn.simulate.gps import Job, finish_times
 from inturn.simulate.report import percentile
-from inturn.simulate.scenario import Arrival, Group, Scenario, Service
+from inturn.simulate.scenario import Arrival, Group, Scenario, ServiceTime
 
 SECOND = 1_000_000
 
@@ -17,7 +17,7 @@ SECOND = 1_000_000
 def made(workers: int, documents: list[tuple[str, float, float, float]]) -> Report:
     """A run by hand: customer, arrival, start and service in seconds; a group a customer."""
     names = list(dict.fromkeys(each[0] for each in documents))
-    groups = tuple(Group(name, Burst(), Service("fixed", 1.0)) for name in names)
+    groups = tuple(Group(name, Burst(), ServiceTime("fixed", 1.0)) for name in names)
     documents.sort(key=lambda each: each[1])
     arrivals = [
         Arrival(int(at * SECOND), name, names.index(name), int(service * SECOND), 0)
@@ -26,7 +26,7 @@ def made(workers: int, documents: list[tuple[str, float, float, float]]) -> Repo
     started = [int(start * SECOND) for _, _, start, _ in documents]
     finished = [int((start + service) * SECOND) for _, _, start, service in documents]
     scenario = Scenario("hand", "by hand", workers, groups)
-    return report(Run(scenario, Play.FAIR, arrivals, [1] * len(arrivals), started, finished))
+    return build_report(Run(scenario, Discipline.FAIR, arrivals, [1] * len(arrivals), started, finished))
 
 
 def test_waits_slowdown_and_gaps() -> None:
@@ -65,13 +65,13 @@ def test_percentiles_are_values_that_occurred() -> None:
 
 
 def test_the_fluid_shares_by_weight() -> None:
-    work = [Work(0, "a", 10, 1.0), Work(0, "b", 10, 3.0)]
+    work = [Job(0, "a", 10, 1.0), Job(0, "b", 10, 3.0)]
     # b gets three quarters: done at 40/3; then a alone: 10 - 10/3 left.
     assert finish_times(work, 1) == pytest.approx([20.0, 40 / 3])
 
 
 def test_the_fluid_starts_afresh_after_it_ran_dry() -> None:
-    work = [Work(0, "a", 2, 1.0), Work(10, "b", 2, 1.0), Work(11, "a", 1, 1.0)]
+    work = [Job(0, "a", 2, 1.0), Job(10, "b", 2, 1.0), Job(11, "a", 1, 1.0)]
     assert finish_times(work, 1) == pytest.approx([2.0, 13.0, 13.0])
 
 
@@ -86,7 +86,7 @@ def test_the_fluid_starts_afresh_after_it_ran_dry() -> None:
 def test_the_fluid_conserves_work_and_never_finishes_early(
     pieces: list[tuple[float, str, float, float]], capacity: float
 ) -> None:
-    work = [Work(*each) for each in sorted(pieces)]
+    work = [Job(*each) for each in sorted(pieces)]
     ends = finish_times(work, capacity)
     assert all(end >= each.at + each.amount / capacity - 1e-6 for each, end in zip(work, ends, strict=True))
     free = 0.0
@@ -96,6 +96,6 @@ def test_the_fluid_conserves_work_and_never_finishes_early(
 
 
 def test_a_report_is_plain_json() -> None:
-    plain = made(1, [("a", 0, 0, 1 / 3)]).plain()
+    plain = made(1, [("a", 0, 0, 1 / 3)]).to_dict()
     assert plain["groups"][0]["group"] == "a"
     assert plain["seconds"] == 0.333

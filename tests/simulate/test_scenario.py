@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from inturn import InvalidInputError
-from inturn.simulate import built_in, load
-from inturn.simulate.scenario import arrivals_of, parse
+from inturn.simulate import built_in_scenarios, load_scenario
+from inturn.simulate.scenario import generate_arrivals, parse_scenario
 
 GOOD = """
 title = "mine"
@@ -23,7 +23,7 @@ service = { kind = "fixed", mean = 2.0 }
 
 
 def test_the_scenarios_of_the_design_are_there() -> None:
-    assert set(built_in()) >= {
+    assert set(built_in_scenarios()) >= {
         "flood",
         "two-bulk",
         "day-70",
@@ -40,9 +40,9 @@ def test_the_scenarios_of_the_design_are_there() -> None:
     }
 
 
-@pytest.mark.parametrize("name", sorted(built_in()))
+@pytest.mark.parametrize("name", sorted(built_in_scenarios()))
 def test_every_built_in_scenario_has_documents_in_order(name: str) -> None:
-    arrivals = arrivals_of(load(name))
+    arrivals = generate_arrivals(load_scenario(name))
     assert 1_000 < len(arrivals) < 100_000
     assert [each.at for each in arrivals] == sorted(each.at for each in arrivals)
     assert all(each.service > 0 for each in arrivals)
@@ -50,18 +50,18 @@ def test_every_built_in_scenario_has_documents_in_order(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "load_wanted"), [("day-70", 0.7), ("day-90", 0.9), ("day-120", 1.2)])
 def test_a_day_has_the_load_it_says(name: str, load_wanted: float) -> None:
-    scenario = load(name)
-    work = sum(each.service for each in arrivals_of(scenario)) / 1_000_000
+    scenario = load_scenario(name)
+    work = sum(each.service for each in generate_arrivals(scenario)) / 1_000_000
     assert work / scenario.workers / 86_400 == pytest.approx(load_wanted, rel=0.1)
 
 
 def test_a_scenario_is_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(GOOD)
-    scenario = load(str(path))
+    scenario = load_scenario(str(path))
     assert (scenario.name, scenario.title, scenario.workers) == ("mine", "mine", 2)
     assert scenario.policy.priority.reset_interval == 60_000_000
-    assert {each.customer for each in arrivals_of(scenario)} == {"a-0000", "a-0001", "a-0002"}
+    assert {each.customer for each in generate_arrivals(scenario)} == {"a-0000", "a-0001", "a-0002"}
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_scenario_is_read_from_a_file(tmp_path: Path) -> None:
 def test_mistakes_are_refused_with_advice(old: str, new: str, advice: str) -> None:
     assert old in GOOD
     with pytest.raises(InvalidInputError, match=advice):
-        parse("mine", GOOD.replace(old, new))
+        parse_scenario("mine", GOOD.replace(old, new))
 
 
 @pytest.mark.parametrize(
@@ -96,15 +96,18 @@ def test_mistakes_are_refused_with_advice(old: str, new: str, advice: str) -> No
 )
 def test_groups_are_needed_and_have_names_of_their_own(text: str, advice: str) -> None:
     with pytest.raises(InvalidInputError, match=advice):
-        parse("mine", text)
+        parse_scenario("mine", text)
 
 
 def test_an_endless_scenario_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="more than 1000 documents"):
-        arrivals_of(parse("mine", GOOD.replace("rate = 0.1, until = 100", "rate = 1e6, until = 1e6")), most=1_000)
+        generate_arrivals(
+            parse_scenario("mine", GOOD.replace("rate = 0.1, until = 100", "rate = 1e6, until = 1e6")),
+            max_documents=1_000,
+        )
 
 
 @pytest.mark.parametrize("name", ["nothing", "missing.toml"])
 def test_a_scenario_that_is_not_there_is_refused(name: str) -> None:
     with pytest.raises(InvalidInputError, match=name):
-        load(name)
+        load_scenario(name)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from inturn.errors import InvalidInputError
 from inturn.model import MAX_ATTEMPTS, MAX_COST, MAX_TIME, MIN_COST, SECOND, clean_text
 from inturn.simulate.engine import LEASE
-from inturn.simulate.history import Came, History, made
-from inturn.simulate.tables import MAX_LEVEL, read_table, write_table
+from inturn.simulate.history import History, RecordedDocument, build_history
+from inturn.simulate.tables import MAX_LEVEL, read_csv, write_csv
 
 DAY = 86_400 * SECOND
 NAMES = (
@@ -28,32 +28,34 @@ TIMES = st.one_of(st.integers(0, 2**53), st.integers(0, MAX_TIME // 2))
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> Came:
+def documents(draw: st.DrawFn) -> RecordedDocument:
     at = draw(TIMES)
     service = draw(st.one_of(st.none(), st.integers(0, 2 * DAY)))
     started = draw(st.one_of(st.none(), st.integers(at - 5 * SECOND, at + 30 * DAY).filter(lambda each: each >= 0)))
     finished = None if started is None or service is None else started + service
     failures, level = draw(st.integers(0, MAX_ATTEMPTS - 1)), draw(st.integers(0, MAX_LEVEL))
     customer = draw(st.one_of(NAMES, ODD_NAMES))
-    return Came(at, customer, draw(KINDS), service, failures, started, finished, level)
+    return RecordedDocument(at, customer, draw(KINDS), service, failures, started, finished, level)
 
 
 def facts(history: History) -> list[tuple[Any, ...]]:
     return [
-        (each.at, each.customer, each.failures, history.given[each.group].pages, history.given[each.group].cost, level)
+        (each.at, each.customer, each.failures, history.specs[each.group].pages, history.specs[each.group].cost, level)
         for each, level in zip(history.arrivals, history.levels, strict=True)
     ]
 
 
 @given(st.lists(documents(), min_size=1, max_size=8))
-def test_what_is_exported_is_read_again_as_it_was(tmp_path_factory: pytest.TempPathFactory, came: list[Came]) -> None:
+def test_what_is_exported_is_read_again_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, came: list[RecordedDocument]
+) -> None:
     folder = tmp_path_factory.mktemp("csv")
     if all(each.service is None for each in came):
         came[0] = came[0]._replace(service=SECOND, started=None, finished=None)
-    history = made(list(came), {})
+    history = build_history(list(came), {})
     first, second = folder / "first.csv", folder / "second.csv"
-    written = write_table(history, first)
-    again = read_table(first)
+    written = write_csv(history, first)
+    again = read_csv(first)
     assert written == len(again.arrivals) == len(came)
     assert facts(again) == facts(history)
     for number, (each, other) in enumerate(zip(history.arrivals, again.arrivals, strict=True)):
@@ -63,17 +65,17 @@ def test_what_is_exported_is_read_again_as_it_was(tmp_path_factory: pytest.TempP
         if finished is not None:
             started = max(history.started(number) or 0, each.at)
             assert (again.started(number), again.finished[number]) == (started, started + each.service)
-    write_table(again, second)
+    write_csv(again, second)
     assert second.read_bytes() == first.read_bytes()
 
 
 def test_a_file_without_levels_and_starts_can_be_exported_and_read(tmp_path: Path) -> None:
     theirs, ours = tmp_path / "theirs.csv", tmp_path / "ours.csv"
     theirs.write_text("customer,arrived,service\nacme,100,2\nzoo,101.5,86400\n")
-    history = read_table(theirs)
-    write_table(history, ours)
-    assert facts(read_table(ours)) == facts(history)
-    assert read_table(ours).arrivals[1].service == LEASE - 1
+    history = read_csv(theirs)
+    write_csv(history, ours)
+    assert facts(read_csv(ours)) == facts(history)
+    assert read_csv(ours).arrivals[1].service == LEASE - 1
 
 
 @pytest.mark.parametrize(
@@ -93,17 +95,17 @@ def test_a_file_without_levels_and_starts_can_be_exported_and_read(tmp_path: Pat
 def test_files_of_other_programs_are_read(tmp_path: Path, text: str) -> None:
     path = tmp_path / "theirs.csv"
     path.write_text(text, encoding="utf-8", newline="")
-    (arrival,) = read_table(path).arrivals
+    (arrival,) = read_csv(path).arrivals
     assert (arrival.customer, arrival.at, arrival.service) == ("acme", 1_772_438_400 * SECOND, 12_500_000)
 
 
 def test_columns_that_mean_nothing_are_told(tmp_path: Path) -> None:
     path, told = tmp_path / "theirs.csv", []
     path.write_text("ID,customer,Region,arrived,service,\n7,acme,EU,100,1,\n")
-    read_table(path, on_ignored=lambda columns: told.append(list(columns)))
+    read_csv(path, on_ignored=lambda columns: told.append(list(columns)))
     assert told == [["id", "region"]]
     path.write_text("customer,arrived,service\nacme,100,1\n")
-    read_table(path, on_ignored=lambda columns: told.append(list(columns)))
+    read_csv(path, on_ignored=lambda columns: told.append(list(columns)))
     assert len(told) == 1
 
 
@@ -124,7 +126,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(tmp_path: Path, text: st
     path = tmp_path / "theirs.csv"
     path.write_text(text)
     with pytest.raises(InvalidInputError, match=reason):
-        read_table(path)
+        read_csv(path)
 
 
 def test_a_file_in_another_encoding_is_refused_with_what_to_do(tmp_path: Path) -> None:
@@ -132,4 +134,4 @@ def test_a_file_in_another_encoding_is_refused_with_what_to_do(tmp_path: Path) -
     for encoding in ("utf-16", "latin-1"):
         path.write_bytes("customer,arrived,service\nMüller,100,1\n".encode(encoding))
         with pytest.raises(InvalidInputError, match="is not UTF-8: save it as CSV in UTF-8"):
-            read_table(path)
+            read_csv(path)

@@ -17,7 +17,7 @@ import pytest
 import inturn
 from inturn.store import Store
 
-PATIENCE = 30
+CHILD_TIMEOUT_SECONDS = 30
 """Seconds after which a child is taken for stuck; nothing is measured by it."""
 ROOT = Path(inturn.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "dumb"}
@@ -45,10 +45,10 @@ class Child:
             self._lines.put(line)
         self._lines.put("")
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """The next thing it tells."""
-        line = self._lines.get(timeout=PATIENCE)
-        assert line, self._said_wrong()
+        line = self._lines.get(timeout=CHILD_TIMEOUT_SECONDS)
+        assert line, self._read_stderr()
         return json.loads(line)
 
     def go(self) -> None:
@@ -59,14 +59,14 @@ class Child:
 
     def end(self) -> list[Any]:
         """All that it still tells, when it has ended well."""
-        assert self._process.wait(PATIENCE) == 0, self._said_wrong()
-        return self._rest()
+        assert self._process.wait(CHILD_TIMEOUT_SECONDS) == 0, self._read_stderr()
+        return self._remaining_messages()
 
     def kill(self) -> list[Any]:
         """All that it still told before it was killed."""
         self._process.kill()
         self._process.wait()
-        return self._rest()
+        return self._remaining_messages()
 
     def close(self) -> None:
         """Killed, if it still runs, and forgotten."""
@@ -74,12 +74,12 @@ class Child:
         with self._process, self._errors:
             self._listener.join()
 
-    def _rest(self) -> list[Any]:
+    def _remaining_messages(self) -> list[Any]:
         self._listener.join()
         lines = [self._lines.get() for _ in range(self._lines.qsize())]
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
-    def _said_wrong(self) -> str:
+    def _read_stderr(self) -> str:
         self._errors.seek(0)
         return self._errors.read().decode()
 
@@ -115,7 +115,7 @@ def python(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=CHILD_TIMEOUT_SECONDS,
         )
 
     return run

@@ -6,9 +6,9 @@ import pytest
 
 import inturn
 from inturn.clock import ManualClock
-from inturn.insights import life
+from inturn.insights import document_timeline
 from inturn.model import SECOND, NewDocument
-from inturn.store import ATTEMPTS_KEPT, Operator
+from inturn.store import MAX_STORED_ATTEMPTS, Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
 
@@ -16,7 +16,7 @@ ANNA = Operator("anna", "because the test says so")
 
 
 def rows(store: SqliteStore) -> int:
-    return int(store._tables.connection.execute("SELECT count(*) FROM attempt").get)
+    return int(store._queries.connection.execute("SELECT count(*) FROM attempt").get)
 
 
 def test_a_file_from_before_attempts_were_kept_goes_on(
@@ -36,7 +36,7 @@ def test_a_file_from_before_attempts_were_kept_goes_on(
         assert queue.attempts(receipt.id) == ()
         queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)
         assert [(each.number, each.error) for each in queue.attempts(receipt.id)] == [(2, "second")]
-        assert not life(queue.store, queue.document(receipt.id)).is_whole
+        assert not document_timeline(queue.store, queue.document(receipt.id)).is_complete
 
 
 def test_no_attempt_outlives_its_document(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_no_attempt_outlives_its_document(tmp_path: Path) -> None:
         for customer in ("acme", "beta"):
             queue.submit(customer, [NewDocument("a")] * 2)
         for each in queue.claim("worker", 4):
-            queue.hand_back(each)
+            queue.release(each)
         assert rows(store) == 4
         queue.purge("acme", ANNA)
         assert rows(store) == 2
@@ -60,6 +60,6 @@ def test_no_more_attempts_are_kept_than_are_told(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "queue.db")
     with inturn.Queue(store) as queue:
         (receipt,) = queue.submit("acme", [NewDocument("a")])
-        for _ in range(ATTEMPTS_KEPT + 3):
-            queue.hand_back(queue.claim("worker", 1)[0])
-        assert rows(store) == len(queue.attempts(receipt.id)) == ATTEMPTS_KEPT
+        for _ in range(MAX_STORED_ATTEMPTS + 3):
+            queue.release(queue.claim("worker", 1)[0])
+        assert rows(store) == len(queue.attempts(receipt.id)) == MAX_STORED_ATTEMPTS

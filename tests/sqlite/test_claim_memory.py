@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from inturn import Claimed, NewDocument, Queue
+from inturn import Claim, NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.errors import StoreError
 from inturn.model import seconds
@@ -52,18 +52,18 @@ def store(opened: Callable[[], SqliteStore]) -> SqliteStore:
     return store
 
 
-def one_by_one(store: SqliteStore, n: int, done: Claimed | None = None) -> list[Claimed]:
+def one_by_one(store: SqliteStore, n: int, done: Claim | None = None) -> list[Claim]:
     """Exchange one for the next, so many times."""
     queue, taken = Queue(store), [] if done is None else [done]
     for _ in range(n):
         outcomes = [queue.done(each) for each in taken[-1:]]
-        taken += queue.exchange(outcomes, "worker", 1).claimed
+        taken += queue.ack_and_claim(outcomes, "worker", 1).claimed
     return taken
 
 
-NO_OPS: dict[str, Callable[[Queue, Claimed], object]] = {
+NO_OPS: dict[str, Callable[[Queue, Claim], object]] = {
     "an outcome that was recorded before": lambda queue, claimed: queue.finish(claimed),
-    "a stale outcome": lambda queue, claimed: queue.store.exchange([queue.done(claimed._replace(fence=99))], None),
+    "a stale outcome": lambda queue, claimed: queue.store.ack_and_claim([queue.done(claimed._replace(fence=99))], None),
     "a submit that was made before": lambda queue, _: queue.submit("acme", [NewDocument("x")], key="again"),
     "a prune with nothing old": lambda queue, _: queue.store.prune(0, limit=10),
     "a cancel of what has ended": lambda queue, claimed: queue.store.cancel([claimed.document.id], ANNA),
@@ -92,7 +92,7 @@ def test_event_numbers_stay_unique_after_a_write_that_changed_nothing(opened: Ca
     other.submit("beta", [NewDocument("x")])
     other.claim("worker", 1)
     one.store.prune(0, limit=10)
-    one.exchange([one.done(claimed)], "worker", 1)
+    one.ack_and_claim([one.done(claimed)], "worker", 1)
     numbers = [event.number for event in one.store.events(0, limit=100)]
     assert numbers == list(range(1, len(numbers) + 1))
 
@@ -118,8 +118,8 @@ def test_what_was_written_in_the_same_commit_is_seen(store: SqliteStore) -> None
     one_by_one(store, 2)
     request = ClaimRequest("worker", 1, 1_000_000)
     works: list[Callable[[], object]] = [
-        lambda: store._exchange((), request, START),
-        lambda: store._tables.one("pause", by="anna", why="a test"),
+        lambda: store._ack_and_claim((), request, START),
+        lambda: store._queries.fetch_one("pause", by="anna", why="a test"),
     ]
     store._writer.run_all(works)
     assert store.claim(request) == ()
@@ -150,7 +150,7 @@ def test_an_outcome_that_comes_to_nothing_is_judged_and_the_next_one_claimed(sto
     if wrong == "repeated":
         queue.finish(claimed)
     outcome = queue.done(claimed if wrong == "repeated" else claimed._replace(fence=99))
-    verdicts, after = queue.exchange([outcome], "worker", 1)
+    verdicts, after = queue.ack_and_claim([outcome], "worker", 1)
     assert verdicts == (wrong,)
     assert [each.document.customer for each in after] == ["beta"]
 
@@ -163,14 +163,14 @@ def test_a_file_from_before_goes_on_and_what_ended_is_still_pruned(
 ) -> None:
     Queue(store).finish(one_by_one(store, 3)[-1])
     store.recount(repair=False)
-    store._tables.connection.execute(before_clock)
+    store._queries.connection.execute(before_clock)
     store.close()
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:4])
         assert migrate(str(path)) == []
     assert migrate(str(path)) == [migration.name for migration in schema.MIGRATIONS[4:]]
     again = SqliteStore(path, clock)
-    assert again.pace(START).finished == 3
+    assert again.throughput(START).finished == 3
     assert again.prune(START + 1, limit=10).documents == 3
     assert again.recount(repair=False) == ()
     again.close()
@@ -183,7 +183,7 @@ def test_lines_that_only_the_queues_row_knew_go_on(
     """The version before left lines that were only taken from in the queue's row."""
     store.set_policy(Policy(turns=TurnPolicy(order)), ANNA)
     one_by_one(store, 1)
-    connection = store._tables.connection
+    connection = store._queries.connection
     columns = "customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front"
     old_rows = connection.execute(f"SELECT {columns}, place, tie FROM line").fetchall()  # noqa: S608 - columns
     taken = one_by_one(store, 4)
@@ -209,7 +209,7 @@ def test_a_process_of_an_older_version_is_refused_before_it_claims(store: Sqlite
     one_by_one(store, 3)
     older = "SELECT turns, unsaved FROM queue"
     with pytest.raises(StoreError, match="unsaved"):
-        store._write(lambda: store._tables.connection.execute(older))
+        store._write(lambda: store._queries.connection.execute(older))
 
 
 def test_what_ended_first_is_pruned_first_however_it_ended(store: SqliteStore, clock: ManualClock) -> None:

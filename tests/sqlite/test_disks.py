@@ -17,7 +17,7 @@ import pytest
 
 from inturn.errors import StoreError, StoreFullError
 from inturn.ids import RandomIds
-from inturn.model import Claimed, DocumentState, NewDocument
+from inturn.model import Claim, DocumentState, NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
 
@@ -105,7 +105,7 @@ class Life:
         self.store, self.disk, self.chance = store, disk, random.Random(seed)
         self.accepted: dict[str, str] = {}
         self.refused: dict[str, set[tuple[str, str]]] = {}
-        self.held: list[Claimed] = []
+        self.held: list[Claim] = []
         self.done: set[str] = set()
         self.errors = 0
 
@@ -156,7 +156,7 @@ def everything(store: SqliteStore) -> dict[str, Any]:
 def test_a_commit_that_failed_did_not_happen(
     disk: Disk, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Sound, act: str
 ) -> None:
-    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 1_000_000)
+    monkeypatch.setattr(connection, "WAL_CHECKPOINT_PAGES", 1_000_000)
     store = SqliteStore(path, vfs=disk.NAME)
     life = Life(store, disk, seed=3)
     disk.odds = {(LOG, act): 0.02 if act == "write" else 0.2}
@@ -190,7 +190,7 @@ def test_a_checkpoint_that_fails_loses_nothing(
     """The log is copied into the database after a commit. SQLite would not even tell that this failed; apsw does, so
     here a submit may raise though its documents are kept: never the other way round.
     """
-    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 30)
+    monkeypatch.setattr(connection, "WAL_CHECKPOINT_PAGES", 30)
     store = SqliteStore(path, vfs=disk.NAME)
     life = Life(store, disk, seed=4)
     disk.odds = dict.fromkeys([(DATABASE, "write"), (DATABASE, "sync")], 0.05) | {(LOG, "write"): 0.005}
@@ -269,8 +269,8 @@ def test_no_half_a_store_is_made_on_a_full_disk(disk: Disk, path: Path, sound: S
 def test_a_disk_that_cannot_be_read_is_named(store: SqliteStore, disk: Disk) -> None:
     store.submit(submission("acme", 20))
     disk.odds = dict.fromkeys([(LOG, "read"), (DATABASE, "read")], 1)
-    store._reader.connection.pragma("cache_size", 0)
-    store._reader.connection.release_memory()
+    store._read_queries.connection.pragma("cache_size", 0)
+    store._read_queries.connection.release_memory()
     with pytest.raises(StoreError, match=r"the test's disk|disk I/O|full"):
         store.counts(DocumentFilter())
     disk.heal()

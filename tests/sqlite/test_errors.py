@@ -155,7 +155,7 @@ def test_a_page_that_was_overwritten_is_told_when_it_is_read(tmp_path: Path) -> 
 
 
 def test_a_locked_store_is_busy_and_then_free(start: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "BUSY_MS", 200)
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 200)
     path = made(tmp_path / "queue.db", 1)
     holder = start("hold_lock", path)
     assert holder.hear() == "ready"
@@ -172,7 +172,7 @@ def test_a_locked_store_is_busy_and_then_free(start: Run, tmp_path: Path, monkey
 
 def test_a_gate_that_nobody_leaves_is_busy_too(start: Run, tmp_path: Path) -> None:
     path = made(tmp_path / "queue.db")
-    holder = start("hold_gate", path)
+    holder = start("hold_write_lock_file", path)
     assert holder.hear() == "ready"
     code, message = start("submit_impatiently", path).hear()
     assert code == "store_busy"

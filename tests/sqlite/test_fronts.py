@@ -6,7 +6,7 @@ from typing import Any
 
 import apsw
 import pytest
-from coming_back import Walk, go_on, leave_changes
+from coming_back import RandomWalk, check_nothing_lost, make_unclaimed_changes
 
 import inturn
 from inturn import NewDocument, Queue
@@ -15,19 +15,19 @@ from inturn.model import seconds
 from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
-from inturn.stores.sqlite.rows import SqlLine
+from inturn.stores.sqlite.rows import SqlLane
 
 
 def opened(path: Path, clock: ManualClock) -> SqliteStore:
     store = SqliteStore(path, clock)
-    store._tables.connection.execute("PRAGMA synchronous = OFF")
+    store._queries.connection.execute("PRAGMA synchronous = OFF")
     return store
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_comes_back_or_leaves_keeps_the_order_of_memory(tmp_path: Path, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
-    Walk([opened(tmp_path / "queue.db", clock) for _ in range(1 + seed % 2)], clock, seed).go(250)
+    RandomWalk([opened(tmp_path / "queue.db", clock) for _ in range(1 + seed % 2)], clock, seed).run(250)
 
 
 def steps(store: SqliteStore, work: Callable[[], object]) -> int:
@@ -37,9 +37,9 @@ def steps(store: SqliteStore, work: Callable[[], object]) -> int:
     def traced(event: dict[str, Any]) -> None:
         counted.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
 
-    store._tables.connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
+    store._queries.connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, traced)
     work()
-    store._tables.connection.trace_v2(0, None)
+    store._queries.connection.trace_v2(0, None)
     return sum(counted)
 
 
@@ -55,7 +55,7 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
         for each in queue.claim("worker", ended):
             queue.finish(each)
         clock.advance(seconds(6))
-        store._tables.forget()
+        store._queries.clear_cache()
         counted = steps(store, lambda: queue.claim("worker", 1) + queue.claim("worker", 1))
         store.close()
         return counted
@@ -68,14 +68,14 @@ def test_a_file_from_before_there_were_fronts_goes_on(
 ) -> None:
     path, clock = tmp_path / "queue.db", ManualClock(seconds(1_700_000_000))
     with inturn.open(str(path), clock=clock) as queue:
-        left = leave_changes(queue)
+        left = make_unclaimed_changes(queue)
         queue.store._tables.connection.execute(before_fronts)  # type: ignore[attr-defined]
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(str(path)) == []
     assert migrate(str(path)) == [each.name for each in schema.MIGRATIONS[3:]]
     with inturn.open(str(path), clock=clock) as queue:
-        go_on(queue, left)
+        check_nothing_lost(queue, left)
 
 
 def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 3)
     queue.claim("worker", 1)
-    store._tables.connection.execute("UPDATE line SET front = front + 2")
-    store._tables.forget()
+    store._queries.connection.execute("UPDATE line SET front = front + 2")
+    store._queries.clear_cache()
     assert [each.what for each in store.recount(repair=True)] == ["found in level 1"]
     assert store.recount(repair=False) == ()
     assert len(queue.claim("worker", 5)) == 2
@@ -93,11 +93,11 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -
 
 def test_a_front_behind_which_the_head_stands_is_not_given_up() -> None:
     """A document that comes back before it would be the head then, and nobody would find the other."""
-    line = SqlLine("acme", 1, front=5)
-    line.found_none(7)
-    assert line.front == 5
-    line.found_none(4)
-    assert line.front is None
+    line = SqlLane("acme", 1, scan_from=5)
+    line.mark_exhausted(7)
+    assert line.scan_from == 5
+    line.mark_exhausted(4)
+    assert line.scan_from is None
 
 
 def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started_nor_kept(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started
     gone, waits = (receipt.id for receipt in queue.submit("acme", [NewDocument("x")] * 2))
     queue.cancel(gone, Operator("anna", "a test"))
     ghost = "INSERT INTO returned SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'cancelled'"
-    store._tables.connection.execute(ghost)
+    store._queries.connection.execute(ghost)
     assert [each.document.id for each in queue.claim("worker", 5)] == [waits]
     assert [(each.what, each.kept, each.counted) for each in store.recount(repair=True)] == [("found in level 1", 1, 0)]
     assert store.recount(repair=False) == ()
@@ -120,8 +120,8 @@ def test_a_line_emptied_by_a_process_from_before_there_were_fronts_is_empty(tmp_
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 2)
     queue.purge("acme", Operator("anna", "a test"))
-    store._tables.connection.execute("UPDATE line_change SET n = NULL WHERE kind = 'emptied'")
+    store._queries.connection.execute("UPDATE line_change SET n = NULL WHERE kind = 'emptied'")
     queue.submit("acme", [NewDocument("y")])
-    assert [each.document.given.name for each in queue.claim("worker", 5)] == ["y"]
+    assert [each.document.spec.name for each in queue.claim("worker", 5)] == ["y"]
     assert store.recount(repair=False) == ()
     store.close()

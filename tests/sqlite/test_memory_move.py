@@ -6,17 +6,17 @@ from typing import Any
 
 import everything
 import pytest
-from everything import ANNA, BEGIN, contents, dispatched, move
+from everything import ANNA, BEGIN, contents, drain, transfer
 
 from inturn.blobs import FolderBlobs
 from inturn.clock import ManualClock
-from inturn.errors import IllegalMoveError, InvalidInputError, StoreBusyError, StoreMovedError
+from inturn.errors import IllegalTransitionError, InvalidInputError, StoreBusyError, StoreMovedError
 from inturn.model import SECOND, NewDocument, WorkerReport
 from inturn.queue import Queue
 from inturn.stores.memory import MemoryStore
-from inturn.stores.memory.moving import MemoryEnd
-from inturn.stores.moving import End, Move, undo
-from inturn.stores.sqlite.moving import SqliteEnd
+from inturn.stores.memory.moving import MemoryEndpoint
+from inturn.stores.moving import Transfer, TransferEndpoint, undo
+from inturn.stores.sqlite.moving import SqliteEndpoint
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ def source(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("later", [SECOND, 20 * 60 * SECOND])
 def test_the_reference_goes_on_as_the_file_would_have(source: str, tmp_path: Path, later: int) -> None:
-    stayed = dispatched(str(shutil.copy(source, tmp_path / "stayed.db")), BEGIN + later)
+    stayed = drain(str(shutil.copy(source, tmp_path / "stayed.db")), BEGIN + later)
     store = MemoryStore()
-    move(source, MemoryEnd(store))
-    assert dispatched(store, BEGIN + later) == stayed
+    transfer(source, MemoryEndpoint(store))
+    assert drain(store, BEGIN + later) == stayed
 
 
-def all_but_running(end: End) -> dict[str, Any]:
+def all_but_running(end: TransferEndpoint) -> dict[str, Any]:
     """How many run is exact for customers with a cap alone, and none does."""
     at = sorted(end.tables()["limits"]).index("running")
     found = contents(end)
@@ -42,38 +42,38 @@ def all_but_running(end: End) -> dict[str, Any]:
 
 def test_there_and_back_every_row_is_the_same(source: str, tmp_path: Path) -> None:
     store, back = MemoryStore(), str(tmp_path / "back.db")
-    move(source, MemoryEnd(store))
-    assert all_but_running(MemoryEnd(store)) == all_but_running(SqliteEnd(Path(source)))
-    move(MemoryEnd(store), back)
-    assert all_but_running(SqliteEnd(Path(back))) == all_but_running(SqliteEnd(Path(source)))
+    transfer(source, MemoryEndpoint(store))
+    assert all_but_running(MemoryEndpoint(store)) == all_but_running(SqliteEndpoint(Path(source)))
+    transfer(MemoryEndpoint(store), back)
+    assert all_but_running(SqliteEndpoint(Path(back))) == all_but_running(SqliteEndpoint(Path(source)))
     with pytest.raises(StoreMovedError, match="was moved to"):
         store.pause(ANNA)
 
 
 def test_while_it_moves_it_refuses_everything(source: str, tmp_path: Path) -> None:
     store = MemoryStore()
-    queue, file = Queue(store), SqliteEnd(Path(source))
-    moving = Move(file, MemoryEnd(store))
+    queue, file = Queue(store), SqliteEndpoint(Path(source))
+    moving = Transfer(file, MemoryEndpoint(store))
     assert moving.check()
     moving.begin()
     with pytest.raises(StoreMovedError, match="is not complete"):
         queue.submit("acme", [NewDocument("x")])
-    move(source, end := MemoryEnd(store))
-    with pytest.raises(IllegalMoveError, match="another move"):
+    transfer(source, end := MemoryEndpoint(store))
+    with pytest.raises(IllegalTransitionError, match="another move"):
         moving.load(lambda *_: None)
-    file.let_go()
+    file.disconnect()
     assert queue.submit("acme", [NewDocument("x")])
-    back = SqliteEnd(tmp_path / "back.db")
-    leaving = Move(end, back)
+    back = SqliteEndpoint(tmp_path / "back.db")
+    leaving = Transfer(end, back)
     assert leaving.check()
     leaving.begin()
     with pytest.raises(StoreMovedError, match="is being moved to"):
         queue.claim("worker")
     undo(end)
     assert queue.claim("worker")
-    with pytest.raises(IllegalMoveError, match="opened again"):
+    with pytest.raises(IllegalTransitionError, match="opened again"):
         leaving.load(lambda *_: None)
-    back.let_go()
+    back.disconnect()
 
 
 def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_what_cannot_be_moved_is_refused(tmp_path: Path) -> None:
     queue.submit("acme", [NewDocument("x")])
     (claimed,) = queue.claim("worker")
     with pytest.raises(StoreBusyError, match="are running"):
-        move(MemoryEnd(store), str(tmp_path / "new.db"))
+        transfer(MemoryEndpoint(store), str(tmp_path / "new.db"))
     queue.finish(claimed)
-    store.see_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
+    store.record_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
     with pytest.raises(StoreBusyError, match="w1"):
-        move(MemoryEnd(store), str(tmp_path / "new.db"))
+        transfer(MemoryEndpoint(store), str(tmp_path / "new.db"))
     with pytest.raises(InvalidInputError, match="the same queue"):
-        move(MemoryEnd(store), MemoryEnd(store))
-    with pytest.raises(IllegalMoveError, match="of its own"):
-        move(MemoryEnd(other), MemoryEnd(store))
+        transfer(MemoryEndpoint(store), MemoryEndpoint(store))
+    with pytest.raises(IllegalTransitionError, match="of its own"):
+        transfer(MemoryEndpoint(other), MemoryEndpoint(store))

@@ -16,7 +16,7 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.ids import RandomIds
-from inturn.model import Claimed, NewDocument, seconds
+from inturn.model import Claim, NewDocument, seconds
 from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.sqlite import SqliteStore, connection
 
@@ -127,7 +127,7 @@ def everything(store: SqliteStore) -> tuple[Any, ...]:
     )
 
 
-def step(store: SqliteStore, chance: random.Random, held: list[Claimed]) -> None:
+def step(store: SqliteStore, chance: random.Random, held: list[Claim]) -> None:
     """One call."""
     what = chance.random()
     if what < 0.4:
@@ -138,15 +138,15 @@ def step(store: SqliteStore, chance: random.Random, held: list[Claimed]) -> None
         store.change_customer("beta", {"cap": chance.choice([None, 2])}, Operator("anna", "a test"))
     else:
         outcomes = [Outcome(each.document.id, each.fence, OutcomeKind.DONE, result='"done"') for each in held]
-        held[:] = store.exchange(outcomes, ClaimRequest("worker", chance.choice([1, 4]), HOUR)).claimed
+        held[:] = store.ack_and_claim(outcomes, ClaimRequest("worker", chance.choice([1, 4]), HOUR)).claimed
 
 
 @pytest.mark.parametrize("disk", range(RUNS), indirect=True)
 def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
     disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", disk.chance.choice([8, 40, 4_000]))
-    clock, held = ManualClock(HOUR), list[Claimed]()
+    monkeypatch.setattr(connection, "WAL_CHECKPOINT_PAGES", disk.chance.choice([8, 40, 4_000]))
+    clock, held = ManualClock(HOUR), list[Claim]()
     store = SqliteStore(tmp_path / "queue.db", clock, vfs=disk.NAME)
     states = [everything(store)]
     disk.odds = 0.05
@@ -164,7 +164,7 @@ def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
         for name, data in files.items():
             (folder / name).write_bytes(data)
         found = SqliteStore(folder / "queue.db", clock)
-        assert found._tables.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert found._queries.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert everything(found) in states[returned : returned + 2]
         assert found.recount(repair=False) == ()
         found.close()

@@ -14,7 +14,7 @@ from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import DocumentFilter, EventKind, Submission
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.connection import Job, Writer, gate_of
+from inturn.stores.sqlite.connection import Job, Writer, write_lock_path
 
 Start = Callable[..., Any]
 DOCUMENT = NewDocument("a document")
@@ -178,13 +178,13 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
         except Exception as wrong:  # noqa: BLE001 - what each thread saw is what is tested
             return wrong
 
-    gate = type(store._writer._gate)(gate_of(store.path))
+    gate = type(store._writer._write_lock)(write_lock_path(store.path))
     try:
         with ThreadPoolExecutor(len(works)) as pool:
-            gate.enter()
+            gate.acquire()
             futures = [pool.submit(caught, work) for work in works]
             spy.until_queued(len(works))
-            gate.leave()
+            gate.release()
             return [future.result(60) for future in futures]
     finally:
         gate.close()
@@ -206,9 +206,9 @@ def test_several_submissions_are_one_commit(store: SqliteStore, path: Path, soun
         began.extend([statement] * statement.startswith("BEGIN"))
         return True
 
-    store._tables.connection.exec_trace = trace
+    store._queries.connection.exec_trace = trace
     answers = store.submit_all([submission(f"customer {number % 3}") for number in range(9)])
-    store._tables.connection.exec_trace = None
+    store._queries.connection.exec_trace = None
     assert [receipt.count for receipts in answers if isinstance(receipts, tuple) for receipt in receipts] == [
         0, 0, 0, -1, -1, -1, -2, -2, -2
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from inturn.model import seconds
 from inturn.store import DocumentFilter, Operator, Store
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.moves import Moves
+from inturn.stores.sqlite.moves import Transitions
 
 
 def fill(store: Store) -> None:
@@ -45,10 +45,10 @@ def test_a_claim_that_came_to_nothing_is_forgotten(tmp_path: Path, monkeypatch: 
     taken = [claim(store, 3)]
     with monkeypatch.context() as broken:
 
-        def fails(_: Moves) -> None:
+        def fails(_: Transitions) -> None:
             raise RuntimeError("after the lines were taken")
 
-        broken.setattr(Moves, "write", fails)
+        broken.setattr(Transitions, "write", fails)
         with pytest.raises(RuntimeError, match="after the lines"):
             claim(store, 25)
     taken += [claim(store, limit) for limit in (1, 8, 30)]
@@ -72,7 +72,7 @@ def test_what_leaves_or_comes_back_is_seen_by_one_that_claims_again_and_again(tm
             if step % 5 == 2:
                 queue.cancel(waiting[-2].id, Operator("test", "the one after the head"), now=now)
             if step % 5 == 4:
-                queue.hand_back(claimed, now=now)
+                queue.release(claimed, now=now)
         store.close()
     assert seen[0] == seen[1]
 

@@ -10,7 +10,7 @@ import pytest
 
 from inturn.blobs import FolderBlobs
 from inturn.clock import ManualClock
-from inturn.files import create_private, new_private, open_private, wide_files, write_private
+from inturn.files import create_private_file, open_private_fd, permissive_files, touch_private_file, write_private
 from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.stores.memory import MemoryStore
@@ -111,26 +111,26 @@ def test_store_behind_a_dangling_link_is_private(folder: Path) -> None:
 
 def test_private_files_are_opened_and_written_anew(folder: Path) -> None:
     path = folder / "file"
-    assert create_private(path)
-    assert not create_private(path)
+    assert touch_private_file(path)
+    assert not touch_private_file(path)
     with write_private(path) as file:
         file.write(b"long content")
     with write_private(path) as file:
         file.write(b"short")
     assert path.read_bytes() == b"short"
     with pytest.raises(FileExistsError):
-        new_private(path)
-    os.close(open_private(path, os.O_RDONLY))
-    with new_private(folder / "other") as file:
+        create_private_file(path)
+    os.close(open_private_fd(path, os.O_RDONLY))
+    with create_private_file(folder / "other") as file:
         file.write(b"new")
     assert set(modes(folder).values()) == {0o600}
 
 
 def test_wide_files_are_found(folder: Path) -> None:
     path, inner = folder / "file", folder / "inner"
-    create_private(path)
+    touch_private_file(path)
     inner.mkdir(0o700)
     inner.chmod(0o750)
-    assert [(each.path, each.mode, each.is_folder) for each in wide_files([path, inner, folder / "none"])] == [
+    assert [(each.path, each.mode, each.is_folder) for each in permissive_files([path, inner, folder / "none"])] == [
         (inner, 0o750, True)
     ]

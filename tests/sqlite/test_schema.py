@@ -16,7 +16,7 @@ from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.sqlite import SqliteStore, connection, schema
-from inturn.stores.sqlite.tables import QUERIES, Tables
+from inturn.stores.sqlite.tables import QUERIES, Queries
 
 Sound = Callable[..., None]
 SOURCE = Path(inturn.stores.sqlite.__file__).parent
@@ -75,9 +75,9 @@ def test_migrations_one_by_one_give_the_schema_of_a_new_file(
         assert migrate(str(old)) == []
     assert applied == [[each.name] for each in all_of_them]
     migrated = apsw.Connection(str(old))
-    assert schema_of(migrated) == schema_of(store._tables.connection)
+    assert schema_of(migrated) == schema_of(store._queries.connection)
     for number in ("user_version", "application_id"):
-        assert migrated.pragma(number) == store._tables.connection.pragma(number)
+        assert migrated.pragma(number) == store._queries.connection.pragma(number)
     migrated.close()
     assert SqliteStore(old).submit(submission("acme"))[0].count == 0
 
@@ -97,7 +97,7 @@ def test_a_migration_that_fails_leaves_nothing(path: Path, monkeypatch: pytest.M
 def test_the_printed_migrations_make_the_same_schema(store: SqliteStore, path: Path) -> None:
     printed = apsw.Connection(":memory:")
     printed.execute(migrations_sql(str(path)))
-    assert schema_of(printed) == schema_of(store._tables.connection)
+    assert schema_of(printed) == schema_of(store._queries.connection)
     printed.close()
     assert migrations_sql("memory://") == ""
 
@@ -105,7 +105,7 @@ def test_the_printed_migrations_make_the_same_schema(store: SqliteStore, path: P
 def test_the_map_at_the_head_of_the_first_migration_names_every_table(store: SqliteStore) -> None:
     head, _, _ = schema.MIGRATIONS[0].sql.partition("CREATE")
     named = re.findall(r"^--   (\w+) ", head, re.MULTILINE)
-    tables = [name for kind, name, _, _ in schema_of(store._tables.connection) if kind == "table"]
+    tables = [name for kind, name, _, _ in schema_of(store._queries.connection) if kind == "table"]
     assert sorted(named) == tables
 
 
@@ -122,7 +122,7 @@ def test_every_query_is_used_and_every_used_one_is_there() -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_is_one_statement_that_fits_the_schema(store: SqliteStore, name: str) -> None:
     assert ";" not in QUERIES[name]
-    assert plan(store._tables, name, "EXPLAIN")
+    assert plan(store._queries, name, "EXPLAIN")
 
 
 class Anything(dict[str, None]):
@@ -132,7 +132,7 @@ class Anything(dict[str, None]):
         return None
 
 
-def plan(tables: Tables, name: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any]:
+def plan(tables: Queries, name: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any]:
     query = QUERIES[name]
     values: Any = (
         Anything() if ":" in query else (None,) * len(set(re.findall(r"\?\d+", query)) or query.split("?")[1:])
@@ -142,7 +142,7 @@ def plan(tables: Tables, name: str, how: str = "EXPLAIN QUERY PLAN") -> list[Any
 
 @pytest.mark.parametrize("name", CLAIM_PATH)
 def test_a_claim_finds_what_it_needs_by_an_index(store: SqliteStore, name: str) -> None:
-    steps = [step[3] for step in plan(store._tables, name)]
+    steps = [step[3] for step in plan(store._queries, name)]
     assert [step for step in steps if step.startswith("SCAN document") or "(rowid>" in step] == []
     assert [step for step in steps if re.match(r"SCAN (line|limits|customer)\b(?!.*INDEX)", step)] == []
     assert [step for step in steps if "TEMP B-TREE" in step or "AUTOMATIC" in step] == []
@@ -213,9 +213,9 @@ def test_a_backup_that_fails_leaves_no_file(python: Callable[..., Any], path: Pa
 def test_the_log_stays_bounded_while_readers_come_and_go(
     path: Path, monkeypatch: pytest.MonkeyPatch, sound: Sound
 ) -> None:
-    monkeypatch.setattr(connection, "CHECKPOINT_PAGES", 500)
+    monkeypatch.setattr(connection, "WAL_CHECKPOINT_PAGES", 500)
     store = SqliteStore(path)
-    store._tables.connection.execute("PRAGMA synchronous = OFF")
+    store._queries.connection.execute("PRAGMA synchronous = OFF")
     log, largest = path.with_name("queue.db-wal"), 0
     for n in range(3_000):
         if n % 3 == 2:
@@ -228,6 +228,6 @@ def test_the_log_stays_bounded_while_readers_come_and_go(
         elif n % 100 == 40:
             reader.close()
         largest = max(largest, log.stat().st_size)
-    assert largest <= 4 * 500 * 4_096 <= connection.WAL_LIMIT == 64 * 1024 * 1024
+    assert largest <= 4 * 500 * 4_096 <= connection.MAX_WAL_BYTES == 64 * 1024 * 1024
     sound(store, path)
     store.close()

@@ -29,11 +29,11 @@ def made_id(n: int) -> str:
 def test_many_customers_take_turns_as_in_memory(
     tmp_path: Path, seed: int, order: Order, remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book, "MAX_REMEMBERED", remembered)
-    monkeypatch.setattr(book, "MORE", 1)
+    monkeypatch.setattr(book, "MAX_CACHED_CUSTOMERS", remembered)
+    monkeypatch.setattr(book, "EXTRA_LANES", 1)
     chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
-    stores[1]._tables.connection.execute("PRAGMA synchronous = OFF")
+    stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
     policy = Policy(PriorityPolicy(HOUR, (-1, -2, -4)), TurnPolicy(order, seconds(2), 3))
     for store in stores:
         store.set_policy(policy, ANNA)
@@ -56,9 +56,9 @@ def test_many_customers_take_turns_as_in_memory(
             first, second = (store.claim(request) for store in stores)
             outcomes = [Outcome(each.document.id, each.fence, OutcomeKind.DONE, result="0") for each in first]
             for store in stores:
-                store.exchange(outcomes, None)
+                store.ack_and_claim(outcomes, None)
         assert first == second
-    assert stores[0].standings() == stores[1].standings()
+    assert stores[0].scheduler_snapshot() == stores[1].scheduler_snapshot()
     for store in stores:
         store.close()
 
@@ -67,10 +67,10 @@ def test_the_oldest_heads_are_found_by_one_that_has_not_seen_them_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They came at times in another order than that of their turns, and a claim sees few lines at once."""
-    monkeypatch.setattr(book, "MORE", 1)
+    monkeypatch.setattr(book, "EXTRA_LANES", 1)
     chance, clock = random.Random(7), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
-    stores[1]._tables.connection.execute("PRAGMA synchronous = OFF")
+    stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
     times = [chance.randrange(1_000_000) for _ in range(300)]
     for store in stores:
         store.set_policy(Policy(PriorityPolicy(HOUR, (-5,)), TurnPolicy(Order.FAIR, seconds(2), 2)), ANNA)
@@ -78,7 +78,7 @@ def test_the_oldest_heads_are_found_by_one_that_has_not_seen_them_come(
             documents = [NewDocument("a document")] * 2
             store.submit(Submission(f"customer {n}", [made_id(2 * n), made_id(2 * n + 1)], documents), now=at)
     stores[1].sweep()
-    stores[1]._tables.forget()
+    stores[1]._queries.clear_cache()
     request = ClaimRequest("worker", 1, HOUR)
     first, second = ([store.claim(request)[0].document.seq for _ in range(500)] for store in stores)
     for store in stores:

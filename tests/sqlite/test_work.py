@@ -44,9 +44,9 @@ def test_what_an_older_process_leaves_standing_counts_for_nothing(tmp_path: Path
     (claimed,) = queue.claim("worker", 1)
     clock.advance(9)
     failed = Outcome(receipt.id, claimed.fence, OutcomeKind.FAILED, error="no", retry_in=None, work=Work(2, 3))
-    store.exchange([failed], None)
+    store.ack_and_claim([failed], None)
     assert store.document(receipt.id).worked == 3
-    store._tables.connection.execute(OLD_CLAIM, (clock.now(),))
+    store._queries.connection.execute(OLD_CLAIM, (clock.now(),))
     document = store.document(receipt.id)
     assert (document.began_at, document.worked, document.work_began_at) == (None, None, clock.now())
     store.close()

@@ -23,7 +23,7 @@ def count_words(document: OpenDocument) -> dict[str, Any]:
 def test_a_processor_is_called_with_a_document_made_up() -> None:
     document = GivenDocument(b"one two three", name="three.txt", metadata={"a": 1})
     assert count_words(document)["words"] == 3
-    assert document.told == [Progress(1, 1)]
+    assert document.progress_reports == [Progress(1, 1)]
     assert document.path().read_bytes() == b"one two three"
     document.close()
 

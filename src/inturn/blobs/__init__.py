@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from inturn.blobs.contract import Blob, Blobs, Writing
+from inturn.blobs.contract import Blob, Blobs, BlobWriter
 from inturn.blobs.folder import FolderBlobs
 from inturn.errors import BlobError, InvalidInputError
 
-__all__ = ["Blob", "Blobs", "FolderBlobs", "Writing", "folder_at", "open_blobs"]
+__all__ = ["Blob", "BlobWriter", "Blobs", "FolderBlobs", "local_folder", "open_blobs"]
 
-_OPTIONS: Final = frozenset({"endpoint", "region"})
-_ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_SECRETS: Final = (
+_S3_OPTIONS: Final = frozenset({"endpoint", "region"})
+_ENDPOINT_VARIABLES: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_CREDENTIALS_ERROR: Final = (
     "the address of the blobs may not hold credentials, since addresses end up in logs: "
     "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
 )
@@ -37,10 +37,10 @@ def open_blobs(url: str) -> Blobs:
         return FolderBlobs(_file_path(parts))
     if parts.scheme not in {"s3", "gs", "az"}:
         raise InvalidInputError(f"no blob store is known by {parts.scheme}://; give a path or s3://bucket/prefix")
-    return _open_objects(parts)
+    return _open_object_store(parts)
 
 
-def folder_at(url: str) -> Path | None:
+def local_folder(url: str) -> Path | None:
     """The folder on this machine that an address of blobs names; None for an object store."""
     parts = urlsplit(url) if "://" in url else None
     if parts is None:
@@ -54,22 +54,24 @@ def _file_path(parts: SplitResult) -> Path:
     return Path(unquote(parts.path))
 
 
-def _open_objects(parts: SplitResult) -> Blobs:
+def _open_object_store(parts: SplitResult) -> Blobs:
     bucket, prefix = _bucket(parts), _prefix(parts.path)
-    options = _options(parts)
+    options = _parse_options(parts)
     try:
         from inturn.blobs import objects  # noqa: PLC0415 - a folder needs no obstore
     except ModuleNotFoundError as missing:
         raise BlobError("blobs in an object store need another package: pip install 'inturn[s3]'") from missing
     if parts.scheme != "s3":
-        return objects.open_other(f"{parts.scheme}://{bucket}/{prefix}".rstrip("/"))
-    endpoint = options.get("endpoint") or next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+        return objects.open_by_url(f"{parts.scheme}://{bucket}/{prefix}".rstrip("/"))
+    endpoint = options.get("endpoint") or next(
+        (os.environ[name] for name in _ENDPOINT_VARIABLES if os.environ.get(name)), None
+    )
     return objects.open_s3(bucket, prefix, endpoint, options.get("region"))
 
 
 def _bucket(parts: SplitResult) -> str:
     if "@" in parts.netloc:
-        raise InvalidInputError(_SECRETS)
+        raise InvalidInputError(_CREDENTIALS_ERROR)
     if not parts.netloc or ":" in parts.netloc or parts.fragment:
         raise InvalidInputError(f"write the address of the blobs as {parts.scheme}://bucket/prefix")
     return parts.netloc
@@ -82,19 +84,19 @@ def _prefix(path: str) -> str:
     return prefix
 
 
-def _options(parts: SplitResult) -> dict[str, str]:
+def _parse_options(parts: SplitResult) -> dict[str, str]:
     """What stands behind the question mark. Values are never repeated in an error: one may be a secret."""
     given = parse_qsl(parts.query, keep_blank_values=True)
     options = dict(given)
     if any(word in name.lower() for name in options for word in ("key", "secret", "token", "password", "credential")):
-        raise InvalidInputError(_SECRETS)
+        raise InvalidInputError(_CREDENTIALS_ERROR)
     if parts.scheme != "s3" and options:
         raise InvalidInputError(f"{parts.scheme}:// takes no options behind a question mark; use the environment")
-    if len(given) != len(options) or not _OPTIONS.issuperset(options) or not all(options.values()):
+    if len(given) != len(options) or not _S3_OPTIONS.issuperset(options) or not all(options.values()):
         raise InvalidInputError("behind the question mark of s3:// stand endpoint=… and region=…, each once at most")
     endpoint = urlsplit(options.get("endpoint", "https://s3"))
     if "@" in endpoint.netloc:
-        raise InvalidInputError(_SECRETS)
+        raise InvalidInputError(_CREDENTIALS_ERROR)
     if endpoint.scheme not in {"http", "https"} or not endpoint.netloc:
         raise InvalidInputError("an endpoint is an address such as https://s3.example.com or http://127.0.0.1:9000")
     return options

@@ -25,10 +25,10 @@ from inturn.errors import (
 )
 from inturn.ids import clean_id
 
-CHUNK: Final = 1024 * 1024
+CHUNK_BYTES: Final = 1024 * 1024
 """How much is read and written at a time."""
 
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Blob(NamedTuple):
@@ -39,7 +39,7 @@ class Blob(NamedTuple):
     size: int
 
 
-class Writing(ABC):
+class BlobWriter(ABC):
     """Bytes on their way in, a chunk at a time: for callers that get them piece by piece.
 
     As a context manager it aborts what was not committed. After an error it has already aborted itself.
@@ -56,7 +56,7 @@ class Writing(ABC):
 
     def write(self, chunk: bytes | bytearray | memoryview) -> None:
         """Add bytes; past the limit everything is dropped and `BlobTooLargeError` raised."""
-        self._must_be_open()
+        self._require_open()
         with memoryview(chunk) as view:
             size = self._size + view.nbytes
         if self._limit is not None and size > self._limit:
@@ -74,7 +74,7 @@ class Writing(ABC):
 
     def commit(self) -> Blob:
         """Make the bytes durable, then visible under their key."""
-        self._must_be_open()
+        self._require_open()
         try:
             self._finish()
         except BaseException:
@@ -93,11 +93,11 @@ class Writing(ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None
+        self, exc_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.abort()
 
-    def _must_be_open(self) -> None:
+    def _require_open(self) -> None:
         if self._ended:
             raise BlobError("this blob was already committed or aborted; begin another one")
 
@@ -115,16 +115,16 @@ class Writing(ABC):
 
 
 class Blobs(Protocol):
-    """Keeps documents' bytes. One may be used by many threads; a `Writing` by one at a time."""
+    """Keeps documents' bytes. One may be used by many threads; a `BlobWriter` by one at a time."""
 
-    def begin(self, *, limit: int | None = None, key: str | None = None) -> Writing:
+    def begin(self, *, limit: int | None = None, key: str | None = None) -> BlobWriter:
         """Start a new blob of at most `limit` bytes; a `key` is that of a blob elsewhere of which this is a copy."""
         ...
 
     def put(self, source: BinaryIO, *, limit: int | None = None) -> Blob:
         """Keep all that can be read from the source, of any length and without holding it in memory."""
         with self.begin(limit=limit) as writing:
-            while chunk := source.read(CHUNK):
+            while chunk := source.read(CHUNK_BYTES):
                 writing.write(chunk)
             return writing.commit()
 
@@ -143,9 +143,9 @@ class Blobs(Protocol):
         """Read everything and raise `BlobDamagedError` unless it has this hash."""
         summed = hashlib.sha256()
         with self.open(key) as source:
-            while chunk := source.read(CHUNK):
+            while chunk := source.read(CHUNK_BYTES):
                 summed.update(chunk)
-        must_match(key, sha256, summed.hexdigest())
+        require_hash(key, sha256, summed.hexdigest())
 
     def has(self, key: str) -> bool:
         """Whether there is such a blob; its bytes are not read."""
@@ -163,12 +163,12 @@ class Blobs(Protocol):
         """Blobs last changed before this time, in microseconds since 1970: those a sweep for orphans looks at."""
         ...
 
-    def tidy(self, older_than: int) -> int:
+    def remove_unfinished(self, older_than: int) -> int:
         """Remove what writers that died before this time left unfinished; how many there were."""
         ...
 
 
-def place(key: str) -> str:
+def blob_path(key: str) -> str:
     """Where a key lies, below the top: shards by its last two digits, since keys made in one hour begin alike.
 
     Only a UUID passes, so that no key leads anywhere else.
@@ -177,7 +177,7 @@ def place(key: str) -> str:
     return f"{clean[-2:]}/{clean}"
 
 
-def is_key(name: str) -> bool:
+def is_blob_key(name: str) -> bool:
     """Whether a name found in the store is one that we gave; others are left alone."""
     try:
         return clean_id(name) == name
@@ -185,16 +185,16 @@ def is_key(name: str) -> bool:
         return False
 
 
-def must_match(key: str, expected: str, found: str) -> None:
+def require_hash(key: str, expected: str, actual: str) -> None:
     """Refuse bytes whose hash is not the one that was noted when they came in."""
-    if found != expected.lower():
+    if actual != expected.lower():
         raise BlobDamagedError(
-            f"blob {key} is damaged: its SHA-256 is {found}, not {expected}; restore it from a backup"
+            f"blob {key} is damaged: its SHA-256 is {actual}, not {expected}; restore it from a backup"
         )
 
 
-def disk_trouble(what: str, wrong: OSError, advice: str) -> BlobError:
+def to_blob_error(action: str, error: OSError, advice: str) -> BlobError:
     """The system's error as one of ours; what to do about a full disk is known, otherwise the caller advises."""
-    if wrong.errno in _FULL:
-        return BlobFullError(f"{what}: {wrong.strerror}; make room and try again")
-    return BlobError(f"{what}: {wrong.strerror or wrong}; {advice}")
+    if error.errno in _DISK_FULL_ERRNOS:
+        return BlobFullError(f"{action}: {error.strerror}; make room and try again")
+    return BlobError(f"{action}: {error.strerror or error}; {advice}")

@@ -4,36 +4,36 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-from inturn.blobs.contract import CHUNK, Blobs, must_match
+from inturn.blobs.contract import CHUNK_BYTES, Blobs, require_hash
 from inturn.errors import BlobNotFoundError
 
-FOREVER: Final = 2**62
-NAMED: Final = 3
+FAR_FUTURE: Final = 2**62
+MAX_NAMED_KEYS: Final = 3
 
 
-def copy(source: Blobs, target: Blobs, key: str, sha256: str | None) -> None:
+def copy_blob(source: Blobs, target: Blobs, key: str, sha256: str | None) -> None:
     """One blob, whole or not at all."""
     summed = hashlib.sha256()
     with source.open(key) as file, target.begin(key=key) as writing:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             summed.update(chunk)
             writing.write(chunk)
         if sha256 is not None:
-            must_match(key, sha256, summed.hexdigest())
+            require_hash(key, sha256, summed.hexdigest())
         writing.commit()
 
 
-def present(blobs: Blobs) -> set[str]:
+def list_keys(blobs: Blobs) -> set[str]:
     """The keys of all blobs that are there."""
-    return set(blobs.keys(FOREVER))
+    return set(blobs.keys(FAR_FUTURE))
 
 
-def must_be_there(wanted: Iterable[str], kept: set[str], shown: str) -> None:
+def require_keys(wanted: Iterable[str], stored: set[str], location: str) -> None:
     """Refuse when any is missing, and name some."""
-    missing = [key for key in wanted if key not in kept]
+    missing = [key for key in wanted if key not in stored]
     if missing:
-        named = ", ".join(missing[:NAMED]) + (" …" if len(missing) > NAMED else "")
+        named = ", ".join(missing[:MAX_NAMED_KEYS]) + (" …" if len(missing) > MAX_NAMED_KEYS else "")
         raise BlobNotFoundError(
-            f"{len(missing)} files of documents or results are not in {shown} ({named}); say where they are with"
+            f"{len(missing)} files of documents or results are not in {location} ({named}); say where they are with"
             f" --from-blobs, restore them, or delete their documents"
         )

@@ -19,24 +19,25 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import ObjectStore, S3Store, from_url
 
-from inturn.blobs.contract import CHUNK, Blobs, Writing, disk_trouble, is_key, must_match, place
+from inturn.blobs.contract import CHUNK_BYTES, Blobs, BlobWriter, blob_path, is_blob_key, require_hash, to_blob_error
 from inturn.clock import Clock, SystemClock
 from inturn.errors import BlobError, BlobNotFoundError, InvalidInputError
-from inturn.files import new_private
+from inturn.files import create_private_file
 from inturn.ids import Ids, RandomIds
 
 if TYPE_CHECKING:
     from obstore import ReadableFile
     from obstore.store import ClientConfig, RetryConfig
 
-PART: Final = 8 * 1024 * 1024
-"""Bytes of one part of an upload. Up to `_PARALLEL` + 1 of them are in memory; S3 takes 10,000, so 80 GB at most."""
+PART_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of one part of an upload. Up to `_MAX_CONCURRENT_PARTS` + 1 of them are in memory; S3 takes 10,000, so 80 GB
+at most."""
 
-_STRONGEST: Final = "AWS_ENDPOINT_URL_S3"
-_PARALLEL: Final = 2
-_PAGE: Final = 1000
+_S3_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_S3"
+_MAX_CONCURRENT_PARTS: Final = 2
+_LIST_PAGE_SIZE: Final = 1000
 _RETRY: Final["RetryConfig"] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
-_CLIENT: Final["ClientConfig"] = {
+_CLIENT_CONFIG: Final["ClientConfig"] = {
     "connect_timeout": timedelta(seconds=5),
     "timeout": timedelta(seconds=60),
 }
@@ -59,31 +60,31 @@ class ObjectBlobs(Blobs):
         self._clock: Final = clock or SystemClock()
         self._ids: Final = ids or RandomIds()
 
-    def begin(self, *, limit: int | None = None, key: str | None = None) -> Writing:
+    def begin(self, *, limit: int | None = None, key: str | None = None) -> BlobWriter:
         """Start a new blob of at most `limit` bytes."""
         (new,) = self._ids.make(1, self._clock.now())
-        return _ObjectWriting(self._store, self.name, key or new, limit)
+        return _ObjectWriter(self._store, self.name, key or new, limit)
 
     def open(self, key: str) -> BinaryIO:
         """The bytes, asked for range by range as they are read."""
-        return self._open(key, CHUNK)
+        return self._open(key, CHUNK_BYTES)
 
     @contextmanager
     def local(self, key: str, *, sha256: str | None = None, folder: Path | None = None) -> Iterator[Path]:
         """A copy, removed at the end."""
-        with _temporary(folder) as made:
+        with _temporary_folder(folder) as made:
             path = Path(made) / "blob"
             found = self._download(key, path)
             if sha256 is not None:
-                must_match(key, sha256, found)
+                require_hash(key, sha256, found)
             yield path
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, in bulk where the service can."""
-        places = [place(key) for key in keys]
+        places = [blob_path(key) for key in keys]
         if not places:
             return
-        with _told("delete from", self.name):
+        with _translate_errors("delete from", self.name):
             try:
                 obstore.delete(self._store, places)
             except FileNotFoundError:  # not S3: some services call a missing object an error and stop there
@@ -93,52 +94,54 @@ class ObjectBlobs(Blobs):
 
     def keys(self, older_than: int) -> Iterator[str]:
         """Objects last written before this time, by the service's clock."""
-        with _told("list", self.name):
-            for page in obstore.list(self._store, chunk_size=_PAGE):
+        with _translate_errors("list", self.name):
+            for page in obstore.list(self._store, chunk_size=_LIST_PAGE_SIZE):
                 for found in page:
                     key = found["path"].rpartition("/")[2]
                     written = int(found["last_modified"].timestamp() * 1_000_000)
-                    if is_key(key) and found["path"] == place(key) and written < older_than:
+                    if is_blob_key(key) and found["path"] == blob_path(key) and written < older_than:
                         yield key
 
-    def tidy(self, older_than: int) -> int:  # noqa: ARG002 - the same call for every kind of store
+    def remove_unfinished(self, older_than: int) -> int:  # noqa: ARG002 - the same call for every kind of store
         """Nothing: unfinished uploads cannot be seen from here. A rule of the bucket removes them."""
         return 0
 
-    def _open(self, key: str, at_once: int) -> BinaryIO:
-        with _told("read from", self.name, key):
-            found = obstore.open_reader(self._store, place(key), buffer_size=at_once)
-        return io.BufferedReader(_Reading(found, self.name, key), CHUNK)
+    def _open(self, key: str, buffer_bytes: int) -> BinaryIO:
+        with _translate_errors("read from", self.name, key):
+            found = obstore.open_reader(self._store, blob_path(key), buffer_size=buffer_bytes)
+        return io.BufferedReader(_ObjectReader(found, self.name, key), CHUNK_BYTES)
 
     def _download(self, key: str, path: Path) -> str:
         """Copy into a new file; the hash of what came."""
         summed = hashlib.sha256()
-        with self._open(key, PART) as source:
+        with self._open(key, PART_BYTES) as source:
             try:
-                with new_private(path) as target:
-                    while chunk := source.read(CHUNK):
+                with create_private_file(path) as target:
+                    while chunk := source.read(CHUNK_BYTES):
                         summed.update(chunk)
                         target.write(chunk)
                 path.chmod(0o400)
             except OSError as wrong:
-                raise _no_copy(path.parent.parent, wrong) from wrong
+                raise _copy_error(path.parent.parent, wrong) from wrong
         return summed.hexdigest()
 
 
-class _ObjectWriting(Writing):
+class _ObjectWriter(BlobWriter):
     def __init__(self, store: ObjectStore, name: str, key: str, limit: int | None) -> None:
         super().__init__(key, limit)
         self._name = name
-        with _told("write to", name):
-            self._writer = obstore.open_writer(store, place(key), buffer_size=PART, max_concurrency=_PARALLEL)
+        with _translate_errors("write to", name):
+            self._writer = obstore.open_writer(
+                store, blob_path(key), buffer_size=PART_BYTES, max_concurrency=_MAX_CONCURRENT_PARTS
+            )
 
     def _append(self, chunk: bytes | bytearray | memoryview) -> None:
         # Parts are uploaded in the background: what the caller may change meanwhile is copied first.
-        with _told("write to", self._name):
+        with _translate_errors("write to", self._name):
             self._writer.write(bytes(chunk))
 
     def _finish(self) -> None:
-        with _told("write to", self._name):
+        with _translate_errors("write to", self._name):
             self._writer.close()
 
     def _drop(self) -> None:
@@ -148,11 +151,11 @@ class _ObjectWriting(Writing):
             self._writer.__exit__(type(wrong), wrong, None)
 
 
-class _Reading(io.RawIOBase):
+class _ObjectReader(io.RawIOBase):
     """Lets the standard library buffer what obstore reads."""
 
-    def __init__(self, found: "ReadableFile", name: str, key: str) -> None:
-        self._found = found
+    def __init__(self, file: "ReadableFile", name: str, key: str) -> None:
+        self._file = file
         self._name = name
         self._key = key
 
@@ -163,15 +166,15 @@ class _Reading(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._found.seek(offset, whence)
+        return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        return self._found.tell()
+        return self._file.tell()
 
     def readinto(self, buffer: Any, /) -> int:
-        left = max(0, self._found.size - self._found.tell())  # older obstores take a read past the end for an error
-        with _told("read from", self._name, self._key):
-            chunk = self._found.read(min(len(buffer), left)) if left else b""
+        left = max(0, self._file.size - self._file.tell())  # older obstores take a read past the end for an error
+        with _translate_errors("read from", self._name, self._key):
+            chunk = self._file.read(min(len(buffer), left)) if left else b""
         size = len(chunk)
         buffer[:size] = memoryview(chunk)
         return size
@@ -179,13 +182,13 @@ class _Reading(io.RawIOBase):
 
 def open_s3(bucket: str, prefix: str, endpoint: str | None, region: str | None) -> ObjectBlobs:
     """A bucket of S3 or of a service like it; what is None, and the credentials, come from AWS_* variables."""
-    client: ClientConfig = {**_CLIENT}
+    client: ClientConfig = {**_CLIENT_CONFIG}
     if endpoint is not None and endpoint.startswith("http://"):
         client["allow_http"] = True
     more = {"endpoint": endpoint, "region": region}
-    if _STRONGEST in os.environ:
+    if _S3_ENDPOINT_VARIABLE in os.environ:
         more["aws_endpoint_url_s3"] = endpoint  # it would win over the endpoint of the address
-    with _told("open", f"s3://{bucket}"):
+    with _translate_errors("open", f"s3://{bucket}"):
         store = S3Store(
             bucket,
             prefix=prefix or None,
@@ -196,25 +199,25 @@ def open_s3(bucket: str, prefix: str, endpoint: str | None, region: str | None) 
     return ObjectBlobs(store, f"s3://{bucket}/{prefix}")
 
 
-def open_other(url: str) -> ObjectBlobs:
+def open_by_url(url: str) -> ObjectBlobs:
     """Google Cloud Storage (`gs://`) or Azure (`az://`), set up by the variables that their own tools read."""
-    with _told("open", url):
-        return ObjectBlobs(from_url(url, client_options=_CLIENT, retry_config=_RETRY), url)
+    with _translate_errors("open", url):
+        return ObjectBlobs(from_url(url, client_options=_CLIENT_CONFIG, retry_config=_RETRY), url)
 
 
-def _temporary(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
+def _temporary_folder(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
     try:
         return tempfile.TemporaryDirectory(prefix="inturn-", dir=folder, ignore_cleanup_errors=True)
     except OSError as wrong:
-        raise _no_copy(folder or tempfile.gettempdir(), wrong) from wrong
+        raise _copy_error(folder or tempfile.gettempdir(), wrong) from wrong
 
 
-def _no_copy(folder: Path | str, wrong: OSError) -> BlobError:
-    return disk_trouble(f"cannot copy a blob to {folder}", wrong, "check that folder, or set TMPDIR to another")
+def _copy_error(folder: Path | str, error: OSError) -> BlobError:
+    return to_blob_error(f"cannot copy a blob to {folder}", error, "check that folder, or set TMPDIR to another")
 
 
 @contextmanager
-def _told(doing: str, name: str, key: str | None = None) -> Iterator[None]:
+def _translate_errors(action: str, name: str, key: str | None = None) -> Iterator[None]:
     """Turn obstore's errors into ours. Theirs run over many lines and may quote the server: the first line will do."""
     try:
         yield
@@ -223,13 +226,15 @@ def _told(doing: str, name: str, key: str | None = None) -> Iterator[None]:
             raise BlobNotFoundError(
                 f"there is no blob {key} in {name}: it was deleted, or the documents of this queue are kept elsewhere"
             ) from wrong
-        raise BlobError(f"cannot {doing} {name}: there is no such bucket; make it, or correct the address") from wrong
+        raise BlobError(f"cannot {action} {name}: there is no such bucket; make it, or correct the address") from wrong
     except (PermissionDeniedError, UnauthenticatedError) as wrong:
-        raise BlobError(f"cannot {doing} {name}: access was refused; check the credentials and their rights") from wrong
+        raise BlobError(
+            f"cannot {action} {name}: access was refused; check the credentials and their rights"
+        ) from wrong
     except (BaseError, OSError, ValueError) as wrong:
         if isinstance(wrong, InvalidInputError):
             raise
         first = str(wrong).partition("\n")[0][:300]
         raise BlobError(
-            f"cannot {doing} {name}: {first}; check the address, the network and the credentials"
+            f"cannot {action} {name}: {first}; check the address, the network and the credentials"
         ) from wrong

@@ -36,7 +36,7 @@ from inturn.cli import (
     work,
 )
 from inturn.cli.output import printable_lines
-from inturn.cli.session import add
+from inturn.cli.session import add_command
 from inturn.errors import InturnError, InvalidInputError
 from inturn.i18n import Texts, choose
 
@@ -46,54 +46,54 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-policies = typer.Typer(help="Show and change thresholds, order and the overdue slot.", no_args_is_help=True)
-machine = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
-access = typer.Typer(help="Make and revoke the keys of servers.", no_args_is_help=True)
+policy_app = typer.Typer(help="Show and change thresholds, order and the overdue slot.", no_args_is_help=True)
+config_app = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
+api_keys_app = typer.Typer(help="Make and revoke the keys of servers.", no_args_is_help=True)
 
-add(app, intake.check, creates=True)
-add(app, submit.submit, creates=True, settings=["blobs"])
-add(app, work.worker, creates=True, settings=work.OWN_SETTINGS)
-add(app, serve.serve, creates=True, settings=serve.OWN_SETTINGS)
-add(access, keys.create, creates=True, operates=True)
-add(access, keys.list_, "list")
-add(access, keys.revoke, operates=True)
-add(access, keys.rotate, operates=True)
-app.add_typer(access, name="keys")
-add(app, result.result, settings=["blobs"])
-add(app, lists.status)
-add(app, top.top)
-add(app, lists.customers)
-add(app, lists.documents)
-add(app, batch.batch)
-add(app, why.why)
-add(policies, policy.show)
-add(policies, policy.set_, "set", creates=True, operates=True)
-add(policies, policy.history)
-app.add_typer(policies, name="policy")
-add(app, operate.pause, operates=True)
-add(app, operate.resume, operates=True)
-add(app, operate.weight, operates=True)
-add(app, operate.cap, operates=True)
-add(app, operate.rate, operates=True)
-add(app, operate.keep, operates=True)
-add(app, operate.expedite, operates=True)
-add(app, bulk.retry, operates=True)
-add(app, bulk.cancel, operates=True)
-add(app, operate.purge, operates=True, settings=["blobs"])
-add(app, upkeep.migrate, creates=True)
-add(app, backup.backup, settings=["blobs"])
-add(app, backup.restore, settings=["blobs"])
-add(app, move.move)
-add(app, doctor.doctor, settings=["blobs"])
-add(app, work.upkeep, settings=["blobs", "keep"])
-add(machine, settings.show)
-app.add_typer(machine, name="config")
-add(app, simulate.simulate)
-add(app, report.report)
+add_command(app, intake.check, may_create=True)
+add_command(app, submit.submit, may_create=True, settings=["blobs"])
+add_command(app, work.worker, may_create=True, settings=work.SETTING_NAMES)
+add_command(app, serve.serve, may_create=True, settings=serve.SETTING_NAMES)
+add_command(api_keys_app, keys.create, may_create=True, needs_operator=True)
+add_command(api_keys_app, keys.list_, "list")
+add_command(api_keys_app, keys.revoke, needs_operator=True)
+add_command(api_keys_app, keys.rotate, needs_operator=True)
+app.add_typer(api_keys_app, name="keys")
+add_command(app, result.result, settings=["blobs"])
+add_command(app, lists.status)
+add_command(app, top.top)
+add_command(app, lists.customers)
+add_command(app, lists.documents)
+add_command(app, batch.batch)
+add_command(app, why.why)
+add_command(policy_app, policy.show)
+add_command(policy_app, policy.set_, "set", may_create=True, needs_operator=True)
+add_command(policy_app, policy.history)
+app.add_typer(policy_app, name="policy")
+add_command(app, operate.pause, needs_operator=True)
+add_command(app, operate.resume, needs_operator=True)
+add_command(app, operate.weight, needs_operator=True)
+add_command(app, operate.cap, needs_operator=True)
+add_command(app, operate.rate, needs_operator=True)
+add_command(app, operate.keep, needs_operator=True)
+add_command(app, operate.expedite, needs_operator=True)
+add_command(app, bulk.retry, needs_operator=True)
+add_command(app, bulk.cancel, needs_operator=True)
+add_command(app, operate.purge, needs_operator=True, settings=["blobs"])
+add_command(app, upkeep.migrate, may_create=True)
+add_command(app, backup.backup, settings=["blobs"])
+add_command(app, backup.restore, settings=["blobs"])
+add_command(app, move.move)
+add_command(app, doctor.doctor, settings=["blobs"])
+add_command(app, work.upkeep, settings=["blobs", "keep"])
+add_command(config_app, settings.show)
+app.add_typer(config_app, name="config")
+add_command(app, simulate.simulate)
+add_command(app, report.report)
 
 
-def _show_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback
-    if wanted:
+def _show_version(value: bool) -> None:  # noqa: FBT001 - typer's callback
+    if value:
         typer.echo(f"inturn {__version__}")
         raise typer.Exit
 
@@ -117,7 +117,7 @@ def main() -> None:
     try:
         app(prog_name="inturn")
     except InturnError as refused:
-        _tell(refused.code, str(refused))
+        _print_error(refused.code, str(refused))
         sys.exit(2 if isinstance(refused, InvalidInputError) else 1)
     except BrokenPipeError:
         sys.stderr.close()
@@ -125,17 +125,19 @@ def main() -> None:
     except Exception as wrong:
         if os.environ.get("INTURN_DEBUG"):
             raise
-        _tell("unexpected", f"{type(wrong).__name__}: {wrong}; please report this, with what INTURN_DEBUG=1 shows")
+        _print_error(
+            "unexpected", f"{type(wrong).__name__}: {wrong}; please report this, with what INTURN_DEBUG=1 shows"
+        )
         sys.exit(1)
 
 
-def _tell(code: str, message: str) -> None:
+def _print_error(code: str, message: str) -> None:
     """An error in the reader's language, or as JSON when JSON was asked for."""
     if "--json" in sys.argv:
         typer.echo(json.dumps({"error": code, "message": message}, ensure_ascii=False), err=True)
         return
     try:
-        texts = Texts(choose(_option("--lang"), os.environ))
+        texts = Texts(choose(_option_value("--lang"), os.environ))
     except InvalidInputError:
         texts = Texts()
     console = Console(stderr=True, highlight=False)
@@ -143,7 +145,7 @@ def _tell(code: str, message: str) -> None:
     console.print(told, markup=False, soft_wrap=not console.is_terminal)
 
 
-def _option(name: str) -> str | None:
+def _option_value(name: str) -> str | None:
     """An option's value as it was typed; the error may have come before anything was parsed."""
     for number, argument in enumerate(sys.argv):
         if argument == name and number + 1 < len(sys.argv):

@@ -5,15 +5,15 @@ from typing import Annotated, Final
 
 import typer
 
-from inturn.backup import Backup, Restore, Restored, require_place
+from inturn.backup import Backup, Restore, RestoreResult, require_free_path
 from inturn.blobs import Blobs, open_blobs
-from inturn.blobs.copying import FOREVER
-from inturn.cli.session import Session, is_missing_file, is_missing_folder, refuse_missing
-from inturn.cli.watch import bar
-from inturn.errors import BlobNotFoundError, IllegalMoveError, InvalidInputError
+from inturn.blobs.copying import FAR_FUTURE
+from inturn.cli.session import Session, is_missing_file, is_missing_folder, raise_missing_store
+from inturn.cli.watch import progress_bar
+from inturn.errors import BlobNotFoundError, IllegalTransitionError, InvalidInputError
 from inturn.stores import restore_target, snapshot_file, snapshot_source
 
-NAMED: Final = 3
+MAX_KEYS_SHOWN: Final = 3
 """Files that a message names."""
 
 
@@ -27,19 +27,21 @@ def backup(
     """Write a consistent copy of the queue and of its files while work goes on."""
     url = session.settings.store
     if is_missing_file(url):
-        refuse_missing(url)
+        raise_missing_store(url)
     source = snapshot_source(url)
-    require_place(folder, force=force)
+    require_free_path(folder, force=force)
     blobs = None if without_blobs else session.blobs()
-    with bar(session, "taking_files", None) as advance:
+    with progress_bar(session, "taking_files", None) as advance:
         manifest = Backup(source, snapshot_file, blobs, folder).run(advance, with_blobs=not without_blobs, force=force)
     if session.as_json:
         record = {name: value for name, value in manifest._asdict().items() if name not in {"kind", "snapshot"}}
         session.emit({"path": str(folder), "store": manifest.kind, **record})
     else:
-        session.say("backed_up", path=folder, n=manifest.documents, files=manifest.files or 0, size=manifest.size)
+        session.print_text(
+            "backed_up", path=folder, n=manifest.documents, files=manifest.files or 0, size=manifest.size
+        )
         if manifest.files is None:
-            session.say("backed_up_bare")
+            session.print_text("backed_up_bare")
     if manifest.missing:
         if not session.as_json:
             _warn(session, "backup_missing", manifest.missing)
@@ -56,13 +58,13 @@ def restore(
     job = Restore(folder, snapshot_file, restore_target(session.settings.store))
     job.check()
     has_files = job.manifest.files is not None
-    blobs = None if without_blobs or job.manifest.files == 0 else _place(session, job, has_files=has_files)
-    with bar(session, "copying_files", job.manifest.files) as advance:
+    blobs = None if without_blobs or job.manifest.files == 0 else _open_target_blobs(session, job, has_files=has_files)
+    with progress_bar(session, "copying_files", job.manifest.files) as advance:
         came = job.run(blobs if has_files else None, advance)
-    _tell(session, folder, came)
+    _print_restored(session, folder, came)
 
 
-def _place(session: Session, job: Restore, *, has_files: bool) -> Blobs:
+def _open_target_blobs(session: Session, job: Restore, *, has_files: bool) -> Blobs:
     """Where files go, which must be empty; or, for a backup without any, where all of them are already."""
     url = session.settings.blobs
     if url is None:
@@ -75,22 +77,22 @@ def _place(session: Session, job: Restore, *, has_files: bool) -> Blobs:
                 f" there first, or restore the queue alone with --without-blobs"
             )
         return open_blobs(url)
-    if not job.is_begun and not is_missing_folder(url) and any(True for _ in open_blobs(url).keys(FOREVER)):
-        raise IllegalMoveError(f"there are files in {url} already; give a place with --blobs that is empty")
+    if not job.is_begun and not is_missing_folder(url) and any(True for _ in open_blobs(url).keys(FAR_FUTURE)):
+        raise IllegalTransitionError(f"there are files in {url} already; give a place with --blobs that is empty")
     return open_blobs(url)
 
 
-def _tell(session: Session, folder: Path, came: Restored) -> None:
+def _print_restored(session: Session, folder: Path, restored: RestoreResult) -> None:
     if session.as_json:
-        session.emit({"path": str(folder), **came._asdict()})
+        session.emit({"path": str(folder), **restored._asdict()})
     else:
-        session.say("restored", path=folder, n=came.documents, files=came.files)
-    if came.lost:
+        session.print_text("restored", path=folder, n=restored.documents, files=restored.files)
+    if restored.lost:
         if not session.as_json:
-            _warn(session, "restore_lost", came.lost)
+            _warn(session, "restore_lost", restored.lost)
         raise typer.Exit(1)
 
 
-def _warn(session: Session, key: str, keys: list[str]) -> None:
-    named = ", ".join(keys[:NAMED]) + (", …" if len(keys) > NAMED else "")
-    session.warn(session.texts.text(key, n=len(keys), keys=named))
+def _warn(session: Session, text_key: str, blob_keys: list[str]) -> None:
+    named = ", ".join(blob_keys[:MAX_KEYS_SHOWN]) + (", …" if len(blob_keys) > MAX_KEYS_SHOWN else "")
+    session.warn(session.texts.text(text_key, n=len(blob_keys), keys=named))

@@ -5,13 +5,19 @@ from typing import Annotated
 
 import typer
 
-from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
-from inturn.cli.watch import bar, end_by, in_parts, rest, warn_without_workers
+from inturn.cli.watch import (
+    describe_states,
+    exit_unless_all_done,
+    progress_bar,
+    sleep_between_polls,
+    warn_if_no_workers,
+)
 from inturn.errors import NotFoundError
-from inturn.insights import BatchNow
+from inturn.insights import BatchStatus
 from inturn.model import ENDED, DocumentState, clean_text
-from inturn.prose import STATES
+from inturn.prose import STATE_TEXT_KEYS
 from inturn.store import DocumentFilter
 
 
@@ -23,9 +29,9 @@ def batch(
 ) -> None:
     """Show how far a batch is: its documents by state and customer, and when the first came and the last ended."""
     name = clean_text("a batch's name", name)
-    _must_exist(session, name)
+    _require_batch(session, name)
     if wait:
-        _wait(session, name)
+        _wait_until_ended(session, name)
     found = session.insights.batch(name)
     if session.as_json:
         states = {str(state): n for state, n in sorted(found.states.items())}
@@ -37,52 +43,53 @@ def batch(
             {"batch": name, "documents": sum(states.values()), **times, "states": states, "customers": customers}
         )
     else:
-        _tell(session, name, found)
+        _print_batch(session, name, found)
     if wait:
-        end_by(found.states)
+        exit_unless_all_done(found.states)
 
 
-def _must_exist(session: Session, name: str) -> None:
+def _require_batch(session: Session, name: str) -> None:
     if not session.queue.counts(DocumentFilter(batch=name)).states:
         raise NotFoundError(f"there is no document of a batch {name!r}; check the name, or the --store")
 
 
-def _wait(session: Session, name: str) -> None:
-    total, ended = _progress(session, name)
+def _wait_until_ended(session: Session, name: str) -> None:
+    total, ended = _count_ended(session, name)
     if ended == total:
         return
-    warn_without_workers(session)
-    with bar(session, "processing", total) as advance:
+    warn_if_no_workers(session)
+    with progress_bar(session, "processing", total) as advance:
         advance(ended)
         while ended < total:
             began, before = time.monotonic(), ended
-            total, ended = _progress(session, name)
+            total, ended = _count_ended(session, name)
             advance(ended - before)
-            rest(time.monotonic() - began)
+            sleep_between_polls(time.monotonic() - began)
 
 
-def _progress(session: Session, name: str) -> tuple[int, int]:
+def _count_ended(session: Session, name: str) -> tuple[int, int]:
     """Documents, and how many of them have ended."""
     states = session.queue.counts(DocumentFilter(batch=name)).states
     return sum(states.values()), sum(n for state, n in states.items() if state in ENDED)
 
 
-def _tell(session: Session, name: str, found: BatchNow) -> None:
-    texts, total = session.texts, sum(found.states.values())
-    ended = sum(n for state, n in found.states.items() if state in ENDED)
+def _print_batch(session: Session, name: str, summary: BatchStatus) -> None:
+    texts, total = session.texts, sum(summary.states.values())
+    ended = sum(n for state, n in summary.states.items() if state in ENDED)
     facts = [
         (texts.text("label_batch"), name),
         (texts.text("label_ended"), texts.text("ended_of", ended=ended, total=total)),
-        (texts.text("label_state"), in_parts(found.states, texts)),
-        (texts.text("label_first"), texts.time(found.first_submitted)),
+        (texts.text("label_state"), describe_states(summary.states, texts)),
+        (texts.text("label_first"), texts.time(summary.first_submitted)),
     ]
-    if found.last_ended is not None:
-        facts.append((texts.text("label_last"), texts.time(found.last_ended)))
-    print_facts(session.console, facts)
-    states = [state for state in DocumentState if found.states.get(state)]
+    if summary.last_ended is not None:
+        facts.append((texts.text("label_last"), texts.time(summary.last_ended)))
+    print_details(session.console, facts)
+    states = [state for state in DocumentState if summary.states.get(state)]
     columns = [Column(texts.text("head_customer"), folds=True)]
-    columns += [Column(texts.text(STATES[state]), number=True) for state in states]
+    columns += [Column(texts.text(STATE_TEXT_KEYS[state]), number=True) for state in states]
     rows = [
-        (customer, *(texts.number(own.get(state, 0)) for state in states)) for customer, own in found.customers.items()
+        (customer, *(texts.number(own.get(state, 0)) for state in states))
+        for customer, own in summary.customers.items()
     ]
     print_table(session.console, columns, rows)

@@ -9,24 +9,24 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import typer
 
-from inturn.blobs import folder_at
+from inturn.blobs import local_folder
 from inturn.cli.missing_files import MissingFiles, describe_missing, find_missing
-from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.probe import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.session import Session, is_missing_folder
-from inturn.cli.watch import SILENT_AFTER
+from inturn.cli.watch import WORKER_STALE_AFTER
 from inturn.errors import InturnError
-from inturn.files import FILE_MODE, FOLDER_MODE, WideFile, wide_files
+from inturn.files import FILE_MODE, FOLDER_MODE, PermissiveFile, permissive_files
 from inturn.i18n import Texts
 from inturn.model import SECOND
-from inturn.policy.costs import LEAST_TO_FIT, Fit
+from inturn.policy.costs import MIN_FIT_DOCUMENTS, CostFit
 from inturn.processing.identity import is_root
 from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
-from inturn.stores import files_at
+from inturn.stores import store_files
 
-TRIAL: Final = b"inturn doctor"
+PROBE_CONTENT: Final = b"inturn doctor"
 DAY: Final = 86_400 * SECOND
-FORCE: Final = "inturn upkeep --once --force"
+FORCE_COMMAND: Final = "inturn upkeep --once --force"
 
 
 class BlobsHealth(NamedTuple):
@@ -34,7 +34,7 @@ class BlobsHealth(NamedTuple):
 
     url: str | None
     is_there: bool
-    trouble: str | None
+    error: str | None
 
 
 class Health(NamedTuple):
@@ -48,8 +48,8 @@ class Health(NamedTuple):
     blobs: BlobsHealth
     missing_files: MissingFiles
     workers: int
-    costs: Fit | None
-    wide_files: list[WideFile]
+    costs: CostFit | None
+    wide_files: list[PermissiveFile]
     ahead: AheadOfClock
     maintenance: MaintenanceRecord | None
 
@@ -75,23 +75,23 @@ def doctor(
             session.emit({**each._asdict(), "repaired": repair and each not in left})
         session.emit({"found": len(found), "left": len(left), **_record(health)})
     else:
-        _tell_counts(session, found, left)
-        print_facts(session.console, _facts(health, session.texts))
-    if left or health.blobs.trouble is not None or health.missing_files.missing or health.is_refused:
+        _print_discrepancies(session, found, left)
+        print_details(session.console, _describe_health(health, session.texts))
+    if left or health.blobs.error is not None or health.missing_files.missing or health.is_refused:
         raise typer.Exit(1)
 
 
-def _health(session: Session, wide: list[WideFile]) -> Health:
-    newest = time.time() * SECOND - SILENT_AFTER
+def _health(session: Session, wide: list[PermissiveFile]) -> Health:
+    newest = time.time() * SECOND - WORKER_STALE_AFTER
     workers = sum(each.seen_at >= newest for each in session.queue.store.workers())
-    blobs = _look_at_blobs(session)
+    blobs = _check_blobs(session)
     return Health(
         sandbox_layers(),
         is_root(),
         kreuzberg_version(),
         ocr_languages(),
         blobs,
-        find_missing(session.queue, session.blobs(), is_told=session.settings.blobs is not None),
+        find_missing(session.queue, session.blobs(), is_configured=session.settings.blobs is not None),
         workers,
         session.insights.measured_costs(),
         wide,
@@ -100,33 +100,33 @@ def _health(session: Session, wide: list[WideFile]) -> Health:
     )
 
 
-def _wide_files(session: Session) -> list[WideFile]:
+def _wide_files(session: Session) -> list[PermissiveFile]:
     """The store's files and the blobs' folder, as far as others may use them."""
     url = session.settings.blobs
-    folder = None if url is None else folder_at(url)
-    return wide_files([*files_at(session.settings.store), *([] if folder is None else [folder])])
+    folder = None if url is None else local_folder(url)
+    return permissive_files([*store_files(session.settings.store), *([] if folder is None else [folder])])
 
 
-def _look_at_blobs(session: Session) -> BlobsHealth:
+def _check_blobs(session: Session) -> BlobsHealth:
     """Put something there and take it away again. A folder that is missing is not made."""
     url = session.settings.blobs
     if url is None or is_missing_folder(url):
-        return BlobsHealth(url, is_there=False, trouble=None)
+        return BlobsHealth(url, is_there=False, error=None)
     try:
-        blobs = session.must_have_blobs()
-        blob = blobs.put(io.BytesIO(TRIAL))
+        blobs = session.require_blobs()
+        blob = blobs.put(io.BytesIO(PROBE_CONTENT))
         blobs.check(blob.key, blob.sha256)
         blobs.delete([blob.key])
     except InturnError as wrong:
-        return BlobsHealth(url, is_there=True, trouble=str(wrong))
-    return BlobsHealth(url, is_there=True, trouble=None)
+        return BlobsHealth(url, is_there=True, error=str(wrong))
+    return BlobsHealth(url, is_there=True, error=None)
 
 
 def _record(health: Health) -> dict[str, Any]:
     per_document, per_page = (None, None) if health.costs is None else health.costs.costs()
     return {
         **health._asdict(),
-        "blobs": {"url": health.blobs.url, "there": health.blobs.is_there, "trouble": health.blobs.trouble},
+        "blobs": {"url": health.blobs.url, "there": health.blobs.is_there, "trouble": health.blobs.error},
         "missing_files": {**health.missing_files._asdict(), "missing": health.missing_files.missing},
         "costs": None if health.costs is None else health.costs._asdict(),
         "per_document": per_document,
@@ -140,7 +140,7 @@ def _record(health: Health) -> dict[str, Any]:
     }
 
 
-def _facts(health: Health, texts: Texts) -> Iterator[tuple[str, str]]:
+def _describe_health(health: Health, texts: Texts) -> Iterator[tuple[str, str]]:
     root = f". {texts.text('sandbox_root')}" if health.root else ""
     yield texts.text("label_sandbox"), f"{health.sandbox}{root}"
     version = health.kreuzberg
@@ -151,42 +151,48 @@ def _facts(health: Health, texts: Texts) -> Iterator[tuple[str, str]]:
         texts.text("label_ocr"),
         texts.text("ocr_there", languages=languages) if languages else texts.text("ocr_missing"),
     )
-    yield texts.text("label_blobs"), _blobs_in_words(health.blobs, texts)
+    yield texts.text("label_blobs"), _describe_blobs(health.blobs, texts)
     yield from describe_missing(health.missing_files, texts)
     for path, mode, is_folder in health.wide_files:
         command = _chmod(path, is_folder=is_folder)
         yield texts.text("label_rights"), texts.text("rights_wide", path=path, mode=f"{mode:o}", command=command)
     if any(health.ahead):
         yield texts.text("label_clock"), texts.text("clock_ahead", **health.ahead._asdict())
-    yield from _refusal_in_words(health.maintenance, texts)
+    yield from _describe_refusal(health.maintenance, texts)
     workers = texts.text("workers_seen", n=health.workers) if health.workers else texts.text("no_worker")
     yield texts.text("label_workers"), workers
-    yield from _costs_in_words(health.costs, texts)
+    yield from _describe_costs(health.costs, texts)
 
 
 def _chmod(path: Path, *, is_folder: bool) -> str:
     return shlex.join(["chmod", f"{FOLDER_MODE if is_folder else FILE_MODE:o}", str(path)])
 
 
-def _refusal_in_words(record: MaintenanceRecord | None, texts: Texts) -> Iterator[tuple[str, str]]:
+def _describe_refusal(record: MaintenanceRecord | None, texts: Texts) -> Iterator[tuple[str, str]]:
     if record is not None and record.refused_at is not None:
         when, days = texts.time(record.refused_at), round(abs(record.drift or 0) / DAY, 1)
-        told = {"when": when, "days": days, "old": record.old or 0, "ended": record.ended or 0, "command": FORCE}
+        told = {
+            "when": when,
+            "days": days,
+            "old": record.old or 0,
+            "ended": record.ended or 0,
+            "command": FORCE_COMMAND,
+        }
         yield texts.text("label_retention"), texts.text("retention_refused", n=1, **told)
 
 
-def _blobs_in_words(blobs: BlobsHealth, texts: Texts) -> str:
+def _describe_blobs(blobs: BlobsHealth, texts: Texts) -> str:
     if blobs.url is None:
         return texts.text("blobs_none")
     if not blobs.is_there:
         return texts.text("blobs_missing", url=blobs.url)
-    return blobs.trouble or texts.text("blobs_fine", url=blobs.url)
+    return blobs.error or texts.text("blobs_fine", url=blobs.url)
 
 
-def _costs_in_words(fit: Fit | None, texts: Texts) -> Iterator[tuple[str, str]]:
+def _describe_costs(fit: CostFit | None, texts: Texts) -> Iterator[tuple[str, str]]:
     """What was measured, and the line to type if pages shall count."""
     if fit is None:
-        yield texts.text("label_costs"), texts.text("costs_unknown", fewest=LEAST_TO_FIT)
+        yield texts.text("label_costs"), texts.text("costs_unknown", fewest=MIN_FIT_DOCUMENTS)
         return
     told = {"per_document": round(fit.per_document, 4), "per_page": round(fit.per_page, 4)}
     yield texts.text("label_costs"), texts.text("costs_fit", n=fit.documents, **told)
@@ -196,9 +202,11 @@ def _costs_in_words(fit: Fit | None, texts: Texts) -> Iterator[tuple[str, str]]:
         yield texts.text("label_costs_set"), command
 
 
-def _tell_counts(session: Session, found: tuple[Discrepancy, ...], left: tuple[Discrepancy, ...]) -> None:
-    if not found:
-        session.say("doctor_fine")
+def _print_discrepancies(
+    session: Session, discrepancies: tuple[Discrepancy, ...], remaining: tuple[Discrepancy, ...]
+) -> None:
+    if not discrepancies:
+        session.print_text("doctor_fine")
         return
     texts = session.texts
     columns = [
@@ -207,7 +215,7 @@ def _tell_counts(session: Session, found: tuple[Discrepancy, ...], left: tuple[D
         Column(texts.text("head_kept"), number=True),
         Column(texts.text("head_counted"), number=True),
     ]
-    rows = [(each.customer, each.what, texts.number(each.kept), texts.number(each.counted)) for each in found]
+    rows = [(each.customer, each.what, texts.number(each.kept), texts.number(each.counted)) for each in discrepancies]
     print_table(session.console, columns, rows)
-    session.say("doctor_found", n=len(found))
-    session.say("doctor_left" if left else "doctor_repaired", n=len(left))
+    session.print_text("doctor_found", n=len(discrepancies))
+    session.print_text("doctor_left" if remaining else "doctor_repaired", n=len(remaining))

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from inturn.model import fit_name
+from inturn.model import sanitize_name
 
-URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-LIST: Final = "-"
+URI_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+STDIN_ARGUMENT: Final = "-"
 
 
-class Wanted(NamedTuple):
+class DocumentSource(NamedTuple):
     """One document to be: its name, and its file or its address."""
 
     name: str
@@ -24,36 +24,36 @@ class Wanted(NamedTuple):
     uri: str | None = None
 
 
-class Gatherer:
+class SourceCollector:
     """Turns arguments into documents, each file once; what cannot be found or read is kept as a problem, in words."""
 
-    def __init__(self, *, as_uris: bool = False, ours: Sequence[Path] = ()) -> None:
+    def __init__(self, *, as_uris: bool = False, excluded: Sequence[Path] = ()) -> None:
         self.problems: list[str] = []
         self._as_uris = as_uris
-        self._ours = frozenset(path.absolute() for path in ours)
+        self._excluded = frozenset(path.absolute() for path in excluded)
         """The queue's own files: nobody means those when a folder is named."""
         self._seen: set[Path] = set()
 
-    def gather(self, arguments: Sequence[str]) -> list[Wanted]:
+    def collect(self, arguments: Sequence[str]) -> list[DocumentSource]:
         """The documents, in the order given; those of a folder or a pattern by name."""
-        return [wanted for argument in arguments for wanted in self._of(argument)]
+        return [wanted for argument in arguments for wanted in self._expand(argument)]
 
-    def _of(self, argument: str) -> Iterator[Wanted]:
-        if argument == LIST:
-            for line in _listed(sys.stdin.buffer.read()):
-                yield from self._one(line)
-        elif self._as_uris or URI.match(argument) or os.path.lexists(argument) or not glob.has_magic(argument):
-            yield from self._one(argument)
+    def _expand(self, argument: str) -> Iterator[DocumentSource]:
+        if argument == STDIN_ARGUMENT:
+            for line in _parse_list(sys.stdin.buffer.read()):
+                yield from self._resolve(line)
+        elif self._as_uris or URI_PATTERN.match(argument) or os.path.lexists(argument) or not glob.has_magic(argument):
+            yield from self._resolve(argument)
         else:
             found = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - as the shell reads patterns, also absolute ones
             if not found:
                 self.problems.append(f"no file matches {argument!r}")
             for each in found:
-                yield from self._one(each)
+                yield from self._resolve(each)
 
-    def _one(self, text: str) -> Iterator[Wanted]:
-        if self._as_uris or URI.match(text):
-            yield Wanted(fit_name(_last_part(text) or text), uri=text)
+    def _resolve(self, text: str) -> Iterator[DocumentSource]:
+        if self._as_uris or URI_PATTERN.match(text):
+            yield DocumentSource(sanitize_name(_last_path_segment(text) or text), uri=text)
             return
         if not text:
             self.problems.append("an empty name is no file")
@@ -64,47 +64,47 @@ class Gatherer:
         except FileNotFoundError:
             self.problems.append(f"there is no file {text!r}; give --uri if it is the address of a document elsewhere")
         except (OSError, ValueError) as wrong:
-            self.problems.append(_in_words(text, wrong))
+            self.problems.append(_describe_error(text, wrong))
         else:
             if stat.S_ISDIR(mode):
-                yield from self._below(path)
+                yield from self._walk(path)
             elif stat.S_ISREG(mode):
                 yield from self._file(path, path.name)
             else:
                 self.problems.append(f"{text!r} is no file but a device or a pipe")
 
-    def _below(self, folder: Path) -> Iterator[Wanted]:
+    def _walk(self, folder: Path) -> Iterator[DocumentSource]:
         """Regular files, without hidden ones and without the queue's own."""
-        for at, folders, names in os.walk(folder, onerror=self._unreadable):
+        for at, folders, names in os.walk(folder, onerror=self._on_walk_error):
             here = Path(at)
             folders[:] = sorted(
-                each for each in folders if not each.startswith(".") and (here / each).absolute() not in self._ours
+                each for each in folders if not each.startswith(".") and (here / each).absolute() not in self._excluded
             )
             for name in sorted(names):
                 path = here / name
-                if not name.startswith(".") and path.is_file() and path.absolute() not in self._ours:
+                if not name.startswith(".") and path.is_file() and path.absolute() not in self._excluded:
                     yield from self._file(path, path.relative_to(folder).as_posix())
 
-    def _file(self, path: Path, name: str) -> Iterator[Wanted]:
+    def _file(self, path: Path, name: str) -> Iterator[DocumentSource]:
         absolute = path.absolute()
         if absolute in self._seen:
             return
         self._seen.add(absolute)
         if os.access(path, os.R_OK):
-            yield Wanted(fit_name(name), path=path)
+            yield DocumentSource(sanitize_name(name), path=path)
         else:
             self.problems.append(f"{str(path)!r} cannot be read: Permission denied")
 
-    def _unreadable(self, wrong: OSError) -> None:
-        self.problems.append(_in_words(str(wrong.filename), wrong))
+    def _on_walk_error(self, error: OSError) -> None:
+        self.problems.append(_describe_error(str(error.filename), error))
 
 
-def _in_words(name: str, wrong: Exception) -> str:
-    words = wrong.strerror if isinstance(wrong, OSError) and wrong.strerror else str(wrong)
+def _describe_error(name: str, error: Exception) -> str:
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f"{name!r} cannot be read: {words}"
 
 
-def _last_part(uri: str) -> str:
+def _last_path_segment(uri: str) -> str:
     """What stands behind the last slash of its path."""
     try:
         path = urlsplit(uri).path.rstrip("/")
@@ -113,7 +113,7 @@ def _last_part(uri: str) -> str:
     return path.rpartition("/")[2] if "/" in path else ""
 
 
-def _listed(data: bytes) -> list[str]:
+def _parse_list(data: bytes) -> list[str]:
     """Paths, one a line; or with a NUL behind each, as `find -print0` writes them."""
     mark = b"\0" if b"\0" in data else b"\n"
     return [os.fsdecode(line) for line in (each.removesuffix(b"\r") for each in data.split(mark)) if line]

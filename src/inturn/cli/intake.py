@@ -15,12 +15,12 @@ def check(
     *,
     count: Annotated[int, typer.Option("--count", help="How many documents.")] = 1,
     at: Annotated[float | None, typer.Option("--at", metavar="SECONDS", help="When, for tests and replays.")] = None,
-    key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
+    idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
 ) -> None:
     """Tell which levels a customer's next documents get, for those that wait in a queue of your own."""
     customer = clean_text("a customer's name", customer)
     now = None if at is None else clean_time("--at", seconds(at))
-    checks = session.queue.check(customer, count, key=key, now=now)
+    checks = session.queue.check(customer, count, key=idempotency_key, now=now)
     if session.as_json:
         for each in checks:
             session.emit({"customer": customer, "count": each.count, "level": each.level})

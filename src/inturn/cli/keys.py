@@ -7,18 +7,18 @@ from typing import Annotated, Final
 import typer
 
 from inturn import rotation
-from inturn.access import AccessKey, KeyScope
+from inturn.access import ApiKey, ApiKeyScope
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
-from inturn.cli.times import in_units
-from inturn.config import DAY, Range
+from inturn.cli.times import convert_to_unit
+from inturn.config import DAY_SECONDS, Range
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.model import SECOND
 
-DAYS: Final = Range(0.001, 36_500)
-HOURS: Final = Range(0, 24 * 365)
-HOUR: Final = 3_600
+EXPIRY_DAYS_RANGE: Final = Range(0.001, 36_500)
+OVERLAP_HOURS_RANGE: Final = Range(0, 24 * 365)
+HOUR_SECONDS: Final = 3_600
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `inturn keys list` shows it.")]
 
 
@@ -41,16 +41,20 @@ def create(
         raise InvalidInputError("--operator opens everything: leave --customer and --read-only out")
     if not (operator or read_only or customer is not None):
         raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
-    scope = KeyScope.OPERATOR if operator else KeyScope.READ_ONLY if read_only else KeyScope.CUSTOMER
+    scope = ApiKeyScope.OPERATOR if operator else ApiKeyScope.READ_ONLY if read_only else ApiKeyScope.CUSTOMER
     now = _now()
-    until = None if expires is None else now + round(DAYS.read("--expires", in_units("d", expires)) * DAY * SECOND)
-    wanted = AccessKey("", "", scope, name, customer, now, until)
-    _tell(session, *rotation.issue(session.queue.store.keys, wanted, session.operator))
+    until = (
+        None
+        if expires is None
+        else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY_SECONDS * SECOND)
+    )
+    wanted = ApiKey("", "", scope, name, customer, now, until)
+    _print_new_key(session, *rotation.issue_api_key(session.queue.store.api_keys, wanted, session.operator))
 
 
 def list_(session: Session) -> None:
     """List all keys, the oldest first; none of them can be shown again."""
-    found, now, texts = session.queue.store.keys.all(), _now(), session.texts
+    found, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
     if session.as_json:
         for each in found:
             session.emit(_record(each))
@@ -69,11 +73,11 @@ def list_(session: Session) -> None:
 
 def revoke(session: Session, id: IdArgument) -> None:
     """Let a key open nothing any more. Servers know within a second."""
-    ended = session.queue.store.keys.end(id, _now(), session.operator)
+    ended = session.queue.store.api_keys.revoke(id, _now(), session.operator)
     if session.as_json:
         session.emit(_record(ended))
     else:
-        session.say("key_revoked", id=ended.id, name=ended.name)
+        session.print_text("key_revoked", id=ended.id, name=ended.name)
 
 
 def rotate(
@@ -85,33 +89,36 @@ def rotate(
     ] = "24",
 ) -> None:
     """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
-    still = round(HOURS.read("--overlap", in_units("h", overlap)) * HOUR * SECOND)
-    _tell(session, *rotation.replace(session.queue.store.keys, id, still, session.operator, _now()))
+    still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR_SECONDS * SECOND)
+    _print_new_key(session, *rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, _now()))
 
 
-def _tell(session: Session, text: str, key: AccessKey) -> None:
+def _print_new_key(session: Session, plaintext: str, api_key: ApiKey) -> None:
     if session.as_json:
-        session.emit({**_record(key), "key": text})
+        session.emit({**_record(api_key), "key": plaintext})
         return
-    typer.echo(text)
+    typer.echo(plaintext)
     if sys.stderr.isatty():
         session.warn(session.texts.text("key_shown_once"))
 
 
-def _record(key: AccessKey) -> dict[str, object]:
-    return {**{name: value for name, value in key._asdict().items() if name != "sha256"}, "scope": str(key.scope)}
+def _record(api_key: ApiKey) -> dict[str, object]:
+    return {
+        **{name: value for name, value in api_key._asdict().items() if name != "sha256"},
+        "scope": str(api_key.scope),
+    }
 
 
-def _row(key: AccessKey, now: int, texts: Texts) -> tuple[str, ...]:
-    expires = "-" if key.expires_at is None else texts.time(key.expires_at)
+def _row(api_key: ApiKey, now: int, texts: Texts) -> tuple[str, ...]:
+    expires = "-" if api_key.expires_at is None else texts.time(api_key.expires_at)
     return (
-        key.id,
-        str(key.scope),
-        key.customer or "-",
-        key.name,
-        texts.time(key.made_at),
-        "-" if key.used_at is None else texts.time(key.used_at),
-        expires if key.is_live(now) else texts.text("key_ended", time=expires),
+        api_key.id,
+        str(api_key.scope),
+        api_key.customer or "-",
+        api_key.name,
+        texts.time(api_key.made_at),
+        "-" if api_key.used_at is None else texts.time(api_key.used_at),
+        expires if api_key.is_live(now) else texts.text("key_ended", time=expires),
     )
 
 

@@ -5,22 +5,22 @@ from typing import Annotated, Final
 
 import typer
 
-from inturn.cli.output import Column, first_line, print_facts, print_table
+from inturn.cli.output import Column, first_line, print_details, print_table
 from inturn.cli.records import customer_record, document_record, overview_record
 from inturn.cli.session import Session
-from inturn.cli.times import length
+from inturn.cli.times import parse_duration
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.insights import Overview
-from inturn.model import EXPEDITED, SECOND, Customer, Document, DocumentState, RateLimit
-from inturn.prose import STATES
+from inturn.model import EXPEDITED_LEVEL, SECOND, Customer, Document, DocumentState, RateLimit
+from inturn.prose import STATE_TEXT_KEYS
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
-WIDE: Final = 100
-WIDER: Final = 130
-WIDEST: Final = 170
-LONG_ERROR: Final = 160
-SHORT_ERROR: Final = 60
+WIDE_TERMINAL_WIDTH: Final = 100
+WIDER_TERMINAL_WIDTH: Final = 130
+WIDEST_TERMINAL_WIDTH: Final = 170
+MAX_ERROR_LENGTH_WIDE: Final = 160
+MAX_ERROR_LENGTH_NARROW: Final = 60
 """Characters of an error in a terminal, by its width."""
 LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
 AfterOption = Annotated[
@@ -35,13 +35,15 @@ def status(session: Session) -> None:
         session.emit(overview_record(overview))
         return
     texts, console = session.texts, session.console
-    print_facts(console, _facts(overview, texts))
+    print_details(console, _describe_overview(overview, texts))
     if overview.states:
-        rows = [(texts.text(STATES[each]), texts.number(overview.states.get(each, 0))) for each in DocumentState]
+        rows = [
+            (texts.text(STATE_TEXT_KEYS[each]), texts.number(overview.states.get(each, 0))) for each in DocumentState
+        ]
         columns = [Column(texts.text("head_state")), Column(texts.text("head_documents"), number=True)]
         print_table(console, columns, rows)
     if overview.waiting:
-        levels = [(_level(level, texts), texts.number(n)) for level, n in sorted(overview.waiting.items())]
+        levels = [(_format_level(level, texts), texts.number(n)) for level, n in sorted(overview.waiting.items())]
         columns = [Column(texts.text("head_level")), Column(texts.text("head_waiting"), number=True)]
         print_table(console, columns, levels)
 
@@ -67,13 +69,13 @@ def customers(
             Column(texts.text("head_counter"), number=True),
             Column(texts.text("head_waiting"), number=True),
             Column(texts.text("head_running"), number=True),
-            Column(texts.text("head_weight"), number=True, from_width=WIDE),
-            Column(texts.text("head_cap"), number=True, from_width=WIDE),
-            Column(texts.text("head_rate"), number=True, from_width=WIDE),
+            Column(texts.text("head_weight"), number=True, from_width=WIDE_TERMINAL_WIDTH),
+            Column(texts.text("head_cap"), number=True, from_width=WIDE_TERMINAL_WIDTH),
+            Column(texts.text("head_rate"), number=True, from_width=WIDE_TERMINAL_WIDTH),
             Column(texts.text("head_paused")),
         ]
         print_table(session.console, columns, [_customer_row(each, texts) for each in page.items])
-    _tell_more(session, page.next)
+    _print_next_cursor(session, page.next)
 
 
 def documents(  # noqa: PLR0913 - one option for each filter
@@ -98,24 +100,32 @@ def documents(  # noqa: PLR0913 - one option for each filter
             session.emit(document_record(each))
     else:
         _print_documents(session, page.items)
-    _tell_more(session, page.next)
+    _print_next_cursor(session, page.next)
 
 
 def _print_documents(session: Session, documents: Sequence[Document]) -> None:
     """A column for errors where there are any; a narrow terminal then goes without levels."""
     texts, console = session.texts, session.console
-    has_errors = any(_error_of(each) for each in documents)
+    has_errors = any(_current_error(each) for each in documents)
     columns = [
         Column(texts.text("head_document")),
         Column(texts.text("head_customer"), folds=True),
         Column(texts.text("head_state")),
-        Column(texts.text("head_level"), number=True, from_width=WIDE if has_errors else 0),
-        Column(texts.text("head_counter"), number=True, from_width=WIDEST if has_errors else WIDE),
-        Column(texts.text("head_name"), folds=True, from_width=WIDE),
-        Column(texts.text("head_submitted"), from_width=WIDEST if has_errors else WIDER),
+        Column(texts.text("head_level"), number=True, from_width=WIDE_TERMINAL_WIDTH if has_errors else 0),
+        Column(
+            texts.text("head_counter"),
+            number=True,
+            from_width=WIDEST_TERMINAL_WIDTH if has_errors else WIDE_TERMINAL_WIDTH,
+        ),
+        Column(texts.text("head_name"), folds=True, from_width=WIDE_TERMINAL_WIDTH),
+        Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL_WIDTH if has_errors else WIDER_TERMINAL_WIDTH),
         *([Column(texts.text("head_error"), folds=True)] if has_errors else []),
     ]
-    longest = (LONG_ERROR if console.width >= WIDE else SHORT_ERROR) if console.is_terminal else None
+    longest = (
+        (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL_WIDTH else MAX_ERROR_LENGTH_NARROW)
+        if console.is_terminal
+        else None
+    )
     rows = [
         (
             each.id,
@@ -123,21 +133,21 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
             str(each.state),
             texts.number(each.level),
             texts.number(each.count),
-            each.given.name,
+            each.spec.name,
             texts.time(each.submitted_at),
-            first_line(_error_of(each), longest),
+            first_line(_current_error(each), longest),
         )
         for each in documents
     ]
     print_table(console, columns, [row[: len(columns)] for row in rows])
 
 
-def _error_of(document: Document) -> str | None:
+def _current_error(document: Document) -> str | None:
     """Why it failed, or why it is tried again; an earlier attempt's error says nothing of a document that is done."""
     return document.error if document.state in {DocumentState.FAILED, DocumentState.DELAYED} else None
 
 
-def rate_text(rate: RateLimit | None, texts: Texts) -> str:
+def format_rate(rate: RateLimit | None, texts: Texts) -> str:
     """A rate limit as `inturn rate` takes it."""
     return "-" if rate is None else f"{texts.number(rate.documents)}/{texts.number(rate.per / SECOND)} s"
 
@@ -148,13 +158,13 @@ def parse_rate(text: str) -> RateLimit | None:
         return None
     documents, _, span = text.partition("/")
     try:
-        number, per = int(documents), length("a rate", span)
+        number, per = int(documents), parse_duration("a rate", span)
     except (ValueError, InvalidInputError):
         raise InvalidInputError(f"a rate is documents/time such as 100/60 or 100/1m, or none, not {text!r}") from None
     return RateLimit(number, per)
 
 
-def _facts(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:
+def _describe_overview(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:
     paused = overview.paused
     if paused is None:
         yield texts.text("label_queue"), texts.text("queue_runs")
@@ -167,12 +177,12 @@ def _facts(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:
     if overview.oldest_wait is not None:
         yield texts.text("label_customers"), texts.text("customers_open", n=overview.customers)
         yield texts.text("label_oldest"), texts.duration(overview.oldest_wait)
-    pace = overview.pace
+    pace = overview.throughput
     yield texts.text("label_pace"), texts.text("pace", started=pace.started, finished=pace.finished)
 
 
-def _level(level: int, texts: Texts) -> str:
-    return texts.text("level_expedited") if level == EXPEDITED else texts.number(level)
+def _format_level(level: int, texts: Texts) -> str:
+    return texts.text("level_expedited") if level == EXPEDITED_LEVEL else texts.number(level)
 
 
 def _customer_row(customer: Customer, texts: Texts) -> tuple[str, ...]:
@@ -184,12 +194,12 @@ def _customer_row(customer: Customer, texts: Texts) -> tuple[str, ...]:
         texts.number(customer.running),
         texts.number(settings.weight),
         "-" if settings.cap is None else texts.number(settings.cap),
-        rate_text(settings.rate, texts),
+        format_rate(settings.rate, texts),
         texts.text("yes") if settings.paused else "",
     )
 
 
-def _tell_more(session: Session, cursor: str | None) -> None:
+def _print_next_cursor(session: Session, cursor: str | None) -> None:
     """That there is another page: not among the data, which may go into a pipe."""
     if cursor is not None:
         typer.echo(session.texts.text("more", cursor=cursor), err=True)

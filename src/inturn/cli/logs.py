@@ -9,7 +9,7 @@ from typing import Any, Final
 from inturn.cli.output import printable
 
 log: Final = logging.getLogger("inturn")
-FACTS: Final = "facts"
+FIELDS_ATTRIBUTE: Final = "facts"
 
 
 class PlainFormatter(logging.Formatter):
@@ -37,10 +37,10 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             told["trace"] = self.formatException(record.exc_info)
-        return json.dumps({**told, **getattr(record, FACTS, {})}, ensure_ascii=False)
+        return json.dumps({**told, **getattr(record, FIELDS_ATTRIBUTE, {})}, ensure_ascii=False)
 
 
-def begin(*, as_json: bool, libraries: Sequence[str] = ()) -> None:
+def configure(*, as_json: bool, libraries: Sequence[str] = ()) -> None:
     """Send what Inturn logs to standard error, and the warnings of these libraries."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else PlainFormatter())
@@ -51,6 +51,6 @@ def begin(*, as_json: bool, libraries: Sequence[str] = ()) -> None:
         logger.propagate = False
 
 
-def tell(message: str, **facts: object) -> None:
+def info(message: str, **fields: object) -> None:
     """A line of the command itself; the facts stand in the objects alone."""
-    log.info(message, extra={FACTS: facts})
+    log.info(message, extra={FIELDS_ATTRIBUTE: fields})

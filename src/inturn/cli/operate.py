@@ -6,15 +6,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from inturn.cli.lists import parse_rate, rate_text
+from inturn.cli.lists import format_rate, parse_rate
 from inturn.cli.session import Session
-from inturn.cli.times import in_units
-from inturn.config import DAY, Range
-from inturn.errors import IllegalMoveError, InvalidInputError, NotFoundError
+from inturn.cli.times import convert_to_unit
+from inturn.config import DAY_SECONDS, Range
+from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError
 from inturn.i18n import Texts
-from inturn.model import SECOND, CustomerSettings, plain
+from inturn.model import SECOND, CustomerSettings, settings_to_dict
 
-KEPT: Final = Range(0, 36_500)
+RETENTION_DAYS_RANGE: Final = Range(0, 36_500)
 
 CustomerArgument = Annotated[str, typer.Argument(help="Whose documents.")]
 QueueOrCustomer = Annotated[str | None, typer.Argument(help="Only this customer's. Left out: the whole queue.")]
@@ -53,7 +53,7 @@ def rate(
     rate: Annotated[str, typer.Argument(metavar="N/TIME", help="Such as 100/60 or 100/1m, or none.")],
 ) -> None:
     """Limit how many of a customer's documents start in a span of time."""
-    _change(session, customer, "rate", parse_rate(rate), rate_text)
+    _change(session, customer, "rate", parse_rate(rate), format_rate)
 
 
 def keep(
@@ -65,9 +65,13 @@ def keep(
     value = (
         None
         if days == "default"
-        else round(KEPT.read("the days to keep documents for", in_units("d", days)) * DAY * SECOND)
+        else round(
+            RETENTION_DAYS_RANGE.parse("the days to keep documents for", convert_to_unit("d", days))
+            * DAY_SECONDS
+            * SECOND
+        )
     )
-    _change(session, customer, "keep", value, _days_text)
+    _change(session, customer, "keep", value, _format_days)
 
 
 def expedite(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
@@ -76,7 +80,7 @@ def expedite(session: Session, id: Annotated[str, typer.Argument(help="The docum
     if session.as_json:
         session.emit({"id": id.lower(), "expedited": True})
     else:
-        session.say("expedited", id=id.lower())
+        session.print_text("expedited", id=id.lower())
 
 
 def purge(
@@ -94,17 +98,17 @@ def purge(
     if session.as_json:
         session.emit({"customer": known.name, **counts})
     else:
-        session.say("purged", n=removed.documents, customer=known.name)
-    _delete_bytes(session, removed.blobs)
+        session.print_text("purged", n=removed.documents, customer=known.name)
+    _delete_blobs(session, removed.blobs)
 
 
-def _delete_bytes(session: Session, keys: Sequence[str]) -> None:
+def _delete_blobs(session: Session, blob_keys: Sequence[str]) -> None:
     """Of documents that are gone already: should this fail, upkeep finds them as orphans."""
-    blobs = session.blobs() if keys else None
+    blobs = session.blobs() if blob_keys else None
     if blobs is not None:
-        blobs.delete(keys)
-    elif keys:
-        session.warn(session.texts.text("bytes_left", n=len(keys)))
+        blobs.delete(blob_keys)
+    elif blob_keys:
+        session.warn(session.texts.text("bytes_left", n=len(blob_keys)))
 
 
 def _confirm(session: Session, customer: str) -> None:
@@ -112,7 +116,7 @@ def _confirm(session: Session, customer: str) -> None:
         raise InvalidInputError("purge asks before it deletes, and there is no terminal to ask on; give --yes to do it")
     typed = typer.prompt(session.texts.text("purge_ask", customer=customer), err=True)
     if typed.strip() != customer:
-        raise IllegalMoveError("that is not the customer's name; nothing was deleted")
+        raise IllegalTransitionError("that is not the customer's name; nothing was deleted")
 
 
 def _set_paused(session: Session, customer: str | None, *, paused: bool) -> None:
@@ -127,27 +131,29 @@ def _set_paused(session: Session, customer: str | None, *, paused: bool) -> None
         session.emit({"customer": customer, "setting": "paused", "before": before, "after": paused})
         return
     if customer is None:
-        session.say("queue_now_paused" if paused else "queue_now_runs")
+        session.print_text("queue_now_paused" if paused else "queue_now_runs")
         return
-    session.say("customer_now_paused" if paused else "customer_now_runs", customer=customer)
-    _tell_unseen(session, customer, seen=seen)
+    session.print_text("customer_now_paused" if paused else "customer_now_runs", customer=customer)
+    _print_unknown_customer(session, customer, is_known=seen)
 
 
-def _change(session: Session, customer: str, setting: str, value: Any, show: Callable[[Any, Texts], str]) -> None:
+def _change(
+    session: Session, customer: str, setting: str, value: Any, format_value: Callable[[Any, Texts], str]
+) -> None:
     settings, seen = _settings(session, customer)
     before = getattr(settings, setting)
     after = getattr(session.queue.change_customer(customer, session.operator, **{setting: value}), setting)
     if session.as_json:
-        session.emit({"customer": customer, "setting": setting, **plain({"before": before, "after": after})})
+        session.emit({"customer": customer, "setting": setting, **settings_to_dict({"before": before, "after": after})})
         return
     labels = {"weight": "head_weight", "cap": "head_cap", "rate": "head_rate", "keep": "head_keep"}
     label = session.texts.text(labels[setting])
-    session.write(f"{customer}: {label} {show(before, session.texts)} → {show(after, session.texts)}")
-    _tell_unseen(session, customer, seen=seen)
+    session.write(f"{customer}: {label} {format_value(before, session.texts)} → {format_value(after, session.texts)}")
+    _print_unknown_customer(session, customer, is_known=seen)
 
 
-def _days_text(keep: int | None, texts: Texts) -> str:
-    return "-" if keep is None else texts.text("days", n=round(keep / (DAY * SECOND), 3))
+def _format_days(retention: int | None, texts: Texts) -> str:
+    return "-" if retention is None else texts.text("days", n=round(retention / (DAY_SECONDS * SECOND), 3))
 
 
 def _settings(session: Session, customer: str) -> tuple[CustomerSettings, bool]:
@@ -158,7 +164,7 @@ def _settings(session: Session, customer: str) -> tuple[CustomerSettings, bool]:
         return CustomerSettings(), False
 
 
-def _tell_unseen(session: Session, customer: str, *, seen: bool) -> None:
+def _print_unknown_customer(session: Session, customer: str, *, is_known: bool) -> None:
     """A mistyped name would go unnoticed otherwise."""
-    if not seen:
-        session.say("customer_unseen", customer=customer)
+    if not is_known:
+        session.print_text("customer_unseen", customer=customer)

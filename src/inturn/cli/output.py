@@ -13,12 +13,12 @@ from rich.text import Text
 PIPED_WIDTH: Final = 10_000
 
 
-def out() -> Console:
+def stdout_console() -> Console:
     """Standard output; nothing is cut or wrapped when it is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
-def table(console: Console) -> Table:
+def create_table(console: Console) -> Table:
     """An empty table that suits the console."""
     if console.is_terminal:
         return Table(box=box.ROUNDED, header_style="bold")
@@ -36,7 +36,7 @@ class Column(NamedTuple):
 
 def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """A table of texts, with the columns that the console has room for."""
-    shown = table(console)
+    shown = create_table(console)
     kept = [number for number, each in enumerate(columns) if console.width >= each.from_width]
     for number in kept:
         heading, is_number, folds, _ = columns[number]
@@ -47,24 +47,24 @@ def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequ
     console.print(shown)
 
 
-def print_facts(console: Console, facts: Iterable[tuple[str, str]]) -> None:
+def print_details(console: Console, details: Iterable[tuple[str, str]]) -> None:
     """Labels with a text each: side by side in a terminal, a line each when piped."""
     if not console.is_terminal:
-        for label, text in facts:
+        for label, text in details:
             console.print(printable_lines(f"{label}: {text}"), markup=False, soft_wrap=True)
         return
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, text in facts:
+    for label, text in details:
         grid.add_row(label, Text(printable_lines(text)))
     console.print(grid)
 
 
-def first_line(error: str | None, most: int | None = None) -> str:
+def first_line(error: str | None, max_length: int | None = None) -> str:
     """An error without the trace below it, and cut to `most` characters."""
     line = (error or "").partition("\n")[0]
-    return line if most is None or len(line) <= most else f"{line[: most - 1]}…"
+    return line if max_length is None or len(line) <= max_length else f"{line[: max_length - 1]}…"
 
 
 def printable_lines(text: str) -> str:

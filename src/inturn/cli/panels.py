@@ -8,41 +8,41 @@ from rich.console import Console, ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from inturn.cli.output import Column, print_facts, print_table, printable
+from inturn.cli.output import Column, print_details, print_table, printable
 from inturn.i18n import Texts
-from inturn.insights import AtWork, Busiest, LiveView
-from inturn.model import EXPEDITED, SECOND, Document, DocumentState, Line, Progress
-from inturn.prose import STATES
+from inturn.insights import AtWork, BusyCustomer, LiveView
+from inturn.model import EXPEDITED_LEVEL, SECOND, Document, DocumentState, LaneStatus, Progress
+from inturn.prose import STATE_TEXT_KEYS
 
-LEVELS: Final = 9
-HEADER: Final = 3
+MIN_LEVEL_ROWS: Final = 9
+HEADER_LINES: Final = 3
 """Lines above the levels; below them come a heading, workers and the footer."""
-SHOWN: Final = (DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED, DocumentState.DONE)
-BAR: Final = "█"
-LONGEST: Final = 24
+STATES_ALWAYS_SHOWN: Final = (DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED, DocumentState.DONE)
+BAR_CHARACTER: Final = "█"
+MAX_NAME_COLUMNS: Final = 24
 """Of a name among others, in columns."""
-SILENT_AFTER: Final = 15 * SECOND
+WORKER_STALE_AFTER: Final = 15 * SECOND
 
 
-def screen(size: ConsoleDimensions, view: LiveView, texts: Texts, trouble: str) -> RenderableType:
+def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: str) -> RenderableType:
     """All of it, no larger than the terminal."""
     width, height = size
-    levels = _levels(view, texts, max(8, width // 2 - 32))
+    levels = _levels_table(view, texts, max(8, width // 2 - 32))
     middle = Table.grid(padding=(0, 3, 0, 0), expand=True)
     middle.add_column()
     middle.add_column(ratio=1)
-    middle.add_row(levels, _customers(view, texts))
+    middle.add_row(levels, _customers_table(view, texts))
     rows = levels.row_count + 1
-    left = height - HEADER - rows - 3
-    workers = _workers(view, texts, width, max(1, left))
-    footer = Text(printable(trouble), "red") if trouble else Text(texts.text("top_keys"), "dim")
+    left = height - HEADER_LINES - rows - 3
+    workers = _workers_table(view, texts, width, max(1, left))
+    footer = Text(printable(error), "red") if error else Text(texts.text("top_keys"), "dim")
     footer.truncate(width)
-    return Group(*_head(view, texts, width), middle, Text(), workers, footer)
+    return Group(*_header(view, texts, width), middle, Text(), workers, footer)
 
 
-def plain(console: Console, view: LiveView, texts: Texts) -> None:
+def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
     """The same in plain words, for a pipe."""
-    print_facts(console, [(texts.text("label_queue"), _queue(view, texts)), *_sums(view, texts)])
+    print_details(console, [(texts.text("label_queue"), _describe_queue(view, texts)), *_totals(view, texts)])
     if view.waiting:
         levels = ("head_level", "head_waiting", "label_oldest")
         columns = [Column(texts.text(key), number=True) for key in levels]
@@ -63,77 +63,80 @@ def _worker_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, ...]]:
         yield name, slots, seen, "; ".join(doing)
 
 
-def _head(view: LiveView, texts: Texts, width: int) -> Iterator[Text]:
+def _header(view: LiveView, texts: Texts, width: int) -> Iterator[Text]:
     queue = Text(
-        f"{texts.text('label_queue')}: {printable(_queue(view, texts))}", "bold yellow" if view.paused else "bold"
+        f"{texts.text('label_queue')}: {printable(_describe_queue(view, texts))}",
+        "bold yellow" if view.paused else "bold",
     )
     queue.truncate(width, overflow="ellipsis")
     yield queue
-    sums = Text("   ").join(Text.assemble((f"{label} ", "dim"), value) for label, value in _sums(view, texts))
+    sums = Text("   ").join(Text.assemble((f"{label} ", "dim"), value) for label, value in _totals(view, texts))
     sums.truncate(width, overflow="ellipsis")
     yield sums
     yield Text()
 
 
-def _queue(view: LiveView, texts: Texts) -> str:
+def _describe_queue(view: LiveView, texts: Texts) -> str:
     if view.paused is None:
         return texts.text("queue_runs")
     return texts.text("queue_paused", name=view.paused.name, why=view.paused.why or "-")
 
 
-def _sums(view: LiveView, texts: Texts) -> Iterator[tuple[str, str]]:
-    for state in SHOWN:
-        yield texts.text(STATES[state]), texts.number(view.states.get(state, 0))
+def _totals(view: LiveView, texts: Texts) -> Iterator[tuple[str, str]]:
+    for state in STATES_ALWAYS_SHOWN:
+        yield texts.text(STATE_TEXT_KEYS[state]), texts.number(view.states.get(state, 0))
     ended = (DocumentState.FAILED, DocumentState.CANCELLED, DocumentState.EXPIRED)
     yield from (
-        (texts.text(STATES[state]), texts.number(view.states[state])) for state in ended if view.states.get(state)
+        (texts.text(STATE_TEXT_KEYS[state]), texts.number(view.states[state]))
+        for state in ended
+        if view.states.get(state)
     )
     yield texts.text("label_speed"), texts.text("per_second", rate=round(view.per_second, 1))
 
 
 def _level_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, int, str]]:
     """Levels 1 to 9, more if the policy has more, and before them what operators expedited."""
-    last = max([LEVELS, *view.waiting])
-    for level in range(EXPEDITED if view.waiting.get(EXPEDITED) else 1, last + 1):
-        name = texts.text("level_expedited") if level == EXPEDITED else texts.number(level)
+    last = max([MIN_LEVEL_ROWS, *view.waiting])
+    for level in range(EXPEDITED_LEVEL if view.waiting.get(EXPEDITED_LEVEL) else 1, last + 1):
+        name = texts.text("level_expedited") if level == EXPEDITED_LEVEL else texts.number(level)
         wait = view.oldest_waits.get(level)
-        yield name, view.waiting.get(level, 0), "" if wait is None else short(wait)
+        yield name, view.waiting.get(level, 0), "" if wait is None else format_duration(wait)
 
 
-def _levels(view: LiveView, texts: Texts, bar: int) -> Table:
+def _levels_table(view: LiveView, texts: Texts, bar_width: int) -> Table:
     found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
     found.add_column(texts.text("head_level"), justify="right", no_wrap=True)
-    found.add_column("", width=bar, no_wrap=True)
+    found.add_column("", width=bar_width, no_wrap=True)
     found.add_column(texts.text("head_waiting"), justify="right", no_wrap=True)
     found.add_column(texts.text("label_oldest_short"), justify="right", no_wrap=True)
     most = max([1, *view.waiting.values()])
     for name, n, wait in _level_rows(view, texts):
-        filled = 0 if not n else max(1, round(bar * n / most))
-        found.add_row(name, Text(BAR * filled, "cyan"), texts.number(n), wait)
+        filled = 0 if not n else max(1, round(bar_width * n / most))
+        found.add_row(name, Text(BAR_CHARACTER * filled, "cyan"), texts.number(n), wait)
     return found
 
 
-def _customers(view: LiveView, texts: Texts) -> Table:
+def _customers_table(view: LiveView, texts: Texts) -> Table:
     found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
     found.add_column(texts.text("head_customer"), ratio=1, min_width=8, no_wrap=True, overflow="ellipsis")
     for key in ("head_waiting", "head_counter", "head_level", "head_lines"):
         found.add_column(texts.text(key), justify="right", no_wrap=True)
-    for each in view.busiest[:LEVELS]:
+    for each in view.busiest[:MIN_LEVEL_ROWS]:
         name, *rest = _customer_row(each, texts)
         found.add_row(Text(printable(name)), *rest)
     return found
 
 
-def _customer_row(busiest: Busiest, texts: Texts) -> tuple[str, ...]:
+def _customer_row(busiest: BusyCustomer, texts: Texts) -> tuple[str, ...]:
     customer, level = busiest
     count = "-" if customer.count is None else texts.number(customer.count)
-    return customer.name, texts.number(customer.waiting), count, texts.number(level), _lines(customer.lines)
+    return customer.name, texts.number(customer.waiting), count, texts.number(level), _describe_lanes(customer.lanes)
 
 
-def _lines(lines: Sequence[Line]) -> str:
+def _describe_lanes(lanes: Sequence[LaneStatus]) -> str:
     """Levels with something waiting, neighbours drawn together; closed lines in brackets."""
     spans: list[tuple[int, int, bool]] = []
-    for line in sorted(each for each in lines if each.waiting):
+    for line in sorted(each for each in lanes if each.waiting):
         if spans and spans[-1][1:] == (line.level - 1, line.is_open):
             spans[-1] = (spans[-1][0], line.level, line.is_open)
         else:
@@ -142,7 +145,7 @@ def _lines(lines: Sequence[Line]) -> str:
     return ",".join(text if is_open else f"({text})" for text, is_open in shown)
 
 
-def _workers(view: LiveView, texts: Texts, width: int, room: int) -> Table:
+def _workers_table(view: LiveView, texts: Texts, width: int, max_rows: int) -> Table:
     """A line for each worker and, where there is room, one for each further document that it is at."""
     found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
     found.add_column(texts.text("head_worker"), no_wrap=True, overflow="ellipsis", max_width=width // 3)
@@ -151,10 +154,10 @@ def _workers(view: LiveView, texts: Texts, width: int, room: int) -> Table:
     found.add_column(texts.text("head_doing"), ratio=1, no_wrap=True, overflow="ellipsis")
     if not view.at_work:
         found.add_row(Text(texts.text("none_seen"), "yellow"))
-    spare = room - len(view.at_work)
-    for each in view.at_work[:room]:
+    spare = max_rows - len(view.at_work)
+    for each in view.at_work[:max_rows]:
         name, slots, seen, *doing = _worker_row(each, view.at, texts)
-        style = "yellow" if view.at - each.worker.seen_at > SILENT_AFTER else ""
+        style = "yellow" if view.at - each.worker.seen_at > WORKER_STALE_AFTER else ""
         apart = doing[: 1 + max(0, spare)]
         found.add_row(
             Text(printable(name), style), slots, seen, Text(printable("; ".join([apart[0], *doing[len(apart) :]])))
@@ -165,20 +168,20 @@ def _workers(view: LiveView, texts: Texts, width: int, room: int) -> Table:
     return found
 
 
-def _worker_row(at_work: AtWork, at: int, texts: Texts) -> tuple[str, ...]:
+def _worker_row(at_work: AtWork, now: int, texts: Texts) -> tuple[str, ...]:
     """Its name, how busy it is, when it was last heard of, then each document that it is at."""
     report = at_work.worker.report
-    doing = [_doing(each, report.progress.get(each.id), texts) for each in at_work.documents] or [""]
+    doing = [_describe_running(each, report.progress.get(each.id), texts) for each in at_work.documents] or [""]
     if at_work.claimed_ahead:
         doing[-1] = f"{doing[-1]} (+{texts.number(at_work.claimed_ahead)})".strip()
     if report.stopping:
         doing[0] = f"{texts.text('stopping')} {doing[0]}".strip()
     slots = f"{texts.number(report.busy)}/{texts.number(report.slots)}"
-    return report.name, slots, short(max(0, at - at_work.worker.seen_at)), *doing
+    return report.name, slots, format_duration(max(0, now - at_work.worker.seen_at)), *doing
 
 
-def _doing(document: Document, progress: Progress | None, texts: Texts) -> str:
-    told = f"{_cut(document.customer)}: {_cut(document.given.name)}"
+def _describe_running(document: Document, progress: Progress | None, texts: Texts) -> str:
+    told = f"{_truncate(document.customer)}: {_truncate(document.spec.name)}"
     if progress is None:
         return told
     if progress.total:
@@ -186,14 +189,14 @@ def _doing(document: Document, progress: Progress | None, texts: Texts) -> str:
     return f"{told} {texts.number(progress.done)}"
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     """Short enough to leave room for the others."""
-    return text if cell_len(text) <= LONGEST else f"{set_cell_size(text, LONGEST - 1).rstrip()}…"
+    return text if cell_len(text) <= MAX_NAME_COLUMNS else f"{set_cell_size(text, MAX_NAME_COLUMNS - 1).rstrip()}…"
 
 
-def short(length: int) -> str:
+def format_duration(duration: int) -> str:
     """A length of time in one unit, the same in all our languages."""
-    left = length / SECOND
+    left = duration / SECOND
     for unit, size in (("s", 60), ("min", 60), ("h", 24)):
         if left < size:
             return f"{left:.0f} {unit}"

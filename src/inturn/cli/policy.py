@@ -5,16 +5,16 @@ from typing import Annotated, Any
 
 import typer
 
-from inturn.cli.output import Column, print_facts, print_table
+from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.records import policy_record
 from inturn.cli.session import Session
-from inturn.cli.times import length
+from inturn.cli.times import parse_duration
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.model import SECOND
 from inturn.policy import Order, Policy
 
-DURATIONS = ("reset_interval", "overdue_after")
+DURATION_SETTINGS = ("reset_interval", "overdue_after")
 
 
 def show(session: Session) -> None:
@@ -24,9 +24,9 @@ def show(session: Session) -> None:
         session.emit(policy_record(version))
         return
     texts = session.texts
-    print_facts(session.console, [(texts.text("head_version"), texts.number(version.number))])
+    print_details(session.console, [(texts.text("head_version"), texts.number(version.number))])
     columns = [Column(texts.text("head_setting")), Column(texts.text("head_value"), folds=True)]
-    rows = [(name, _shown(name, value, texts)) for name, value in version.policy.plain().items()]
+    rows = [(name, _format_value(name, value, texts)) for name, value in version.policy.to_dict().items()]
     print_table(session.console, columns, rows)
 
 
@@ -80,10 +80,10 @@ def set_(  # noqa: PLR0913 - one option for each setting
 ) -> None:
     """Change the policy; levels hold for new checks, the order for what already waits."""
     given = {
-        "reset_interval": None if reset_interval is None else length("--reset-interval", reset_interval),
-        "thresholds": None if thresholds is None else thresholds_of(thresholds),
+        "reset_interval": None if reset_interval is None else parse_duration("--reset-interval", reset_interval),
+        "thresholds": None if thresholds is None else parse_thresholds(thresholds),
         "order": order,
-        "overdue_after": None if overdue_after is None else length("--overdue-after", overdue_after),
+        "overdue_after": None if overdue_after is None else parse_duration("--overdue-after", overdue_after),
         "overdue_every": overdue_every,
         "per_document": per_document,
         "per_page": per_page,
@@ -93,16 +93,16 @@ def set_(  # noqa: PLR0913 - one option for each setting
     if not changes:
         raise InvalidInputError("nothing to change: give at least one setting, such as --reset-interval 25m")
     before = session.queue.policy()
-    policy = changed(before.policy, changes)
+    policy = apply_changes(before.policy, changes)
     # Without --expect a change in between is refused all the same: the difference shown would be another one.
     expected = before.number if expect is None else expect
     after = before
     if policy != before.policy or expected != before.number:
         after = session.queue.set_policy(policy, session.operator, expected=expected)
-    _tell(session, (before.policy.plain(), after.policy.plain()), after.number)
+    _print_changes(session, (before.policy.to_dict(), after.policy.to_dict()), after.number)
 
 
-def changed(policy: Policy, changes: dict[str, Any]) -> Policy:
+def apply_changes(policy: Policy, changes: dict[str, Any]) -> Policy:
     """The policy with some of its settings changed, by name."""
     parts = {each.name: getattr(policy, each.name) for each in fields(policy)}
     for name, part in parts.items():
@@ -111,7 +111,7 @@ def changed(policy: Policy, changes: dict[str, Any]) -> Policy:
     return Policy(**parts)
 
 
-def _tell(session: Session, difference: tuple[dict[str, Any], dict[str, Any]], version: int) -> None:
+def _print_changes(session: Session, difference: tuple[dict[str, Any], dict[str, Any]], version: int) -> None:
     before, after = difference
     changed = [name for name in before if before[name] != after[name]]
     if session.as_json:
@@ -124,13 +124,16 @@ def _tell(session: Session, difference: tuple[dict[str, Any], dict[str, Any]], v
             Column(texts.text("head_before"), folds=True),
             Column(texts.text("head_after"), folds=True),
         ]
-        rows = [(name, _shown(name, before[name], texts), _shown(name, after[name], texts)) for name in changed]
+        rows = [
+            (name, _format_value(name, before[name], texts), _format_value(name, after[name], texts))
+            for name in changed
+        ]
         print_table(session.console, columns, rows)
-    session.say("policy_in_force" if changed else "policy_unchanged", version=version)
+    session.print_text("policy_in_force" if changed else "policy_unchanged", version=version)
 
 
-def _shown(name: str, value: Any, texts: Texts) -> str:
-    if name in DURATIONS:
+def _format_value(name: str, value: Any, texts: Texts) -> str:
+    if name in DURATION_SETTINGS:
         exact = f"{texts.number(value / SECOND)} s"
         return exact if value < 60 * SECOND else f"{exact} ({texts.duration(value)})"
     if isinstance(value, list):
@@ -138,7 +141,7 @@ def _shown(name: str, value: Any, texts: Texts) -> str:
     return texts.number(value) if isinstance(value, (int, float)) else str(value)
 
 
-def thresholds_of(text: str) -> tuple[int, ...]:
+def parse_thresholds(text: str) -> tuple[int, ...]:
     """Thresholds as they are typed."""
     try:
         return tuple(int(each) for each in text.split(","))

@@ -8,8 +8,8 @@ from typing import Final
 
 from inturn.processing import allowed, sandbox
 
-PATIENCE: Final = 30
-PROGRAM: Final = """
+PROBE_TIMEOUT_SECONDS: Final = 30
+PROBE_PROGRAM: Final = """
 import sys, tempfile
 from pathlib import Path
 from inturn.processing import allowed, sandbox
@@ -25,13 +25,13 @@ def sandbox_layers() -> str:
     """The layers that hold on this kernel, and what is missing, in words."""
     try:
         asked = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-P", "-c", PROGRAM],
+            [sys.executable, "-P", "-c", PROBE_PROGRAM],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
-            env={**sandbox.ENVIRONMENT, "PYTHONPATH": ":".join(allowed.import_path())},
+            timeout=PROBE_TIMEOUT_SECONDS,
+            env={**sandbox.CHILD_ENVIRONMENT, "PYTHONPATH": ":".join(allowed.import_path())},
         )
     except (OSError, subprocess.TimeoutExpired) as wrong:
         return f"none could be tried: {wrong}"

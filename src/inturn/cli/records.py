@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from inturn.insights import AtWork, LiveView, Overview, Why
-from inturn.model import Customer, Document, plain
+from inturn.model import Customer, Document, settings_to_dict
 from inturn.store import Attempt, PolicyVersion
 
 
@@ -18,14 +18,14 @@ def document_record(document: Document) -> dict[str, Any]:
 
 def customer_record(customer: Customer) -> dict[str, Any]:
     """A customer, with its settings and lines."""
-    lines = [line._asdict() for line in customer.lines]
+    lines = [line._asdict() for line in customer.lanes]
     return {
         "customer": customer.name,
         "count": customer.count,
         "updated_at": customer.updated_at,
         "waiting": customer.waiting,
         "running": customer.running,
-        **plain(customer.settings._asdict()),
+        **settings_to_dict(customer.settings._asdict()),
         "lines": lines,
     }
 
@@ -33,7 +33,7 @@ def customer_record(customer: Customer) -> dict[str, Any]:
 def policy_record(version: PolicyVersion) -> dict[str, Any]:
     """A version of the policy."""
     who = {"version": version.number, "at": version.at, "operator": version.operator.name, "why": version.operator.why}
-    return {**who, **version.policy.plain()}
+    return {**who, **version.policy.to_dict()}
 
 
 def overview_record(overview: Overview) -> dict[str, Any]:
@@ -46,8 +46,8 @@ def overview_record(overview: Overview) -> dict[str, Any]:
         "waiting_closed": overview.waiting_closed,
         "customers": overview.customers,
         "oldest_wait": overview.oldest_wait,
-        "started": overview.pace.started,
-        "finished": overview.pace.finished,
+        "started": overview.throughput.started,
+        "finished": overview.throughput.finished,
         "policy": overview.policy.number,
         "order": str(overview.policy.policy.turns.order),
     }
@@ -55,14 +55,14 @@ def overview_record(overview: Overview) -> dict[str, Any]:
 
 def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
     """Why a document is where it is, and its earlier attempts."""
-    document, bounds, counter, before = why.document, why.bounds, why.counter, why.before
+    document, bounds, counter, before = why.document, why.bounds, why.counter, why.ahead
     return {
         "id": document.id,
         "customer": document.customer,
         "state": str(document.state),
         "error": document.error,
         "attempt": document.attempt,
-        "max_attempts": document.given.max_attempts,
+        "max_attempts": document.spec.max_attempts,
         "level": document.level,
         "count": document.count,
         "expedited": document.expedited,
@@ -105,7 +105,7 @@ def worker_record(at_work: AtWork) -> dict[str, Any]:
         {
             "id": each.id,
             "customer": each.customer,
-            "name": each.given.name,
+            "name": each.spec.name,
             "progress": list(progress[each.id]) if each.id in progress else None,
         }
         for each in at_work.documents

@@ -7,34 +7,34 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.cli.output import Column, print_table
-from inturn.cli.policy import changed, thresholds_of
+from inturn.cli.policy import apply_changes, parse_thresholds
 from inturn.cli.session import Session
-from inturn.cli.telling import telling
-from inturn.cli.times import length as parsed_length
-from inturn.cli.times import moment
+from inturn.cli.telling import progress_reporter
+from inturn.cli.times import parse_duration as parsed_length
+from inturn.cli.times import parse_time
 from inturn.clock import SystemClock
 from inturn.errors import InvalidInputError
 from inturn.files import FOLDER_MODE, write_private
 from inturn.policy import Order, Policy
 from inturn.simulate.advice import Advice, advise
-from inturn.simulate.compare import SMALLEST_CHANGE, Comparison, CustomerChange, compare, rounded
-from inturn.simulate.engine import Play
-from inturn.simulate.goals import USUAL, parse_goal
-from inturn.simulate.history import LEAD, History, read_history
+from inturn.simulate.compare import MIN_CHANGE_SECONDS, Comparison, CustomerChange, compare, rounded
+from inturn.simulate.engine import Discipline
+from inturn.simulate.goals import DEFAULT_GOAL, parse_goal
+from inturn.simulate.history import WARMUP_DURATION, History, read_history
 from inturn.simulate.pages import Page, advice_page, comparison_page
-from inturn.simulate.pages.advice import headings as advice_headings
-from inturn.simulate.pages.advice import rows as advice_rows
-from inturn.simulate.pages.advice import shown as shown_trial
-from inturn.simulate.pages.advice import told as advice_told
-from inturn.simulate.pages.comparison import group_waits, series, summary
-from inturn.simulate.pages.scales import length, signed
-from inturn.simulate.replay import AS_IT_WAS, Plan
-from inturn.simulate.tables import read_table, write_table
+from inturn.simulate.pages.advice import column_headings as advice_headings
+from inturn.simulate.pages.advice import format_trial_value as shown_trial
+from inturn.simulate.pages.advice import summary as advice_told
+from inturn.simulate.pages.advice import trial_rows as advice_rows
+from inturn.simulate.pages.comparison import group_waits, series_legend, summary
+from inturn.simulate.pages.scales import format_change, format_duration
+from inturn.simulate.replay import UNCHANGED_PLAN, Plan
+from inturn.simulate.tables import read_csv, write_csv
 
-NUMBERS: Final = {"overdue_every": int, "bytes_per_page": int, "per_document": float, "per_page": float}
+NUMERIC_SETTINGS: Final = {"overdue_every": int, "bytes_per_page": int, "per_document": float, "per_page": float}
 
 
-class Asked(NamedTuple):
+class ReplayOptions(NamedTuple):
     """What was typed."""
 
     since: str | None
@@ -50,110 +50,110 @@ class Asked(NamedTuple):
     html: Path | None
     svg: Path | None
     goal: str | None
-    advises: bool
+    advise: bool
 
     @classmethod
-    def nothing(cls) -> "Asked":
+    def empty(cls) -> "ReplayOptions":
         """Without any option."""
         return cls(None, None, None, None, False, (), None, None, (), (), None, None, None, False)
 
 
-def replay(session: Session, asked: Asked) -> None:
+def replay(session: Session, options: ReplayOptions) -> None:
     """Read history, play it, and show what came of it."""
-    goal = parse_goal(asked.goal or USUAL)
-    with telling(session.texts) as step:
-        history, current = _read(session, asked, step(session.texts.text("replay_reading")))
-        proposed = _proposed(asked, current)
-        if asked.scrub:
-            if asked.weight or asked.cap:
+    goal = parse_goal(options.goal or DEFAULT_GOAL)
+    with progress_reporter(session.texts) as step:
+        history, current = _read_history(session, options, step(session.texts.text("replay_reading")))
+        proposed = _proposed_plan(options, current)
+        if options.scrub:
+            if options.weight or options.cap:
                 raise InvalidInputError("--scrub takes customers' names away: it goes with neither --weight nor --cap")
-            history = history.scrubbed()
-        if asked.export is not None:
-            _exported(session, history, asked.export)
-            if proposed is None and not asked.advises and asked.html is None and asked.svg is None:
+            history = history.anonymized()
+        if options.export is not None:
+            _export(session, history, options.export)
+            if proposed is None and not options.advise and options.html is None and options.svg is None:
                 return
-        baseline = _baseline(history, asked)
-        if asked.advises:
-            base = proposed or AS_IT_WAS
+        baseline = _baseline_plan(history, options)
+        if options.advise:
+            base = proposed or UNCHANGED_PLAN
             base = dataclasses.replace(base, policy=base.policy or current)
             advice = advise(history, base, goal, step(session.texts.text("advice_trying")))
         else:
             other = None if proposed == baseline else proposed
             found = compare(history, baseline, other, step(session.texts.text("replay_playing")))
-    if asked.advises:
-        _advised(session, asked, advice)
+    if options.advise:
+        _print_advice(session, options, advice)
     else:
-        _compared(session, asked, found)
+        _print_comparison(session, options, found)
 
 
-def _read(session: Session, asked: Asked, tell: Any) -> tuple[History, Policy]:
+def _read_history(session: Session, options: ReplayOptions, progress: Any) -> tuple[History, Policy]:
     """The history, and the policy that is in force."""
     now = SystemClock().now()
-    since = 0 if asked.since is None else moment("--from", asked.since, now)
-    until = None if asked.until is None else moment("--to", asked.until, now)
+    since = 0 if options.since is None else parse_time("--from", options.since, now)
+    until = None if options.until is None else parse_time("--to", options.until, now)
     if until is not None and until <= since:
         raise InvalidInputError("--to must be later than --from")
-    lead = min(LEAD, since)
-    if asked.csv is not None:
-        return _table(session, asked.csv, (since, until, lead), tell), Policy()
+    lead = min(WARMUP_DURATION, since)
+    if options.csv is not None:
+        return _read_csv(session, options.csv, (since, until, lead), progress), Policy()
     store = session.queue.store
-    return read_history(store, since, until=until, lead=lead, progress=tell), store.policy().policy
+    return read_history(store, since, until=until, warmup=lead, progress=progress), store.policy().policy
 
 
-def _table(session: Session, path: Path, span: tuple[int, int | None, int], tell: Any) -> History:
+def _read_csv(session: Session, path: Path, span: tuple[int, int | None, int], progress: Any) -> History:
     def on_ignored(columns: Sequence[str]) -> None:
         session.warn(session.texts.text("csv_ignored", n=len(columns), columns=", ".join(columns), path=path))
 
     since, until, lead = span
-    return read_table(path, since, until=until, lead=lead, progress=tell, on_ignored=on_ignored)
+    return read_csv(path, since, until=until, warmup=lead, progress=progress, on_ignored=on_ignored)
 
 
-def _baseline(history: History, asked: Asked) -> Plan:
+def _baseline_plan(history: History, options: ReplayOptions) -> Plan:
     """As it was. Where nobody knows how many workers there were, as many as are asked for."""
     if any(wait is not None for wait in history.waits):
-        return AS_IT_WAS
-    if asked.slots is None:
+        return UNCHANGED_PLAN
+    if options.slots is None:
         raise InvalidInputError(
             "this history does not tell when documents were started, so nobody knows how many ran at a time:"
             " say it with --slots, or add a column `started`"
         )
-    return Plan(workers=asked.slots)
+    return Plan(workers=options.slots)
 
 
-def _proposed(asked: Asked, current: Policy) -> Plan | None:
+def _proposed_plan(options: ReplayOptions, current: Policy) -> Plan | None:
     """What is asked for, or nothing."""
     policy = None
-    if asked.policy or asked.order is not None:
-        policy = changed(current, dict(_policy_change(each) for each in asked.policy))
-    if policy is not None and asked.order is not None:
-        policy = _play(asked.order).policy(policy)
+    if options.policy or options.order is not None:
+        policy = apply_changes(current, dict(_parse_policy_option(each) for each in options.policy))
+    if policy is not None and options.order is not None:
+        policy = _parse_order(options.order).apply_to(policy)
     settings: dict[str, dict[str, Any]] = {}
-    for option, given in (("weight", asked.weight), ("cap", asked.cap)):
+    for option, given in (("weight", options.weight), ("cap", options.cap)):
         for each in given:
-            customer, value = _customer_change(option, each)
+            customer, value = _parse_customer_option(option, each)
             settings.setdefault(customer, {})[option] = value
-    plan = Plan(policy, asked.slots, settings)
-    return None if plan == AS_IT_WAS else plan
+    plan = Plan(policy, options.slots, settings)
+    return None if plan == UNCHANGED_PLAN else plan
 
 
-def _policy_change(text: str) -> tuple[str, Any]:
+def _parse_policy_option(text: str) -> tuple[str, Any]:
     name, found, value = text.partition("=")
     name = name.strip().replace("-", "_")
-    known = list(Policy().plain())
+    known = list(Policy().to_dict())
     if not found or name not in known:
         raise InvalidInputError(f"--policy takes NAME=VALUE with a name of {', '.join(known)}; not {text!r}")
     if name in {"reset_interval", "overdue_after"}:
         return name, parsed_length(f"--policy {name}", value)
     if name == "thresholds":
-        return name, thresholds_of(value)
+        return name, parse_thresholds(value)
     try:
-        return name, Order(value) if name == "order" else NUMBERS[name](value)
+        return name, Order(value) if name == "order" else NUMERIC_SETTINGS[name](value)
     except ValueError:
         wanted = ", ".join(Order) if name == "order" else "a number"
         raise InvalidInputError(f"--policy {name} takes {wanted}, not {value!r}") from None
 
 
-def _customer_change(option: str, text: str) -> tuple[str, Any]:
+def _parse_customer_option(option: str, text: str) -> tuple[str, Any]:
     customer, _, value = text.rpartition("=")
     try:
         number = float(value) if option == "weight" else None if value == "none" else int(value)
@@ -165,47 +165,49 @@ def _customer_change(option: str, text: str) -> tuple[str, Any]:
     return customer, number
 
 
-def _play(text: str) -> Play:
+def _parse_order(text: str) -> Discipline:
     try:
-        return Play(text.strip())
+        return Discipline(text.strip())
     except ValueError:
-        raise InvalidInputError(f"--order takes one of {', '.join(Play)} with --replay, not {text!r}") from None
+        raise InvalidInputError(f"--order takes one of {', '.join(Discipline)} with --replay, not {text!r}") from None
 
 
-def _exported(session: Session, history: History, path: Path) -> None:
-    written = write_table(history, path)
+def _export(session: Session, history: History, path: Path) -> None:
+    written = write_csv(history, path)
     if session.as_json:
         session.emit({"exported": str(path), "documents": written})
     else:
-        session.say("replay_exported", n=written, path=path)
+        session.print_text("replay_exported", n=written, path=path)
 
 
-def _said(asked: Asked) -> list[str]:
+def _typed_options(options: ReplayOptions) -> list[str]:
     """What was asked for, as it was typed."""
     return [
-        *asked.policy,
-        *([f"order={asked.order}"] if asked.order is not None else []),
-        *([f"slots={asked.slots}"] if asked.slots is not None else []),
-        *(f"weight {each}" for each in asked.weight),
-        *(f"cap {each}" for each in asked.cap),
+        *options.policy,
+        *([f"order={options.order}"] if options.order is not None else []),
+        *([f"slots={options.slots}"] if options.slots is not None else []),
+        *(f"weight {each}" for each in options.weight),
+        *(f"cap {each}" for each in options.cap),
     ]
 
 
-def _compared(session: Session, asked: Asked, found: Comparison) -> None:
+def _print_comparison(session: Session, options: ReplayOptions, comparison: Comparison) -> None:
     if session.as_json:
-        session.emit({"comparison": {"asked": _said(asked), **found.plain()}})
-        for each in found.everyone:
+        session.emit({"comparison": {"asked": _typed_options(options), **comparison.to_dict()}})
+        for each in comparison.everyone:
             session.emit(rounded(dataclasses.asdict(each)))
     else:
-        for line in summary(found, _said(asked), session.texts):
+        for line in summary(comparison, _typed_options(options), session.texts):
             session.write(line)
-        _print_groups(session, found)
-        _print_changes(session, found)
-    if asked.html is not None or asked.svg is not None:
-        written(session, comparison_page(found, _said(asked), session.texts), asked.html, asked.svg)
+        _print_groups(session, comparison)
+        _print_changes(session, comparison)
+    if options.html is not None or options.svg is not None:
+        write_page(
+            session, comparison_page(comparison, _typed_options(options), session.texts), options.html, options.svg
+        )
 
 
-def _print_groups(session: Session, found: Comparison) -> None:
+def _print_groups(session: Session, comparison: Comparison) -> None:
     texts = session.texts
     columns = [
         Column(texts.text("head_group")),
@@ -216,26 +218,26 @@ def _print_groups(session: Session, found: Comparison) -> None:
         *(Column(texts.text(key), number=True, from_width=130) for key in ("head_slowdown", "head_gap", "head_jain")),
     ]
     rows = []
-    for group in found.groups:
+    for group in comparison.groups:
         kinds = [None, group.current_fairness, group.proposed_fairness]
         for place, ((style, name), waits) in enumerate(
-            zip(series(found, texts), group_waits(found, group), strict=True)
+            zip(series_legend(comparison, texts), group_waits(comparison, group), strict=True)
         ):
             first = (group.group, texts.number(group.customers), texts.number(group.documents))
-            figures = ["-"] * 4 if waits is None else [length(each, texts) for each in waits]
+            figures = ["-"] * 4 if waits is None else [format_duration(each, texts) for each in waits]
             kind = kinds[style]
             fair = ["-"] * 3
             if kind is not None:
                 jain = "-" if kind.jain is None else texts.number(round(kind.jain, 3))
-                fair = [texts.number(round(kind.slowdown, 1)), length(kind.longest_gap, texts), jain]
+                fair = [texts.number(round(kind.slowdown, 1)), format_duration(kind.longest_gap, texts), jain]
             rows.append((*(first if place == 0 else ("", "", "")), name, *figures, *fair))
     print_table(session.console, columns, rows)
 
 
-def _print_changes(session: Session, found: Comparison) -> None:
+def _print_changes(session: Session, comparison: Comparison) -> None:
     """Those who gain or pay the most."""
-    changes = sorted((*found.less, *found.more), key=lambda each: each.proposed - each.current)
-    if found.is_same or not changes:
+    changes = sorted((*comparison.less, *comparison.more), key=lambda each: each.proposed - each.current)
+    if comparison.is_same or not changes:
         return
     texts = session.texts
     columns = [
@@ -245,39 +247,43 @@ def _print_changes(session: Session, found: Comparison) -> None:
         Column(texts.text("replay_changes")),
     ]
     session.console.print()
-    print_table(session.console, columns, (_change(each, session) for each in changes))
+    print_table(session.console, columns, (_change_row(each, session) for each in changes))
 
 
-def _change(each: CustomerChange, session: Session) -> tuple[str, ...]:
-    texts, change = session.texts, each.proposed - each.current
-    means = (length(each.current, texts), length(each.proposed, texts), signed(change, texts))
-    way = "waits_less" if change <= -SMALLEST_CHANGE else "waits_more"
-    return (each.customer, texts.number(each.documents), *means, texts.text(way))
+def _change_row(customer_change: CustomerChange, session: Session) -> tuple[str, ...]:
+    texts, change = session.texts, customer_change.proposed - customer_change.current
+    means = (
+        format_duration(customer_change.current, texts),
+        format_duration(customer_change.proposed, texts),
+        format_change(change, texts),
+    )
+    way = "waits_less" if change <= -MIN_CHANGE_SECONDS else "waits_more"
+    return (customer_change.customer, texts.number(customer_change.documents), *means, texts.text(way))
 
 
-def _advised(session: Session, asked: Asked, found: Advice) -> None:
+def _print_advice(session: Session, options: ReplayOptions, advice: Advice) -> None:
     texts = session.texts
     if session.as_json:
-        session.emit({"advice": found.plain()})
+        session.emit({"advice": advice.to_dict()})
     else:
-        plain = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in advice_rows(found, texts)]
+        plain = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in advice_rows(advice, texts)]
         columns = [
             Column(heading, number=place in {2, 3, 4}, folds=place == 1)
             for place, heading in enumerate(advice_headings(texts))
         ]
         print_table(session.console, columns, plain)
-        for line in [*advice_told(found, texts), *_commands(session, asked, found)]:
+        for line in [*advice_told(advice, texts), *_suggested_commands(session, options, advice)]:
             session.write(line)
-    if asked.html is not None or asked.svg is not None:
-        written(session, advice_page(found, texts), asked.html, asked.svg)
+    if options.html is not None or options.svg is not None:
+        write_page(session, advice_page(advice, texts), options.html, options.svg)
 
 
-def _commands(session: Session, asked: Asked, found: Advice) -> Iterator[str]:
+def _suggested_commands(session: Session, options: ReplayOptions, advice: Advice) -> Iterator[str]:
     """What to type next; nothing is done here."""
-    best = found.best
+    best = advice.best
     if best is None:
         return
-    source = ["--csv", str(asked.csv)] if asked.csv is not None else []
+    source = ["--csv", str(options.csv)] if options.csv is not None else []
     policy = [] if best.setting is None else ["--policy", f"{best.setting}={shown_trial(best)}"]
     command = ["inturn", "simulate", "--replay", *source, "--slots", str(best.workers), *policy]
     yield session.texts.text("advice_try", command=shlex.join(command))
@@ -286,20 +292,20 @@ def _commands(session: Session, asked: Asked, found: Advice) -> Iterator[str]:
         yield session.texts.text("advice_apply", command=shlex.join(["inturn", "policy", "set", option]))
 
 
-def written(session: Session, page: Page, html: Path | None, svg: Path | None) -> None:
+def write_page(session: Session, page: Page, html: Path | None, svg: Path | None) -> None:
     """Write a page, and its charts as files of their own."""
     if html is not None:
-        _write(html, page.html)
+        _write_file(html, page.html)
         if not session.as_json:
-            session.say("page_written", path=html)
+            session.print_text("page_written", path=html)
     if svg is not None:
         svg.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         for chart in page.charts:
-            _write(svg / f"{chart.name}.svg", chart.svg(alone=True) + "\n")
+            _write_file(svg / f"{chart.name}.svg", chart.svg(standalone=True) + "\n")
         if not session.as_json:
-            session.say("charts_written", n=len(page.charts), path=svg)
+            session.print_text("charts_written", n=len(page.charts), path=svg)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     with write_private(path) as file:
         file.write(text.encode())

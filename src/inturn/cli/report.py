@@ -7,21 +7,21 @@ from typing import Annotated, Final
 import typer
 
 from inturn.cli.output import Column, print_table
-from inturn.cli.replay import written
+from inturn.cli.replay import write_page
 from inturn.cli.session import Session
-from inturn.cli.telling import telling
-from inturn.cli.times import moment
+from inturn.cli.telling import progress_reporter
+from inturn.cli.times import parse_time
 from inturn.clock import SystemClock
 from inturn.simulate.compare import rounded
-from inturn.simulate.estimates import starts_of
-from inturn.simulate.fairness import FairnessReport, fairness_of
-from inturn.simulate.history import LEAD, read_history
+from inturn.simulate.estimates import measure_accuracy
+from inturn.simulate.fairness import FairnessReport, measure_fairness
+from inturn.simulate.history import WARMUP_DURATION, read_history
 from inturn.simulate.pages import fairness_page
-from inturn.simulate.pages.fairness import headings, row, starts_told, told
+from inturn.simulate.pages.fairness import column_headings, customer_row, describe_forecasts, summary
 
-SHOWN: Final = 50
+MAX_CUSTOMERS_SHOWN: Final = 50
 """Customers in a terminal; --json and --html show more."""
-WIDE: Final = (5, 9)
+WIDE_ONLY_COLUMNS: Final = (5, 9)
 """Columns that only a wide terminal has room for."""
 
 
@@ -36,35 +36,35 @@ def report(
 ) -> None:
     """Show what each customer got: waits, share received against share due, harm done to others."""
     now, texts = SystemClock().now(), session.texts
-    begin = moment("--since", since, now)
-    with telling(texts) as step:
+    begin = parse_time("--since", since, now)
+    with progress_reporter(texts) as step:
         tell = step(texts.text("replay_reading"))
-        history = read_history(session.queue.store, begin, lead=min(LEAD, begin), progress=tell)
+        history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=tell)
         ended = [each for each in history.finished if each is not None]
         is_over = len(ended) == len(history.finished)
-        starts = starts_of(history, step(texts.text("replay_playing")))
-        found = fairness_of(history, max(ended) if is_over else now, starts)
+        starts = measure_accuracy(history, step(texts.text("replay_playing")))
+        found = measure_fairness(history, max(ended) if is_over else now, starts)
     if session.as_json:
-        session.emit({"report": found.plain()})
+        session.emit({"report": found.to_dict()})
         for each in found.customers:
             session.emit(rounded(asdict(each)))
     else:
-        _print(session, found)
+        _print_report(session, found)
     if html is not None or svg is not None:
-        written(session, fairness_page(found, texts), html, svg)
+        write_page(session, fairness_page(found, texts), html, svg)
 
 
-def _print(session: Session, found: FairnessReport) -> None:
+def _print_report(session: Session, fairness: FairnessReport) -> None:
     texts = session.texts
-    for line in told(found, texts):
+    for line in summary(fairness, texts):
         session.write(line)
     columns = [
-        Column(heading, number=place > 0, folds=place == 0, from_width=130 if place in WIDE else 0)
-        for place, heading in enumerate(headings(texts))
+        Column(heading, number=place > 0, folds=place == 0, from_width=130 if place in WIDE_ONLY_COLUMNS else 0)
+        for place, heading in enumerate(column_headings(texts))
     ]
-    shown = found.customers[:SHOWN]
-    print_table(session.console, columns, (row(each, texts) for each in shown))
-    if len(shown) < len(found.customers):
-        session.say("replay_shown", n=len(shown), total=len(found.customers))
-    for line in starts_told(found.starts, texts):
+    shown = fairness.customers[:MAX_CUSTOMERS_SHOWN]
+    print_table(session.console, columns, (customer_row(each, texts) for each in shown))
+    if len(shown) < len(fairness.customers):
+        session.print_text("replay_shown", n=len(shown), total=len(fairness.customers))
+    for line in describe_forecasts(fairness.starts, texts):
         session.write(line)

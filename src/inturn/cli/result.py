@@ -14,11 +14,11 @@ import typer
 from inturn.blobs import Blobs
 from inturn.cli.output import first_line, printable_lines
 from inturn.cli.session import Session
-from inturn.errors import IllegalMoveError, InturnError, InvalidInputError, NotFoundError
-from inturn.files import new_private
+from inturn.errors import IllegalTransitionError, InturnError, InvalidInputError, NotFoundError
+from inturn.files import create_private_file
 from inturn.model import Document, DocumentState, ResultFile
 
-TEXT: Final = "text"
+TEXT_KEY: Final = "text"
 TEXT_FILE: Final = "text.txt"
 """Where the built-in processor puts a text that is too long for the result itself."""
 
@@ -41,21 +41,25 @@ def result(
         raise InvalidInputError(f"{out} exists already; give another name, or --force to overwrite it")
     document = session.queue.document(id)
     if document.state is not DocumentState.DONE:
-        raise IllegalMoveError(_not_done(document))
+        raise IllegalTransitionError(_describe_missing_result(document))
     files = {each.name: each for each in session.queue.files(document.id)}
     if text and TEXT_FILE in files:
         file = TEXT_FILE
     if file is not None:
-        _give_file(session, _named(files, file, document.id), out)
+        _output_file(session, _require_file(files, file, document.id), out)
     else:
-        found = read_result(session.queue, _blobs(session) if RESULT_FILE in files else None, document.id)
-        content = _text_of(found, document.id) if text else json.dumps(found, ensure_ascii=False, indent=_indent(out))
-        _give_text(session, content, out)
+        found = read_result(session.queue, _require_blobs(session) if RESULT_FILE in files else None, document.id)
+        content = (
+            _extracted_text(found, document.id)
+            if text
+            else json.dumps(found, ensure_ascii=False, indent=_json_indent(out))
+        )
+        _output_text(session, content, out)
     if out is not None:
-        _tell_written(session, out)
+        _print_written(session, out)
 
 
-def _not_done(document: Document) -> str:
+def _describe_missing_result(document: Document) -> str:
     """Why there is no result, and what to do."""
     id_ = document.id
     match document.state:
@@ -66,14 +70,14 @@ def _not_done(document: Document) -> str:
         case DocumentState.DELAYED:
             return f"document {id_} waits for attempt {document.attempt + 1}; the last one failed: {document.error}"
         case DocumentState.FAILED:
-            return _failed(document)
+            return _describe_failure(document)
         case _:
             return f"document {id_} was {document.state} and has no result; try it again with `inturn retry {id_}`"
 
 
-def _failed(document: Document) -> str:
+def _describe_failure(document: Document) -> str:
     """The reason, what to do, and then the trace, if there is one."""
-    tries = f"attempt {document.attempt} of {document.given.max_attempts}"
+    tries = f"attempt {document.attempt} of {document.spec.max_attempts}"
     reason, trace = first_line(document.error), (document.error or "").partition("\n")[2]
     if document.is_rejected:
         told = f"was rejected in {tries}: {reason}; another attempt would end the same way"
@@ -82,34 +86,34 @@ def _failed(document: Document) -> str:
     return f"document {document.id} {told}" + (f"\n{trace}" if trace else "")
 
 
-def _named(files: dict[str, ResultFile], name: str, id_: str) -> ResultFile:
+def _require_file(files: dict[str, ResultFile], name: str, id_: str) -> ResultFile:
     if name not in files:
         there = f"it has {', '.join(repr(each) for each in sorted(files))}" if files else "it has none"
         raise NotFoundError(f"the result of {id_} has no file {name!r}; {there}")
     return files[name]
 
 
-def _text_of(found: Any, id_: str) -> str:
-    if not isinstance(found, dict) or not isinstance(found.get(TEXT), str):
+def _extracted_text(content: Any, id_: str) -> str:
+    if not isinstance(content, dict) or not isinstance(content.get(TEXT_KEY), str):
         raise NotFoundError(f"the result of {id_} has no text; show all of it without --text")
-    return str(found[TEXT])
+    return str(content[TEXT_KEY])
 
 
-def _blobs(session: Session) -> Blobs:
+def _require_blobs(session: Session) -> Blobs:
     found = session.blobs()
     if found is None:
         raise InturnError(f"the files of results are not at {session.settings.blobs}; say where they are with --blobs")
     return found
 
 
-def _indent(out: Path | None) -> int | None:
+def _json_indent(out: Path | None) -> int | None:
     """Readable for people, one line for pipes."""
     return 2 if out is not None or sys.stdout.isatty() else None
 
 
-def _give_text(session: Session, content: str, out: Path | None) -> None:
+def _output_text(session: Session, content: str, out: Path | None) -> None:
     if out is not None:
-        with _written(out) as target:
+        with _atomic_write(out) as target:
             target.write(content.encode(errors="replace") + b"\n")
     elif sys.stdout.isatty():
         # The text of a document is a stranger's: it must not move the cursor.
@@ -118,26 +122,26 @@ def _give_text(session: Session, content: str, out: Path | None) -> None:
         typer.echo(content)
 
 
-def _give_file(session: Session, file: ResultFile, out: Path | None) -> None:
-    with _blobs(session).local(file.blob, sha256=file.sha256) as path, path.open("rb") as source:
+def _output_file(session: Session, file: ResultFile, out: Path | None) -> None:
+    with _require_blobs(session).local(file.blob, sha256=file.sha256) as path, path.open("rb") as source:
         if out is not None:
-            with _written(out) as target:
+            with _atomic_write(out) as target:
                 shutil.copyfileobj(source, target)
         elif sys.stdout.isatty():
             if b"\0" in source.read(4096):
                 raise InvalidInputError(f"{file.name!r} is no text for a terminal; give --out FILE")
-            _give_text(session, path.read_text(encoding="utf-8", errors="replace"), None)
+            _output_text(session, path.read_text(encoding="utf-8", errors="replace"), None)
         else:
             shutil.copyfileobj(source, sys.stdout.buffer)
             sys.stdout.buffer.flush()
 
 
 @contextmanager
-def _written(out: Path) -> Iterator[BinaryIO]:
+def _atomic_write(out: Path) -> Iterator[BinaryIO]:
     """A file that is there only once all of it is."""
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        with new_private(part) as target:
+        with create_private_file(part) as target:
             yield target
         part.replace(out)
     except OSError as wrong:
@@ -146,9 +150,9 @@ def _written(out: Path) -> Iterator[BinaryIO]:
         part.unlink(missing_ok=True)
 
 
-def _tell_written(session: Session, out: Path) -> None:
+def _print_written(session: Session, out: Path) -> None:
     size = out.stat().st_size
     if session.as_json:
         session.emit({"path": str(out), "size": size})
     else:
-        session.say("written", path=out, size=size)
+        session.print_text("written", path=out, size=size)

@@ -17,8 +17,8 @@ import typer
 
 from inturn import config
 from inturn.blobs import Blobs, open_blobs
-from inturn.cli.output import out, printable
-from inturn.cli.times import in_units
+from inturn.cli.output import printable, stdout_console
+from inturn.cli.times import convert_to_unit
 from inturn.errors import InvalidInputError, StoreNotFoundError
 from inturn.i18n import Texts, choose
 from inturn.insights import Insights
@@ -27,7 +27,7 @@ from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
 
-MAX_WHY: Final = 1_000
+MAX_WHY_LENGTH: Final = 1_000
 
 
 def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
@@ -41,12 +41,12 @@ def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Par
     return _option(name, kind | None, None, flag)
 
 
-def _length(name: str, unit: str, text: str) -> inspect.Parameter:
+def _duration_setting(name: str, unit: str, text: str) -> inspect.Parameter:
     """A setting that is a length of time: a number of such units, or with a unit of its own."""
 
     def number(given: str) -> float:
         try:
-            return float(in_units(unit[0].lower(), given))
+            return float(convert_to_unit(unit[0].lower(), given))
         except ValueError:
             raise typer.BadParameter(f"{given!r} is neither a number nor a time such as 90s, 15m or 7d") from None
 
@@ -61,20 +61,20 @@ _JSON = typer.Option("--json", help="Print one JSON object a line.")
 _LANG = typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
 _BY = typer.Option("--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]")
 _WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.")
-COMMON: Final = {
+COMMON_OPTIONS: Final = {
     "store": _option("store", str | None, None, _STORE),
     "as_json": _option("as_json", bool, False, _JSON),
     "lang": _option("lang", str | None, None, _LANG),
 }
-SETTINGS: Final = {
+SETTING_OPTIONS: Final = {
     "blobs": _setting("blobs", "URL", "Where documents' bytes are kept: a folder, or s3://bucket/prefix."),
     "processor": _setting("processor", "MODULE:FUNCTION", "What processes the documents; else the built-in one."),
     "slots": _setting("slots", "N", "Documents to process at a time.", int),
-    "lease": _length("lease", "SECONDS", "A worker that is silent for so long loses its documents."),
-    "timeout": _length("timeout", "SECONDS", "For one document, such as 90 or 15m."),
-    "grace": _length("grace", "SECONDS", "For what still runs when the worker is told to stop."),
+    "lease": _duration_setting("lease", "SECONDS", "A worker that is silent for so long loses its documents."),
+    "timeout": _duration_setting("timeout", "SECONDS", "For one document, such as 90 or 15m."),
+    "grace": _duration_setting("grace", "SECONDS", "For what still runs when the worker is told to stop."),
     "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
-    "keep": _length("keep", "DAYS", "How long ended documents are kept, such as 30 or 12h."),
+    "keep": _duration_setting("keep", "DAYS", "How long ended documents are kept, such as 30 or 12h."),
     "max_pages": _setting("max_pages", "N", "Pages of a document that the built-in processor reads.", int),
     "max_megapixels": _setting("max_megapixels", "N", "Million pixels of a picture that it reads.", float),
     "max_text": _setting("max_text", "MB", "Megabytes of a text that it reads.", float),
@@ -84,18 +84,18 @@ SETTINGS: Final = {
     "port": _setting("port", "N", "The port to listen on; 0 is any free one.", int),
     "auth": _setting("auth", "auto|keys", "keys: even this machine's own programs need one."),
 }
-OPERATING: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
+OPERATOR_OPTIONS: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
 
 
 class Session:
     """One run of a command."""
 
-    def __init__(self, settings: config.Settings, *, as_json: bool, creates: bool, why: str = "") -> None:
+    def __init__(self, settings: config.Settings, *, as_json: bool, may_create: bool, why: str = "") -> None:
         self.settings = settings
         self.as_json = as_json
-        self.console = out()
+        self.console = stdout_console()
         self._language = choose(settings.lang, os.environ)
-        self._creates = creates
+        self._may_create = may_create
         self._why = why
         self._queue: Queue | None = None
 
@@ -117,26 +117,26 @@ class Session:
         if self._queue is None:
             url = self.settings.store
             is_new = is_missing_file(url)
-            self._queue = open_queue(url, creates=self._creates)
+            self._queue = open_queue(url, may_create=self._may_create)
             if is_new and not self.as_json:
                 self.warn(self.texts.text("queue_made", path=config.store_file(url)))
         return self._queue
 
     def require_queue(self) -> None:
         """Refuse an address without a queue before anything else is done; a file that may be made is made later."""
-        if not (self._creates and is_missing_file(self.settings.store)):
+        if not (self._may_create and is_missing_file(self.settings.store)):
             _ = self.queue
 
-    def blobs(self, *, creates: bool = False) -> Blobs | None:
+    def blobs(self, *, may_create: bool = False) -> Blobs | None:
         """Where documents' bytes are; None if that is not said, or a folder that is not there and may not be made."""
         url = self.settings.blobs
-        if url is None or (not creates and is_missing_folder(url)):
+        if url is None or (not may_create and is_missing_folder(url)):
             return None
         return open_blobs(url)
 
-    def must_have_blobs(self) -> Blobs:
+    def require_blobs(self) -> Blobs:
         """A place for documents' bytes, made if it is missing."""
-        found = self.blobs(creates=True)
+        found = self.blobs(may_create=True)
         if found is None:
             raise InvalidInputError(
                 f"a queue at {self.settings.store} has no folder beside it for documents' bytes; say where with --blobs"
@@ -152,7 +152,7 @@ class Session:
     def operator(self) -> Operator:
         """Who runs this command, and why."""
         name = clean_text("an operator's name", self.settings.operator or _login_name())
-        return Operator(name, clean_text("--why", self._why, MAX_WHY) if self._why else "")
+        return Operator(name, clean_text("--why", self._why, MAX_WHY_LENGTH) if self._why else "")
 
     def emit(self, record: Mapping[str, Any]) -> None:
         """One JSON object on one line."""
@@ -166,19 +166,19 @@ class Session:
         """One line that is not among the data, which may go into a pipe."""
         typer.echo(printable(text), err=True)
 
-    def say(self, key: str, *, n: float = 1, **values: object) -> None:
+    def print_text(self, text_key: str, *, n: float = 1, **values: object) -> None:
         """One text in the reader's language."""
-        self.write(self.texts.text(key, n=n, **values))
+        self.write(self.texts.text(text_key, n=n, **values))
 
 
-def open_queue(url: str, *, creates: bool) -> Queue:
+def open_queue(url: str, *, may_create: bool) -> Queue:
     """The queue at this address. Commands that only look at it make no new one: that would hide a mistyped name."""
-    if not creates and is_missing_file(url):
-        refuse_missing(url)
+    if not may_create and is_missing_file(url):
+        raise_missing_store(url)
     return Queue(open_store(url))
 
 
-def refuse_missing(url: str) -> NoReturn:
+def raise_missing_store(url: str) -> NoReturn:
     """Say that there is no queue in a file, and which command makes one."""
     path = str(config.store_file(url))
     raise StoreNotFoundError(
@@ -199,18 +199,18 @@ def is_missing_folder(url: str) -> bool:
     return "://" not in path and not Path(path).is_dir()
 
 
-def without_password(url: str) -> str:
+def redact_password(url: str) -> str:
     """An address as it may stand in a log."""
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1…", re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url))
 
 
-def add(
+def add_command(
     app: typer.Typer,
     function: Callable[..., None],
     name: str | None = None,
     *,
-    creates: bool = False,
-    operates: bool = False,
+    may_create: bool = False,
+    needs_operator: bool = False,
     settings: Sequence[str] = (),
 ) -> None:
     """Make a function a command; its first argument is a session, built from the options that all commands have.
@@ -219,16 +219,16 @@ def add(
     `settings`: those of this machine that it uses besides the store, and takes as options. What the function
     itself calls like one of the common options takes its place.
     """
-    own_settings = {each: SETTINGS[each] for each in settings}
+    own_settings = {each: SETTING_OPTIONS[each] for each in settings}
     own = list(inspect.signature(function).parameters.values())[1:]
-    shared = own_settings | COMMON | (OPERATING if operates else {})
+    shared = own_settings | COMMON_OPTIONS | (OPERATOR_OPTIONS if needs_operator else {})
     common = {name: option for name, option in shared.items() if name not in {each.name for each in own}}
 
     def run(**given: Any) -> None:
         chosen = {each: given.pop(each) for each in common}
         flags = {each: chosen.get(each) for each in ("store", "lang", *settings)} | {"operator": chosen.get("by")}
         loaded = config.load(flags, os.environ, Path.cwd())
-        with Session(loaded, as_json=chosen["as_json"], creates=creates, why=chosen.get("why", "")) as session:
+        with Session(loaded, as_json=chosen["as_json"], may_create=may_create, why=chosen.get("why", "")) as session:
             function(session, **given)
 
     run.__signature__ = inspect.Signature([*own, *common.values()])  # type: ignore[attr-defined]  # typer reads it

@@ -18,11 +18,11 @@ def show(session: Session) -> None:
         Column(texts.text("head_value"), folds=True),
         Column(texts.text("head_origin"), folds=True),
     ]
-    rows = [(each.name, _shown(each.value), each.origin) for each in origins]
+    rows = [(each.name, _format_value(each.value), each.origin) for each in origins]
     print_table(session.console, columns, rows)
 
 
-def _shown(value: Value) -> str:
+def _format_value(value: Value) -> str:
     if value is None:
         return "-"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -11,19 +11,19 @@ from typing import Annotated, Any, Final
 import typer
 
 from inturn.blobs import Blobs
-from inturn.cli.gather import Gatherer, Wanted
+from inturn.cli.gather import DocumentSource, SourceCollector
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
-from inturn.cli.watch import bar, watch
+from inturn.cli.watch import progress_bar, wait_for_documents
 from inturn.config import store_file
 from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
 from inturn.model import NewDocument, Receipt, clean_text
 from inturn.processing import kinds
 from inturn.processing.pages import count_pages
 
-LARGEST: Final = 50 << 20
-AT_ONCE: Final = 500
-SHOWN: Final = 20
+MAX_FILE_BYTES: Final = 50 << 20
+SUBMIT_BATCH_SIZE: Final = 500
+MAX_RECEIPTS_SHOWN: Final = 20
 """Receipts that a terminal shows one by one."""
 
 
@@ -36,7 +36,7 @@ def submit(  # noqa: PLR0913 - what can be said of a document
     *,
     customer: Annotated[str, typer.Option("--customer", help="Whose documents.")],
     batch: Annotated[str | None, typer.Option("--batch", help="A name for documents that belong together.")] = None,
-    key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
+    idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
     metadata: Annotated[str, typer.Option("--metadata", metavar="JSON", help="A JSON object kept with each.")] = "{}",
     name: Annotated[str | None, typer.Option("--name", help="The name of a single document; else its file's.")] = None,
     uri: Annotated[bool, typer.Option("--uri", help="All arguments are addresses of documents elsewhere.")] = False,
@@ -47,95 +47,95 @@ def submit(  # noqa: PLR0913 - what can be said of a document
 ) -> None:
     """Submit documents of one customer: files, folders, patterns, or addresses of documents elsewhere."""
     customer = clean_text("a customer's name", customer)
-    common = {"batch": batch, "metadata": _metadata(metadata)}
-    gatherer = Gatherer(as_uris=uri, ours=_own_files(session))
-    wanted = gatherer.gather(documents or [])
+    common = {"batch": batch, "metadata": _parse_metadata(metadata)}
+    gatherer = SourceCollector(as_uris=uri, excluded=_queue_files(session))
+    wanted = gatherer.collect(documents or [])
     if name is not None:
-        wanted = _renamed(wanted, name, nothing_given=not documents)
-    intake = Intake(session, skips=skip_unreadable)
+        wanted = _with_name(wanted, name, name_only=not documents)
+    intake = DocumentSubmitter(session, skip_unreadable=skip_unreadable)
     for problem in gatherer.problems:
-        intake.trouble(problem)
+        intake.skip_or_raise(problem)
     if not wanted:
         raise InvalidInputError("nothing to submit: name files, folders or addresses, or give a --name alone")
     session.require_queue()
-    given = intake.take_in(wanted, common)
-    receipts = intake.submit(customer, given, key)
-    _tell_sum(session, customer, receipts)
+    given = intake.store_documents(wanted, common)
+    receipts = intake.submit(customer, given, idempotency_key)
+    _print_summary(session, customer, receipts)
     if wait:
         names = {receipt.id: document.name for receipt, document in zip(receipts, given, strict=True)}
-        watch(session, names)
+        wait_for_documents(session, names)
 
 
-class Intake:
+class DocumentSubmitter:
     """Keeps the bytes of all documents, then submits them; what was kept for nothing is deleted again."""
 
-    def __init__(self, session: Session, *, skips: bool) -> None:
+    def __init__(self, session: Session, *, skip_unreadable: bool) -> None:
         self._session = session
-        self._skips = skips
+        self._skip_unreadable = skip_unreadable
         self._blobs: Blobs | None = None
-        self._kept: list[str] = []
+        self._stored_blob_keys: list[str] = []
 
-    def trouble(self, problem: str) -> None:
+    def skip_or_raise(self, problem: str) -> None:
         """A document cannot be taken in: the end, or told and left out."""
-        if not self._skips:
+        if not self._skip_unreadable:
             raise InvalidInputError(f"{problem}; nothing was submitted (--skip-unreadable leaves such files out)")
         self._session.warn(self._session.texts.text("skipped", problem=problem))
 
-    def take_in(self, wanted: Sequence[Wanted], common: dict[str, Any]) -> list[NewDocument]:
+    def store_documents(self, sources: Sequence[DocumentSource], common: dict[str, Any]) -> list[NewDocument]:
         """The documents, their bytes kept: all of them, or none is."""
         given: list[NewDocument] = []
         try:
-            with bar(self._session, "taking_in", len(wanted)) as advance:
-                for each in wanted:
-                    found = self._take(each, common)
+            with progress_bar(self._session, "taking_in", len(sources)) as advance:
+                for each in sources:
+                    found = self._store_document(each, common)
                     given += [] if found is None else [found]
                     advance(1)
         except BaseException:
-            self._drop(self._kept)
+            self._delete(self._stored_blob_keys)
             raise
         if not given:
             raise InvalidInputError("nothing was submitted: none of the files could be read")
         return given
 
-    def submit(self, customer: str, given: Sequence[NewDocument], key: str | None) -> list[Receipt]:
+    def submit(self, customer: str, documents: Sequence[NewDocument], idempotency_key: str | None) -> list[Receipt]:
         """Receipts, told group by group as they are given."""
         receipts: list[Receipt] = []
         try:
-            for number, start in enumerate(range(0, len(given), AT_ONCE)):
-                group = given[start : start + AT_ONCE]
-                own_key = key if key is None or number == 0 else f"{key}#{number}"
+            for number, start in enumerate(range(0, len(documents), SUBMIT_BATCH_SIZE)):
+                group = documents[start : start + SUBMIT_BATCH_SIZE]
+                own_key = idempotency_key if idempotency_key is None or number == 0 else f"{idempotency_key}#{number}"
                 some = self._session.queue.submit(customer, group, key=own_key)
                 receipts += some
-                _tell(self._session, customer, some, group, are_all=len(given) <= SHOWN)
+                _print_receipts(self._session, customer, some, group, show_all=len(documents) <= MAX_RECEIPTS_SHOWN)
         except BaseException:
-            if 0 < len(receipts) < len(given):
+            if 0 < len(receipts) < len(documents):
                 self._session.warn(self._session.texts.text("submitted_some", n=len(receipts)))
-            self._drop_unknown()
+            self._delete_unreferenced()
             raise
-        if key is not None:
-            self._drop_unknown()  # a repeat was answered with the first receipts, and has the first blobs
+        if idempotency_key is not None:
+            self._delete_unreferenced()  # a repeat was answered with the first receipts, and has the first blobs
         return receipts
 
-    def _take(self, wanted: Wanted, common: dict[str, Any]) -> NewDocument | None:
-        if wanted.path is None:
-            return NewDocument(wanted.name, uri=wanted.uri, **common)
+    def _store_document(self, source: DocumentSource, common: dict[str, Any]) -> NewDocument | None:
+        if source.path is None:
+            return NewDocument(source.name, uri=source.uri, **common)
         try:
-            return self._keep(wanted.name, wanted.path, common)
+            return self._store_file(source.name, source.path, common)
         except BlobTooLargeError:
-            self.trouble(f"{str(wanted.path)!r} has more than {LARGEST >> 20} MB; send a smaller one")
+            self.skip_or_raise(f"{str(source.path)!r} has more than {MAX_FILE_BYTES >> 20} MB; send a smaller one")
         except OSError as wrong:
-            self.trouble(f"{str(wanted.path)!r} cannot be read: {wrong.strerror or wrong}")
+            self.skip_or_raise(f"{str(source.path)!r} cannot be read: {wrong.strerror or wrong}")
         return None
 
-    def _keep(self, name: str, path: Path, common: dict[str, Any]) -> NewDocument:
+    def _store_file(self, name: str, path: Path, common: dict[str, Any]) -> NewDocument:
         if self._blobs is None:
-            self._blobs = self._session.must_have_blobs()
+            self._blobs = self._session.require_blobs()
         # A pipe that took the file's place since it was found must not stop us.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as source:
-            media_type = kinds.media_type_of(source.read(kinds.HEAD), path.name)
+            media_type = kinds.media_type_of(source.read(kinds.SNIFF_BYTES), path.name)
             source.seek(0)
-            blob = self._blobs.put(source, limit=LARGEST)
-        self._kept.append(blob.key)
+            blob = self._blobs.put(source, limit=MAX_FILE_BYTES)
+        self._stored_blob_keys.append(blob.key)
         return NewDocument(
             name,
             blob=blob.key,
@@ -146,27 +146,27 @@ class Intake:
             **common,
         )
 
-    def _drop_unknown(self) -> None:
+    def _delete_unreferenced(self) -> None:
         """What the store says it does not know: a commit whose answer was lost may have succeeded."""
         with suppress(InturnError):
-            self._drop(sorted(self._session.queue.store.unknown_blobs(self._kept)))
+            self._delete(sorted(self._session.queue.store.unreferenced_blobs(self._stored_blob_keys)))
 
-    def _drop(self, keys: Sequence[str]) -> None:
+    def _delete(self, blob_keys: Sequence[str]) -> None:
         """Whatever cannot be deleted now is an orphan, and upkeep's."""
         if self._blobs is not None:
             with suppress(InturnError):
-                self._blobs.delete(keys)
+                self._blobs.delete(blob_keys)
 
 
-def _renamed(wanted: list[Wanted], name: str, *, nothing_given: bool) -> list[Wanted]:
-    if nothing_given:
-        return [Wanted(name)]
-    if len(wanted) > 1:
-        raise InvalidInputError(f"--name is for a single document, not for {len(wanted)}; leave it out")
-    return [each._replace(name=name) for each in wanted]
+def _with_name(sources: list[DocumentSource], name: str, *, name_only: bool) -> list[DocumentSource]:
+    if name_only:
+        return [DocumentSource(name)]
+    if len(sources) > 1:
+        raise InvalidInputError(f"--name is for a single document, not for {len(sources)}; leave it out")
+    return [each._replace(name=name) for each in sources]
 
 
-def _own_files(session: Session) -> list[Path]:
+def _queue_files(session: Session) -> list[Path]:
     settings = session.settings
     store = store_file(settings.store)
     ours = [] if store is None else [store, *store.absolute().parent.glob(f"{glob.escape(store.name)}-*")]
@@ -174,15 +174,15 @@ def _own_files(session: Session) -> list[Path]:
     return [*ours, *([] if blobs is None or "://" in blobs else [Path(blobs)])]
 
 
-def _tell(
-    session: Session, customer: str, receipts: Sequence[Receipt], given: Sequence[NewDocument], *, are_all: bool
+def _print_receipts(
+    session: Session, customer: str, receipts: Sequence[Receipt], documents: Sequence[NewDocument], *, show_all: bool
 ) -> None:
-    told = list(zip(receipts, given, strict=True))
+    told = list(zip(receipts, documents, strict=True))
     if session.as_json:
         for receipt, document in told:
             session.emit({**receipt._asdict(), "customer": customer, "name": document.name})
         return
-    if session.console.is_terminal and not are_all:
+    if session.console.is_terminal and not show_all:
         return
     texts = session.texts
     columns = [
@@ -195,14 +195,14 @@ def _tell(
     print_table(session.console, columns, rows)
 
 
-def _tell_sum(session: Session, customer: str, receipts: Sequence[Receipt]) -> None:
+def _print_summary(session: Session, customer: str, receipts: Sequence[Receipt]) -> None:
     """Of more documents than anybody reads the receipts of."""
-    if session.console.is_terminal and not session.as_json and len(receipts) > SHOWN:
+    if session.console.is_terminal and not session.as_json and len(receipts) > MAX_RECEIPTS_SHOWN:
         levels = [each.level for each in receipts]
-        session.say("submitted", n=len(receipts), customer=customer, best=min(levels), last=max(levels))
+        session.print_text("submitted", n=len(receipts), customer=customer, best=min(levels), last=max(levels))
 
 
-def _metadata(text: str) -> dict[str, Any]:
+def _parse_metadata(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as wrong:

@@ -11,17 +11,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from inturn.i18n import Texts
 
-EVERY: Final = 5.0
+LINE_INTERVAL_SECONDS: Final = 5.0
 """Seconds between two lines; what takes less says nothing."""
 
-Told = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 @contextmanager
-def telling(texts: Texts) -> Iterator[Callable[[str], Told]]:
+def progress_reporter(texts: Texts) -> Iterator[Callable[[str], ProgressCallback]]:
     """For each step, by its name, what is to be told how much of how much is done; 0 of all: nobody knows yet."""
     try:
-        with _shown(texts) as step:
+        with _display(texts) as step:
             yield step
     except KeyboardInterrupt:
         typer.echo(texts.text("replay_stopped"), err=True)
@@ -29,27 +29,27 @@ def telling(texts: Texts) -> Iterator[Callable[[str], Told]]:
 
 
 @contextmanager
-def _shown(texts: Texts) -> Iterator[Callable[[str], Told]]:
+def _display(texts: Texts) -> Iterator[Callable[[str], ProgressCallback]]:
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda label: _lines(label, texts)
+        yield lambda label: _line_reporter(label, texts)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as shown:
 
-        def step(label: str) -> Told:
+        def step(label: str) -> ProgressCallback:
             task = shown.add_task(label, total=None)
             return lambda done, total: shown.update(task, completed=done, total=total or None)
 
         yield step
 
 
-def _lines(label: str, texts: Texts) -> Told:
+def _line_reporter(label: str, texts: Texts) -> ProgressCallback:
     told_at = time.monotonic()
 
     def tell(done: int, total: int) -> None:
         nonlocal told_at
-        if time.monotonic() - told_at < EVERY:
+        if time.monotonic() - told_at < LINE_INTERVAL_SECONDS:
             return
         told_at = time.monotonic()
         of = f" / {texts.number(total)}" if total else ""

@@ -6,29 +6,31 @@ from datetime import UTC, datetime, timedelta
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND
 
-UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 MAX_DIGITS = 20
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
+_DURATION_PATTERN = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 
 
-def length(option: str, text: str) -> int:
+def parse_duration(option: str, text: str) -> int:
     """Microseconds of a length of time; seconds unless it says otherwise."""
-    found = _LENGTH.fullmatch(text.strip())
+    found = _DURATION_PATTERN.fullmatch(text.strip())
     if found is None or len(found[1]) > MAX_DIGITS:
         raise InvalidInputError(f"{option} takes a time such as 90s, 15m, 24h or 7d, not {text!r}")
-    return round(float(found[1]) * UNITS[found[2] or "s"] * SECOND)
+    return round(float(found[1]) * UNIT_SECONDS[found[2] or "s"] * SECOND)
 
 
-def in_units(unit: str, text: str) -> str:
+def convert_to_unit(unit: str, text: str) -> str:
     """How many such units a length of time has that names a unit of its own; anything else as it is."""
-    found = _LENGTH.fullmatch(text.strip())
-    return text if found is None or not found[2] else repr(float(found[1]) * UNITS[found[2]] / UNITS[unit])
+    found = _DURATION_PATTERN.fullmatch(text.strip())
+    return (
+        text if found is None or not found[2] else repr(float(found[1]) * UNIT_SECONDS[found[2]] / UNIT_SECONDS[unit])
+    )
 
 
-def moment(option: str, text: str, now: int) -> int:
+def parse_time(option: str, text: str, now: int) -> int:
     """Microseconds of a moment: a date, a time of this machine's zone unless it names one, or so long ago."""
-    if _LENGTH.fullmatch(text.strip()):
-        return max(0, now - length(option, text))
+    if _DURATION_PATTERN.fullmatch(text.strip()):
+        return max(0, now - parse_duration(option, text))
     try:
         at = datetime.fromisoformat(text.strip()).astimezone(UTC)
     except ValueError:

@@ -15,14 +15,14 @@ from typing import Annotated, Final
 import typer
 from rich.live import Live
 
-from inturn.cli.panels import plain, screen
+from inturn.cli.panels import print_plain, render_screen
 from inturn.cli.records import live_record
 from inturn.cli.session import Session
 from inturn.errors import StoreError
 from inturn.insights import LiveView
 
-EVERY: Final = 1.0
-SHARE: Final = 20
+REFRESH_INTERVAL_SECONDS: Final = 1.0
+REFRESH_COST_FACTOR: Final = 20
 """A look at the queue may take one part in so many of the time."""
 
 
@@ -36,29 +36,29 @@ def top(
     if session.as_json:
         session.emit(live_record(insights.live()))
     elif once or not session.console.is_terminal:
-        plain(session.console, insights.live(), session.texts)
+        print_plain(session.console, insights.live(), session.texts)
     else:
-        _live(session, insights.live)
+        _run_live(session, insights.live)
 
 
-def _live(session: Session, look: Callable[[], LiveView]) -> None:
+def _run_live(session: Session, read_view: Callable[[], LiveView]) -> None:
     """Draw it again and again, more seldom if looking takes long; a store that is busy is asked again."""
-    view, trouble = look(), ""
+    view, trouble = read_view(), ""
     shown = Live(console=session.console, screen=True, auto_refresh=False)
-    with suppress(KeyboardInterrupt), _ended_by_sigterm(), _keys() as is_over, shown:
+    with suppress(KeyboardInterrupt), _exit_on_sigterm(), _quit_key_waiter() as is_over, shown:
         while True:
             began = time.monotonic()
             try:
-                view, trouble = look(), ""
+                view, trouble = read_view(), ""
             except StoreError as wrong:
                 trouble = str(wrong)
-            shown.update(screen(session.console.size, view, session.texts, trouble), refresh=True)
-            if is_over(max(EVERY, SHARE * (time.monotonic() - began))):
+            shown.update(render_screen(session.console.size, view, session.texts, trouble), refresh=True)
+            if is_over(max(REFRESH_INTERVAL_SECONDS, REFRESH_COST_FACTOR * (time.monotonic() - began))):
                 return
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], bool]]:
+def _quit_key_waiter() -> Iterator[Callable[[float], bool]]:
     """Wait so many seconds for a key; tells whether it was the one that ends this."""
     if not sys.stdin.isatty():
         yield _sleep
@@ -67,7 +67,7 @@ def _keys() -> Iterator[Callable[[float], bool]]:
     before = termios.tcgetattr(file)
     tty.setcbreak(file, termios.TCSANOW)
     try:
-        yield lambda seconds: _is_end_pressed(file, seconds)
+        yield lambda seconds: _wait_for_quit_key(file, seconds)
     finally:
         termios.tcsetattr(file, termios.TCSADRAIN, before)
 
@@ -77,17 +77,17 @@ def _sleep(seconds: float) -> bool:
     return False
 
 
-def _is_end_pressed(file: int, seconds: float) -> bool:
+def _wait_for_quit_key(fd: int, seconds: float) -> bool:
     until = time.monotonic() + seconds
-    while select.select([file], [], [], max(0.0, until - time.monotonic()))[0]:
-        pressed = os.read(file, 64)
+    while select.select([fd], [], [], max(0.0, until - time.monotonic()))[0]:
+        pressed = os.read(fd, 64)
         if not pressed or b"q" in pressed.lower():
             return True
     return False
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
+def _exit_on_sigterm() -> Iterator[None]:
     """Leave the terminal as it was found, however this ends."""
 
     def end(*_: int | FrameType | None) -> None:

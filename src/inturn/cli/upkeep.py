@@ -28,6 +28,6 @@ def migrate(
         session.emit({"applied": applied})
     elif applied:
         for name in applied:
-            session.say("migrated", name=name)
+            session.print_text("migrated", name=name)
     else:
-        session.say("migrated_nothing")
+        session.print_text("migrated_nothing")

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from inturn.cli.output import Column, first_line, print_facts, print_table
+from inturn.cli.output import Column, first_line, print_details, print_table
 from inturn.cli.records import why_record
 from inturn.cli.session import Session
-from inturn.prose import told
+from inturn.prose import explain
 from inturn.store import Attempt
 
 
@@ -19,7 +19,7 @@ def why(session: Session, id: Annotated[str, typer.Argument(help="The document's
     if session.as_json:
         session.emit(why_record(found, attempts))
         return
-    print_facts(session.console, told(found, session.texts))
+    print_details(session.console, explain(found, session.texts))
     if attempts:
         _print_attempts(session, attempts)
 

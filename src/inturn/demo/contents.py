@@ -105,7 +105,7 @@ class Content:
         return [self.title, f"{self.author}, {self.date}", *self.paragraphs, *("   ".join(row) for row in self.table)]
 
 
-def write(seed: int, length: int) -> Content:
+def make_content(seed: int, length: int) -> Content:
     """Make one document's words with about so many paragraphs or rows."""
     random = Random(seed)  # noqa: S311 - a seed makes a document, not a secret
     date = f"20{random.randint(19, 25)}-{random.randint(1, 12):02}-{random.randint(1, 28):02}"
@@ -113,7 +113,7 @@ def write(seed: int, length: int) -> Content:
     return WRITERS[random.randrange(len(WRITERS))](random, date, number, length)
 
 
-def _some(random: Random, sentences: tuple[str, ...], count: int) -> tuple[str, ...]:
+def _sample_sentences(random: Random, sentences: tuple[str, ...], count: int) -> tuple[str, ...]:
     """So many sentences; none comes back before all the others were used."""
     said: list[str] = []
     while len(said) < count:
@@ -124,7 +124,7 @@ def _some(random: Random, sentences: tuple[str, ...], count: int) -> tuple[str, 
 def _invoice(random: Random, date: str, number: str, length: int) -> Content:
     rows: list[tuple[str, ...]] = [("Item", "Quantity", "Price", "Amount")]
     total = 0
-    for item in _some(random, GOODS, length):
+    for item in _sample_sentences(random, GOODS, length):
         quantity, price = random.randint(1, 40), random.randint(250, 19_900)
         total += quantity * price
         rows.append((item, str(quantity), f"{price / 100:.2f}", f"{quantity * price / 100:.2f}"))
@@ -137,20 +137,22 @@ def _invoice(random: Random, date: str, number: str, length: int) -> Content:
 def _letter(random: Random, date: str, number: str, length: int) -> Content:
     language = random.choice(tuple(LETTERS))
     word = {"en": "Letter", "de": "Schreiben", "es": "Carta"}[language]
-    body = _some(random, LETTERS[language], max(length, 4))
+    body = _sample_sentences(random, LETTERS[language], max(length, 4))
     return Content("letter", f"{word} {number}", random.choice(PEOPLE), date, language, body)
 
 
 def _contract(random: Random, date: str, number: str, length: int) -> Content:
     first, second = random.sample(COMPANIES, 2)
-    clauses = [f"Clause {i}: {clause}" for i, clause in enumerate(_some(random, CLAUSES, max(length, 4)), 1)]
+    clauses = [
+        f"Clause {i}: {clause}" for i, clause in enumerate(_sample_sentences(random, CLAUSES, max(length, 4)), 1)
+    ]
     between = f"Between {first} of {random.choice(TOWNS)} and {second} of {random.choice(TOWNS)}."
     return Content("contract", f"Supply agreement {number}", first, date, "en", (between, *clauses))
 
 
 def _minutes(random: Random, date: str, number: str, length: int) -> Content:
     present = ", ".join(random.sample(PEOPLE, 4))
-    items = [f"Item {i}: {point}" for i, point in enumerate(_some(random, AGENDA, max(length, 4)), 1)]
+    items = [f"Item {i}: {point}" for i, point in enumerate(_sample_sentences(random, AGENDA, max(length, 4)), 1)]
     return Content("minutes", f"Minutes {number}", random.choice(PEOPLE), date, "en", (f"Present: {present}.", *items))
 
 

@@ -9,15 +9,15 @@ from html import escape
 from random import Random
 
 from inturn.demo import image, office, pdf
-from inturn.demo.contents import Content, write
+from inturn.demo.contents import Content, make_content
 from inturn.errors import InvalidInputError
 
-LEAVES = 128
-OPEN = "application/vnd.openxmlformats-officedocument"
+BINDER_CONTENTS = 128
+OPENXML_MEDIA_TYPE = "application/vnd.openxmlformats-officedocument"
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class SampleDocument:
     """One document: its name, what it is, its bytes, its pages (slides, sheets) and the words that are in it."""
 
     name: str
@@ -27,37 +27,37 @@ class Made:
     content: Content
 
 
-def make(kind: str, seed: int) -> Made:
+def make_document(kind: str, seed: int) -> SampleDocument:
     """Make the document of this kind and seed; a PDF gets one to eight pages."""
-    if kind not in _FORMS:
+    if kind not in _FORMATS:
         raise InvalidInputError(f"no document of the kind {kind!r} can be made: it is one of {', '.join(KINDS)}")
-    media_type, longest, form = _FORMS[kind]
+    media_type, longest, form = _FORMATS[kind]
     length = Random(seed).randint(4, longest)  # noqa: S311 - a seed makes a document, not a secret
-    content = write(seed, length)
+    content = make_content(seed, length)
     data, pages = form(content)
     name = f"{content.title.lower().replace(' ', '-')}.{kind}"
-    return Made(name, media_type, data, pages, content)
+    return SampleDocument(name, media_type, data, pages, content)
 
 
-def bind(seed: int, pages: int) -> Made:
+def make_binder(seed: int, pages: int) -> SampleDocument:
     """A PDF of so many pages or a few more, as archives send them: letters, contracts and invoices in one file."""
     random = Random(seed)  # noqa: S311 - as above
     bound: list[Content] = []
     count = 0
     while count < pages:
-        bound.append(_leaf(random.randrange(LEAVES)))
-        count += len(pdf.sheets(bound[-1]))
-    return Made(f"binder-{seed}.pdf", "application/pdf", pdf.bind(bound)[0], count, bound[0])
+        bound.append(_binder_content(random.randrange(BINDER_CONTENTS)))
+        count += len(pdf.page_streams(bound[-1]))
+    return SampleDocument(f"binder-{seed}.pdf", "application/pdf", pdf.write_combined_pdf(bound)[0], count, bound[0])
 
 
-@lru_cache(maxsize=LEAVES)
-def _leaf(number: int) -> Content:
+@lru_cache(maxsize=BINDER_CONTENTS)
+def _binder_content(number: int) -> Content:
     """One of the contents that binders are made of."""
-    return write(number, 4 + 29 * number % 117)
+    return make_content(number, 4 + 29 * number % 117)
 
 
-def _one(form: Callable[[Content], bytes]) -> Callable[[Content], tuple[bytes, int]]:
-    return lambda content: (form(content), 1)
+def _single_page(writer: Callable[[Content], bytes]) -> Callable[[Content], tuple[bytes, int]]:
+    return lambda content: (writer(content), 1)
 
 
 def _html(content: Content) -> bytes:
@@ -90,15 +90,15 @@ def _mail(content: Content) -> bytes:
     return message.as_bytes()
 
 
-_FORMS: dict[str, tuple[str, int, Callable[[Content], tuple[bytes, int]]]] = {
+_FORMATS: dict[str, tuple[str, int, Callable[[Content], tuple[bytes, int]]]] = {
     "pdf": ("application/pdf", 120, pdf.write_pdf),
-    "docx": (f"{OPEN}.wordprocessingml.document", 30, _one(office.write_docx)),
-    "xlsx": (f"{OPEN}.spreadsheetml.sheet", 60, office.write_xlsx),
-    "pptx": (f"{OPEN}.presentationml.presentation", 20, office.write_pptx),
-    "odt": ("application/vnd.oasis.opendocument.text", 30, _one(office.write_odt)),
-    "html": ("text/html", 30, _one(_html)),
-    "md": ("text/markdown", 30, _one(_markdown)),
-    "eml": ("message/rfc822", 12, _one(_mail)),
-    "png": ("image/png", 8, _one(image.write_png)),
+    "docx": (f"{OPENXML_MEDIA_TYPE}.wordprocessingml.document", 30, _single_page(office.write_docx)),
+    "xlsx": (f"{OPENXML_MEDIA_TYPE}.spreadsheetml.sheet", 60, office.write_xlsx),
+    "pptx": (f"{OPENXML_MEDIA_TYPE}.presentationml.presentation", 20, office.write_pptx),
+    "odt": ("application/vnd.oasis.opendocument.text", 30, _single_page(office.write_odt)),
+    "html": ("text/html", 30, _single_page(_html)),
+    "md": ("text/markdown", 30, _single_page(_markdown)),
+    "eml": ("message/rfc822", 12, _single_page(_mail)),
+    "png": ("image/png", 8, _single_page(image.write_png)),
 }
-KINDS: tuple[str, ...] = tuple(_FORMS)
+KINDS: tuple[str, ...] = tuple(_FORMATS)

@@ -21,17 +21,19 @@ FONT = {
 }
 # fmt: on
 SCALE = 2
-LETTERS_A_LINE = 48
-LINES = 24
-WIDTH = (LETTERS_A_LINE + 4) * 6 * SCALE
+CHARACTERS_PER_LINE = 48
+MAX_LINES = 24
+WIDTH = (CHARACTERS_PER_LINE + 4) * 6 * SCALE
 
 
 def write_png(content: Content) -> bytes:
     """One page of the words, in capitals and without accents."""
-    lines = [part for line in content.lines() for part in wrap(_plain(line), LETTERS_A_LINE)][:LINES]
+    lines = [part for line in content.lines() for part in wrap(_to_ascii_capitals(line), CHARACTERS_PER_LINE)][
+        :MAX_LINES
+    ]
     rows = [bytes(WIDTH)] * (8 * SCALE)
     for line in lines:
-        rows.extend(_drawn(line))
+        rows.extend(_draw_line(line))
     rows.extend([bytes(WIDTH)] * (8 * SCALE))
     # 0 is black in a picture; the rows have 255 where there is ink.
     pixels = b"".join(b"\0" + bytes(255 - dot for dot in row) for row in rows)
@@ -40,11 +42,11 @@ def write_png(content: Content) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + body
 
 
-def _plain(text: str) -> str:
+def _to_ascii_capitals(text: str) -> str:
     return unicodedata.normalize("NFKD", text.replace("ß", "ss")).encode("ascii", "ignore").decode().upper()
 
 
-def _drawn(line: str) -> list[bytes]:
+def _draw_line(line: str) -> list[bytes]:
     rows = []
     for dot in range(10):
         row = bytearray(12 * SCALE)

@@ -9,27 +9,29 @@ from itertools import groupby
 from typing import NamedTuple
 
 from inturn.blobs import Blobs
-from inturn.demo.documents import Made, bind, make
-from inturn.demo.plan import BINDER, PAGES, Coming
+from inturn.demo.documents import SampleDocument, make_binder, make_document
+from inturn.demo.plan import BINDER, MIN_BINDER_PAGES, PlannedSubmission
 from inturn.model import NewDocument
 from inturn.queue import Queue
 
 
-class Ready(NamedTuple):
+class PreparedDocument(NamedTuple):
     """A document that can be submitted, and what must come out of it."""
 
-    coming: Coming
-    given: NewDocument
+    planned: PlannedSubmission
+    spec: NewDocument
     sha256: str
     """Of the bytes as they were made, before anything was kept."""
     title: str
     has_text: bool
 
 
-def prepare(coming: Sequence[Coming], blobs: Blobs, progress: Callable[[int], None]) -> list[Ready]:
+def prepare(
+    planned: Sequence[PlannedSubmission], blobs: Blobs, progress: Callable[[int], None]
+) -> list[PreparedDocument]:
     """Make each document and keep its bytes; `progress` is told how many there are."""
     found = []
-    for number, each in enumerate(coming, 1):
+    for number, each in enumerate(planned, 1):
         made = _make(each)
         blob = blobs.put(io.BytesIO(made.data))
         given = NewDocument(
@@ -41,49 +43,51 @@ def prepare(coming: Sequence[Coming], blobs: Blobs, progress: Callable[[int], No
             batch="demo",
             pages=made.pages,
         )
-        found.append(Ready(each, given, sha256(made.data).hexdigest(), made.content.title, each.kind != "png"))
+        found.append(
+            PreparedDocument(each, given, sha256(made.data).hexdigest(), made.content.title, each.kind != "png")
+        )
         progress(number)
     return found
 
 
-def _make(coming: Coming) -> Made:
-    if coming.kind == BINDER:
-        return bind(coming.seed, PAGES + 7 * coming.seed % (PAGES // 2))
-    return make(coming.kind, coming.seed)
+def _make(planned: PlannedSubmission) -> SampleDocument:
+    if planned.kind == BINDER:
+        return make_binder(planned.seed, MIN_BINDER_PAGES + 7 * planned.seed % (MIN_BINDER_PAGES // 2))
+    return make_document(planned.kind, planned.seed)
 
 
 class Submitter(threading.Thread):
     """Submits what comes at its time: one call for what a customer sends at once."""
 
-    def __init__(self, queue: Queue, ready: Iterable[Ready]) -> None:
+    def __init__(self, queue: Queue, documents: Iterable[PreparedDocument]) -> None:
         super().__init__(name="inturn-demo-submitter", daemon=True)
         self._queue = queue
-        self._calls = [list(each) for _, each in groupby(ready, key=lambda each: each.coming[:2])]
-        self._stopped = threading.Event()
-        self.by_id: dict[str, Ready] = {}
+        self._batches = [list(each) for _, each in groupby(documents, key=lambda each: each.planned[:2])]
+        self._stop_event = threading.Event()
+        self.by_id: dict[str, PreparedDocument] = {}
         self.levels: dict[str, int] = {}
         """What each customer's newest document got."""
-        self.wrong: Exception | None = None
+        self.error: Exception | None = None
 
     def run(self) -> None:  # noqa: D102 - a thread's own
         began = time.monotonic()
         try:
-            for call in self._calls:
-                at, customer = call[0].coming[:2]
-                if self._stopped.wait(max(0.0, began + at - time.monotonic())):
+            for call in self._batches:
+                at, customer = call[0].planned[:2]
+                if self._stop_event.wait(max(0.0, began + at - time.monotonic())):
                     return
-                receipts = self._queue.submit(customer, [each.given for each in call])
+                receipts = self._queue.submit(customer, [each.spec for each in call])
                 self.by_id.update(zip((receipt.id for receipt in receipts), call, strict=True))
                 self.levels[customer] = receipts[-1].level
         except Exception as wrong:  # noqa: BLE001 - raised again by `check`, in the main thread
-            self.wrong = wrong
+            self.error = wrong
 
     def check(self) -> None:
         """Whatever went wrong in the thread."""
-        if self.wrong is not None:
-            raise self.wrong
+        if self.error is not None:
+            raise self.error
 
     def stop(self) -> None:
         """Submit nothing more."""
-        self._stopped.set()
+        self._stop_event.set()
         self.join()

@@ -7,12 +7,12 @@ from xml.sax.saxutils import escape
 
 from inturn.demo.contents import Content
 
-XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
-OPEN = "http://schemas.openxmlformats.org"
-RELATIONS = f"{OPEN}/officeDocument/2006/relationships"
-PARTS = "application/vnd.openxmlformats-officedocument"
-ODF = "urn:oasis:names:tc:opendocument:xmlns"
-LINES_A_SLIDE = 6
+XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+OPENXML_NAMESPACE = "http://schemas.openxmlformats.org"
+RELATIONSHIPS_NAMESPACE = f"{OPENXML_NAMESPACE}/officeDocument/2006/relationships"
+PART_MEDIA_TYPE = "application/vnd.openxmlformats-officedocument"
+ODF_NAMESPACE = "urn:oasis:names:tc:opendocument:xmlns"
+LINES_PER_SLIDE = 6
 
 
 def write_docx(content: Content) -> bytes:
@@ -24,9 +24,10 @@ def write_docx(content: Content) -> bytes:
     )
     table = f"<w:tbl>{rows}</w:tbl>" if rows else ""
     body = (
-        f'<w:document xmlns:w="{OPEN}/wordprocessingml/2006/main"><w:body>{heading}{lines}{table}</w:body></w:document>'
+        f'<w:document xmlns:w="{OPENXML_NAMESPACE}/wordprocessingml/2006/main">'
+        f"<w:body>{heading}{lines}{table}</w:body></w:document>"
     )
-    types = {"word/document.xml": f"{PARTS}.wordprocessingml.document.main+xml"}
+    types = {"word/document.xml": f"{PART_MEDIA_TYPE}.wordprocessingml.document.main+xml"}
     return _open_xml(content, "word/document.xml", {"word/document.xml": body}, types)
 
 
@@ -37,46 +38,49 @@ def write_xlsx(content: Content) -> tuple[bytes, int]:
     }
     if content.table:
         sheets["Items"] = content.table
-    main = f"{OPEN}/spreadsheetml/2006/main"
+    main = f"{OPENXML_NAMESPACE}/spreadsheetml/2006/main"
     listed = "".join(f'<sheet name="{name}" sheetId="{i}" r:id="rId{i}"/>' for i, name in enumerate(sheets, 1))
-    parts = {"xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{RELATIONS}"><sheets>{listed}</sheets></workbook>'}
-    types = {"xl/workbook.xml": f"{PARTS}.spreadsheetml.sheet.main+xml"}
+    parts = {
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{RELATIONSHIPS_NAMESPACE}"><sheets>{listed}'
+        f"</sheets></workbook>"
+    }
+    types = {"xl/workbook.xml": f"{PART_MEDIA_TYPE}.spreadsheetml.sheet.main+xml"}
     for i, rows in enumerate(sheets.values(), 1):
         name = f"xl/worksheets/sheet{i}.xml"
         parts[name] = f'<worksheet xmlns="{main}"><sheetData>{_rows(rows)}</sheetData></worksheet>'
-        types[name] = f"{PARTS}.spreadsheetml.worksheet+xml"
+        types[name] = f"{PART_MEDIA_TYPE}.spreadsheetml.worksheet+xml"
     targets = [("worksheet", f"worksheets/sheet{i}.xml") for i in range(1, len(sheets) + 1)]
-    parts["xl/_rels/workbook.xml.rels"] = _relations(targets)
+    parts["xl/_rels/workbook.xml.rels"] = _relationships(targets)
     return _open_xml(content, "xl/workbook.xml", parts, types), len(sheets)
 
 
 def write_pptx(content: Content) -> tuple[bytes, int]:
     """A presentation with a few lines on each slide, and its number of slides."""
     lines = content.lines()
-    slides = [lines[i : i + LINES_A_SLIDE] for i in range(0, len(lines), LINES_A_SLIDE)]
-    main = f"{OPEN}/presentationml/2006/main"
-    spaces = f'xmlns:p="{main}" xmlns:a="{OPEN}/drawingml/2006/main" xmlns:r="{RELATIONS}"'
+    slides = [lines[i : i + LINES_PER_SLIDE] for i in range(0, len(lines), LINES_PER_SLIDE)]
+    main = f"{OPENXML_NAMESPACE}/presentationml/2006/main"
+    spaces = f'xmlns:p="{main}" xmlns:a="{OPENXML_NAMESPACE}/drawingml/2006/main" xmlns:r="{RELATIONSHIPS_NAMESPACE}"'
     listed = "".join(f'<p:sldId id="{255 + i}" r:id="rId{i}"/>' for i in range(1, len(slides) + 1))
     size = '<p:sldSz cx="9144000" cy="6858000"/><p:notesSz cx="6858000" cy="9144000"/>'
     whole = f"<p:presentation {spaces}><p:sldIdLst>{listed}</p:sldIdLst>{size}</p:presentation>"
     parts = {"ppt/presentation.xml": whole}
-    types = {"ppt/presentation.xml": f"{PARTS}.presentationml.presentation.main+xml"}
+    types = {"ppt/presentation.xml": f"{PART_MEDIA_TYPE}.presentationml.presentation.main+xml"}
     for i, slide in enumerate(slides, 1):
         said = "".join(f"<a:p><a:r><a:t>{escape(line)}</a:t></a:r></a:p>" for line in slide)
         box = '<p:nvSpPr><p:cNvPr id="2" name="Text"/><p:cNvSpPr/><p:nvPr/></p:nvSpPr><p:spPr/>'
         group = '<p:nvGrpSpPr><p:cNvPr id="1" name=""/><p:cNvGrpSpPr/><p:nvPr/></p:nvGrpSpPr><p:grpSpPr/>'
         tree = f"{group}<p:sp>{box}<p:txBody><a:bodyPr/>{said}</p:txBody></p:sp>"
         parts[f"ppt/slides/slide{i}.xml"] = f"<p:sld {spaces}><p:cSld><p:spTree>{tree}</p:spTree></p:cSld></p:sld>"
-        types[f"ppt/slides/slide{i}.xml"] = f"{PARTS}.presentationml.slide+xml"
+        types[f"ppt/slides/slide{i}.xml"] = f"{PART_MEDIA_TYPE}.presentationml.slide+xml"
     targets = [("slide", f"slides/slide{i}.xml") for i in range(1, len(slides) + 1)]
-    parts["ppt/_rels/presentation.xml.rels"] = _relations(targets)
+    parts["ppt/_rels/presentation.xml.rels"] = _relationships(targets)
     return _open_xml(content, "ppt/presentation.xml", parts, types), len(slides)
 
 
 def write_odt(content: Content) -> bytes:
     """A text document in the open format."""
     kind = "application/vnd.oasis.opendocument.text"
-    spaces = " ".join(f'xmlns:{name}="{ODF}:{name}:1.0"' for name in ("office", "text", "table", "meta"))
+    spaces = " ".join(f'xmlns:{name}="{ODF_NAMESPACE}:{name}:1.0"' for name in ("office", "text", "table", "meta"))
     lines = "".join(f"<text:p>{escape(line)}</text:p>" for line in content.lines()[1:])
     said = f'<text:h text:outline-level="1">{escape(content.title)}</text:h>{lines}'
     body = f"<office:body><office:text>{said}</office:text></office:body>"
@@ -92,15 +96,16 @@ def write_odt(content: Content) -> bytes:
         for path, of in (("/", kind), ("content.xml", "text/xml"), ("meta.xml", "text/xml"))
     )
     manifest = (
-        f'<manifest:manifest xmlns:manifest="{ODF}:manifest:1.0" manifest:version="1.3">{listed}</manifest:manifest>'
+        f'<manifest:manifest xmlns:manifest="{ODF_NAMESPACE}:manifest:1.0" manifest:version="1.3">'
+        f"{listed}</manifest:manifest>"
     )
     whole = f'<office:document-content {spaces} office:version="1.3">{body}</office:document-content>'
-    return _packed(
+    return _write_zip(
         {
             "mimetype": kind,
-            "content.xml": XML + whole,
-            "meta.xml": XML + meta,
-            "META-INF/manifest.xml": XML + manifest,
+            "content.xml": XML_DECLARATION + whole,
+            "meta.xml": XML_DECLARATION + meta,
+            "META-INF/manifest.xml": XML_DECLARATION + manifest,
         }
     )
 
@@ -121,12 +126,12 @@ def _rows(rows: tuple[tuple[str, ...], ...]) -> str:
     return "".join(out)
 
 
-def _relations(targets: list[tuple[str, str]]) -> str:
+def _relationships(targets: list[tuple[str, str]]) -> str:
     listed = "".join(
-        f'<Relationship Id="rId{i}" Type="{RELATIONS}/{kind}" Target="{target}"/>'
+        f'<Relationship Id="rId{i}" Type="{RELATIONSHIPS_NAMESPACE}/{kind}" Target="{target}"/>'
         for i, (kind, target) in enumerate(targets, 1)
     )
-    return f'<Relationships xmlns="{OPEN}/package/2006/relationships">{listed}</Relationships>'
+    return f'<Relationships xmlns="{OPENXML_NAMESPACE}/package/2006/relationships">{listed}</Relationships>'
 
 
 def _open_xml(content: Content, main: str, parts: Mapping[str, str], types: Mapping[str, str]) -> bytes:
@@ -136,28 +141,29 @@ def _open_xml(content: Content, main: str, parts: Mapping[str, str], types: Mapp
     defaults = (
         f'<Default Extension="rels" ContentType="{rels}"/><Default Extension="xml" ContentType="application/xml"/>'
     )
-    core = f"{OPEN}/package/2006/metadata/core-properties"
+    core = f"{OPENXML_NAMESPACE}/package/2006/metadata/core-properties"
     properties = (
         f'<cp:coreProperties xmlns:cp="{core}" xmlns:dc="http://purl.org/dc/elements/1.1/" '
         'xmlns:dcterms="http://purl.org/dc/terms/" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">'
         f"<dc:title>{escape(content.title)}</dc:title><dc:creator>{escape(content.author)}</dc:creator>"
         f'<dcterms:created xsi:type="dcterms:W3CDTF">{content.date}T09:00:00Z</dcterms:created></cp:coreProperties>'
     )
-    first = f'<Relationship Id="rId1" Type="{RELATIONS}/officeDocument" Target="{main}"/>'
-    author = f"{OPEN}/package/2006/relationships/metadata/core-properties"
+    first = f'<Relationship Id="rId1" Type="{RELATIONSHIPS_NAMESPACE}/officeDocument" Target="{main}"/>'
+    author = f"{OPENXML_NAMESPACE}/package/2006/relationships/metadata/core-properties"
     about = f'<Relationship Id="rId2" Type="{author}" Target="docProps/core.xml"/>'
-    package = f'<Relationships xmlns="{OPEN}/package/2006/relationships">{first}{about}</Relationships>'
-    return _packed(
+    package = f'<Relationships xmlns="{OPENXML_NAMESPACE}/package/2006/relationships">{first}{about}</Relationships>'
+    return _write_zip(
         {
-            "[Content_Types].xml": f'{XML}<Types xmlns="{OPEN}/package/2006/content-types">{defaults}{named}</Types>',
-            "_rels/.rels": XML + package,
-            "docProps/core.xml": XML + properties,
-            **{name: XML + part for name, part in parts.items()},
+            "[Content_Types].xml": f"{XML_DECLARATION}<Types "
+            f'xmlns="{OPENXML_NAMESPACE}/package/2006/content-types">{defaults}{named}</Types>',
+            "_rels/.rels": XML_DECLARATION + package,
+            "docProps/core.xml": XML_DECLARATION + properties,
+            **{name: XML_DECLARATION + part for name, part in parts.items()},
         }
     )
 
 
-def _packed(parts: Mapping[str, str]) -> bytes:
+def _write_zip(parts: Mapping[str, str]) -> bytes:
     """A zip without times of day in it, so that the same seed makes the same bytes."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as package:

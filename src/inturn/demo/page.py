@@ -12,25 +12,25 @@ from collections.abc import Sequence
 
 from inturn.blobs import open_blobs
 from inturn.http import run
-from inturn.http.service import Service
+from inturn.http.service import AppState
 from inturn.http.settings import ServerSettings
 from inturn.queue import Queue
 from inturn.stores import open_store
 
-GRACE = 1.0
+GRACE_SECONDS = 1.0
 
 
 def main(argv: Sequence[str]) -> int:
     """Serve on a socket that listens already, until told to stop."""
     store, blobs, number = argv
     with Queue(open_store(store)) as queue:
-        service = Service(queue, open_blobs(blobs), ServerSettings(store=store))
-        threading.Thread(target=_stop_when_alone, daemon=True).start()
-        run.serve(service, socket.socket(fileno=int(number)), grace=GRACE, ready=lambda: None)
+        service = AppState(queue, open_blobs(blobs), ServerSettings(store=store))
+        threading.Thread(target=_stop_when_parent_exits, daemon=True).start()
+        run.serve(service, socket.socket(fileno=int(number)), grace=GRACE_SECONDS, on_ready=lambda: None)
     return 0
 
 
-def _stop_when_alone() -> None:
+def _stop_when_parent_exits() -> None:
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

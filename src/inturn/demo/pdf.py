@@ -7,21 +7,21 @@ from textwrap import wrap
 
 from inturn.demo.contents import Content
 
-LINES_A_PAGE = 46
-LETTERS_A_LINE = 88
+LINES_PER_PAGE = 46
+CHARACTERS_PER_LINE = 88
 
 
 def write_pdf(content: Content) -> tuple[bytes, int]:
     """The file and its number of pages."""
-    return bind([content])
+    return write_combined_pdf([content])
 
 
-def bind(contents: Sequence[Content]) -> tuple[bytes, int]:
+def write_combined_pdf(contents: Sequence[Content]) -> tuple[bytes, int]:
     """Several contents behind each other in one file, which says of itself what the first one does; and its pages."""
-    streams = [stream for content in contents for stream in sheets(content)]
+    streams = [stream for content in contents for stream in page_streams(content)]
     first = contents[0]
     kids = " ".join(f"{5 + 2 * i} 0 R" for i in range(len(streams)))
-    info = f"/Title ({_escaped(first.title)}) /Author ({_escaped(first.author)})"
+    info = f"/Title ({_escape(first.title)}) /Author ({_escape(first.author)})"
     date = first.date.replace("-", "")
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -39,11 +39,11 @@ def bind(contents: Sequence[Content]) -> tuple[bytes, int]:
 
 
 @lru_cache(maxsize=256)
-def sheets(content: Content) -> tuple[bytes, ...]:
+def page_streams(content: Content) -> tuple[bytes, ...]:
     """What stands on each page; remembered, since a binder takes the same pages as another one, in another order."""
-    lines = [part for line in content.lines() for part in [*wrap(line, LETTERS_A_LINE), ""]]
-    starts = range(0, len(lines), LINES_A_PAGE)
-    return tuple(_stream(lines[at : at + LINES_A_PAGE], number) for number, at in enumerate(starts, 1))
+    lines = [part for line in content.lines() for part in [*wrap(line, CHARACTERS_PER_LINE), ""]]
+    starts = range(0, len(lines), LINES_PER_PAGE)
+    return tuple(_page_stream(lines[at : at + LINES_PER_PAGE], number) for number, at in enumerate(starts, 1))
 
 
 def assemble(objects: list[bytes], trailer: bytes) -> bytes:
@@ -60,11 +60,11 @@ def assemble(objects: list[bytes], trailer: bytes) -> bytes:
     return bytes(out)
 
 
-def _stream(sheet: list[str], page: int) -> bytes:
-    shown = "\n".join(f"({_escaped(line)}) Tj T*" for line in [*sheet, "", f"Page {page}"])
+def _page_stream(lines: list[str], page: int) -> bytes:
+    shown = "\n".join(f"({_escape(line)}) Tj T*" for line in [*lines, "", f"Page {page}"])
     packed = zlib.compress(f"BT /F1 11 Tf 15 TL 56 780 Td\n{shown}\nET".encode("cp1252", "replace"))
     return b"<< /Length %d /Filter /FlateDecode >>\nstream\n%b\nendstream" % (len(packed), packed)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")

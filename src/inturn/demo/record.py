@@ -11,7 +11,7 @@ from inturn.store import DocumentFilter
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DocumentTiming:
     """One document's way, in microseconds."""
 
     customer: str
@@ -33,11 +33,11 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class RunReport:
     """A whole run: records in the order of arrival, and how long each would have waited, first come first served."""
 
     slots: int
-    records: tuple[Record, ...]
+    records: tuple[DocumentTiming, ...]
     first_come: tuple[int, ...]
 
     @property
@@ -45,7 +45,7 @@ class Story:
         """When the first document came."""
         return self.records[0].submitted
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON, for another replay: times are microseconds since the first arrival."""
         documents = [
             {
@@ -62,7 +62,7 @@ class Story:
         return {"slots": self.slots, "unit": "microseconds", "documents": documents}
 
 
-class Row(NamedTuple):
+class SummaryRow(NamedTuple):
     """One customer in the summary; waits in seconds."""
 
     customer: str
@@ -87,15 +87,17 @@ def all_documents(queue: Queue) -> list[Document]:
             return sorted(found, key=lambda each: each.seq)
 
 
-def tell(documents: Sequence[Document], slots: int) -> Story:
+def build_report(documents: Sequence[Document], slots: int) -> RunReport:
     """The story of documents that are done, given in the order of arrival."""
     records = tuple(
-        Record(each.customer, each.level, each.given.pages or 1, each.submitted_at, each.started_at, each.finished_at)
+        DocumentTiming(
+            each.customer, each.level, each.spec.pages or 1, each.submitted_at, each.started_at, each.finished_at
+        )
         for each in documents
         if each.state is DocumentState.DONE and each.started_at is not None and each.finished_at is not None
     )
     pairs = [(each.submitted, each.service) for each in records]
-    return Story(slots, records, tuple(first_come_waits(pairs, slots)))
+    return RunReport(slots, records, tuple(first_come_waits(pairs, slots)))
 
 
 def first_come_waits(arrivals: Sequence[tuple[int, int]], slots: int) -> list[int]:
@@ -112,21 +114,21 @@ def first_come_waits(arrivals: Sequence[tuple[int, int]], slots: int) -> list[in
     return waits
 
 
-def summary(story: Story, customers: Sequence[str]) -> list[Row]:
+def summarize(report: RunReport, customers: Sequence[str]) -> list[SummaryRow]:
     """A row for each of these customers that has documents."""
     rows = []
     for customer in customers:
-        mine = [number for number, each in enumerate(story.records) if each.customer == customer]
+        mine = [number for number, each in enumerate(report.records) if each.customer == customer]
         if mine:
-            rows.append(_row(customer, [story.records[n] for n in mine], [story.first_come[n] for n in mine]))
+            rows.append(_row(customer, [report.records[n] for n in mine], [report.first_come[n] for n in mine]))
     return rows
 
 
-def _row(customer: str, records: Sequence[Record], first_come: Sequence[int]) -> Row:
+def _row(customer: str, records: Sequence[DocumentTiming], first_come: Sequence[int]) -> SummaryRow:
     waits = [each.wait / 1e6 for each in records]
     others = [each / 1e6 for each in first_come]
     low, high = min(each.level for each in records), max(each.level for each in records)
-    return Row(
+    return SummaryRow(
         customer,
         len(records),
         sum(each.pages for each in records),

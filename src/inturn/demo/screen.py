@@ -15,16 +15,16 @@ from inturn.model import ENDED, DocumentState
 from inturn.queue import Queue
 from inturn.store import DocumentFilter
 
-LINE_EVERY: Final = 2.0
-PACE_OVER: Final = 4.0
+LINE_INTERVAL_SECONDS: Final = 2.0
+THROUGHPUT_WINDOW_SECONDS: Final = 4.0
 """Seconds over which documents a second are counted."""
-PARTS: Final = (("done", "█", "#", "green"), ("running", "▓", "@", "yellow"), ("waiting", "▒", "=", "cyan"))
+BAR_SEGMENTS: Final = (("done", "█", "#", "green"), ("running", "▓", "@", "yellow"), ("waiting", "▒", "=", "cyan"))
 """Of a bar: what, how it is drawn, how without Unicode, its colour. What is still to come is dotted."""
-NARROW: Final = 44
+NON_BAR_COLUMNS: Final = 44
 """Columns that everything but the bars takes."""
 
 
-class Standing(NamedTuple):
+class CustomerProgress(NamedTuple):
     """How one customer's documents stand."""
 
     customer: str
@@ -36,7 +36,7 @@ class Standing(NamedTuple):
     """That its newest document got."""
 
 
-def standings(queue: Queue, totals: Mapping[str, int], levels: Mapping[str, int]) -> list[Standing]:
+def progress_by_customer(queue: Queue, totals: Mapping[str, int], levels: Mapping[str, int]) -> list[CustomerProgress]:
     """How everybody's documents stand now."""
     found = []
     for customer, total in totals.items():
@@ -44,20 +44,20 @@ def standings(queue: Queue, totals: Mapping[str, int], levels: Mapping[str, int]
         waiting = states.get(DocumentState.WAITING, 0) + states.get(DocumentState.DELAYED, 0)
         ended = sum(number for state, number in states.items() if state in ENDED)
         running = states.get(DocumentState.RUNNING, 0)
-        found.append(Standing(customer, total, waiting, running, ended, levels.get(customer)))
+        found.append(CustomerProgress(customer, total, waiting, running, ended, levels.get(customer)))
     return found
 
 
-class Screen:
+class ProgressDisplay:
     """Shows standings as they come."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         is_lively = console.is_terminal and not console.is_dumb_terminal
         self._live = Live(console=console, auto_refresh=False, transient=True) if is_lively else None
-        self._began = time.monotonic()
-        self._ends: deque[tuple[float, int]] = deque()
-        self._next_line = LINE_EVERY
+        self._started_at = time.monotonic()
+        self._done_samples: deque[tuple[float, int]] = deque()
+        self._next_line_at = LINE_INTERVAL_SECONDS
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -68,75 +68,77 @@ class Screen:
         if self._live is not None:
             self._live.stop()
 
-    def making(self, made: int, total: int) -> None:
+    def show_preparing(self, made: int, total: int) -> None:
         """Documents are being made."""
         if self._live is not None:
             words = Text(f"making documents: {made} of {total}")
-            self._live.update(Group(words, bar({"done": made}, total, self._width(), self._console)), refresh=True)
+            self._live.update(
+                Group(words, progress_bar({"done": made}, total, self._width(), self._console)), refresh=True
+            )
 
-    def begin(self) -> None:
+    def start_clock(self) -> None:
         """The first document comes now."""
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
 
-    def show(self, shown: Sequence[Standing]) -> None:
+    def show(self, customers: Sequence[CustomerProgress]) -> None:
         """This is how it stands."""
-        seconds = time.monotonic() - self._began
-        pace = self._pace(seconds, sum(each.done for each in shown))
+        seconds = time.monotonic() - self._started_at
+        pace = self._throughput(seconds, sum(each.done for each in customers))
         if self._live is not None:
-            self._live.update(self._picture(shown, seconds, pace), refresh=True)
-        elif seconds >= self._next_line:
-            self._next_line = seconds + LINE_EVERY
-            self._console.print(_line(shown, seconds, pace), markup=False, soft_wrap=True)
+            self._live.update(self._render(customers, seconds, pace), refresh=True)
+        elif seconds >= self._next_line_at:
+            self._next_line_at = seconds + LINE_INTERVAL_SECONDS
+            self._console.print(_format_line(customers, seconds, pace), markup=False, soft_wrap=True)
 
-    def _pace(self, seconds: float, done: int) -> float:
-        self._ends.append((seconds, done))
-        while self._ends[0][0] < seconds - PACE_OVER:
-            self._ends.popleft()
-        since, before = self._ends[0]
+    def _throughput(self, seconds: float, done: int) -> float:
+        self._done_samples.append((seconds, done))
+        while self._done_samples[0][0] < seconds - THROUGHPUT_WINDOW_SECONDS:
+            self._done_samples.popleft()
+        since, before = self._done_samples[0]
         return (done - before) / (seconds - since) if seconds > since else 0.0
 
     def _width(self) -> int:
-        return max(8, min(60, self._console.width - NARROW - 6))
+        return max(8, min(60, self._console.width - NON_BAR_COLUMNS - 6))
 
-    def _picture(self, shown: Sequence[Standing], seconds: float, pace: float) -> RenderableType:
-        done, total = sum(each.done for each in shown), sum(each.total for each in shown)
-        head = f"{seconds:5.1f} s   {done} of {total} documents done   {pace:.1f} documents/s"
+    def _render(self, customers: Sequence[CustomerProgress], seconds: float, throughput: float) -> RenderableType:
+        done, total = sum(each.done for each in customers), sum(each.total for each in customers)
+        head = f"{seconds:5.1f} s   {done} of {total} documents done   {throughput:.1f} documents/s"
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
         table.add_column("customer", no_wrap=True)
         table.add_column("", no_wrap=True)
         for heading in ("waiting", "running", "done", "level"):
             table.add_column(heading, justify="right", no_wrap=True)
-        for each in shown:
+        for each in customers:
             parts = {"done": each.done, "running": each.running, "waiting": each.waiting}
-            drawn = bar(parts, each.total, self._width(), self._console)
+            drawn = progress_bar(parts, each.total, self._width(), self._console)
             level = "" if each.level is None else str(each.level)
             numbers = (str(each.waiting), str(each.running), f"{each.done}/{each.total}")
             table.add_row(each.customer, drawn, *numbers, level)
-        return Group(Text(head, style="bold"), Text(), table, Text(), self._key())
+        return Group(Text(head, style="bold"), Text(), table, Text(), self._legend())
 
-    def _key(self) -> Text:
+    def _legend(self) -> Text:
         key = Text(style="dim")
-        for name, drawn, plain, style in PARTS:
+        for name, drawn, plain, style in BAR_SEGMENTS:
             key.append(plain if self._console.options.ascii_only else drawn, style)
             key.append(f" {name}   ")
         return key.append(". to come      level 1 goes first")
 
 
-def bar(parts: Mapping[str, int], total: int, width: int, console: Console) -> Text:
+def progress_bar(parts: Mapping[str, int], total: int, width: int, console: Console) -> Text:
     """A bar of so many columns; whatever there is of a part gets at least one."""
     drawn = Text()
-    for name, block, plain, style in PARTS:
+    for name, block, plain, style in BAR_SEGMENTS:
         number = parts.get(name, 0)
         columns = min(width - len(drawn), max(1, number * width // max(1, total))) if number else 0
         drawn.append((plain if console.options.ascii_only else block) * columns, style)
     if sum(parts.values()) >= total and len(drawn) < width:
         # Rounding lost some columns: they belong to what there is most of.
-        last = max(PARTS, key=lambda part: parts.get(part[0], 0))
+        last = max(BAR_SEGMENTS, key=lambda part: parts.get(part[0], 0))
         drawn.append((last[2] if console.options.ascii_only else last[1]) * (width - len(drawn)), last[3])
     return drawn.append("." * (width - len(drawn)), "dim")
 
 
-def _line(shown: Sequence[Standing], seconds: float, pace: float) -> str:
-    done, total = sum(each.done for each in shown), sum(each.total for each in shown)
-    ended = ", ".join(f"{each.customer} {each.done}/{each.total}" for each in shown)
-    return f"{seconds:4.0f} s  {done} of {total} done, {pace:.1f} documents/s: {ended}"
+def _format_line(customers: Sequence[CustomerProgress], seconds: float, throughput: float) -> str:
+    done, total = sum(each.done for each in customers), sum(each.total for each in customers)
+    ended = ", ".join(f"{each.customer} {each.done}/{each.total}" for each in customers)
+    return f"{seconds:4.0f} s  {done} of {total} done, {throughput:.1f} documents/s: {ended}"

@@ -7,18 +7,18 @@ from rich.console import Console
 from rich.table import Table
 
 from inturn.demo.plan import FLOOD, LATE, TRICKLE
-from inturn.demo.record import Row, Story
+from inturn.demo.record import RunReport, SummaryRow
 
 
-def show(console: Console, story: Story, rows: Sequence[Row]) -> None:
+def print_summary(console: Console, report: RunReport, rows: Sequence[SummaryRow]) -> None:
     """The table and its meaning."""
     console.print(_table(console, rows))
-    console.print(f"Waits in seconds, from submitted to started. {computed(story.slots)}", markup=False)
+    console.print(f"Waits in seconds, from submitted to started. {describe_baseline(report.slots)}", markup=False)
     console.print()
-    console.print(meaning(rows), markup=False)
+    console.print(describe_waits(rows), markup=False)
 
 
-def _table(console: Console, rows: Sequence[Row]) -> Table:
+def _table(console: Console, rows: Sequence[SummaryRow]) -> Table:
     if console.is_terminal:
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     else:
@@ -35,7 +35,7 @@ def _table(console: Console, rows: Sequence[Row]) -> Table:
     return table
 
 
-def computed(slots: int) -> str:
+def describe_baseline(slots: int) -> str:
     """Where the right half of the table comes from."""
     return (
         f"First come, first served is computed, not run: one common line, the same arrivals,"
@@ -43,10 +43,10 @@ def computed(slots: int) -> str:
     )
 
 
-def meaning(rows: Sequence[Row]) -> str:
+def describe_waits(rows: Sequence[SummaryRow]) -> str:
     """What the figures say about those who send little, and who paid for it."""
     by_name = {row.customer: row for row in rows}
-    said = [_compared(by_name[customer]) for customer in (TRICKLE, LATE) if customer in by_name]
+    said = [_compare_waits(by_name[customer]) for customer in (TRICKLE, LATE) if customer in by_name]
     if FLOOD in by_name:
         row = by_name[FLOOD]
         change = row.mean - row.first_come_mean
@@ -55,7 +55,7 @@ def meaning(rows: Sequence[Row]) -> str:
     return " ".join(said)
 
 
-def _compared(row: Row) -> str:
+def _compare_waits(row: SummaryRow) -> str:
     what = f"{row.customer} waited {row.mean:.2f} s on average"
     other = f"first come, first served, it would have been {row.first_come_mean:.2f} s"
     times = row.first_come_mean / row.mean if row.mean else 0.0

@@ -22,12 +22,12 @@ def main(argv: Sequence[str]) -> int:
     with Queue(open_store(store)) as queue:
         options = WorkerOptions(slots=1, grace=SECOND, name=name)
         worker = Worker(queue, blobs=open_blobs(blobs), options=options)
-        threading.Thread(target=_stop_when_alone, args=(worker,), daemon=True).start()
+        threading.Thread(target=_stop_when_parent_exits, args=(worker,), daemon=True).start()
         worker.run()
     return 0
 
 
-def _stop_when_alone(worker: Worker) -> None:
+def _stop_when_parent_exits(worker: Worker) -> None:
     while os.read(0, 1):
         pass
     worker.stop(at_once=True)

@@ -13,8 +13,8 @@ from typing import Final, Self
 
 from inturn.errors import InturnError
 
-START_LIMIT: Final = 60.0
-PATIENCE: Final = 5.0
+START_TIMEOUT_SECONDS: Final = 60.0
+STOP_TIMEOUT_SECONDS: Final = 5.0
 """Seconds that one may take to end before it is killed."""
 
 
@@ -24,19 +24,19 @@ class DemoError(InturnError):
     code = "demo"
 
 
-class Processes:
+class ChildProcesses:
     """Processes of ours, by name. Their output goes to files in the folder."""
 
-    def __init__(self, folder: Path, commands: Mapping[str, Sequence[str]], sockets: Sequence[int] = ()) -> None:
+    def __init__(self, folder: Path, commands: Mapping[str, Sequence[str]], inherited_fds: Sequence[int] = ()) -> None:
         self._commands = {folder / f"{name}.log": list(command) for name, command in commands.items()}
-        self._sockets = tuple(sockets)
+        self._inherited_fds = tuple(inherited_fds)
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
         with ExitStack() as undo:
             undo.callback(self.stop)
             for log, command in self._commands.items():
-                self.processes.append(_start(command, log, self._sockets))
+                self.processes.append(_start_process(command, log, self._inherited_fds))
             undo.pop_all()
         return self
 
@@ -54,7 +54,7 @@ class Processes:
         """End all of them and wait for it."""
         for process in self.processes:
             process.terminate()
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + STOP_TIMEOUT_SECONDS
         for process in self.processes:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, until - time.monotonic()))
@@ -64,7 +64,7 @@ class Processes:
                 process.stdin.close()
 
 
-class Workers(Processes):
+class Workers(ChildProcesses):
     """So many workers on one store."""
 
     def __init__(self, folder: Path, store: Path, blobs: Path, number: int) -> None:
@@ -72,32 +72,32 @@ class Workers(Processes):
         command = [sys.executable, "-m", "inturn.demo.work", str(store), str(blobs)]
         super().__init__(folder, {name: [*command, name] for name in names})
 
-    def wait_until(self, seen: Callable[[], int]) -> None:
+    def wait_until_started(self, count_started: Callable[[], int]) -> None:
         """Until as many are seen at work as were started."""
-        until = time.monotonic() + START_LIMIT
-        while seen() < len(self.processes):
+        until = time.monotonic() + START_TIMEOUT_SECONDS
+        while count_started() < len(self.processes):
             self.check()
             if time.monotonic() > until:
-                raise DemoError(f"the workers have not started within {START_LIMIT:g} s")
+                raise DemoError(f"the workers have not started within {START_TIMEOUT_SECONDS:g} s")
             time.sleep(0.02)
 
 
-class PageServer(Processes):
+class PageServer(ChildProcesses):
     """The web page of a store, on a free port of this machine; its address is known before it is up."""
 
     def __init__(self, folder: Path, store: Path, blobs: Path) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=128)
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
-        number = self._listening.fileno()
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        number = self._socket.fileno()
         command = [sys.executable, "-m", "inturn.demo.page", str(store), str(blobs), str(number)]
         super().__init__(folder, {"page": command}, [number])
 
     def __enter__(self) -> Self:
-        with self._listening:  # from now on it is the process's own
+        with self._socket:  # from now on it is the process's own
             return super().__enter__()
 
 
-def _start(command: list[str], log: Path, sockets: tuple[int, ...]) -> subprocess.Popen[bytes]:
+def _start_process(command: list[str], log: Path, inherited_fds: tuple[int, ...]) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with log.open("wb") as said:
         return subprocess.Popen(  # noqa: S603 - our own program
@@ -107,5 +107,5 @@ def _start(command: list[str], log: Path, sockets: tuple[int, ...]) -> subproces
             stderr=said,
             env=environment,
             process_group=0,  # a Ctrl-C is ours to hear
-            pass_fds=sockets,
+            pass_fds=inherited_fds,
         )

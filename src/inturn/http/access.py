@@ -6,66 +6,72 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body
 
 from inturn import rotation
-from inturn.access import ID_BYTES, AccessKey, KeyScope
+from inturn.access import API_KEY_ID_BYTES, ApiKey, ApiKeyScope
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.http import schemas
-from inturn.http.auth import OperatorsEyes
-from inturn.http.errors import Answers
-from inturn.http.scoped import ByHand, Seen
+from inturn.http.auth import OperatorAccess
+from inturn.http.errors import ErrorResponses
+from inturn.http.scoped import ReadScope, WriteScope
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
-ID: Final = re.compile(f"[0-9a-f]{{{2 * ID_BYTES}}}")
-NO_KEY: Final = "there is no such key"
+API_KEY_ID_PATTERN: Final = re.compile(f"[0-9a-f]{{{2 * API_KEY_ID_BYTES}}}")
+NO_SUCH_API_KEY: Final = "there is no such key"
 
 
-@router.get("/keys", operation_id="listApiKeys", responses=Answers.of())
-def keys(seen: Seen, _: OperatorsEyes) -> schemas.Keys:
+@router.get("/keys", operation_id="listApiKeys", responses=ErrorResponses.of())
+def list_api_keys(scope: ReadScope, _: OperatorAccess) -> schemas.ApiKeys:
     """Operators: all keys, the oldest first, live or not; none of them can be shown again."""
-    now = seen.service.clock.now()
-    return schemas.Keys(keys=[schemas.Key(**_shown(each, now)) for each in seen.service.queue.store.keys.all()])
+    now = scope.app_state.clock.now()
+    return schemas.ApiKeys(
+        keys=[schemas.ApiKey(**_key_fields(each, now)) for each in scope.app_state.queue.store.api_keys.all()]
+    )
 
 
-@router.post("/keys", operation_id="createApiKey", status_code=201, responses=Answers.of(413, 422))
-def make(given: schemas.KeyWanted, by_hand: ByHand, _: OperatorsEyes) -> schemas.NewKey:
+@router.post("/keys", operation_id="createApiKey", status_code=201, responses=ErrorResponses.of(413, 422))
+def create_api_key(body: schemas.ApiKeySpec, scope: WriteScope, _: OperatorAccess) -> schemas.NewApiKey:
     """Operators: make a key. Its text is in this answer alone."""
-    now = by_hand.service.clock.now()
-    if given.expires_at is not None and given.expires_at <= now:
+    now = scope.app_state.clock.now()
+    if body.expires_at is not None and body.expires_at <= now:
         raise InvalidInputError("expires_at has passed: such a key would open nothing; give a time to come, or none")
-    wanted = AccessKey("", "", KeyScope(given.scope), given.name, given.customer, now, given.expires_at)
-    return _new(*rotation.issue(by_hand.service.queue.store.keys, wanted, by_hand.operator), now)
+    wanted = ApiKey("", "", ApiKeyScope(body.scope), body.name, body.customer, now, body.expires_at)
+    return _serialize_new_key(
+        *rotation.issue_api_key(scope.app_state.queue.store.api_keys, wanted, scope.operator), now
+    )
 
 
-@router.post("/keys/{id}/rotate", operation_id="rotateApiKey", status_code=201, responses=Answers.of(409, 413, 422))
-def rotate(
-    id: str, by_hand: ByHand, _: OperatorsEyes, given: Annotated[schemas.Rotation | None, Body()] = None
-) -> schemas.NewKey:
+@router.post(
+    "/keys/{id}/rotate", operation_id="rotateApiKey", status_code=201, responses=ErrorResponses.of(409, 413, 422)
+)
+def rotate_api_key(
+    id: str, scope: WriteScope, _: OperatorAccess, body: Annotated[schemas.ApiKeyRotation | None, Body()] = None
+) -> schemas.NewApiKey:
     """Operators: make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
-    kept, now = by_hand.service.queue.store.keys, by_hand.service.clock.now()
-    still = (given or schemas.Rotation()).overlap
-    return _new(*rotation.replace(kept, _known(id), still, by_hand.operator, now), now)
+    kept, now = scope.app_state.queue.store.api_keys, scope.app_state.clock.now()
+    still = (body or schemas.ApiKeyRotation()).overlap
+    return _serialize_new_key(*rotation.rotate_api_key(kept, _require_valid_id(id), still, scope.operator, now), now)
 
 
-@router.delete("/keys/{id}", operation_id="revokeApiKey", responses=Answers.of(422))
-def revoke(id: str, by_hand: ByHand, _: OperatorsEyes) -> schemas.Key:
+@router.delete("/keys/{id}", operation_id="revokeApiKey", responses=ErrorResponses.of(422))
+def revoke_api_key(id: str, scope: WriteScope, _: OperatorAccess) -> schemas.ApiKey:
     """Operators: let a key open nothing any more. All servers know within a second, and its sessions end with it."""
-    now = by_hand.service.clock.now()
-    ended = by_hand.service.queue.store.keys.end(_known(id), now, by_hand.operator)
-    by_hand.service.keyring.changed(ended)
-    return schemas.Key(**_shown(ended, now))
+    now = scope.app_state.clock.now()
+    ended = scope.app_state.queue.store.api_keys.revoke(_require_valid_id(id), now, scope.operator)
+    scope.app_state.key_cache.update(ended)
+    return schemas.ApiKey(**_key_fields(ended, now))
 
 
-def _known(id_: str) -> str:
+def _require_valid_id(id_: str) -> str:
     """An id that a key could have; nothing else is asked for."""
-    if not ID.fullmatch(id_):
-        raise NotFoundError(NO_KEY)
+    if not API_KEY_ID_PATTERN.fullmatch(id_):
+        raise NotFoundError(NO_SUCH_API_KEY)
     return id_
 
 
-def _new(text: str, key: AccessKey, now: int) -> schemas.NewKey:
-    return schemas.NewKey(**_shown(key, now), key=text)
+def _serialize_new_key(text: str, key: ApiKey, now: int) -> schemas.NewApiKey:
+    return schemas.NewApiKey(**_key_fields(key, now), key=text)
 
 
-def _shown(key: AccessKey, now: int) -> dict[str, Any]:
+def _key_fields(key: ApiKey, now: int) -> dict[str, Any]:
     """All that is ever told of a key: not its hash, which makes cookies."""
     return {
         "id": key.id,

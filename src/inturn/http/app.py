@@ -29,16 +29,16 @@ from inturn.http import (
     simulations,
     whole,
 )
-from inturn.http.arrivals import take_in
-from inturn.http.gathering import Gathering
-from inturn.http.guard import Guard
-from inturn.http.service import Service
+from inturn.http.arrivals import submit_batch
+from inturn.http.gathering import Batcher
+from inturn.http.guard import RequestMiddleware
+from inturn.http.service import AppState
 
-ABOUT: Final = (
+API_DESCRIPTION: Final = (
     "A durable document queue in which no customer waits behind another customer's pile. "
     "Times and durations are whole microseconds. Errors are RFC 9457 problems; compare their `code`."
 )
-ROUTERS: Final = (
+ROUTE_MODULES: Final = (
     documents,
     bulk,
     checks,
@@ -54,47 +54,47 @@ ROUTERS: Final = (
     signing,
     pages,
 )
-CAPITAL: Final = re.compile("[A-Z]")
-NAMED: Final = (schemas.Problem, schemas.Submission, schemas.GivenDocument)
+CAPITAL_LETTER: Final = re.compile("[A-Z]")
+EXTRA_SCHEMAS: Final = (schemas.Problem, schemas.Submission, schemas.DocumentSpec)
 """Schemas that only descriptions written by hand refer to."""
 
 
-def create_app(service: Service) -> FastAPI:
+def create_app(app_state: AppState) -> FastAPI:
     """The application; while it runs, so does the service's watcher."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        with service:
+        with app_state:
             yield
 
     app = FastAPI(
         title="Inturn",
         version=__version__,
-        description=ABOUT,
+        description=API_DESCRIPTION,
         lifespan=lifespan,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.service = service
-    app.state.gathering = Gathering(partial(take_in, service.queue), "inturn-intake")
-    app.router.routes.insert(0, Route("/v1/documents", documents.Submit(), methods=["POST"]))
-    app.state.routes = [route for module in ROUTERS for route in module.router.routes]
-    for module in ROUTERS:
+    app.state.service = app_state
+    app.state.gathering = Batcher(partial(submit_batch, app_state.queue), "inturn-intake")
+    app.router.routes.insert(0, Route("/v1/documents", documents.SubmitEndpoint(), methods=["POST"]))
+    app.state.routes = [route for module in ROUTE_MODULES for route in module.router.routes]
+    for module in ROUTE_MODULES:
         app.include_router(module.router)
-    errors.install(app)
-    app.add_middleware(Guard, service=service)
-    app.openapi = lambda: describe(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
+    errors.install_error_handlers(app)
+    app.add_middleware(RequestMiddleware, app_state=app_state)
+    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
+def build_openapi(app: FastAPI) -> dict[str, Any]:
     """The API's description, with our errors in the place of FastAPI's."""
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         kept = made["components"]["schemas"]
-        for model in NAMED:
+        for model in EXTRA_SCHEMAS:
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             kept.update(schema.pop("$defs", {}))
             kept[model.__name__] = schema
@@ -103,7 +103,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
         for schema in kept.values():
             _drop_defaults(schema)
         for operation in (each for path in made["paths"].values() for each in path.values()):
-            operation["summary"] = CAPITAL.sub(
+            operation["summary"] = CAPITAL_LETTER.sub(
                 lambda found: f" {found[0].lower()}", operation["operationId"]
             ).capitalize()
         app.openapi_schema = made

@@ -9,15 +9,15 @@ from anyio import to_thread
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from inturn.access import AccessKey, KeyScope, id_in
+from inturn.access import ApiKey, ApiKeyScope, parse_api_key_id
 from inturn.errors import NotFoundError
 from inturn.http.errors import NO_SUCH_ADDRESS, ReadOnlyKeyError, UnauthorizedError
-from inturn.http.service import Service, service_of
-from inturn.http.sessions import COOKIE
+from inturn.http.service import AppState, get_app_state
+from inturn.http.sessions import COOKIE_NAME
 
-LOCAL: Final = "local"
-SAFE: Final = frozenset({"GET", "HEAD"})
-BEARER: Final = HTTPBearer(
+LOCAL_CALLER_NAME: Final = "local"
+SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+BEARER_SCHEME: Final = HTTPBearer(
     auto_error=False, scheme_name="key", description="A key made with `inturn keys create`, as a bearer token."
 )
 
@@ -26,9 +26,9 @@ class Caller(NamedTuple):
     """Who sent a request, and what that opens."""
 
     name: str
-    scope: KeyScope
+    scope: ApiKeyScope
     customer: str | None = None
-    key: str | None = None
+    api_key_id: str | None = None
     by_cookie: bool = False
 
     @property
@@ -37,72 +37,72 @@ class Caller(NamedTuple):
         return self.customer is None
 
     @property
-    def operates(self) -> bool:
+    def is_operator(self) -> bool:
         """Whether it may do what operators do."""
-        return self.scope is KeyScope.OPERATOR
+        return self.scope is ApiKeyScope.OPERATOR
 
 
-Bearer = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)]
+BearerToken = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER_SCHEME)]
 
 
-async def caller(request: Request, given: Bearer) -> Caller:
+async def get_caller(request: Request, bearer: BearerToken) -> Caller:
     """Who sent this request; counted against the limit of its key."""
-    service, has_key = service_of(request), given is not None or "authorization" in request.headers
+    service, has_key = get_app_state(request), bearer is not None or "authorization" in request.headers
     if not has_key and not service.settings.needs_keys:
-        return Caller(LOCAL, KeyScope.OPERATOR)
-    cookie = None if has_key else request.cookies.get(COOKIE)
+        return Caller(LOCAL_CALLER_NAME, ApiKeyScope.OPERATOR)
+    cookie = None if has_key else request.cookies.get(COOKIE_NAME)
     if cookie is None:
-        key = await key_of(service, request, "" if given is None else given.credentials)
+        key = await authenticate_api_key(service, request, "" if bearer is None else bearer.credentials)
     else:
-        key = await session_key(service, cookie)
-        if request.method not in SAFE:
-            service.sessions.must_be_ours(key, cookie, request.headers)
-    service.rates.take(key.id)
-    if key.scope is KeyScope.READ_ONLY and request.method not in SAFE:
+        key = await authenticate_session(service, cookie)
+        if request.method not in SAFE_METHODS:
+            service.sessions.require_csrf_token(key, cookie, request.headers)
+    service.rate_limiter.take(key.id)
+    if key.scope is ApiKeyScope.READ_ONLY and request.method not in SAFE_METHODS:
         raise ReadOnlyKeyError("this key is for reading; use another one to change anything")
     request.state.key = key.id
     return Caller(key.name, key.scope, key.customer, key.id, by_cookie=cookie is not None)
 
 
-async def is_welcome(request: Request, given: Bearer, found: Caller) -> bool:
+async def is_still_authorized(request: Request, bearer: BearerToken, caller: Caller) -> bool:
     """Whether what a caller came in by still opens anything: keys are revoked while somebody listens."""
-    service = service_of(request)
+    service = get_app_state(request)
     try:
-        if found.by_cookie:
-            await to_thread.run_sync(service.sessions.find, request.cookies[COOKIE])
-        elif given is not None:
-            await to_thread.run_sync(service.keyring.find, given.credentials)
+        if caller.by_cookie:
+            await to_thread.run_sync(service.sessions.authenticate, request.cookies[COOKIE_NAME])
+        elif bearer is not None:
+            await to_thread.run_sync(service.key_cache.authenticate, bearer.credentials)
     except UnauthorizedError:
         return False
     return True
 
 
-async def key_of(service: Service, request: Request, text: str) -> AccessKey:
+async def authenticate_api_key(app_state: AppState, request: Request, text: str) -> ApiKey:
     """The key that somebody shows; wrong ones are counted."""
     if not text:
         raise UnauthorizedError("send a key as `Authorization: Bearer inturn_…`")
-    address, id_ = request.client.host if request.client else "", id_in(text) or ""
-    service.failed_logins.check(address, id_)
+    address, id_ = request.client.host if request.client else "", parse_api_key_id(text) or ""
+    app_state.failed_logins.check(address, id_)
     try:
-        known = service.keyring.known(text)
-        return known if known is not None else await to_thread.run_sync(service.keyring.find, text)
+        known = app_state.key_cache.authenticate_cached(text)
+        return known if known is not None else await to_thread.run_sync(app_state.key_cache.authenticate, text)
     except UnauthorizedError:
-        service.failed_logins.count(address, id_)
+        app_state.failed_logins.record_failure(address, id_)
         raise
 
 
-async def session_key(service: Service, cookie: str) -> AccessKey:
+async def authenticate_session(app_state: AppState, cookie: str) -> ApiKey:
     """The key that a cookie was made from. Wrong ones are not counted: pages left open would lock people out."""
-    known = service.sessions.remembered(cookie)
-    return known if known is not None else await to_thread.run_sync(service.sessions.find, cookie)
+    known = app_state.sessions.authenticate_cached(cookie)
+    return known if known is not None else await to_thread.run_sync(app_state.sessions.authenticate, cookie)
 
 
-def operators_eyes(found: Annotated[Caller, Depends(caller)]) -> Caller:
+def require_operator_access(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
     """Only those who see all: to a customer there is nothing here."""
-    if not found.sees_all:
+    if not caller.sees_all:
         raise NotFoundError(NO_SUCH_ADDRESS)
-    return found
+    return caller
 
 
-Anyone = Annotated[Caller, Depends(caller)]
-OperatorsEyes = Annotated[Caller, Depends(operators_eyes)]
+AnyCaller = Annotated[Caller, Depends(get_caller)]
+OperatorAccess = Annotated[Caller, Depends(require_operator_access)]

@@ -5,17 +5,17 @@ from typing import Final
 from fastapi import APIRouter
 
 from inturn.http import schemas
-from inturn.http.documents import Key
-from inturn.http.errors import Answers
-from inturn.http.scoped import Seen
+from inturn.http.documents import IdempotencyKey
+from inturn.http.errors import ErrorResponses
+from inturn.http.scoped import ReadScope
 
 router: Final = APIRouter(prefix="/v1", tags=["checks"])
 
 
-@router.post("/checks", operation_id="checkPriority", responses=Answers.of(409, 413, 422))
-def check(given: schemas.CheckRequest, seen: Seen, key: Key = None) -> schemas.Checks:
+@router.post("/checks", operation_id="checkPriority", responses=ErrorResponses.of(409, 413, 422))
+def check(body: schemas.CheckRequest, scope: ReadScope, idempotency_key: IdempotencyKey = None) -> schemas.Checks:
     """Tell which levels a customer's next documents get; each is a check, as if it had been submitted."""
-    customer = seen.owner(given.customer)
-    found = seen.service.queue.check(customer, given.count, key=key)
+    customer = scope.resolve_customer(body.customer)
+    found = scope.app_state.queue.check(customer, body.count, key=idempotency_key)
     checks = [schemas.Check(level=each.level, count=each.count) for each in found]
     return schemas.Checks(customer=customer, checks=checks)

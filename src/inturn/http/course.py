@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from inturn.clock import Clock
-from inturn.http.metrics import Wait
-from inturn.insights import Board, Insights, board
+from inturn.http.metrics import WaitSample
+from inturn.insights import Insights, LiveOverview, live_overview
 from inturn.model import SECOND, DocumentState
 
-EVERY: Final = 5 * SECOND
+SAMPLE_INTERVAL: Final = 5 * SECOND
 """Between two points of the course."""
-POINTS: Final = 120
-LATELY: Final = 60 * SECOND
-OVER: Final = EVERY * POINTS
-MOST_WAITS: Final = 10_000
-LOOKED_AT: Final = 15 * SECOND
+MAX_POINTS: Final = 120
+RECENT_WINDOW: Final = 60 * SECOND
+HISTORY_WINDOW: Final = SAMPLE_INTERVAL * MAX_POINTS
+MAX_WAIT_SAMPLES: Final = 10_000
+VIEWER_TIMEOUT: Final = 15 * SECOND
 """How long after a look somebody is thought to go on looking."""
-WATCHED: Final = (SECOND, 10)
-UNWATCHED: Final = (EVERY, 50)
+VIEWED_REFRESH: Final = (SECOND, 10)
+IDLE_REFRESH: Final = (SAMPLE_INTERVAL, 50)
 """The least rest between two readings, and how many times as long as one takes: a large queue is read less often."""
 
 
@@ -32,7 +32,7 @@ class Percentiles(NamedTuple):
     p99: int
 
 
-class Point(NamedTuple):
+class HistoryPoint(NamedTuple):
     """The queue at one time of its course."""
 
     at: int
@@ -45,96 +45,106 @@ class Point(NamedTuple):
     waits: Percentiles | None
 
 
-class Course:
+class QueueHistory:
     """The last board and the points of the last ten minutes, as this server saw them."""
 
     def __init__(self, insights: Insights, clock: Clock) -> None:
         self._insights = insights
         self._clock = clock
         self._lock = threading.Lock()
-        self._reading = threading.Lock()
-        self._points: deque[Point] = deque(maxlen=POINTS)
-        self._waits: deque[Wait] = deque(maxlen=MOST_WAITS)
-        self._board: Board | None = None
-        self._looked_at = -LOOKED_AT
-        self._took = 0
+        self._read_lock = threading.Lock()
+        self._points: deque[HistoryPoint] = deque(maxlen=MAX_POINTS)
+        self._waits: deque[WaitSample] = deque(maxlen=MAX_WAIT_SAMPLES)
+        self._snapshot: LiveOverview | None = None
+        self._viewed_at = -VIEWER_TIMEOUT
+        self._read_duration = 0
 
-    def hear(self, wait: Wait) -> None:
+    def add_wait(self, wait: WaitSample) -> None:
         """One more document of the sample has started."""
         with self._lock:
             self._waits.append(wait)
 
-    def now(self) -> Board:
+    def current(self) -> LiveOverview:
         """The queue as it was a moment ago."""
-        self._looked_at = self._clock.now()
-        if self._board is None or self._looked_at - self._board.live.at > 2 * self._rest(WATCHED):
-            with self._reading:  # nobody has read it for long: the first who asks does, the others wait for that
-                if self._board is None or self._looked_at - self._board.live.at > self._rest(WATCHED):
-                    return self._read()
-        return self._board
+        self._viewed_at = self._clock.now()
+        if self._snapshot is None or self._viewed_at - self._snapshot.live.at > 2 * self._refresh_interval(
+            VIEWED_REFRESH
+        ):
+            with self._read_lock:  # nobody has read it for long: the first who asks does, the others wait for that
+                if self._snapshot is None or self._viewed_at - self._snapshot.live.at > self._refresh_interval(
+                    VIEWED_REFRESH
+                ):
+                    return self._refresh()
+        return self._snapshot
 
-    def points(self, since: int = 0) -> list[Point]:
+    def points(self, since: int = 0) -> list[HistoryPoint]:
         """The course, oldest first."""
         with self._lock:
             return [point for point in self._points if point.at > since]
 
-    def waits(self, within: int = LATELY, is_of: Callable[[int], bool] = lambda _: True) -> Percentiles | None:
+    def wait_percentiles(
+        self, window: int = RECENT_WINDOW, includes_level: Callable[[int], bool] = lambda _: True
+    ) -> Percentiles | None:
         """Of documents that started lately, those whose level is meant."""
-        since = self._clock.now() - within
+        since = self._clock.now() - window
         with self._lock:
-            return percentiles([wait.length for wait in self._waits if wait.at >= since and is_of(wait.level)])
+            return compute_percentiles(
+                [wait.duration for wait in self._waits if wait.at >= since and includes_level(wait.level)]
+            )
 
-    def waits_by_customer(self) -> dict[str, Percentiles]:
+    def wait_percentiles_by_customer(self) -> dict[str, Percentiles]:
         """Of documents that started in the last ten minutes."""
-        since = self._clock.now() - OVER
+        since = self._clock.now() - HISTORY_WINDOW
         lengths: dict[str, list[int]] = {}
         with self._lock:
             for wait in self._waits:
                 if wait.at >= since:
-                    lengths.setdefault(wait.customer, []).append(wait.length)
-        return {customer: found for customer, some in lengths.items() if (found := percentiles(some)) is not None}
+                    lengths.setdefault(wait.customer, []).append(wait.duration)
+        return {
+            customer: found for customer, some in lengths.items() if (found := compute_percentiles(some)) is not None
+        }
 
-    def look(self) -> None:
+    def refresh_if_due(self) -> None:
         """The watcher's chore: read again if it is time."""
         now = self._clock.now()
-        rest = self._rest(WATCHED if 0 <= now - self._looked_at < LOOKED_AT else UNWATCHED)
-        if self._board is None or not 0 <= now - self._board.live.at < rest:
-            with self._reading:
-                self._read()
+        rest = self._refresh_interval(VIEWED_REFRESH if 0 <= now - self._viewed_at < VIEWER_TIMEOUT else IDLE_REFRESH)
+        if self._snapshot is None or not 0 <= now - self._snapshot.live.at < rest:
+            with self._read_lock:
+                self._refresh()
 
-    def _rest(self, pace: tuple[int, int]) -> int:
-        least, times = pace
-        return max(least, times * self._took)
+    def _refresh_interval(self, refresh: tuple[int, int]) -> int:
+        least, times = refresh
+        return max(least, times * self._read_duration)
 
-    def _read(self) -> Board:
+    def _refresh(self) -> LiveOverview:
         now, began = self._clock.now(), time.monotonic()
-        read = self._board = board(self._insights, now)
-        self._took = round((time.monotonic() - began) * SECOND)
-        waits = self.waits()
+        read = self._snapshot = live_overview(self._insights, now)
+        self._read_duration = round((time.monotonic() - began) * SECOND)
+        waits = self.wait_percentiles()
         with self._lock:
-            if not self._points or not 0 <= now - self._points[-1].at < EVERY:
-                self._points.append(point(read, waits))
+            if not self._points or not 0 <= now - self._points[-1].at < SAMPLE_INTERVAL:
+                self._points.append(make_history_point(read, waits))
         return read
 
 
-def percentiles(lengths: list[int]) -> Percentiles | None:
+def compute_percentiles(durations: list[int]) -> Percentiles | None:
     """Of these; None of none."""
-    found = sorted(lengths)
+    found = sorted(durations)
     if not found:
         return None
     return Percentiles(*(found[min(len(found) - 1, len(found) * part // 100)] for part in (50, 95, 99)))
 
 
-def point(read: Board, waits: Percentiles | None) -> Point:
+def make_history_point(snapshot: LiveOverview, waits: Percentiles | None) -> HistoryPoint:
     """What is kept of a board."""
-    live = read.live
-    return Point(
+    live = snapshot.live
+    return HistoryPoint(
         at=live.at,
         waiting=live.states.get(DocumentState.WAITING, 0),
         running=live.states.get(DocumentState.RUNNING, 0),
         per_second=live.per_second,
-        customers=read.customers,
+        customers=snapshot.customers,
         failed=live.states.get(DocumentState.FAILED, 0),
-        overdue_uses=read.overdue_uses,
+        overdue_uses=snapshot.overdue_uses,
         waits=waits,
     )

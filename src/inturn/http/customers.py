@@ -9,23 +9,23 @@ from fastapi import APIRouter, Query
 
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.http import schemas
-from inturn.http.auth import OperatorsEyes
+from inturn.http.auth import OperatorAccess
 from inturn.http.course import Percentiles
-from inturn.http.documents import Limit
-from inturn.http.errors import Answers
-from inturn.http.scoped import ByHand, Scoped, Seen
-from inturn.http.service import Service
-from inturn.http.views import counter_view
-from inturn.insights import Entry, SortBy, counter_now, kept_counter
+from inturn.http.documents import PageLimit
+from inturn.http.errors import ErrorResponses
+from inturn.http.scoped import CallerScope, ReadScope, WriteScope
+from inturn.http.service import AppState
+from inturn.http.views import serialize_counter
+from inturn.insights import CustomerEntry, SortBy, counter_status, stored_counter
 from inturn.model import Customer, RateLimit, clean_text
 from inturn.policy import PriorityPolicy
-from inturn.store import CustomerFilter, Page, Standings
+from inturn.store import CustomerFilter, Page, SchedulerSnapshot
 
 router: Final = APIRouter(prefix="/v1", tags=["customers"])
-FAR: Final = 2**62
+MAX_OFFSET: Final = 2**62
 
 
-class Sort(StrEnum):
+class CustomerSort(StrEnum):
     """What customers are sorted by; `wait` is the p95 of the last ten minutes."""
 
     NAME = "name"
@@ -37,29 +37,29 @@ class Sort(StrEnum):
     UPDATED = "updated"
 
 
-class Around(NamedTuple):
+class CustomerContext(NamedTuple):
     """What customers are shown in the light of."""
 
     now: int
     priority: PriorityPolicy
-    received: dict[str, float] | None
+    received_shares: dict[str, float] | None
     """By customer; None for who may not see it, or before anything was started."""
-    waits: dict[str, Percentiles]
+    wait_percentiles: dict[str, Percentiles]
 
 
-@router.get("/customers", operation_id="listCustomers", responses=Answers.of(422))
+@router.get("/customers", operation_id="listCustomers", responses=ErrorResponses.of(422))
 def customers(  # noqa: PLR0913 - these are a query's parts
-    seen: Seen,
-    _: OperatorsEyes,
+    scope: ReadScope,
+    _: OperatorAccess,
     text: Annotated[
         str | None, Query(description="Part of the name; with `sort`, or of the name it is shown by.")
     ] = None,
     *,
     waiting: bool | None = None,
     paused: bool | None = None,
-    sort: Annotated[Sort | None, Query(description="Left out: by name, as the store has it.")] = None,
+    sort: Annotated[CustomerSort | None, Query(description="Left out: by name, as the store has it.")] = None,
     down: Annotated[bool, Query(description="With `sort`: the largest first.")] = False,
-    limit: Limit = 100,
+    limit: PageLimit = 100,
     after: Annotated[
         str | None, Query(description="The `next` of the page before; with `sort`, how many to pass over.")
     ] = None,
@@ -70,64 +70,72 @@ def customers(  # noqa: PLR0913 - these are a query's parts
     figures themselves are those of this moment.
     """
     where = CustomerFilter(None if text is None else clean_text("text", text), waiting, paused)
-    service = seen.service
-    around = _around(service, sees_all=True)
+    service = scope.app_state
+    around = _load_context(service, sees_all=True)
     if sort is None:
         cursor = None if after is None else clean_text("after", after)
         page, total, weight = service.queue.customers(where, limit=limit, after=cursor), None, None
     else:
-        place = _place(after)
-        listed = service.roster.page(where, _sort_by(sort, around, is_down=down), limit=limit, after=place)
+        place = _parse_offset(after)
+        listed = service.customer_index.page(
+            where, _sort_by(sort, around, is_descending=down), limit=limit, after=place
+        )
         following = str(place + limit) if place + limit < listed.total else None
-        page, total, weight = Page(_each(service, listed.names), following), listed.total, listed.weight
-    shown = [customer_view(each, around, {}, _due(each, weight)) for each in page.items]
+        page, total, weight = Page(_load_customers(service, listed.names), following), listed.total, listed.weight
+    shown = [serialize_customer(each, around, {}, _approximate_due_share(each, weight)) for each in page.items]
     return schemas.CustomerPage(at=around.now, customers=shown, next=page.next, total=total)
 
 
-@router.get("/customers/{name:path}", operation_id="getCustomer", responses=Answers.of(422))
-def customer(name: str, seen: Seen) -> schemas.CustomerNow:
+@router.get("/customers/{name:path}", operation_id="getCustomer", responses=ErrorResponses.of(422))
+def customer(name: str, scope: ReadScope) -> schemas.CustomerDetail:
     """One customer: its counter and when that resets, its lines and how long they wait, its settings and its share."""
-    return _now(seen, seen.customer(name))
+    return _serialize_detail(scope, scope.customer(name))
 
 
-@router.patch("/customers/{name:path}", operation_id="updateCustomer", responses=Answers.of(413, 422))
-def change(name: str, given: schemas.CustomerChange, by_hand: ByHand, _: OperatorsEyes) -> schemas.CustomerNow:
+@router.patch("/customers/{name:path}", operation_id="updateCustomer", responses=ErrorResponses.of(413, 422))
+def update_customer(
+    name: str, body: schemas.CustomerChange, scope: WriteScope, _: OperatorAccess
+) -> schemas.CustomerDetail:
     """Operators: change what is given; also for a customer not seen yet."""
-    changes: dict[str, Any] = {each: getattr(given, each) for each in given.model_fields_set}
+    changes: dict[str, Any] = {each: getattr(body, each) for each in body.model_fields_set}
     if isinstance(changes.get("rate"), schemas.Rate):
         changes["rate"] = RateLimit(changes["rate"].documents, changes["rate"].per)
-    by_hand.service.queue.change_customer(name, by_hand.operator, **changes)
-    return _now(by_hand, by_hand.customer(name))
+    scope.app_state.queue.change_customer(name, scope.operator, **changes)
+    return _serialize_detail(scope, scope.customer(name))
 
 
-@router.post("/customers/{name:path}/purge", operation_id="purgeCustomer", responses=Answers.of(413, 422))
-def purge(name: str, given: schemas.Purge, by_hand: ByHand, _: OperatorsEyes) -> schemas.Purged:
+@router.post("/customers/{name:path}/purge", operation_id="purgeCustomer", responses=ErrorResponses.of(413, 422))
+def purge(name: str, body: schemas.Purge, scope: WriteScope, _: OperatorAccess) -> schemas.PurgeResult:
     """Operators: delete a customer's documents, results, blobs and keys. The counter and the settings stay."""
-    known = by_hand.customer(name)
-    if given.confirm != known.name:
+    known = scope.customer(name)
+    if body.confirm != known.name:
         raise InvalidInputError("confirm must be the customer's name once more; nothing was deleted")
-    removed = by_hand.service.queue.purge(known.name, by_hand.operator)
-    if by_hand.service.blobs is not None:
-        by_hand.service.blobs.delete(removed.blobs)
-    return schemas.Purged(documents=removed.documents, blobs=len(removed.blobs))
+    removed = scope.app_state.queue.purge(known.name, scope.operator)
+    if scope.app_state.blobs is not None:
+        scope.app_state.blobs.delete(removed.blobs)
+    return schemas.PurgeResult(documents=removed.documents, blobs=len(removed.blobs))
 
 
-def customer_view(customer: Customer, around: Around, oldest: dict[int, int], due: float | None) -> schemas.Customer:
+def serialize_customer(
+    customer: Customer, context: CustomerContext, oldest_waits: dict[int, int], due_share: float | None
+) -> schemas.Customer:
     """A customer; `oldest` is the longest wait of each open line."""
-    settings, waits = customer.settings, around.waits.get(customer.name)
+    settings, waits = customer.settings, context.wait_percentiles.get(customer.name)
     lines = [
-        schemas.Line(level=each.level, waiting=each.waiting, is_open=each.is_open, oldest_wait=oldest.get(each.level))
-        for each in customer.lines
+        schemas.Lane(
+            level=each.level, waiting=each.waiting, is_open=each.is_open, oldest_wait=oldest_waits.get(each.level)
+        )
+        for each in customer.lanes
     ]
     share = None
-    if around.received is not None:
-        received = around.received.get(customer.name, 0.0) if around.received else None
-        share = schemas.Share(received=received, due=due)
+    if context.received_shares is not None:
+        received = context.received_shares.get(customer.name, 0.0) if context.received_shares else None
+        share = schemas.Share(received=received, due=due_share)
     return schemas.Customer.model_construct(
         customer=customer.name,
         display_name=settings.display_name,
-        counter=counter_view(counter_now(customer, around.priority)),
-        level=around.priority.check(kept_counter(customer), around.now).level,
+        counter=serialize_counter(counter_status(customer, context.priority)),
+        level=context.priority.check(stored_counter(customer), context.now).level,
         waiting=customer.waiting,
         running=customer.running,
         lines=lines,
@@ -137,62 +145,64 @@ def customer_view(customer: Customer, around: Around, oldest: dict[int, int], du
         paused=settings.paused,
         keep=settings.keep,
         share=share,
-        waits=None if waits is None else schemas.Waits(**waits._asdict()),
+        waits=None if waits is None else schemas.WaitPercentiles(**waits._asdict()),
     )
 
 
-def _around(service: Service, *, sees_all: bool) -> Around:
-    now = service.clock.now()
-    received = service.shares.all(now) if sees_all else None
-    return Around(now, service.insights.policy().policy.priority, received, service.course.waits_by_customer())
+def _load_context(app_state: AppState, *, sees_all: bool) -> CustomerContext:
+    now = app_state.clock.now()
+    received = app_state.shares.by_customer(now) if sees_all else None
+    return CustomerContext(
+        now, app_state.insights.policy().policy.priority, received, app_state.history.wait_percentiles_by_customer()
+    )
 
 
-def _now(seen: Scoped, found: Customer) -> schemas.CustomerNow:
-    service = seen.service
-    around = _around(service, sees_all=seen.caller.sees_all)
-    standings = service.insights.standings(around.now)
-    own = [line for line in standings.lines if line.customer == found.name]
+def _serialize_detail(scope: CallerScope, customer: Customer) -> schemas.CustomerDetail:
+    service = scope.app_state
+    around = _load_context(service, sees_all=scope.caller.sees_all)
+    standings = service.insights.scheduler_snapshot(around.now)
+    own = [line for line in standings.lanes if line.customer == customer.name]
     oldest = {line.level: max(0, around.now - line.head.ready_at) for line in own}
-    shown = customer_view(found, around, oldest, share_due(found, standings))
-    return schemas.CustomerNow.model_construct(**dict(shown), at=around.now)
+    shown = serialize_customer(customer, around, oldest, due_share(customer, standings))
+    return schemas.CustomerDetail.model_construct(**dict(shown), at=around.now)
 
 
-def share_due(customer: Customer, standings: Standings) -> float | None:
+def due_share(customer: Customer, standings: SchedulerSnapshot) -> float | None:
     """A customer's weight among those with an open line; None if it has none."""
-    weights = {line.customer: line.weight for line in standings.lines}
+    weights = {line.customer: line.weight for line in standings.lanes}
     return weights[customer.name] / sum(weights.values()) if customer.name in weights else None
 
 
-def _due(customer: Customer, weight: float | None) -> float | None:
+def _approximate_due_share(customer: Customer, total_weight: float | None) -> float | None:
     """The same by the weight of all those, a moment ago."""
-    is_open = any(line.is_open and line.waiting > 0 for line in customer.lines)
-    return min(1.0, customer.settings.weight / weight) if weight and is_open else None
+    is_open = any(line.is_open and line.waiting > 0 for line in customer.lanes)
+    return min(1.0, customer.settings.weight / total_weight) if total_weight and is_open else None
 
 
-def _each(service: Service, names: tuple[str, ...]) -> tuple[Customer, ...]:
+def _load_customers(app_state: AppState, names: tuple[str, ...]) -> tuple[Customer, ...]:
     found = []
     for name in names:
         with suppress(NotFoundError):
-            found.append(service.queue.customer(name))
+            found.append(app_state.queue.customer(name))
     return tuple(found)
 
 
-def _sort_by(sort: Sort, around: Around, *, is_down: bool) -> SortBy:
-    priority, received, waits = around.priority, around.received or {}, around.waits
-    figures: dict[Sort, Callable[[Entry], float | None]] = {
-        Sort.WAITING: lambda each: each.waiting,
-        Sort.RUNNING: lambda each: each.running,
-        Sort.LEVEL: lambda each: -each.next_count(priority, around.now),
-        Sort.SHARE: lambda each: received.get(each.name, 0.0),
-        Sort.WAIT: lambda each: waits[each.name].p95 if each.name in waits else None,
-        Sort.UPDATED: lambda each: each.updated_at,
+def _sort_by(sort: CustomerSort, context: CustomerContext, *, is_descending: bool) -> SortBy:
+    priority, received, waits = context.priority, context.received_shares or {}, context.wait_percentiles
+    figures: dict[CustomerSort, Callable[[CustomerEntry], float | None]] = {
+        CustomerSort.WAITING: lambda each: each.waiting,
+        CustomerSort.RUNNING: lambda each: each.running,
+        CustomerSort.LEVEL: lambda each: -each.next_count(priority, context.now),
+        CustomerSort.SHARE: lambda each: received.get(each.name, 0.0),
+        CustomerSort.WAIT: lambda each: waits[each.name].p95 if each.name in waits else None,
+        CustomerSort.UPDATED: lambda each: each.updated_at,
     }
-    return SortBy(figures.get(sort), is_down)
+    return SortBy(figures.get(sort), is_descending)
 
 
-def _place(after: str | None) -> int:
+def _parse_offset(after: str | None) -> int:
     if after is None:
         return 0
-    if not after.isascii() or not after.isdigit() or int(after[:20]) > FAR:
+    if not after.isascii() or not after.isdigit() or int(after[:20]) > MAX_OFFSET:
         raise InvalidInputError("with sort, after is how many customers to pass over: 0 or more; use a page's next")
     return int(after)

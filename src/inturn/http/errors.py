@@ -13,8 +13,8 @@ from starlette.routing import Match, Route
 from inturn import errors
 from inturn.http.schemas import Problem
 
-PROBLEM: Final = "application/problem+json"
-TITLES: Final = {
+PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
+STATUS_TITLES: Final = {
     400: "Bad request",
     401: "A key is needed",
     403: "Refused",
@@ -74,7 +74,7 @@ class TooSlowError(errors.InturnError):
     code = "too_slow"
 
 
-class WrongMediaError(errors.InturnError):
+class UnsupportedMediaTypeError(errors.InturnError):
     """A body of another kind than this address takes."""
 
     code = "wrong_media"
@@ -96,7 +96,7 @@ class QuotaError(TooManyError):
     code = "quota"
 
 
-STATUS: Final[Mapping[type[errors.InturnError], int]] = {
+STATUS_BY_ERROR: Final[Mapping[type[errors.InturnError], int]] = {
     MalformedError: 400,
     StoppingError: 503,
     UnauthorizedError: 401,
@@ -104,7 +104,7 @@ STATUS: Final[Mapping[type[errors.InturnError], int]] = {
     RefusedError: 403,
     TooLargeError: 413,
     TooSlowError: 408,
-    WrongMediaError: 415,
+    UnsupportedMediaTypeError: 415,
     TooManyError: 429,
     errors.BlobTooLargeError: 413,
     errors.BlobFullError: 507,
@@ -112,67 +112,77 @@ STATUS: Final[Mapping[type[errors.InturnError], int]] = {
     errors.BlobError: 503,
     errors.StoreError: 503,
     errors.NotFoundError: 404,
-    errors.IllegalMoveError: 409,
+    errors.IllegalTransitionError: 409,
     errors.KeyConflictError: 409,
     errors.VersionConflictError: 409,
     errors.InvalidInputError: 422,
     errors.InturnError: 500,
 }
 """The first that fits counts."""
-CODES: Final = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 422: "invalid_input", 500: "unexpected"}
+CODE_BY_STATUS: Final = {
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "too_large",
+    422: "invalid_input",
+    500: "unexpected",
+}
 NO_SUCH_ADDRESS: Final = "there is nothing at this address"
 
 
-def status_of(wrong: errors.InturnError) -> int:
+def status_of(error: errors.InturnError) -> int:
     """The status that an error is told with."""
-    return next(status for kind, status in STATUS.items() if isinstance(wrong, kind))
+    return next(status for kind, status in STATUS_BY_ERROR.items() if isinstance(error, kind))
 
 
-def problem(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def problem_response(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """An error as RFC 9457 has it; the code is what programs compare."""
     told = Problem(
-        type=f"urn:inturn:error:{code}", title=TITLES.get(status, "Error"), status=status, code=code, detail=detail
+        type=f"urn:inturn:error:{code}",
+        title=STATUS_TITLES.get(status, "Error"),
+        status=status,
+        code=code,
+        detail=detail,
     )
-    return JSONResponse(told.model_dump(), status, dict(headers or {}), media_type=PROBLEM)
+    return JSONResponse(told.model_dump(), status, dict(headers or {}), media_type=PROBLEM_MEDIA_TYPE)
 
 
-def told(wrong: errors.InturnError) -> JSONResponse:
+def error_response(error: errors.InturnError) -> JSONResponse:
     """One of our errors."""
     headers: dict[str, str] = {}
-    if isinstance(wrong, TooManyError):
-        headers["Retry-After"] = str(wrong.retry_after)
-    elif isinstance(wrong, errors.StoreError) and not isinstance(wrong, errors.StoreFullError):
+    if isinstance(error, TooManyError):
+        headers["Retry-After"] = str(error.retry_after)
+    elif isinstance(error, errors.StoreError) and not isinstance(error, errors.StoreFullError):
         headers["Retry-After"] = "5"
-    elif isinstance(wrong, StoppingError):
+    elif isinstance(error, StoppingError):
         headers |= {"Retry-After": "5", "Connection": "close"}
-    elif isinstance(wrong, UnauthorizedError):
+    elif isinstance(error, UnauthorizedError):
         headers["WWW-Authenticate"] = "Bearer"
-    status = status_of(wrong)
+    status = status_of(error)
     # What went wrong inside names files and hosts of ours: it is for the log, not for the caller.
-    detail = (type(wrong).__doc__ or "").strip() if status >= 500 else str(wrong)
-    return problem(status, wrong.code, detail, headers)
+    detail = (type(error).__doc__ or "").strip() if status >= 500 else str(error)
+    return problem_response(status, error.code, detail, headers)
 
 
-def _refused(_: Request, wrong: Exception) -> JSONResponse:
-    if not isinstance(wrong, errors.InturnError):
-        raise wrong
-    return told(wrong)
+def _handle_inturn_error(_: Request, exc: Exception) -> JSONResponse:
+    if not isinstance(exc, errors.InturnError):
+        raise exc
+    return error_response(exc)
 
 
-def _no_route(request: Request, wrong: Exception) -> JSONResponse:
-    if not isinstance(wrong, HTTPException):
-        raise wrong
-    if isinstance(wrong.__cause__, errors.InturnError):  # raised while FastAPI read the body
-        return told(wrong.__cause__)
-    if wrong.status_code == 400:  # FastAPI's word for a body that cannot be read
-        return problem(422, errors.InvalidInputError.code, "the body cannot be read: send JSON in UTF-8")
-    detail = {404: NO_SUCH_ADDRESS, 405: "this address does not take this method"}.get(wrong.status_code)
-    code = CODES.get(wrong.status_code, "bad_request")
-    headers = _allowed(request) if wrong.status_code == 405 else wrong.headers
-    return problem(wrong.status_code, code, detail or str(wrong.detail), headers)
+def _handle_http_exception(request: Request, exc: Exception) -> JSONResponse:
+    if not isinstance(exc, HTTPException):
+        raise exc
+    if isinstance(exc.__cause__, errors.InturnError):  # raised while FastAPI read the body
+        return error_response(exc.__cause__)
+    if exc.status_code == 400:  # FastAPI's word for a body that cannot be read
+        return problem_response(422, errors.InvalidInputError.code, "the body cannot be read: send JSON in UTF-8")
+    detail = {404: NO_SUCH_ADDRESS, 405: "this address does not take this method"}.get(exc.status_code)
+    code = CODE_BY_STATUS.get(exc.status_code, "bad_request")
+    headers = _allow_header(request) if exc.status_code == 405 else exc.headers
+    return problem_response(exc.status_code, code, detail or str(exc.detail), headers)
 
 
-def _allowed(request: Request) -> dict[str, str]:
+def _allow_header(request: Request) -> dict[str, str]:
     """The methods of all routes at this address: the router knows of the first one alone."""
     routes: Sequence[Route] = request.app.state.routes
     fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
@@ -180,26 +190,26 @@ def _allowed(request: Request) -> dict[str, str]:
     return {"Allow": ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))}
 
 
-def _invalid(_: Request, wrong: Exception) -> JSONResponse:
-    if not isinstance(wrong, RequestValidationError):
-        raise wrong
-    return problem(422, errors.InvalidInputError.code, in_words(wrong.errors()))
+def _handle_validation_error(_: Request, exc: Exception) -> JSONResponse:
+    if not isinstance(exc, RequestValidationError):
+        raise exc
+    return problem_response(422, errors.InvalidInputError.code, describe_validation_errors(exc.errors()))
 
 
-def in_words(found: Any) -> str:
+def describe_validation_errors(details: Any) -> str:
     """What pydantic refused, by name and without the values: those may be a document's text."""
-    parts = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in found]
+    parts = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in details]
     return "; ".join(parts[:5])
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     """Answer every error with a problem."""
-    app.add_exception_handler(errors.InturnError, _refused)
-    app.add_exception_handler(HTTPException, _no_route)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(errors.InturnError, _handle_inturn_error)
+    app.add_exception_handler(HTTPException, _handle_http_exception)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
 
 
-class Answers:
+class ErrorResponses:
     """The answers that routes have in common, for the API's description."""
 
     _EXAMPLE: ClassVar = {"type": "urn:inturn:error:not_found", "title": "Not found", "status": 404}
@@ -207,12 +217,15 @@ class Answers:
     @classmethod
     def of(cls, *statuses: int) -> dict[int | str, dict[str, Any]]:
         """Those of every route, and these."""
-        return {status: cls._one(status) for status in sorted({401, 403, 404, 429, 503, *statuses})}
+        return {status: cls._describe(status) for status in sorted({401, 403, 404, 429, 503, *statuses})}
 
     @classmethod
-    def _one(cls, status: int) -> dict[str, Any]:
+    def _describe(cls, status: int) -> dict[str, Any]:
         schema = {"$ref": "#/components/schemas/Problem"}
-        answer: dict[str, Any] = {"description": TITLES[status], "content": {PROBLEM: {"schema": schema}}}
+        answer: dict[str, Any] = {
+            "description": STATUS_TITLES[status],
+            "content": {PROBLEM_MEDIA_TYPE: {"schema": schema}},
+        }
         if status in {429, 503}:
             about = {"description": "Seconds after which to try again.", "schema": {"type": "integer"}}
             answer["headers"] = {"Retry-After": about}

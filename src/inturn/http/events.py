@@ -5,14 +5,14 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
-from inturn.http.auth import Anyone, Bearer, is_welcome
-from inturn.http.errors import Answers
-from inturn.http.live import last_heard
-from inturn.http.service import service_of
+from inturn.http.auth import AnyCaller, BearerToken, is_still_authorized
+from inturn.http.errors import ErrorResponses
+from inturn.http.live import parse_last_event_id
+from inturn.http.service import get_app_state
 
 router: Final = APIRouter(prefix="/v1", tags=["live"])
-STREAM: Final = "text/event-stream"
-EXAMPLE: Final = (
+EVENT_STREAM_MEDIA_TYPE: Final = "text/event-stream"
+EVENT_EXAMPLE: Final = (
     "id: 17\nevent: finished\n"
     'data: {"number": 17, "at": 1700000000000000, "kind": "finished", "customer": "acme", "documents": ["018f…"],'
     ' "operator": null, "detail": {}}\n\n'
@@ -24,17 +24,17 @@ EXAMPLE: Final = (
     operation_id="streamEvents",
     response_class=StreamingResponse,
     responses={
-        **Answers.of(422),
+        **ErrorResponses.of(422),
         200: {
             "description": "Server-sent events, until somebody hangs up.",
-            "content": {STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}},
+            "content": {EVENT_STREAM_MEDIA_TYPE: {"schema": {"type": "string"}, "example": EVENT_EXAMPLE}},
         },
     },
 )
-async def events(
+async def stream_events(
     request: Request,
-    found: Anyone,
-    given: Bearer,
+    caller: AnyCaller,
+    bearer: BearerToken,
     last_event_id: Annotated[str | None, Header(description="The id of the last event heard: go on behind it.")] = None,
     after: Annotated[str | None, Query(description="The same, for those who cannot send headers.")] = None,
 ) -> StreamingResponse:
@@ -42,9 +42,10 @@ async def events(
 
     `reset` means that too much was missed to be told one by one: look at everything anew, then go on.
     """
-    hub = service_of(request).hub
-    hub.check_room()
-    heard = last_heard(last_event_id if last_event_id is not None else after)
+    hub = get_app_state(request).broadcaster
+    hub.require_capacity()
+    heard = parse_last_event_id(last_event_id if last_event_id is not None else after)
     return StreamingResponse(
-        hub.stream(found.customer, heard, lambda: is_welcome(request, given, found)), media_type=STREAM
+        hub.stream(caller.customer, heard, lambda: is_still_authorized(request, bearer, caller)),
+        media_type=EVENT_STREAM_MEDIA_TYPE,
     )

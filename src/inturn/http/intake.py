@@ -9,46 +9,48 @@ from starlette.requests import ClientDisconnect, Request
 
 from inturn.errors import InvalidInputError
 from inturn.http import schemas
-from inturn.http.arrivals import Arrival, Parcel, Taken
-from inturn.http.errors import TooLargeError, WrongMediaError, in_words
-from inturn.http.gathering import Gathering
-from inturn.http.scoped import Scoped
-from inturn.http.uploads import PIECE, Body, Form, Upload, in_thread, receive
+from inturn.http.arrivals import AcceptedSubmission, PendingSubmission, UploadContents
+from inturn.http.errors import TooLargeError, UnsupportedMediaTypeError, describe_validation_errors
+from inturn.http.gathering import Batcher
+from inturn.http.scoped import CallerScope
+from inturn.http.uploads import CHUNK_BYTES, MultipartForm, RequestBody, Upload, receive_form, run_in_upload_thread
 
-MAX_JSON: Final = 16 * 1024 * 1024
+MAX_JSON_BYTES: Final = 16 * 1024 * 1024
 FORM_FIELDS: Final = ("customer", "batch", "metadata", "delay", "start_by", "cost")
 
 
-class Intake:
+class SubmissionReader:
     """One request."""
 
-    def __init__(self, scoped: Scoped, key: str | None, gathering: Gathering[Arrival, Taken]) -> None:
-        self._scoped = scoped
-        self._gathering = gathering
-        self._service = scoped.service
-        self._limits = scoped.service.settings.limits
-        self._key = key
+    def __init__(
+        self, scope: CallerScope, idempotency_key: str | None, batcher: Batcher[PendingSubmission, AcceptedSubmission]
+    ) -> None:
+        self._scope = scope
+        self._batcher = batcher
+        self._app_state = scope.app_state
+        self._limits = scope.app_state.settings.limits
+        self._idempotency_key = idempotency_key
 
-    async def take(self, request: Request) -> Taken:
+    async def submit(self, request: Request) -> AcceptedSubmission:
         """Read the request, whatever its form."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "multipart/form-data":
-            return await self._take_form(request)
+            return await self._submit_form(request)
         if kind == "application/json":
-            body = await Body(request, self._limits, min(MAX_JSON, self._limits.body)).whole()
-            return await self._take(lambda: self._read_json(body), is_large=len(body) > PIECE)
-        raise WrongMediaError("send multipart/form-data with files, or application/json")
+            body = await RequestBody(request, self._limits, min(MAX_JSON_BYTES, self._limits.body)).read_all()
+            return await self._submit(lambda: self._read_json(body), is_large=len(body) > CHUNK_BYTES)
+        raise UnsupportedMediaTypeError("send multipart/form-data with files, or application/json")
 
-    async def _take_form(self, request: Request) -> Taken:
-        if self._scoped.caller.customer is not None:  # before anything is read; an operator names it in the form
-            own = self._scoped.caller.customer
-            await in_thread(lambda: self._service.quotas.check(own, 1, 0))
-        blobs = self._service.kept_files()
-        body = Body(request, self._limits, self._limits.body)
-        form = Form(request.headers["content-type"], self._limits)
+    async def _submit_form(self, request: Request) -> AcceptedSubmission:
+        if self._scope.caller.customer is not None:  # before anything is read; an operator names it in the form
+            own = self._scope.caller.customer
+            await run_in_upload_thread(lambda: self._app_state.quotas.check(own, 1, 0))
+        blobs = self._app_state.require_blobs()
+        body = RequestBody(request, self._limits, self._limits.body)
+        form = MultipartForm(request.headers["content-type"], self._limits)
         try:
-            await receive(form, body, blobs)
-            return await self._take(lambda: self._read_form(form), is_large=form.size > PIECE)
+            await receive_form(form, body, blobs)
+            return await self._submit(lambda: self._read_form(form), is_large=form.size > CHUNK_BYTES)
         except (TooLargeError, InvalidInputError):
             await body.drain()
             raise
@@ -57,40 +59,42 @@ class Intake:
         finally:
             form.abort()
 
-    async def _take(self, read: Callable[[], Parcel], *, is_large: bool) -> Taken:
+    async def _submit(self, read: Callable[[], UploadContents], *, is_large: bool) -> AcceptedSubmission:
         """Together with others, but nobody waits for another's large file, or for what is kept far away."""
-        arrival = Arrival(self._scoped, self._key, read)
-        if is_large or not self._service.keeps_near:
-            await in_thread(lambda: arrival.attempt(arrival.keep_alone))
-        return await self._gathering.take(arrival)
+        arrival = PendingSubmission(self._scope, self._idempotency_key, read)
+        if is_large or not self._app_state.has_local_blobs:
+            await run_in_upload_thread(lambda: arrival.run_step(arrival.prepare_and_commit))
+        return await self._batcher.submit(arrival)
 
-    def _read_form(self, form: Form) -> Parcel:
-        fields = _fields(form)
+    def _read_form(self, form: MultipartForm) -> UploadContents:
+        fields = _parse_fields(form)
         if not form.files:
             raise InvalidInputError("the form brings no file: send each as a part with a filename")
-        customer = self._scoped.owner(fields.pop("customer", None))
-        given = _validated({"name": "file", **fields})
-        return Parcel(customer, [(given, file) for file in form.files])
+        customer = self._scope.resolve_customer(fields.pop("customer", None))
+        given = _validate_spec({"name": "file", **fields})
+        return UploadContents(customer, [(given, file) for file in form.files])
 
-    def _read_json(self, body: bytes) -> Parcel:
+    def _read_json(self, body: bytes) -> UploadContents:
         try:
             given = schemas.Submission.model_validate_json(body)
         except ValidationError as wrong:
-            raise InvalidInputError(in_words(wrong.errors(include_input=False, include_url=False))) from None
-        customer = self._scoped.owner(given.customer)
-        return Parcel(customer, [(each, self._text_of(each)) for each in given.documents])
+            raise InvalidInputError(
+                describe_validation_errors(wrong.errors(include_input=False, include_url=False))
+            ) from None
+        customer = self._scope.resolve_customer(given.customer)
+        return UploadContents(customer, [(each, self._text_upload(each)) for each in given.documents])
 
-    def _text_of(self, given: schemas.GivenDocument) -> Upload | None:
-        if given.text is None:
+    def _text_upload(self, spec: schemas.DocumentSpec) -> Upload | None:
+        if spec.text is None:
             return None
-        if given.uri is not None:
+        if spec.uri is not None:
             raise InvalidInputError("a document has a text or a uri, not both")
-        upload = Upload(given.name, self._limits.file)
-        upload.add(given.text.encode())
+        upload = Upload(spec.name, self._limits.file)
+        upload.add(spec.text.encode())
         return upload
 
 
-def _fields(form: Form) -> dict[str, Any]:
+def _parse_fields(form: MultipartForm) -> dict[str, Any]:
     unknown = sorted(set(form.fields) - set(FORM_FIELDS))
     if unknown:
         raise InvalidInputError(f"a form has files and the fields {', '.join(FORM_FIELDS)}, not {unknown[0][:50]!r}")
@@ -103,8 +107,10 @@ def _fields(form: Form) -> dict[str, Any]:
     return found
 
 
-def _validated(fields: dict[str, Any]) -> schemas.GivenDocument:
+def _validate_spec(fields: dict[str, Any]) -> schemas.DocumentSpec:
     try:
-        return schemas.GivenDocument.model_validate(fields)
+        return schemas.DocumentSpec.model_validate(fields)
     except ValidationError as wrong:
-        raise InvalidInputError(in_words(wrong.errors(include_input=False, include_url=False))) from None
+        raise InvalidInputError(
+            describe_validation_errors(wrong.errors(include_input=False, include_url=False))
+        ) from None

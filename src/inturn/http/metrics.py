@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from inturn.errors import NotFoundError
-from inturn.insights import ALIVE, Insights
+from inturn.insights import WORKER_TIMEOUT, Insights
 from inturn.model import SECOND, DocumentState
 from inturn.policy.turns import LEVELS
 from inturn.store import Event, EventKind, Store
@@ -22,67 +22,67 @@ OUTCOMES: Final = {
     EventKind.CANCELLED: "cancelled",
     EventKind.EXPIRED: "expired",
 }
-WAITS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 7_200, 21_600, 86_400)
-ERRORS: Final = (0.001, 1, 5, 15, 60, 300, 900, 3_600)
-METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-SAMPLED: Final = 50
+WAIT_BUCKETS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 7_200, 21_600, 86_400)
+ERROR_BUCKETS: Final = (0.001, 1, 5, 15, 60, 300, 900, 3_600)
+KNOWN_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+MAX_SAMPLES_PER_SECOND: Final = 50
 """Starts a second whose waits are looked up; of more, evenly spread ones."""
 
 
-class Wait(NamedTuple):
+class WaitSample(NamedTuple):
     """How long a customer's document waited that started at a time."""
 
     at: int
     level: int
-    length: int
+    duration: int
     customer: str
 
 
-class Tally:
+class ServerMetrics:
     """Counts events."""
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
-        self.on_wait: list[Callable[[Wait], None]] = []
+        self.wait_listeners: list[Callable[[WaitSample], None]] = []
         self._store = store
         self._second = 0
-        self._looked_up = 0
-        self._routes: dict[tuple[str, str, int], Histogram] = {}
+        self._sampled = 0
+        self._request_histograms: dict[tuple[str, str, int], Histogram] = {}
         self._submitted = Counter("inturn_submitted", "Documents submitted.", registry=self.registry)
         self._started = Counter("inturn_started", "Documents started.", registry=self.registry)
         self._outcomes = Counter("inturn_outcomes", "Documents ended.", ["outcome"], registry=self.registry)
         self._retries = Counter("inturn_retries", "Attempts that failed and are tried again.", registry=self.registry)
-        self._lost = Counter("inturn_leases_lost", "Claims whose worker fell silent.", registry=self.registry)
+        self._leases_lost = Counter("inturn_leases_lost", "Claims whose worker fell silent.", registry=self.registry)
         self._waits = Histogram(
             "inturn_wait_seconds",
             "From ready to started, of a sample.",
             ["level"],
-            buckets=WAITS,
+            buckets=WAIT_BUCKETS,
             registry=self.registry,
         )
-        self._errors = Histogram(
+        self._estimate_errors = Histogram(
             "inturn_estimate_error_seconds",
             "How far a start lay outside the span that was told for it.",
-            buckets=ERRORS,
+            buckets=ERROR_BUCKETS,
             registry=self.registry,
         )
-        self.polls = Gauge("inturn_long_polls", "Long polls that wait.", registry=self.registry)
+        self.long_polls = Gauge("inturn_long_polls", "Long polls that wait.", registry=self.registry)
         self._requests = Histogram(
             "inturn_http_seconds", "Requests of this server.", ["method", "route", "status"], registry=self.registry
         )
 
-    def request(self, method: str, route: str, status: int, took: float) -> None:
+    def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """One request was answered."""
-        known = (method if method in METHODS else "other", route, status)
-        if known not in self._routes:
-            self._routes[known] = self._requests.labels(known[0], route, str(status))
-        self._routes[known].observe(took)
+        known = (method if method in KNOWN_METHODS else "other", route, status)
+        if known not in self._request_histograms:
+            self._request_histograms[known] = self._requests.labels(known[0], route, str(status))
+        self._request_histograms[known].observe(seconds)
 
-    def estimate_error(self, seconds: float) -> None:
+    def observe_estimate_error(self, seconds: float) -> None:
         """One estimate was compared."""
-        self._errors.observe(seconds)
+        self._estimate_errors.observe(seconds)
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Count them."""
         for event in events:
             n = len(event.documents)
@@ -96,28 +96,28 @@ class Tally:
             elif event.kind is EventKind.DELAYED:
                 self._retries.inc(n)
             elif event.kind is EventKind.LEASE_LOST:
-                self._lost.inc(n)
+                self._leases_lost.inc(n)
 
     def _sample(self, event: Event) -> None:
         second = int(time.monotonic())
         if second != self._second:
-            self._second, self._looked_up = second, 0
-        room = SAMPLED - self._looked_up
+            self._second, self._sampled = second, 0
+        room = MAX_SAMPLES_PER_SECOND - self._sampled
         for id_ in event.documents[:: max(1, len(event.documents) // max(1, room))] if room > 0 else ():
-            self._looked_up += 1
+            self._sampled += 1
             try:
                 document = self._store.document(id_)
             except NotFoundError:
                 continue
             if document.attempt <= 1:  # its ready_at is that of the start that was told
                 length = max(0, event.at - document.ready_at)
-                wait = Wait(event.at, document.line_level, length, document.customer)
-                self._waits.labels(str(wait.level)).observe(wait.length / SECOND)
-                for call in self.on_wait:
+                wait = WaitSample(event.at, document.lane_level, length, document.customer)
+                self._waits.labels(str(wait.level)).observe(wait.duration / SECOND)
+                for call in self.wait_listeners:
                     call(wait)
 
 
-class QueueNow(Collector):
+class QueueCollector(Collector):
     """The queue at the moment of a scrape."""
 
     def __init__(self, insights: Insights, store: Store) -> None:
@@ -133,7 +133,7 @@ class QueueNow(Collector):
         yield waiting
         running = overview.states.get(DocumentState.RUNNING, 0)
         yield _gauge("inturn_running", "Documents in workers' hands, those claimed ahead too.", running)
-        alive = [each for each in self._store.workers() if abs(overview.at - each.seen_at) <= ALIVE]
+        alive = [each for each in self._store.workers() if abs(overview.at - each.seen_at) <= WORKER_TIMEOUT]
         yield _gauge("inturn_slots", "Slots of the workers that are alive.", sum(each.report.slots for each in alive))
         busy = sum(each.report.busy for each in alive)
         yield _gauge("inturn_busy_slots", "Slots that work on a document, as workers last reported.", busy)
@@ -141,7 +141,7 @@ class QueueNow(Collector):
         oldest = (overview.oldest_wait or 0) / SECOND
         yield _gauge("inturn_oldest_wait_seconds", "The longest wait of an open line's head.", oldest)
         yield _gauge("inturn_paused", "1 while the whole queue is paused.", int(overview.paused is not None))
-        uses = sum(self._store.standings().overdue_uses)
+        uses = sum(self._store.scheduler_snapshot().overdue_uses)
         yield CounterMetricFamily("inturn_overdue_slots", "Starts given to overdue levels.", value=uses)
 
 
@@ -149,8 +149,8 @@ def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, about, value=value)
 
 
-def page(tally: Tally, insights: Insights, store: Store) -> bytes:
+def render_metrics(metrics: ServerMetrics, insights: Insights, store: Store) -> bytes:
     """Everything, in Prometheus' own format."""
     now = CollectorRegistry()
-    now.register(QueueNow(insights, store))
-    return generate_latest(now) + generate_latest(tally.registry)
+    now.register(QueueCollector(insights, store))
+    return generate_latest(now) + generate_latest(metrics.registry)

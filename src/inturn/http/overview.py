@@ -5,120 +5,124 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 
 from inturn.http import schemas
-from inturn.http.auth import OperatorsEyes
-from inturn.http.course import OVER, Course, Percentiles, Point
-from inturn.http.errors import Answers
-from inturn.http.scoped import Seen
-from inturn.http.shares import Shares
-from inturn.insights import AtWork, Board, Busiest, Group
+from inturn.http.auth import OperatorAccess
+from inturn.http.course import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory
+from inturn.http.errors import ErrorResponses
+from inturn.http.scoped import ReadScope
+from inturn.http.shares import StartShares
+from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview
 from inturn.model import DocumentState
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
-TAKERS: Final = 6
-HANDS: Final = 20
+MAX_TOP_CUSTOMERS: Final = 6
+MAX_DOCUMENTS_PER_WORKER: Final = 20
 """Documents shown of one worker."""
 
 
-@router.get("/overview", operation_id="getOverview", responses=Answers.of(422))
+@router.get("/overview", operation_id="getOverview", responses=ErrorResponses.of(422))
 def overview(
-    seen: Seen,
-    _: OperatorsEyes,
+    scope: ReadScope,
+    _: OperatorAccess,
     since: Annotated[int, Query(ge=0, le=2**62, description="Points of the course after this time alone.")] = 0,
 ) -> schemas.Overview:
     """Operators: what waits and runs, how long it takes, who gets how much, what workers do, and the last ten minutes.
 
     Read at most once a second for all who ask; the course is what this server saw since it started.
     """
-    course = seen.service.course
-    return overview_view(course.now(), course, seen.service.shares, since)
+    course = scope.app_state.history
+    return serialize_overview(course.current(), course, scope.app_state.shares, since)
 
 
-def overview_view(board: Board, course: Course, shares: Shares, since: int) -> schemas.Overview:
+def serialize_overview(
+    snapshot: LiveOverview, history: QueueHistory, shares: StartShares, since: int
+) -> schemas.Overview:
     """A board and its course."""
-    live, policy = board.live, board.policy.policy
-    last = board.last_level
+    live, policy = snapshot.live, snapshot.policy.policy
+    last = snapshot.last_level
     return schemas.Overview(
         at=live.at,
         paused=None if live.paused is None else schemas.Paused(operator=live.paused.name, why=live.paused.why),
         states={str(state): live.states.get(state, 0) for state in DocumentState},
         waiting={level: live.waiting.get(level, 0) for level in range(last + 1)} | dict(live.waiting),
         oldest_wait=max(live.oldest_waits.values(), default=None),
-        customers=board.customers,
+        customers=snapshot.customers,
         per_second=live.per_second,
-        waits=_waits(course.waits()),
+        waits=_serialize_waits(history.wait_percentiles()),
         overdue=schemas.Overdue(
             after=policy.turns.overdue_after,
             every=policy.turns.overdue_every,
-            levels=list(board.overdue),
-            uses=board.overdue_uses,
+            levels=list(snapshot.overdue),
+            uses=snapshot.overdue_uses,
         ),
-        quiet=_group(board.quiet, course.waits(OVER, lambda level: level < last)),
-        busy=_group(board.busy, course.waits(OVER, lambda level: level >= last)),
+        quiet=_serialize_group(snapshot.quiet, history.wait_percentiles(HISTORY_WINDOW, lambda level: level < last)),
+        busy=_serialize_group(snapshot.busy, history.wait_percentiles(HISTORY_WINDOW, lambda level: level >= last)),
         last_level=last,
-        busiest=[_busiest(each, board, shares) for each in live.busiest],
+        busiest=[_serialize_busy_customer(each, snapshot, shares) for each in live.busiest],
         takers=[
-            schemas.Taker(customer=name, received=part, due=board.due.get(name))
-            for name, part in shares.most(live.at, TAKERS)
+            schemas.TopCustomer(customer=name, received=part, due=snapshot.due.get(name))
+            for name, part in shares.top_customers(live.at, MAX_TOP_CUSTOMERS)
         ],
-        workers=[_worker(each) for each in live.at_work],
-        course=_course(course.points(since)),
+        workers=[_serialize_worker(each) for each in live.at_work],
+        course=_serialize_history(history.points(since)),
     )
 
 
-def _waits(found: Percentiles | None) -> schemas.Waits | None:
-    return None if found is None else schemas.Waits(**found._asdict())
+def _serialize_waits(percentiles: Percentiles | None) -> schemas.WaitPercentiles | None:
+    return None if percentiles is None else schemas.WaitPercentiles(**percentiles._asdict())
 
 
-def _group(group: Group, waits: Percentiles | None) -> schemas.Group:
-    return schemas.Group(customers=group.customers, waiting=group.waiting, waits=_waits(waits))
+def _serialize_group(group: LaneGroup, waits: Percentiles | None) -> schemas.CustomerGroup:
+    return schemas.CustomerGroup(customers=group.customers, waiting=group.waiting, waits=_serialize_waits(waits))
 
 
-def _busiest(found: Busiest, board: Board, shares: Shares) -> schemas.Busiest:
-    customer = found.customer
-    return schemas.Busiest(
+def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares: StartShares) -> schemas.BusyCustomer:
+    customer = entry.customer
+    return schemas.BusyCustomer(
         customer=customer.name,
         display_name=customer.settings.display_name,
-        level=found.level,
+        level=entry.level,
         waiting=customer.waiting,
         running=customer.running,
         paused=customer.settings.paused,
-        lines={line.level: line.waiting for line in customer.lines},
-        share=schemas.Share(received=shares.of(customer.name, board.live.at), due=board.due.get(customer.name)),
+        lines={line.level: line.waiting for line in customer.lanes},
+        share=schemas.Share(
+            received=shares.share_of(customer.name, snapshot.live.at), due=snapshot.due.get(customer.name)
+        ),
     )
 
 
-def _worker(found: AtWork) -> schemas.AtWork:
-    report = found.worker.report
+def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
+    report = activity.worker.report
     hands = [
-        schemas.InHand(
+        schemas.RunningDocument(
             id=each.id,
-            name=each.given.name,
+            name=each.spec.name,
             customer=each.customer,
             level=each.level,
             started_at=each.work_began_at,
             done=None if progress is None or not progress.total else min(1.0, progress.done / progress.total),
         )
-        for each in found.documents[:HANDS]
+        for each in activity.documents[:MAX_DOCUMENTS_PER_WORKER]
         for progress in (report.progress.get(each.id),)
     ]
-    return schemas.AtWork(
+    return schemas.WorkerActivity(
         name=report.name,
         host=report.host,
         slots=report.slots,
         busy=report.busy,
         processor=report.processor,
         started_at=report.started_at,
-        seen_at=found.worker.seen_at,
+        seen_at=activity.worker.seen_at,
         stopping=report.stopping,
         documents=hands,
-        claimed_ahead=found.claimed_ahead,
+        claimed_ahead=activity.claimed_ahead,
     )
 
 
-def _course(points: list[Point]) -> schemas.Course:
+def _serialize_history(points: list[HistoryPoint]) -> schemas.History:
     """By column: a name is written once, not once a point."""
     waits = [point.waits for point in points]
-    return schemas.Course(
+    return schemas.History(
         at=[point.at for point in points],
         waiting=[point.waiting for point in points],
         running=[point.running for point in points],

@@ -19,20 +19,20 @@ from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.i18n import LANGUAGES, page_entries
 
 router: Final = APIRouter(include_in_schema=False)
-POLICY: Final = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
-MEDIA: Final = {
+CONTENT_SECURITY_POLICY: Final = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+MEDIA_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".json": "application/json",
     ".svg": "image/svg+xml",
 }
-FOR_EVER: Final = "public, max-age=31536000, immutable"
-ASK_FIRST: Final = "no-cache"
-SHELL: Final = "index.html"
-FIRST_PAGE: Final = "pages/overview.js"
-NOT_A_MODULE: Final = "theme.js"
-ADDRESSES: Final = (
+CACHE_IMMUTABLE: Final = "public, max-age=31536000, immutable"
+CACHE_REVALIDATE: Final = "no-cache"
+SHELL_PATH: Final = "index.html"
+FIRST_PAGE_PATH: Final = "pages/overview.js"
+CLASSIC_SCRIPT_PATH: Final = "theme.js"
+PAGE_PATHS: Final = (
     "/",
     "/customers",
     "/customers/{name:path}",
@@ -50,83 +50,92 @@ ADDRESSES: Final = (
 """Where the page can be opened; `static/routes.js` knows what it shows there."""
 
 
-class File(NamedTuple):
+class StaticFile(NamedTuple):
     """One file, as it is and compressed."""
 
-    media: str
+    media_type: str
     body: bytes
-    packed: bytes
-    tag: str
+    gzipped: bytes
+    etag: str
 
 
-class Pages(NamedTuple):
+class StaticBundle(NamedTuple):
     """All files by path, and the hash of them all."""
 
     build: str
-    files: dict[str, File]
+    files: dict[str, StaticFile]
 
 
 @cache
-def pages() -> Pages:
+def load_bundle() -> StaticBundle:
     """Everything, read once."""
     root = resources.files("inturn.http").joinpath("static")
-    found = dict(sorted(_read(root)))
+    found = dict(sorted(_read_files(root)))
     for language in LANGUAGES:
         texts = json.dumps(page_entries(language), ensure_ascii=False, separators=(",", ":"))
         found[f"texts/{language}.json"] = texts.encode()
     build = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in found.values())).hexdigest()[:16]
-    at_once = [path for path in found if _is_needed_at_once(path)]
+    at_once = [path for path in found if _is_preloaded(path)]
     preloads = "\n".join(f'<link rel="modulepreload" href="/static/{build}/{path}">' for path in at_once)
-    shell = found[SHELL].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
-    return Pages(build, {path: _file(path, body) for path, body in {**found, SHELL: shell}.items()})
+    shell = found[SHELL_PATH].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
+    return StaticBundle(build, {path: _make_file(path, body) for path, body in {**found, SHELL_PATH: shell}.items()})
 
 
 @router.api_route("/static/{build}/{path:path}", methods=["GET", "HEAD"])
 async def static(request: Request, build: str, path: str) -> Response:
     """One file; a page of an older server gets ours, and is not to keep it."""
-    kept = pages()
-    if path not in kept.files or path == SHELL:
+    kept = load_bundle()
+    if path not in kept.files or path == SHELL_PATH:
         raise NotFoundError(NO_SUCH_ADDRESS)
-    return _answer(request, kept.files[path], FOR_EVER if build == kept.build else ASK_FIRST)
+    return _file_response(request, kept.files[path], CACHE_IMMUTABLE if build == kept.build else CACHE_REVALIDATE)
 
 
 async def shell(request: Request) -> Response:
     """The page itself; it shows nothing of the queue before it has asked for that."""
-    return _answer(request, pages().files[SHELL], ASK_FIRST)
+    return _file_response(request, load_bundle().files[SHELL_PATH], CACHE_REVALIDATE)
 
 
-for _address in ADDRESSES:
+for _address in PAGE_PATHS:
     router.add_api_route(_address, shell, methods=["GET", "HEAD"])
 
 
-def _answer(request: Request, file: File, caching: str) -> Response:
-    headers = {"Cache-Control": caching, "Content-Security-Policy": POLICY, "ETag": file.tag, "Vary": "Accept-Encoding"}
-    if file.tag in request.headers.get("if-none-match", ""):
+def _file_response(request: Request, file: StaticFile, cache_control: str) -> Response:
+    headers = {
+        "Cache-Control": cache_control,
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "ETag": file.etag,
+        "Vary": "Accept-Encoding",
+    }
+    if file.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     body = file.body
     if "gzip" in request.headers.get("accept-encoding", ""):
-        body, headers["Content-Encoding"] = file.packed, "gzip"
-    return Response(body, headers=headers, media_type=file.media)
+        body, headers["Content-Encoding"] = file.gzipped, "gzip"
+    return Response(body, headers=headers, media_type=file.media_type)
 
 
-def _is_needed_at_once(path: str) -> bool:
+def _is_preloaded(path: str) -> bool:
     """Whether the shell names a module, to be loaded before the others ask for it: all but those of single pages."""
-    return path.endswith(".js") and path != NOT_A_MODULE and (path == FIRST_PAGE or not path.startswith("pages/"))
+    return (
+        path.endswith(".js")
+        and path != CLASSIC_SCRIPT_PATH
+        and (path == FIRST_PAGE_PATH or not path.startswith("pages/"))
+    )
 
 
-def _read(folder: Traversable, before: str = "") -> list[tuple[str, bytes]]:
+def _read_files(folder: Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
     found: list[tuple[str, bytes]] = []
     for each in folder.iterdir():
         if each.is_dir():
-            found += _read(each, f"{before}{each.name}/")
-        elif _suffix(each.name) in MEDIA:
-            found.append((f"{before}{each.name}", each.read_bytes()))
+            found += _read_files(each, f"{prefix}{each.name}/")
+        elif _suffix(each.name) in MEDIA_TYPES:
+            found.append((f"{prefix}{each.name}", each.read_bytes()))
     return found
 
 
-def _file(path: str, body: bytes) -> File:
+def _make_file(path: str, body: bytes) -> StaticFile:
     tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-    return File(MEDIA[_suffix(path)], body, gzip.compress(body, 9, mtime=0), tag)
+    return StaticFile(MEDIA_TYPES[_suffix(path)], body, gzip.compress(body, 9, mtime=0), tag)
 
 
 def _suffix(name: str) -> str:

@@ -19,57 +19,59 @@ from typing import Any, Final
 
 from inturn.errors import InturnError, InvalidInputError
 from inturn.model import SECOND
-from inturn.simulate.arrivals import Arrivals, Burst, Daily, Newcomers, Poisson
-from inturn.simulate.engine import Play, Run, run
-from inturn.simulate.report import percentile, report
-from inturn.simulate.scenario import Scenario, load
+from inturn.simulate.arrivals import ArrivalProcess, Burst, Daily, Newcomers, Poisson
+from inturn.simulate.engine import Discipline, Run, simulate_scenario
+from inturn.simulate.report import build_report, percentile
+from inturn.simulate.scenario import Scenario, load_scenario
 
-NAMED: Final = 12
+MAX_LISTED_CUSTOMERS: Final = 12
 """Customers whose own figures are told."""
-POINTS: Final = 50
+CURVE_STEPS: Final = 50
 """Steps of a spread and of a course."""
 
-Tell = Callable[[dict[str, Any]], None]
+Emit = Callable[[dict[str, Any]], None]
 
 
 def main() -> int:
     """Do what the line says."""
     try:
-        play(json.loads(sys.stdin.readline()), _tell)
+        run_scenario(json.loads(sys.stdin.readline()), _emit_line)
     except InturnError as wrong:
-        _tell({"error": str(wrong)})
+        _emit_line({"error": str(wrong)})
         return 1
     return 0
 
 
-def play(asked: Mapping[str, Any], tell: Tell) -> None:
+def run_scenario(request: Mapping[str, Any], emit: Emit) -> None:
     """Play a scenario in all orders asked for."""
-    scenario = changed(load(asked["scenario"]), asked)
-    plays, runs = [Play(each) for each in asked["orders"]], []
+    scenario = apply_overrides(load_scenario(request["scenario"]), request)
+    plays, runs = [Discipline(each) for each in request["orders"]], []
     for before, each in enumerate(plays):
 
         def progress(done: int, total: int, before: int = before) -> None:
-            tell({"done": before * total + done, "total": len(plays) * total})
+            emit({"done": before * total + done, "total": len(plays) * total})
 
-        runs.append(run(scenario, each, progress=progress, most=asked["most"]))
+        runs.append(simulate_scenario(scenario, each, progress=progress, max_documents=request["most"]))
         documents = len(runs[-1].arrivals)
         if not documents:
             raise InvalidInputError("not one document comes with these settings; give more load")
         progress(documents, documents)
     ends_at = max(finished for each in runs for finished in each.finished)
-    tell({"reports": [_told(each, ends_at) for each in runs]})
+    emit({"reports": [_serialize_run(each, ends_at) for each in runs]})
 
 
-def changed(scenario: Scenario, asked: Mapping[str, Any]) -> Scenario:
+def apply_overrides(scenario: Scenario, overrides: Mapping[str, Any]) -> Scenario:
     """The scenario with other workers, another seed, and so many times its documents."""
-    found, factor = scenario, asked.get("load") or 1.0
+    found, factor = scenario, overrides.get("load") or 1.0
     for name in ("workers", "seed"):
-        if asked.get(name) is not None:
-            found = replace(found, **{name: asked[name]})
-    return replace(found, groups=tuple(replace(each, arrivals=_more(each.arrivals, factor)) for each in found.groups))
+        if overrides.get(name) is not None:
+            found = replace(found, **{name: overrides[name]})
+    return replace(
+        found, groups=tuple(replace(each, arrivals=_scale_arrivals(each.arrivals, factor)) for each in found.groups)
+    )
 
 
-def _more(arrivals: Arrivals, factor: float) -> Arrivals:
+def _scale_arrivals(arrivals: ArrivalProcess, factor: float) -> ArrivalProcess:
     match arrivals:
         case Burst():
             return replace(arrivals, documents=max(1.0, arrivals.documents * factor))
@@ -80,50 +82,50 @@ def _more(arrivals: Arrivals, factor: float) -> Arrivals:
     raise AssertionError(f"there are no arrivals of kind {arrivals.kind}")
 
 
-def _told(played: Run, ends_at: int) -> dict[str, Any]:
+def _serialize_run(result: Run, ends_at: int) -> dict[str, Any]:
     waits: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for arrival, started in zip(played.arrivals, played.started, strict=True):
+    for arrival, started in zip(result.arrivals, result.started, strict=True):
         waits[arrival.customer, arrival.group].append((started - arrival.at) / SECOND)
-    groups = [each.name for each in played.scenario.groups]
-    named = sorted(waits.items(), key=lambda each: (-len(each[1]), each[0]))[:NAMED]
+    groups = [each.name for each in result.scenario.groups]
+    named = sorted(waits.items(), key=lambda each: (-len(each[1]), each[0]))[:MAX_LISTED_CUSTOMERS]
     return {
-        **report(played).plain(),
+        **build_report(result).to_dict(),
         "customers": [
-            {"customer": name, "group": groups[group], "documents": len(own), **_figures(own)}
+            {"customer": name, "group": groups[group], "documents": len(own), **_wait_summary(own)}
             for (name, group), own in named
         ],
-        "spread": _spread([fmean(each) for each in waits.values()]),
-        "course": _course(played, groups, ends_at),
+        "spread": _wait_distribution([fmean(each) for each in waits.values()]),
+        "course": _share_history(result, groups, ends_at),
     }
 
 
-def _figures(waits: Sequence[float]) -> dict[str, float]:
+def _wait_summary(waits: Sequence[float]) -> dict[str, float]:
     ordered = sorted(waits)
     figures = {"mean": fmean(ordered), "p95": percentile(ordered, 0.95), "worst": ordered[-1]}
     return {name: round(value, 3) for name, value in figures.items()}
 
 
-def _spread(means: Sequence[float]) -> list[float]:
+def _wait_distribution(means: Sequence[float]) -> list[float]:
     ordered = sorted(means)
-    return [round(percentile(ordered, step / POINTS), 3) for step in range(POINTS + 1)]
+    return [round(percentile(ordered, step / CURVE_STEPS), 3) for step in range(CURVE_STEPS + 1)]
 
 
-def _course(played: Run, groups: Sequence[str], ends_at: int) -> dict[str, Any]:
-    begins_at = played.arrivals[0].at
-    step = ceil((ends_at - begins_at) / POINTS)
-    served = [[0] * POINTS for _ in groups]
-    for arrival, started in zip(played.arrivals, played.started, strict=True):
+def _share_history(result: Run, groups: Sequence[str], ends_at: int) -> dict[str, Any]:
+    begins_at = result.arrivals[0].at
+    step = ceil((ends_at - begins_at) / CURVE_STEPS)
+    served = [[0] * CURVE_STEPS for _ in groups]
+    for arrival, started in zip(result.arrivals, result.started, strict=True):
         ended = started + arrival.service
-        for place in range((started - begins_at) // step, min(POINTS, (ended - begins_at) // step + 1)):
+        for place in range((started - begins_at) // step, min(CURVE_STEPS, (ended - begins_at) // step + 1)):
             until = begins_at + (place + 1) * step
             served[arrival.group][place] += min(ended, until) - max(started, until - step)
-    whole = step * played.scenario.workers
+    whole = step * result.scenario.workers
     shares = {name: [round(each / whole, 4) for each in served[place]] for place, name in enumerate(groups)}
     return {"step": step / SECOND, "groups": shares}
 
 
-def _tell(what: dict[str, Any]) -> None:
-    print(json.dumps(what), flush=True)  # noqa: T201 - this is how it speaks
+def _emit_line(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)  # noqa: T201 - this is how it speaks
 
 
 if __name__ == "__main__":

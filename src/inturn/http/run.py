@@ -13,20 +13,20 @@ from fastapi import FastAPI
 
 from inturn.errors import InvalidInputError
 from inturn.http.app import create_app
-from inturn.http.service import Service
+from inturn.http.service import AppState
 
 log: Final = logging.getLogger("inturn.http")
-UVICORN: Final = logging.getLogger("uvicorn.error")
-LAST_ANSWERS: Final = 2
+UVICORN_LOG: Final = logging.getLogger("uvicorn.error")
+CANCEL_GRACE_SECONDS: Final = 2
 """Seconds for the answers to requests that were cut off."""
-KEEP_ALIVE: Final = 15
+KEEP_ALIVE_SECONDS: Final = 15
 BACKLOG: Final = 2_048
 
 
 class Server(uvicorn.Server):
     """One that lets those go who wait, before it waits for them."""
 
-    def __init__(self, app: FastAPI, service: Service, *, grace: float) -> None:
+    def __init__(self, app: FastAPI, app_state: AppState, *, grace: float) -> None:
         # Forwarded headers are never believed: whoever calls is at the other end of the connection.
         config = uvicorn.Config(
             app,
@@ -36,34 +36,35 @@ class Server(uvicorn.Server):
             server_header=False,
             ws="none",
             backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=max(1, round(grace)) + LAST_ANSWERS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=max(1, round(grace)) + CANCEL_GRACE_SECONDS,
         )
         super().__init__(config)
-        self._service = service
+        self._app_state = app_state
         self._grace = grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer long polls now and let listeners go; everything else under way is finished within the grace."""
-        self._service.release()
-        asyncio.get_running_loop().call_later(self._grace, self._cut_off)
+        self._app_state.begin_shutdown()
+        asyncio.get_running_loop().call_later(self._grace, self._cancel_requests)
         await super().shutdown(sockets)
 
-    def _cut_off(self) -> None:
+    def _cancel_requests(self) -> None:
         """End the requests that take longer than the grace; each is told to come again."""
         tasks = list(self.server_state.tasks)
         if tasks:
             log.warning("%d requests were cut off: they took longer than the %g s of grace", len(tasks), self._grace)
-            UVICORN.setLevel(logging.CRITICAL)  # it would write a trace for each of them
+            UVICORN_LOG.setLevel(logging.CRITICAL)  # it would write a trace for each of them
         for task in tasks:
             task.cancel()
 
 
-def must_be_safe(service: Service) -> None:
+def require_live_api_key(app_state: AppState) -> None:
     """Refuse to serve others than this machine while nobody could be told apart from anybody."""
-    if service.settings.needs_keys and not service.keyring.any_live():
+    if app_state.settings.needs_keys and not app_state.key_cache.has_live_key():
         raise InvalidInputError(
-            f"{service.settings.host} can be reached by others, or --auth keys was given, and there is no key yet: make"
+            f"{app_state.settings.host} can be reached by others, or --auth keys was given, and there is no "
+            f"key yet: make"
             f" one with `inturn keys create --operator --name NAME`, or listen on 127.0.0.1 with --auth auto"
         )
 
@@ -85,16 +86,16 @@ def bind(host: str, port: int) -> socket.socket:
     return listening
 
 
-def serve(service: Service, listening: socket.socket, *, grace: float, ready: Callable[[], None]) -> None:
+def serve(app_state: AppState, listener: socket.socket, *, grace: float, on_ready: Callable[[], None]) -> None:
     """Serve until SIGTERM or Ctrl-C."""
-    server = Server(create_app(service), service, grace=grace)
-    with _stopping_on_signals(server), listening:
-        ready()
-        server.run([listening])
+    server = Server(create_app(app_state), app_state, grace=grace)
+    with _stop_on_signals(server), listener:
+        on_ready()
+        server.run([listener])
 
 
 @contextmanager
-def _stopping_on_signals(server: Server) -> Iterator[None]:
+def _stop_on_signals(server: Server) -> Iterator[None]:
     """Obey signals that come before uvicorn listens to them.
 
     Uvicorn raises a signal again when it has stopped: by then there is nothing left to stop.

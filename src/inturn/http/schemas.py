@@ -4,16 +4,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from inturn.model import MAX_METADATA, MAX_NAME, MAX_TIME
+from inturn.model import MAX_METADATA_LENGTH, MAX_NAME_LENGTH, MAX_TIME
 
 Id = Annotated[str, Field(examples=["018f3c5e-0000-7000-8000-000000000000"])]
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
 Time = Annotated[int, Field(examples=[1_700_000_000_000_000])]
-GivenTime = Annotated[int, Field(ge=0, le=MAX_TIME, strict=True)]
+InputTime = Annotated[int, Field(ge=0, le=MAX_TIME, strict=True)]
 State = Literal["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"]
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """What is given: an unknown field is a mistake, and is told."""
 
     model_config = ConfigDict(extra="forbid")
@@ -29,7 +29,7 @@ class Problem(BaseModel):
     detail: str = Field(examples=["there is no such document"])
 
 
-class GivenDocument(Strict):
+class DocumentSpec(StrictModel):
     """One document of a JSON submission: a reference to a file elsewhere (`uri`), a `text`, or neither."""
 
     name: Name = Field(examples=["invoice.pdf"])
@@ -38,17 +38,19 @@ class GivenDocument(Strict):
     )
     text: Annotated[str, Field(max_length=10_000_000)] | None = None
     batch: Name | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict, description=f"At most {MAX_METADATA} characters as JSON.")
-    delay: GivenTime = Field(0, description="Operators only: wait so long before it joins its line. Left out: 0.")
-    start_by: GivenTime | None = Field(None, description="Operators only: expires if not started by then.")
+    metadata: dict[str, Any] = Field(
+        default_factory=dict, description=f"At most {MAX_METADATA_LENGTH} characters as JSON."
+    )
+    delay: InputTime = Field(0, description="Operators only: wait so long before it joins its line. Left out: 0.")
+    start_by: InputTime | None = Field(None, description="Operators only: expires if not started by then.")
     cost: float = Field(1.0, ge=0.001, le=10_000, description="Operators only. Left out: 1.")
 
 
-class Submission(Strict):
+class Submission(StrictModel):
     """Documents of one customer. A customer's own key may leave the customer out."""
 
     customer: Name | None = Field(None, examples=["acme"])
-    documents: Annotated[list[GivenDocument], Field(min_length=1, max_length=1_000)]
+    documents: Annotated[list[DocumentSpec], Field(min_length=1, max_length=1_000)]
 
 
 class Receipt(BaseModel):
@@ -171,7 +173,7 @@ class Why(BaseModel):
     sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
 
 
-class Moment(BaseModel):
+class TimelineEntry(BaseModel):
     """Something that happened to a document."""
 
     at: Time
@@ -183,11 +185,11 @@ class Moment(BaseModel):
     why: str | None
 
 
-class Life(BaseModel):
+class Timeline(BaseModel):
     """What happened to a document, oldest first, and how far its processor is with it now."""
 
     id: Id
-    moments: list[Moment]
+    moments: list[TimelineEntry]
     is_whole: bool = Field(description="False if attempts or what was done by hand are not all kept or found.")
     done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
 
@@ -195,13 +197,13 @@ class Life(BaseModel):
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1_000)]
 
 
-class Chosen(Strict):
+class DocumentIds(StrictModel):
     """Documents by their ids."""
 
     ids: Ids
 
 
-class Filter(Strict):
+class BulkFilter(StrictModel):
     """Which documents: `ids` alone, or conditions, of which every one given must hold and one must be given."""
 
     ids: Ids | None = None
@@ -213,7 +215,7 @@ class Filter(Strict):
     dry_run: bool = Field(default=False, description="Only count. Left out: false.")
 
 
-class Bulk(BaseModel):
+class BulkResult(BaseModel):
     """How many documents it was, or would be."""
 
     documents: int
@@ -227,7 +229,7 @@ class Counts(BaseModel):
     states: dict[str, int]
 
 
-class Taken(BaseModel):
+class UploadLimits(BaseModel):
     """How much one upload may bring, in bytes and files."""
 
     file: int
@@ -244,7 +246,7 @@ class Batch(BaseModel):
     states: dict[str, int]
 
 
-class CheckRequest(Strict):
+class CheckRequest(StrictModel):
     """Documents that wait in a queue of your own. A customer's own key may leave the customer out."""
 
     customer: Name | None = Field(None, examples=["acme"])
@@ -265,7 +267,7 @@ class Checks(BaseModel):
     checks: list[Check]
 
 
-class Line(BaseModel):
+class Lane(BaseModel):
     """A customer's waiting documents of one level; 0 holds what was expedited."""
 
     level: int
@@ -274,14 +276,14 @@ class Line(BaseModel):
     oldest_wait: int | None = Field(description="Of an open line.")
 
 
-class Rate(Strict):
+class Rate(StrictModel):
     """So many documents started in any such stretch of time."""
 
     documents: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
     per: Annotated[int, Field(ge=1_000, le=86_400_000_000, strict=True)]
 
 
-class Waits(BaseModel):
+class WaitPercentiles(BaseModel):
     """Of a sample of documents that started lately: half of them waited no longer than `p50`, and so on."""
 
     p50: int
@@ -305,17 +307,19 @@ class Customer(BaseModel):
     level: int = Field(description="Of the next document, if it came now.")
     waiting: int
     running: int
-    lines: list[Line]
+    lines: list[Lane]
     weight: float
     cap: int | None
     rate: Rate | None
     paused: bool
     keep: int | None
     share: Share | None = Field(description="Told to operators.")
-    waits: Waits | None = Field(description="Of the last ten minutes, as this server saw them; null if none started.")
+    waits: WaitPercentiles | None = Field(
+        description="Of the last ten minutes, as this server saw them; null if none started."
+    )
 
 
-class CustomerNow(Customer):
+class CustomerDetail(Customer):
     """A customer at one moment, by the server's clock."""
 
     at: Time
@@ -330,7 +334,7 @@ class CustomerPage(BaseModel):
     total: int | None = Field(description="How many fit in all; told with `sort`.")
 
 
-class CustomerChange(Strict):
+class CustomerChange(StrictModel):
     """What to change: what is left out stays as it is; null takes a cap, a rate, a name or a time to keep away."""
 
     weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
@@ -338,23 +342,23 @@ class CustomerChange(Strict):
     rate: Rate | None = None
     paused: bool = False
     display_name: Name | None = None
-    keep: GivenTime | None = None
+    keep: InputTime | None = None
 
 
-class Purge(Strict):
+class Purge(StrictModel):
     """Deletes documents, results, blobs and keys of a customer; the counter stays."""
 
     confirm: Name = Field(description="The customer's name once more.", examples=["acme"])
 
 
-class Purged(BaseModel):
+class PurgeResult(BaseModel):
     """What was deleted."""
 
     documents: int
     blobs: int
 
 
-class Policy(Strict):
+class Policy(StrictModel):
     """Thresholds, order, overdue slot, costs."""
 
     reset_interval: Annotated[int, Field(strict=True)] = Field(examples=[1_500_000_000])
@@ -383,18 +387,18 @@ class PolicyVersions(BaseModel):
     versions: list[PolicyVersion]
 
 
-class PolicyChange(Strict):
+class PolicyChange(StrictModel):
     """A policy to put in force, if the version in force is still the expected one."""
 
     policy: Policy
     expected: Annotated[int, Field(ge=1, le=2**62, strict=True)] | None = None
 
 
-class PolicyPreview(Strict):
+class PolicyPreview(StrictModel):
     """A policy to be tried on what came in since a time; left out: the last day."""
 
     policy: Policy
-    since: GivenTime | None = None
+    since: InputTime | None = None
 
 
 class Priority(BaseModel):
@@ -426,7 +430,7 @@ class Scenarios(BaseModel):
     scenarios: list[Scenario]
 
 
-class Simulation(Strict):
+class Simulation(StrictModel):
     """A scenario to be played; what is left out or null is as the scenario says."""
 
     scenario: Name = Field(examples=["two-bulk"])
@@ -438,11 +442,11 @@ class Simulation(Strict):
     seed: Annotated[int, Field(ge=0, le=2**53 - 1, strict=True)] | None = Field(None, description="Another draw.")
 
 
-class Replay(Strict):
+class Replay(StrictModel):
     """What came in since a time (left out: the last day), to be played otherwise; what is null is as it was."""
 
-    since: GivenTime | None = None
-    until: GivenTime | None = None
+    since: InputTime | None = None
+    until: InputTime | None = None
     order: Literal["fair", "classic", "fifo"] | None = Field(
         None, description="With all other settings as they are in force now."
     )
@@ -484,7 +488,7 @@ class AuditEvent(BaseModel):
     detail: dict[str, Any]
 
 
-class Audit(BaseModel):
+class AuditPage(BaseModel):
     """One page, newest first; give `next` as `before` for the following one."""
 
     events: list[AuditEvent]
@@ -524,15 +528,15 @@ class Overdue(BaseModel):
     uses: int = Field(description="Starts it has given since the queue began.")
 
 
-class Group(BaseModel):
+class CustomerGroup(BaseModel):
     """Customers with open lines of some levels, their documents there, and the waits of the last ten minutes."""
 
     customers: int
     waiting: int
-    waits: Waits | None
+    waits: WaitPercentiles | None
 
 
-class Busiest(BaseModel):
+class BusyCustomer(BaseModel):
     """A customer with much waiting, and the level that its next document would get."""
 
     customer: str
@@ -545,7 +549,7 @@ class Busiest(BaseModel):
     share: Share
 
 
-class Taker(BaseModel):
+class TopCustomer(BaseModel):
     """A customer, its part of all starts in the last ten minutes, and the part due if it waits now."""
 
     customer: str
@@ -553,7 +557,7 @@ class Taker(BaseModel):
     due: float | None
 
 
-class InHand(BaseModel):
+class RunningDocument(BaseModel):
     """A document in a worker's hands."""
 
     id: Id
@@ -564,7 +568,7 @@ class InHand(BaseModel):
     done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
 
 
-class AtWork(BaseModel):
+class WorkerActivity(BaseModel):
     """A worker and what it does."""
 
     name: str
@@ -575,11 +579,11 @@ class AtWork(BaseModel):
     started_at: Time
     seen_at: Time
     stopping: bool
-    documents: list[InHand]
+    documents: list[RunningDocument]
     claimed_ahead: int = Field(description="Documents that it holds besides: its slots have not begun them.")
 
 
-class Course(BaseModel):
+class History(BaseModel):
     """The last ten minutes, a column for each figure; points are five seconds apart or more."""
 
     at: list[Time]
@@ -604,15 +608,15 @@ class Overview(BaseModel):
     oldest_wait: int | None
     customers: int = Field(description="With an open line.")
     per_second: float = Field(description="Documents finished.")
-    waits: Waits | None = Field(description="Of the last minute.")
+    waits: WaitPercentiles | None = Field(description="Of the last minute.")
     overdue: Overdue
-    quiet: Group = Field(description="Before the last level.")
-    busy: Group = Field(description="In the last level.")
+    quiet: CustomerGroup = Field(description="Before the last level.")
+    busy: CustomerGroup = Field(description="In the last level.")
     last_level: int
-    busiest: list[Busiest]
-    takers: list[Taker] = Field(description="Those with the most starts.")
-    workers: list[AtWork]
-    course: Course
+    busiest: list[BusyCustomer]
+    takers: list[TopCustomer] = Field(description="Those with the most starts.")
+    workers: list[WorkerActivity]
+    course: History
 
 
 class Queue(BaseModel):
@@ -640,16 +644,16 @@ class Server(BaseModel):
     limits: Limits
 
 
-class KeyWanted(Strict):
+class ApiKeySpec(StrictModel):
     """What a new key is for: a customer's own, everything, or reading (everything, or one customer's own)."""
 
     name: Name = Field(description="What it is for; what is done with it is kept under this name.", examples=["portal"])
     scope: Literal["customer", "operator", "read-only"]
     customer: Name | None = Field(None, examples=["acme"])
-    expires_at: GivenTime | None = Field(None, description="Left out: it lives until it is revoked.")
+    expires_at: InputTime | None = Field(None, description="Left out: it lives until it is revoked.")
 
 
-class Rotation(Strict):
+class ApiKeyRotation(StrictModel):
     """How long the old key still opens, a year at most."""
 
     overlap: Annotated[int, Field(ge=0, le=365 * 86_400_000_000, strict=True, description="Left out: a day.")] = (
@@ -657,7 +661,7 @@ class Rotation(Strict):
     )
 
 
-class Key(BaseModel):
+class ApiKey(BaseModel):
     """A key, without what opens."""
 
     id: str = Field(examples=["0f3c5e7a9b1d"])
@@ -671,25 +675,25 @@ class Key(BaseModel):
     live: bool
 
 
-class NewKey(Key):
+class NewApiKey(ApiKey):
     """A new key with its text, which is told once."""
 
     key: str = Field(examples=["inturn_…"])
 
 
-class Keys(BaseModel):
+class ApiKeys(BaseModel):
     """All keys, the oldest first."""
 
-    keys: list[Key]
+    keys: list[ApiKey]
 
 
-class SignIn(Strict):
+class SignIn(StrictModel):
     """A key, to be exchanged for a cookie."""
 
     key: Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Who(BaseModel):
+class SessionCaller(BaseModel):
     """Whom the page speaks to."""
 
     name: str
@@ -704,7 +708,7 @@ class Who(BaseModel):
 class Session(BaseModel):
     """What the page needs to know first."""
 
-    who: Who | None
+    who: SessionCaller | None
     needs_keys: bool
     version: str | None = Field(description="Told to operators.")
     build: str

@@ -9,27 +9,27 @@ from fastapi import Request
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InturnError, InvalidInputError
-from inturn.http.course import Course
-from inturn.http.estimates import Estimates
-from inturn.http.jobs import Jobs
-from inturn.http.keys import Keyring
-from inturn.http.limits import FailedLogins, Quotas, Rates
-from inturn.http.live import Hub
-from inturn.http.metrics import Tally
-from inturn.http.previews import Previews
+from inturn.http.course import QueueHistory
+from inturn.http.estimates import EstimateTracker
+from inturn.http.jobs import JobRunner
+from inturn.http.keys import ApiKeyCache
+from inturn.http.limits import FailedLogins, Quotas, RateLimiter
+from inturn.http.live import Broadcaster
+from inturn.http.metrics import ServerMetrics
+from inturn.http.previews import ReplayJobs
 from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
-from inturn.http.shares import Shares
-from inturn.http.watcher import Watcher
-from inturn.insights import Insights, Roster
+from inturn.http.shares import StartShares
+from inturn.http.watcher import EventPoller
+from inturn.insights import CustomerIndex, Insights
 from inturn.model import SECOND
 from inturn.queue import Queue
 
 log: Final = logging.getLogger("inturn.http")
-PRICES_KEPT: Final = SECOND
+PAGE_PRICING_TTL: Final = SECOND
 
 
-class Service:
+class AppState:
     """A queue and its blobs, who may come in, how much they may do, and one watcher of events for everything live."""
 
     def __init__(
@@ -41,68 +41,75 @@ class Service:
         self.blobs = blobs
         self.insights = Insights(queue.store, clock)
         self.clock = clock
-        self.keyring = Keyring(queue.store.keys, clock)
-        self.sessions = Sessions(self.keyring, clock)
-        self.rates = Rates(self.settings.limits, clock)
+        self.key_cache = ApiKeyCache(queue.store.api_keys, clock)
+        self.sessions = Sessions(self.key_cache, clock)
+        self.rate_limiter = RateLimiter(self.settings.limits, clock)
         self.failed_logins = FailedLogins(self.settings.limits, clock)
         self.quotas = Quotas(self.settings.limits, queue.store, clock)
-        self._priced = (-PRICES_KEPT, False)
-        self.estimates = Estimates()
-        self.shares = Shares()
-        self.tally = Tally(queue.store)
-        self.estimates.on_compared.append(self.tally.estimate_error)
-        self.course = Course(self.insights, clock)
-        self.tally.on_wait.append(self.course.hear)
-        self.watcher = Watcher(queue.store, most=self.settings.limits.polls)
-        self.hub = Hub(queue.store, most=self.settings.limits.listeners)
-        self.roster = Roster(queue.store, clock)
-        self.watcher.listeners += [self.estimates.hear, self.shares.hear, self.tally.hear, self.roster.hear]
-        self.watcher.listeners.append(self.hub.hear)  # the last: who hears of a change then asks for what has changed
-        self.watcher.chores += [self.keyring.note_uses, self.course.look]
-        self.jobs = Jobs()
-        self.previews = Previews(self.jobs, self.settings.store)
+        self._page_pricing = (-PAGE_PRICING_TTL, False)
+        self.estimates = EstimateTracker()
+        self.shares = StartShares()
+        self.metrics = ServerMetrics(queue.store)
+        self.estimates.comparison_listeners.append(self.metrics.observe_estimate_error)
+        self.history = QueueHistory(self.insights, clock)
+        self.metrics.wait_listeners.append(self.history.add_wait)
+        self.event_poller = EventPoller(queue.store, max_waiters=self.settings.limits.long_polls)
+        self.broadcaster = Broadcaster(queue.store, max_subscribers=self.settings.limits.listeners)
+        self.customer_index = CustomerIndex(queue.store, clock)
+        self.event_poller.listeners += [
+            self.estimates.on_events,
+            self.shares.on_events,
+            self.metrics.on_events,
+            self.customer_index.on_events,
+        ]
+        self.event_poller.listeners.append(
+            self.broadcaster.on_events
+        )  # the last: who hears of a change then asks for what has changed
+        self.event_poller.periodic_tasks += [self.key_cache.flush_last_used, self.history.refresh_if_due]
+        self.job_runner = JobRunner()
+        self.replay_jobs = ReplayJobs(self.job_runner, self.settings.store)
 
     @property
-    def keeps_near(self) -> bool:
+    def has_local_blobs(self) -> bool:
         """Whether files are kept on this machine, where a small one takes about as long as a commit."""
         return isinstance(self.blobs, FolderBlobs)
 
-    def kept_files(self) -> Blobs:
+    def require_blobs(self) -> Blobs:
         """Where files are kept."""
         if self.blobs is None:
             raise InvalidInputError("this server keeps no files: it was started without --blobs; send a uri instead")
         return self.blobs
 
-    def prices_pages(self) -> bool:
+    def charges_per_page(self) -> bool:
         """Whether pages cost anything, as of a second ago."""
         now = self.clock.now()
-        if not 0 <= now - self._priced[0] < PRICES_KEPT:
-            self._priced = (now, self.queue.policy().policy.costs.per_page > 0)
-        return self._priced[1]
+        if not 0 <= now - self._page_pricing[0] < PAGE_PRICING_TTL:
+            self._page_pricing = (now, self.queue.policy().policy.costs.per_page > 0)
+        return self._page_pricing[1]
 
     @property
     def is_stopping(self) -> bool:
         """Whether the server was told to stop."""
-        return self.watcher.is_stopping
+        return self.event_poller.is_stopping
 
-    def release(self) -> None:
+    def begin_shutdown(self) -> None:
         """Let go of all who wait or listen: the server stops. On the event loop."""
-        self.watcher.release()
-        self.hub.release()
+        self.event_poller.begin_shutdown()
+        self.broadcaster.begin_shutdown()
 
     def __enter__(self) -> Self:
-        self.watcher.start()
+        self.event_poller.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.watcher.stop()
+        self.event_poller.stop()
         try:
-            self.keyring.note_uses(at_once=True)
+            self.key_cache.flush_last_used(force=True)
         except InturnError as wrong:
             log.warning("when keys were last used could not be kept: %s", wrong.code)
 
 
-def service_of(request: Request) -> Service:
+def get_app_state(request: Request) -> AppState:
     """The service of the application that answers this request."""
-    found: Service = request.app.state.service
+    found: AppState = request.app.state.service
     return found

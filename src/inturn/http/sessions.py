@@ -13,76 +13,76 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from inturn.access import AccessKey
+from inturn.access import ApiKey
 from inturn.clock import Clock
 from inturn.http.errors import RefusedError, UnauthorizedError
-from inturn.http.keys import Keyring
+from inturn.http.keys import ApiKeyCache
 from inturn.model import SECOND
 
-COOKIE: Final = "inturn_session"
-TOKEN: Final = "x-csrf-token"  # noqa: S105 - the header's name
-LASTS: Final = 7 * 86_400
-RENEWED_AFTER: Final = 86_400
-OVER: Final = "you are not signed in any more; sign in again with your key"
-ELSEWHERE: Final = "this came from a page of somebody else's; use the page of this server"
+COOKIE_NAME: Final = "inturn_session"
+CSRF_HEADER: Final = "x-csrf-token"
+SESSION_LIFETIME_SECONDS: Final = 7 * 86_400
+RENEW_AFTER_SECONDS: Final = 86_400
+SESSION_ENDED_MESSAGE: Final = "you are not signed in any more; sign in again with your key"
+FOREIGN_ORIGIN_MESSAGE: Final = "this came from a page of somebody else's; use the page of this server"
 
 
 class Sessions:
     """Makes and reads cookies."""
 
-    def __init__(self, keyring: Keyring, clock: Clock) -> None:
-        self._keyring = keyring
+    def __init__(self, key_cache: ApiKeyCache, clock: Clock) -> None:
+        self._key_cache = key_cache
         self._clock = clock
 
-    def begin(self, key: AccessKey) -> str:
+    def create_cookie(self, key: ApiKey) -> str:
         """A cookie's value for whoever has shown this key."""
-        said = f"{key.id}.{self._clock.now() // SECOND + LASTS}.{secrets.token_hex(8)}"
-        return f"{said}.{_mark(key, 'session', said)}"
+        said = f"{key.id}.{self._clock.now() // SECOND + SESSION_LIFETIME_SECONDS}.{secrets.token_hex(8)}"
+        return f"{said}.{_sign(key, 'session', said)}"
 
-    def remembered(self, cookie: str) -> AccessKey | None:
+    def authenticate_cached(self, cookie: str) -> ApiKey | None:
         """The key of a cookie, if that can be told without asking the store."""
-        key = self._keyring.remembered(cookie.partition(".")[0])
-        return None if key is None else self._checked(key, cookie)
+        key = self._key_cache.get_cached(cookie.partition(".")[0])
+        return None if key is None else self._verify(key, cookie)
 
-    def find(self, cookie: str) -> AccessKey:
+    def authenticate(self, cookie: str) -> ApiKey:
         """The live key that a cookie was made from."""
-        return self._checked(self._keyring.looked_up(cookie.partition(".")[0]), cookie)
+        return self._verify(self._key_cache.load(cookie.partition(".")[0]), cookie)
 
-    def is_old(self, cookie: str) -> bool:
+    def needs_renewal(self, cookie: str) -> bool:
         """Whether a good cookie should be renewed."""
-        return int(cookie.split(".")[1]) - self._clock.now() // SECOND < LASTS - RENEWED_AFTER
+        return int(cookie.split(".")[1]) - self._clock.now() // SECOND < SESSION_LIFETIME_SECONDS - RENEW_AFTER_SECONDS
 
-    def token(self, key: AccessKey, cookie: str) -> str:
+    def csrf_token(self, key: ApiKey, cookie: str) -> str:
         """What a page must send along with this cookie: pages of others cannot read it."""
-        return _mark(key, "csrf", cookie)
+        return _sign(key, "csrf", cookie)
 
-    def must_be_ours(self, key: AccessKey, cookie: str, headers: Headers) -> None:
+    def require_csrf_token(self, key: ApiKey, cookie: str, headers: Headers) -> None:
         """Refuse a change that another page sent with this cookie."""
-        must_be_own_page(headers)
-        if not hmac.compare_digest(headers.get(TOKEN, "").encode(), self.token(key, cookie).encode()):
+        require_same_origin(headers)
+        if not hmac.compare_digest(headers.get(CSRF_HEADER, "").encode(), self.csrf_token(key, cookie).encode()):
             raise RefusedError("X-CSRF-Token is missing or wrong; load the page anew")
 
-    def _checked(self, key: AccessKey, cookie: str) -> AccessKey:
+    def _verify(self, key: ApiKey, cookie: str) -> ApiKey:
         said, _, mark = cookie.rpartition(".")
         # The mark first: what is not ours is not even read.
-        if not hmac.compare_digest(mark.encode(), _mark(key, "session", said).encode()):
-            raise UnauthorizedError(OVER)
+        if not hmac.compare_digest(mark.encode(), _sign(key, "session", said).encode()):
+            raise UnauthorizedError(SESSION_ENDED_MESSAGE)
         if int(said.split(".")[1]) <= self._clock.now() // SECOND:
-            raise UnauthorizedError(OVER)
-        return self._keyring.used(key)
+            raise UnauthorizedError(SESSION_ENDED_MESSAGE)
+        return self._key_cache.record_use(key)
 
 
-def must_be_own_page(headers: Headers) -> None:
+def require_same_origin(headers: Headers) -> None:
     """Refuse what does not come from a page of this very server; browsers tell the origin of every change."""
     origin = urlsplit(headers.get("origin", ""))
     if not origin.netloc or origin.netloc.lower() != headers.get("host", "").lower():
-        raise RefusedError(ELSEWHERE)
+        raise RefusedError(FOREIGN_ORIGIN_MESSAGE)
 
 
-def is_encrypted(headers: Headers, scheme: str) -> bool:
+def is_https(headers: Headers, scheme: str) -> bool:
     """Whether the browser speaks https, be it to a proxy before us: its own word, and about its own cookie only."""
     return scheme == "https" or headers.get("origin", "").startswith("https:")
 
 
-def _mark(key: AccessKey, what: str, said: str) -> str:
-    return hmac.new(bytes.fromhex(key.sha256), f"inturn {what} {said}".encode(), hashlib.sha256).hexdigest()
+def _sign(key: ApiKey, purpose: str, payload: str) -> str:
+    return hmac.new(bytes.fromhex(key.sha256), f"inturn {purpose} {payload}".encode(), hashlib.sha256).hexdigest()

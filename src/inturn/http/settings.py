@@ -10,7 +10,7 @@ from inturn.model import SECOND
 
 MEGABYTE: Final = 1 << 20
 GIGABYTE: Final = 1 << 30
-AUTO, KEYS = "auto", "keys"
+AUTH_AUTO, AUTH_KEYS = "auto", "keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +23,15 @@ class Limits:
     fields: int = 20
     per_second: float = 20
     burst: int = 60
-    logins: int = 10
-    logins_within: int = 900 * SECOND
+    failed_logins: int = 10
+    failed_login_window: int = 900 * SECOND
     waiting: int = 10_000
     stored: int = 5 * GIGABYTE
-    polls: int = 2_000
+    long_polls: int = 2_000
     """Long polls at a time, of all callers."""
     listeners: int = 2_000
     """Of events, at a time."""
-    stall: float = 30
+    stall_seconds: float = 30
     """Seconds that an upload may stand still."""
 
 
@@ -49,8 +49,8 @@ class ServerSettings:
 
 def server_settings(settings: Settings) -> ServerSettings:
     """The part of this machine's settings that concerns a server."""
-    if settings.auth not in {AUTO, KEYS}:
-        raise InvalidInputError(f"auth is {AUTO} or {KEYS}, not {settings.auth!r}")
+    if settings.auth not in {AUTH_AUTO, AUTH_KEYS}:
+        raise InvalidInputError(f"auth is {AUTH_AUTO} or {AUTH_KEYS}, not {settings.auth!r}")
     limits = Limits(
         file=round(settings.max_file * MEGABYTE),
         body=round(settings.max_body * MEGABYTE),
@@ -58,11 +58,11 @@ def server_settings(settings: Settings) -> ServerSettings:
         fields=settings.max_fields,
         per_second=settings.requests_per_second,
         burst=settings.burst,
-        logins=settings.failed_logins,
+        failed_logins=settings.failed_logins,
         waiting=settings.max_waiting,
         stored=round(settings.max_stored * GIGABYTE),
     )
-    needs_keys = settings.auth == KEYS or not is_loopback(settings.host)
+    needs_keys = settings.auth == AUTH_KEYS or not is_loopback(settings.host)
     return ServerSettings(settings.host, settings.port, needs_keys, limits, settings.store)
 
 

@@ -9,39 +9,39 @@ from inturn.model import SECOND
 from inturn.store import Event, EventKind
 
 MINUTE: Final = 60 * SECOND
-OVER: Final = 10
-MOST: Final = 10_000
+SHARE_WINDOW_MINUTES: Final = 10
+MAX_CUSTOMERS_PER_MINUTE: Final = 10_000
 """Customers counted in a minute; of more, the busiest."""
 
 
-class Shares:
+class StartShares:
     """Starts by customer and minute."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._minutes: deque[tuple[int, Counter[str]]] = deque(maxlen=OVER)
+        self._minutes: deque[tuple[int, Counter[str]]] = deque(maxlen=SHARE_WINDOW_MINUTES)
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Count what started."""
         with self._lock:
             for event in events:
                 if event.kind is EventKind.STARTED and event.customer is not None:
-                    self._minute(event.at // MINUTE)[event.customer] += len(event.documents)
+                    self._counts_of_minute(event.at // MINUTE)[event.customer] += len(event.documents)
 
-    def of(self, customer: str, now: int) -> float | None:
+    def share_of(self, customer: str, now: int) -> float | None:
         """A customer's part of all starts; None if there were none."""
         with self._lock:
             recent = self._recent(now)
             total = sum(counted.total() for counted in recent)
             return sum(counted[customer] for counted in recent) / total if total else None
 
-    def most(self, now: int, n: int) -> list[tuple[str, float]]:
+    def top_customers(self, now: int, limit: int) -> list[tuple[str, float]]:
         """The customers with the most starts, and their parts of all."""
         with self._lock:
             counted = sum(self._recent(now), Counter[str]())
-        return [(customer, starts / counted.total()) for customer, starts in counted.most_common(n)]
+        return [(customer, starts / counted.total()) for customer, starts in counted.most_common(limit)]
 
-    def all(self, now: int) -> dict[str, float]:
+    def by_customer(self, now: int) -> dict[str, float]:
         """The parts of all who had a start."""
         with self._lock:
             counted = sum(self._recent(now), Counter[str]())
@@ -49,13 +49,13 @@ class Shares:
         return {customer: starts / everything for customer, starts in counted.items()}
 
     def _recent(self, now: int) -> list[Counter[str]]:
-        since = now // MINUTE - OVER
+        since = now // MINUTE - SHARE_WINDOW_MINUTES
         return [counted for minute, counted in self._minutes if minute > since]
 
-    def _minute(self, minute: int) -> Counter[str]:
+    def _counts_of_minute(self, minute: int) -> Counter[str]:
         if not self._minutes or self._minutes[-1][0] < minute:
-            if self._minutes and len(self._minutes[-1][1]) > MOST:
+            if self._minutes and len(self._minutes[-1][1]) > MAX_CUSTOMERS_PER_MINUTE:
                 last, counted = self._minutes[-1]
-                self._minutes[-1] = (last, Counter(dict(counted.most_common(MOST))))
+                self._minutes[-1] = (last, Counter(dict(counted.most_common(MAX_CUSTOMERS_PER_MINUTE))))
             self._minutes.append((minute, Counter()))
         return self._minutes[-1][1]

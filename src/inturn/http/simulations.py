@@ -8,68 +8,71 @@ from fastapi.responses import StreamingResponse
 
 from inturn.errors import InvalidInputError
 from inturn.http import schemas
-from inturn.http.auth import OperatorsEyes
-from inturn.http.errors import Answers
-from inturn.http.jobs import MEDIA, MOST, lines_of
-from inturn.http.scoped import Seen
-from inturn.simulate import built_in
+from inturn.http.auth import OperatorAccess
+from inturn.http.errors import ErrorResponses
+from inturn.http.jobs import MAX_JOB_DOCUMENTS, NDJSON_MEDIA_TYPE, ndjson_response
+from inturn.http.scoped import ReadScope
+from inturn.simulate import built_in_scenarios
 from inturn.simulate.history import DAY
 from inturn.simulate.scenario import Scenario
 
 router: Final = APIRouter(prefix="/v1", tags=["simulations"])
 
 
-@router.get("/simulations", operation_id="listScenarios", responses=Answers.of())
-def scenarios(_: OperatorsEyes) -> schemas.Scenarios:
+@router.get("/simulations", operation_id="listScenarios", responses=ErrorResponses.of())
+def scenarios(_: OperatorAccess) -> schemas.Scenarios:
     """Operators: the scenarios that can be played."""
-    return schemas.Scenarios(scenarios=[_view(each) for each in _known().values()])
+    return schemas.Scenarios(scenarios=[_serialize_scenario(each) for each in _scenarios_by_name().values()])
 
 
 @router.post(
     "/simulations",
     operation_id="runSimulation",
     response_class=StreamingResponse,
-    responses=Answers.of(422) | lines_of("the `reports`"),
+    responses=ErrorResponses.of(422) | ndjson_response("the `reports`"),
 )
-async def simulate(given: schemas.Simulation, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
+async def simulate(body: schemas.Simulation, scope: ReadScope, _: OperatorAccess) -> StreamingResponse:
     """Operators: play a scenario in one or more orders, and tell who waits how long in each.
 
     At most 50,000 documents and a minute. Hang up to end it.
     """
-    if given.scenario not in _known():
-        raise InvalidInputError(f"there is no scenario {given.scenario!r}; known are {', '.join(_known())}")
-    if len(set(given.orders)) < len(given.orders):
+    if body.scenario not in _scenarios_by_name():
+        raise InvalidInputError(f"there is no scenario {body.scenario!r}; known are {', '.join(_scenarios_by_name())}")
+    if len(set(body.orders)) < len(body.orders):
         raise InvalidInputError("name each order once")
-    jobs = seen.service.jobs
-    jobs.check_room()
-    return StreamingResponse(jobs.told("inturn.http.playing", {**given.model_dump(), "most": MOST}), media_type=MEDIA)
+    jobs = scope.app_state.job_runner
+    jobs.require_capacity()
+    return StreamingResponse(
+        jobs.stream("inturn.http.playing", {**body.model_dump(), "most": MAX_JOB_DOCUMENTS}),
+        media_type=NDJSON_MEDIA_TYPE,
+    )
 
 
 @router.post(
     "/replays",
     operation_id="runReplay",
     response_class=StreamingResponse,
-    responses=Answers.of(422) | lines_of("the `comparison`"),
+    responses=ErrorResponses.of(422) | ndjson_response("the `comparison`"),
 )
-async def replay(given: schemas.Replay, seen: Seen, _: OperatorsEyes) -> StreamingResponse:
+async def replay(body: schemas.Replay, scope: ReadScope, _: OperatorAccess) -> StreamingResponse:
     """Operators: play what really came in once more, as it was, and with another order or other workers.
 
     At most 50,000 documents, the newest of that time, and a minute. Hang up to end it.
     """
-    service = seen.service
-    since = max(0, service.clock.now() - DAY) if given.since is None else given.since
-    if given.until is not None and given.until <= since:
+    service = scope.app_state
+    since = max(0, service.clock.now() - DAY) if body.since is None else body.since
+    if body.until is not None and body.until <= since:
         raise InvalidInputError("`until` must be later than `since`")
-    service.previews.check_room()
-    plan = {"order": given.order, "workers": given.workers}
-    return StreamingResponse(service.previews.replayed(plan, since, given.until), media_type=MEDIA)
+    service.replay_jobs.require_capacity()
+    plan = {"order": body.order, "workers": body.workers}
+    return StreamingResponse(service.replay_jobs.replay(plan, since, body.until), media_type=NDJSON_MEDIA_TYPE)
 
 
 @cache
-def _known() -> dict[str, Scenario]:
-    return built_in()
+def _scenarios_by_name() -> dict[str, Scenario]:
+    return built_in_scenarios()
 
 
-def _view(scenario: Scenario) -> schemas.Scenario:
+def _serialize_scenario(scenario: Scenario) -> schemas.Scenario:
     groups = [schemas.ScenarioGroup(group=each.name, customers=each.customers) for each in scenario.groups]
     return schemas.Scenario(scenario=scenario.name, title=scenario.title, workers=scenario.workers, groups=groups)

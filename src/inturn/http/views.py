@@ -3,15 +3,15 @@
 from inturn.http import schemas
 from inturn.http.auth import Caller
 from inturn.i18n import LANGUAGES, SOURCE, Texts
-from inturn.insights import CounterNow, Life, Moment, Why
+from inturn.insights import CounterStatus, Timeline, TimelineEntry, Why
 from inturn.model import Document, Progress
-from inturn.prose import told, told_to_customer
+from inturn.prose import explain, explain_to_customer
 from inturn.store import Event, PolicyVersion
 
 
-def document_view(document: Document, caller: Caller) -> schemas.Document:
+def serialize_document(document: Document, caller: Caller) -> schemas.Document:
     """A document; who works at it, and the trace of an error, are for operators."""
-    given = document.given
+    given = document.spec
     return schemas.Document.model_construct(
         id=document.id,
         customer=document.customer,
@@ -29,7 +29,7 @@ def document_view(document: Document, caller: Caller) -> schemas.Document:
         finished_at=document.finished_at,
         attempt=document.attempt,
         max_attempts=given.max_attempts,
-        error=_error_for(document.error, caller),
+        error=_visible_error(document.error, caller),
         uri=given.uri,
         size=given.size,
         sha256=given.sha256,
@@ -43,15 +43,15 @@ def document_view(document: Document, caller: Caller) -> schemas.Document:
     )
 
 
-def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
+def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
     """Why a document waits."""
     place, ahead = why.place, None
     if caller.sees_all:
-        sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in told(why, texts))
-        ahead = None if why.before is None else schemas.Ahead(**why.before._asdict())
+        sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in explain(why, texts))
+        ahead = None if why.ahead is None else schemas.Ahead(**why.ahead._asdict())
     else:
-        place = None if place is None else rounded(place)
-        sentence = " ".join(told_to_customer(why, texts, place))
+        place = None if place is None else round_up_position(place)
+        sentence = " ".join(explain_to_customer(why, texts, place))
     document = why.document
     return schemas.Why.model_construct(
         id=document.id,
@@ -60,7 +60,7 @@ def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
         level=document.level,
         count=document.count,
         bounds=None if why.bounds is None else schemas.Bounds(**why.bounds._asdict()),
-        counter=counter_view(why.counter),
+        counter=serialize_counter(why.counter),
         closed_by=[str(each) for each in why.closed_by],
         place=place,
         ahead=ahead,
@@ -71,60 +71,62 @@ def why_view(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
     )
 
 
-def life_view(document: Document, life: Life, progress: Progress | None, caller: Caller) -> schemas.Life:
+def serialize_timeline(
+    document: Document, timeline: Timeline, progress: Progress | None, caller: Caller
+) -> schemas.Timeline:
     """What happened to a document."""
-    moments = [_moment_view(each, caller) for each in life.moments]
+    moments = [_serialize_timeline_entry(each, caller) for each in timeline.entries]
     done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
-    return schemas.Life(id=document.id, moments=moments, is_whole=life.is_whole, done=done)
+    return schemas.Timeline(id=document.id, moments=moments, is_whole=timeline.is_complete, done=done)
 
 
-def _moment_view(moment: Moment, caller: Caller) -> schemas.Moment:
+def _serialize_timeline_entry(entry: TimelineEntry, caller: Caller) -> schemas.TimelineEntry:
     """Who did something by hand, and why, and who worked at it, is for operators."""
-    who = moment.operator if caller.sees_all else None
-    return schemas.Moment(
-        at=moment.at,
-        kind=str(moment.kind),
-        attempt=moment.attempt,
-        error=_error_for(moment.error, caller),
-        worker=moment.worker if caller.sees_all else None,
+    who = entry.operator if caller.sees_all else None
+    return schemas.TimelineEntry(
+        at=entry.at,
+        kind=str(entry.kind),
+        attempt=entry.attempt,
+        error=_visible_error(entry.error, caller),
+        worker=entry.worker if caller.sees_all else None,
         operator=None if who is None else who.name,
         why=None if who is None else who.why,
     )
 
 
-def _error_for(error: str | None, caller: Caller) -> str | None:
+def _visible_error(error: str | None, caller: Caller) -> str | None:
     return error if caller.sees_all or error is None else error.partition("\n")[0]
 
 
-def counter_view(counter: CounterNow | None) -> schemas.Counter | None:
+def serialize_counter(counter: CounterStatus | None) -> schemas.Counter | None:
     """A counter."""
     return None if counter is None else schemas.Counter(**counter._asdict())
 
 
-def rounded(place: int) -> int:
+def round_up_position(position: int) -> int:
     """Up to the next of 0, 1, 2, 5, 10, 20, 50, 100 and so on."""
-    if place <= 0:
+    if position <= 0:
         return 0
     size = 1
     while True:
         for step in (1, 2, 5):
-            if place <= step * size:
+            if position <= step * size:
                 return step * size
         size *= 10
 
 
-def policy_view(version: PolicyVersion) -> schemas.PolicyVersion:
+def serialize_policy_version(version: PolicyVersion) -> schemas.PolicyVersion:
     """A version of the policy."""
     return schemas.PolicyVersion(
         version=version.number,
         at=version.at,
         operator=version.operator.name,
         why=version.operator.why,
-        policy=schemas.Policy(**version.policy.plain()),
+        policy=schemas.Policy(**version.policy.to_dict()),
     )
 
 
-def audit_view(event: Event) -> schemas.AuditEvent:
+def serialize_audit_event(event: Event) -> schemas.AuditEvent:
     """An event that somebody caused."""
     who = event.operator
     return schemas.AuditEvent(
@@ -139,7 +141,7 @@ def audit_view(event: Event) -> schemas.AuditEvent:
     )
 
 
-def language_of(header: str | None) -> str:
+def negotiate_language(header: str | None) -> str:
     """The language of ours that an Accept-Language header likes best."""
     best, liked = SOURCE, 0.0
     for each in (header or "")[:500].split(","):

@@ -4,29 +4,29 @@ from collections.abc import Iterator
 from typing import Final
 
 from inturn.insights.reader import Insights
-from inturn.insights.views import Board, Group
-from inturn.model import EXPEDITED
+from inturn.insights.views import LaneGroup, LiveOverview
+from inturn.model import EXPEDITED_LEVEL
 from inturn.policy import Order
-from inturn.store import LineStanding, Standings
+from inturn.store import LaneSnapshot, SchedulerSnapshot
 
-SHOWN: Final = 25
+MAX_SHOWN_CUSTOMERS: Final = 25
 """Customers of a board, those with the most waiting."""
 
 
-def board(insights: Insights, now: int) -> Board:
+def live_overview(insights: Insights, now: int) -> LiveOverview:
     """The queue at this moment, as one screen shows it."""
-    live = insights.live(now, most=SHOWN)
-    standings, version = insights.standings(now), insights.policy()
-    lines = standings.lines
+    live = insights.live(now, busiest_limit=MAX_SHOWN_CUSTOMERS)
+    standings, version = insights.scheduler_snapshot(now), insights.policy()
+    lines = standings.lanes
     weights = {line.customer: line.weight for line in lines}
     everybody = sum(weights.values())
     last = len(version.policy.priority.thresholds) + 1
-    return Board(
+    return LiveOverview(
         live=live,
         policy=version,
         customers=len(weights),
         due={name: weight / everybody for name, weight in weights.items()},
-        overdue=tuple(sorted({line.level for line in _overdue(standings, now)})),
+        overdue=tuple(sorted({line.level for line in _overdue_lanes(standings, now)})),
         overdue_uses=sum(standings.overdue_uses),
         last_level=last,
         quiet=_group([line for line in lines if line.level < last]),
@@ -34,13 +34,13 @@ def board(insights: Insights, now: int) -> Board:
     )
 
 
-def _group(lines: list[LineStanding]) -> Group:
-    return Group(len({line.customer for line in lines}), sum(line.waiting for line in lines))
+def _group(lanes: list[LaneSnapshot]) -> LaneGroup:
+    return LaneGroup(len({line.customer for line in lanes}), sum(line.waiting for line in lanes))
 
 
-def _overdue(standings: Standings, now: int) -> Iterator[LineStanding]:
+def _overdue_lanes(snapshot: SchedulerSnapshot, now: int) -> Iterator[LaneSnapshot]:
     """Open lines whose heads have waited so long that the overdue slot serves their level."""
-    policy = standings.policy
-    for line in standings.lines if policy.order is Order.FAIR else ():
-        if line.level != EXPEDITED and now - line.head.ready_at >= policy.overdue_after:
+    policy = snapshot.policy
+    for line in snapshot.lanes if policy.order is Order.FAIR else ():
+        if line.level != EXPEDITED_LEVEL and now - line.head.ready_at >= policy.overdue_after:
             yield line

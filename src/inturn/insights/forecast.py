@@ -12,21 +12,21 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 from inturn.insights.views import Span
-from inturn.model import EXPEDITED, SECOND
-from inturn.policy.places import Before
+from inturn.model import EXPEDITED_LEVEL, SECOND
+from inturn.policy.places import Ahead
 from inturn.store import Event, EventKind
 
-OVER: Final = 600 * SECOND
+HISTORY_WINDOW: Final = 600 * SECOND
 """What happened longer ago tells nothing."""
-NEWEST: Final = (100, 500)
+SAMPLE_SIZES: Final = (100, 500)
 """Starts made while others waited that a pace is measured by: how it went just now, and for a while."""
-ENOUGH: Final = 20
-FASTER, SLOWER = 2.0, 2.0
+MIN_STARTS: Final = 20
+SPEEDUP_FACTOR, SLOWDOWN_FACTOR = 2.0, 2.0
 """By how much it may go faster or slower than lately: with these about nine of ten starts lie within their span."""
-MOST_TIMES: Final = 20
+MAX_DELAY_FACTOR: Final = 20
 """A start is not put off by newcomers for longer than so many times what is there takes."""
-_WAITS: Final = frozenset(
-    {EventKind.SUBMITTED, EventKind.HANDED_BACK, EventKind.LEASE_LOST, EventKind.DUE, EventKind.RETRIED}
+_QUEUEING_EVENTS: Final = frozenset(
+    {EventKind.SUBMITTED, EventKind.RELEASED, EventKind.LEASE_LOST, EventKind.DUE, EventKind.RETRIED}
 )
 """What lets documents wait. Delays and cancellations are few, and it is not told what they waited for."""
 
@@ -40,61 +40,63 @@ class Speed(NamedTuple):
     """While others waited: it could not go faster."""
 
 
-class Arrived(NamedTuple):
+class RecentArrivals(NamedTuple):
     """Documents that came lately, by customer, and in how many microseconds."""
 
     documents: Mapping[str, int]
-    over: int
+    window: int
 
 
-class Mine(NamedTuple):
+class ForecastTarget(NamedTuple):
     """The document that is asked about."""
 
     customer: str
     level: int
     """Of its line."""
-    others: int | None
+    other_lanes: int | None
     """Other customers' open lines of that level; None where nobody of that level who comes later goes before."""
 
 
-class Coming(NamedTuple):
+class ArrivalRates(NamedTuple):
     """Documents in a microsecond that are likely to come before one."""
 
     better: float
     same: float
-    lines: int
+    customers: int
     """Customers who brought those of its own level."""
 
 
-def coming(mine: Mine, arrived: Arrived, thresholds: Sequence[int]) -> Coming:
+def arrival_rates(target: ForecastTarget, arrived: RecentArrivals, thresholds: Sequence[int]) -> ArrivalRates:
     """If others go on as they did. Levels are those of a customer that was idle before: the best that it can get."""
-    if mine.level == EXPEDITED:
-        return Coming(0.0, 0.0, 0)
+    if target.level == EXPEDITED_LEVEL:
+        return ArrivalRates(0.0, 0.0, 0)
     depths = [0, *(1 - each for each in thresholds)]
     """Of a burst, so many documents have a better level than each."""
-    better = depths[min(mine.level, len(depths)) - 1]
-    beyond = depths[mine.level] if mine.level < len(depths) else None
-    others = [n for customer, n in arrived.documents.items() if customer != mine.customer]
+    better = depths[min(target.level, len(depths)) - 1]
+    beyond = depths[target.level] if target.level < len(depths) else None
+    others = [n for customer, n in arrived.documents.items() if customer != target.customer]
     same = [(n if beyond is None else min(n, beyond)) - better for n in others if n > better]
-    return Coming(sum(min(n, better) for n in others) / arrived.over, sum(same) / arrived.over, len(same))
+    return ArrivalRates(sum(min(n, better) for n in others) / arrived.window, sum(same) / arrived.window, len(same))
 
 
-def expected_start(before: Before, mine: Mine, speed: Speed, rates: Coming, now: int) -> Span:
+def expected_start(ahead: Ahead, target: ForecastTarget, speed: Speed, rates: ArrivalRates, now: int) -> Span:
     """From when to when the document should start.
 
     Not before all that stands before it was started twice as fast as lately; if nobody had to wait lately, at any time.
     Not after it was started half as fast, with newcomers as lately and one customer more in its level.
     """
-    turns = before.own_line + 1
-    more = 0 if mine.others is None else turns
-    room = 0 if mine.others is None else max(0, turns * max(mine.others, rates.lines) - before.same_level)
-    longest = MOST_TIMES * (before.place + more + 1) * speed.slow
+    turns = ahead.own_line + 1
+    more = 0 if target.other_lanes is None else turns
+    room = (
+        0 if target.other_lanes is None else max(0, turns * max(target.other_lanes, rates.customers) - ahead.same_level)
+    )
+    longest = MAX_DELAY_FACTOR * (ahead.place + more + 1) * speed.slow
     time = 0.0
     for _ in range(50):
         newcomers = rates.better * time + min(rates.same * time, room) + more
-        time = min((before.place + newcomers + 1) * speed.slow, longest)
-    earliest = before.place * speed.fast / FASTER if speed.is_loaded else 0.0
-    return Span(now + round(earliest), now + round(time * SLOWER))
+        time = min((ahead.place + newcomers + 1) * speed.slow, longest)
+    earliest = ahead.place * speed.fast / SPEEDUP_FACTOR if speed.is_loaded else 0.0
+    return Span(now + round(earliest), now + round(time * SLOWDOWN_FACTOR))
 
 
 class StartTimes:
@@ -104,34 +106,34 @@ class StartTimes:
         self._at: list[int] = []
         self._loaded = [0]
         """Starts while others waited, up to each place, and the time that they took."""
-        self._over = [0]
+        self._elapsed = [0]
         was_loaded = False
         for at, is_loaded in starts:
             loaded, over = (1, max(0, at - self._at[-1])) if was_loaded else (0, 0)
             self._loaded.append(self._loaded[-1] + loaded)
-            self._over.append(self._over[-1] + over)
+            self._elapsed.append(self._elapsed[-1] + over)
             self._at.append(at)
             was_loaded = is_loaded
 
     def speed(self, now: int) -> Speed | None:
         """By the newest before now; None if they are too few."""
         end = bisect_left(self._at, now + 1)
-        first = bisect_left(self._at, now - OVER)
+        first = bisect_left(self._at, now - HISTORY_WINDOW)
         each = []
-        for newest in NEWEST:
+        for newest in SAMPLE_SIZES:
             begin = max(first, bisect_left(self._loaded, self._loaded[end] - newest, 0, end + 1))
-            starts, over = self._loaded[end] - self._loaded[begin], self._over[end] - self._over[begin]
-            if starts >= ENOUGH and over:
+            starts, over = self._loaded[end] - self._loaded[begin], self._elapsed[end] - self._elapsed[begin]
+            if starts >= MIN_STARTS and over:
                 each.append(over / starts)
         return Speed(min(each), max(each)) if each else None
 
 
-def begun_of(came: Sequence[int], started: Sequence[int]) -> StartTimes:
+def start_times_from_arrivals(arrived_at: Sequence[int], started_at: Sequence[int]) -> StartTimes:
     """From when documents came and when they started, each in order."""
-    return StartTimes((at, bisect_right(came, at) > number) for number, at in enumerate(started, start=1))
+    return StartTimes((at, bisect_right(arrived_at, at) > number) for number, at in enumerate(started_at, start=1))
 
 
-def starts_in(events: Sequence[Event], waiting: int) -> StartTimes:
+def start_times_from_events(events: Sequence[Event], waiting: int) -> StartTimes:
     """From what happened, oldest first, and how many wait after it."""
     found: list[tuple[int, bool]] = []
     for event in reversed(events):
@@ -139,16 +141,16 @@ def starts_in(events: Sequence[Event], waiting: int) -> StartTimes:
         if event.kind is EventKind.STARTED:
             found.extend((event.at, waiting + later > 0) for later in range(n))
             waiting += n
-        elif event.kind in _WAITS:
+        elif event.kind in _QUEUEING_EVENTS:
             waiting = max(0, waiting - n)
     found.reverse()
     return StartTimes(sorted(found, key=itemgetter(0)))
 
 
-def arrived_in(events: Sequence[Event], since: int, now: int) -> Arrived:
+def arrivals_from_events(events: Sequence[Event], since: int, now: int) -> RecentArrivals:
     """Who brought how many since then."""
     found: Counter[str] = Counter()
     for event in events:
         if event.kind in {EventKind.SUBMITTED, EventKind.RETRIED} and event.customer is not None and event.at >= since:
             found[event.customer] += len(event.documents)
-    return Arrived(found, max(SECOND, now - since))
+    return RecentArrivals(found, max(SECOND, now - since))

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from inturn.model import SECOND, Document, DocumentState
-from inturn.store import ATTEMPTS_KEPT, Attempt, Event, EventKind, Operator, Store
+from inturn.store import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operator, Store
 
-PAGE: Final = 500
-READS: Final = 10
+PAGE_SIZE: Final = 500
+MAX_PAGES: Final = 10
 """Of so many events done by hand to its customer at most."""
-MARGIN: Final = SECOND
+CLOCK_MARGIN: Final = SECOND
 """Clocks of several machines differ, and events are numbered when they are written."""
-_ENDS: Final = {
+_END_EVENTS: Final = {
     DocumentState.DONE: EventKind.FINISHED,
     DocumentState.FAILED: EventKind.FAILED,
     DocumentState.CANCELLED: EventKind.CANCELLED,
@@ -19,7 +19,7 @@ _ENDS: Final = {
 }
 
 
-class Moment(NamedTuple):
+class TimelineEntry(NamedTuple):
     """Something that happened to a document."""
 
     at: int
@@ -31,71 +31,79 @@ class Moment(NamedTuple):
     operator: Operator | None = None
 
 
-class Life(NamedTuple):
+class Timeline(NamedTuple):
     """A document's moments, oldest first; not whole if some are not kept, or lie too deep in the audit log."""
 
-    moments: tuple[Moment, ...]
-    is_whole: bool
+    entries: tuple[TimelineEntry, ...]
+    is_complete: bool
 
 
-def life(store: Store, document: Document) -> Life:
+def document_timeline(store: Store, document: Document) -> Timeline:
     """All that is known of it. Of its delays only the last one's end is, if it then waited for a worker."""
     attempts = store.attempts(document.id)
-    deeds, are_all = _done_by_hand(store, document)
-    moments = [Moment(document.submitted_at, EventKind.SUBMITTED), *_tried(attempts, deeds), *deeds]
-    moments += _own(document, attempts, deeds)
+    deeds, are_all = _operator_entries(store, document)
+    moments = [TimelineEntry(document.submitted_at, EventKind.SUBMITTED), *_attempt_entries(attempts, deeds), *deeds]
+    moments += _document_entries(document, attempts, deeds)
     if all(each.at != document.ready_at for each in moments):
-        moments.append(Moment(document.ready_at, EventKind.DUE))
-    is_whole = are_all and len(attempts) < ATTEMPTS_KEPT and _knows_all(document, attempts, deeds)
-    return Life(tuple(sorted(moments, key=lambda each: each.at)), is_whole)
+        moments.append(TimelineEntry(document.ready_at, EventKind.DUE))
+    is_whole = are_all and len(attempts) < MAX_STORED_ATTEMPTS and _has_all_attempts(document, attempts, deeds)
+    return Timeline(tuple(sorted(moments, key=lambda each: each.at)), is_whole)
 
 
-def _tried(attempts: Iterable[Attempt], deeds: Sequence[Moment]) -> Iterable[Moment]:
+def _attempt_entries(attempts: Iterable[Attempt], operator_entries: Sequence[TimelineEntry]) -> Iterable[TimelineEntry]:
     """Beginnings and ends; a cancel is told by who did it."""
     for each in attempts:
         began = each.started_at if each.began_at is None else each.began_at
-        yield Moment(began, EventKind.STARTED, each.number, None, each.worker)
-        if not _is_told(each.ended, each.ended_at, deeds):
-            yield Moment(each.ended_at, each.ended, each.number, each.error, each.worker)
+        yield TimelineEntry(began, EventKind.STARTED, each.number, None, each.worker)
+        if not _is_operator_entry(each.ended, each.ended_at, operator_entries):
+            yield TimelineEntry(each.ended_at, each.ended, each.number, each.error, each.worker)
 
 
-def _own(document: Document, attempts: Sequence[Attempt], deeds: Sequence[Moment]) -> Iterable[Moment]:
+def _document_entries(
+    document: Document, attempts: Sequence[Attempt], operator_entries: Sequence[TimelineEntry]
+) -> Iterable[TimelineEntry]:
     """What the document itself says of its last attempt and of its end."""
-    is_own = _is_own(document, attempts)
+    is_own = _has_own_attempt(document, attempts)
     if is_own and document.started_at is not None:
         began = document.work_began_at or document.started_at
-        yield Moment(began, EventKind.STARTED, document.attempt, None, document.worker)
-    if document.finished_at is not None and not _is_told(_ENDS[document.state], document.finished_at, deeds):
+        yield TimelineEntry(began, EventKind.STARTED, document.attempt, None, document.worker)
+    if document.finished_at is not None and not _is_operator_entry(
+        _END_EVENTS[document.state], document.finished_at, operator_entries
+    ):
         error = document.error if document.state is DocumentState.FAILED else None
-        yield Moment(document.finished_at, _ENDS[document.state], document.attempt if is_own else None, error)
+        yield TimelineEntry(
+            document.finished_at, _END_EVENTS[document.state], document.attempt if is_own else None, error
+        )
 
 
-def _is_own(document: Document, attempts: Sequence[Attempt]) -> bool:
+def _has_own_attempt(document: Document, attempts: Sequence[Attempt]) -> bool:
     """Whether its last start is not among its earlier attempts."""
     return document.started_at is not None and all(each.fence != document.fence for each in attempts)
 
 
-def _is_told(kind: EventKind, at: int, deeds: Sequence[Moment]) -> bool:
-    return any(each.kind is kind and each.at == at for each in deeds)
+def _is_operator_entry(kind: EventKind, at: int, operator_entries: Sequence[TimelineEntry]) -> bool:
+    return any(each.kind is kind and each.at == at for each in operator_entries)
 
 
-def _knows_all(document: Document, attempts: Sequence[Attempt], deeds: Sequence[Moment]) -> bool:
+def _has_all_attempts(
+    document: Document, attempts: Sequence[Attempt], operator_entries: Sequence[TimelineEntry]
+) -> bool:
     """Whether all attempts since its last retry by hand are there: they were not always kept."""
-    since = max((each.at for each in deeds if each.kind is EventKind.RETRIED), default=0)
-    known = {each.number for each in attempts if each.started_at >= since and each.ended is not EventKind.HANDED_BACK}
-    if _is_own(document, attempts) and document.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+    since = max((each.at for each in operator_entries if each.kind is EventKind.RETRIED), default=0)
+    known = {each.number for each in attempts if each.started_at >= since and each.ended is not EventKind.RELEASED}
+    if _has_own_attempt(document, attempts) and document.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
         known.add(document.attempt)
     return known.issuperset(range(1, document.attempt + 1))
 
 
-def _done_by_hand(store: Store, document: Document) -> tuple[list[Moment], bool]:
+def _operator_entries(store: Store, document: Document) -> tuple[list[TimelineEntry], bool]:
     """Oldest first, and whether that is all of it."""
     found: list[Event] = []
     before: int | None = None
-    for _ in range(READS):
-        events = store.audit(limit=PAGE, before=before, customer=document.customer)
+    for _ in range(MAX_PAGES):
+        events = store.audit(limit=PAGE_SIZE, before=before, customer=document.customer)
         found += [each for each in events if document.id in each.documents]
-        if len(events) < PAGE or events[-1].at < document.submitted_at - MARGIN:
-            return [Moment(each.at, each.kind, operator=each.operator) for each in reversed(found)], True
+        if len(events) < PAGE_SIZE or events[-1].at < document.submitted_at - CLOCK_MARGIN:
+            return [TimelineEntry(each.at, each.kind, operator=each.operator) for each in reversed(found)], True
         before = events[-1].number
-    return [Moment(each.at, each.kind, operator=each.operator) for each in reversed(found)], False
+    return [TimelineEntry(each.at, each.kind, operator=each.operator) for each in reversed(found)], False

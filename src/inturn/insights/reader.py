@@ -11,23 +11,23 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
 from inturn.ids import clean_id
 from inturn.insights.forecast import (
-    ENOUGH,
-    Arrived,
-    Mine,
+    MIN_STARTS,
+    ForecastTarget,
+    RecentArrivals,
     Speed,
     StartTimes,
-    arrived_in,
-    coming,
+    arrival_rates,
+    arrivals_from_events,
     expected_start,
-    starts_in,
+    start_times_from_events,
 )
 from inturn.insights.views import (
     AtWork,
-    BatchNow,
+    BatchStatus,
     Bounds,
-    Busiest,
-    Closed,
-    CounterNow,
+    BusyCustomer,
+    ClosedBy,
+    CounterStatus,
     LiveView,
     NoPlace,
     NoStart,
@@ -37,30 +37,30 @@ from inturn.insights.views import (
 )
 from inturn.model import SECOND, Customer, Document, DocumentState, Worker
 from inturn.policy import Order, PriorityPolicy
-from inturn.policy.costs import Fit, Timed, fitted
-from inturn.policy.places import Before, OpenLine, classic_before, fair_before
+from inturn.policy.costs import CostFit, CostSample, fit_costs
+from inturn.policy.places import Ahead, OpenLane, classic_ahead, fair_ahead
 from inturn.policy.priority import Counter
-from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, Standings, Store
+from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot, Store
 
-SUMMARY_KEPT: Final = SECOND
+SNAPSHOT_MAX_AGE: Final = SECOND
 """How old the summary of all lines may be for places and expected starts."""
-SUMMARY_TIMES: Final = 10
+SNAPSHOT_AGE_FACTOR: Final = 10
 """How many times as old as it takes to read it, for figures beside."""
-PACE_OVER: Final = 600 * SECOND
-LATELY: Final = 60 * SECOND
-REPORTED: Final = 2 * SECOND
+THROUGHPUT_WINDOW: Final = 600 * SECOND
+MEDIUM_WINDOW: Final = 60 * SECOND
+REPORT_DELAY: Final = 2 * SECOND
 """What was claimed so long before a report may be missing there: it is made before it is written."""
-ALIVE: Final = 30 * SECOND
+WORKER_TIMEOUT: Final = 30 * SECOND
 """A worker reports every ten seconds: one that has been silent for so long is gone."""
-MOMENT: Final = 10 * SECOND
-MEASURED: Final = 2_000
+SHORT_WINDOW: Final = 10 * SECOND
+MAX_COST_SAMPLES: Final = 2_000
 """Documents that costs are measured by."""
-BUSIEST: Final = 12
-PAGE: Final = 1_000
-CHECKED: Final = 200
-EVENTS: Final = 2_000
+DEFAULT_BUSIEST: Final = 12
+PAGE_SIZE: Final = 1_000
+SMALL_PAGE_SIZE: Final = 200
+MAX_FLOW_EVENTS: Final = 2_000
 """The newest events, by which it is told how fast documents start."""
-ENOUGH_FINISHES: Final = ENOUGH
+MIN_FINISHES: Final = MIN_STARTS
 
 
 class Insights:
@@ -69,10 +69,10 @@ class Insights:
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
         self._clock = clock or SystemClock()
-        self._summary: tuple[int, Standings] | None = None
-        self._took = 0
-        self._made_at: int | None = None
-        self._lately: tuple[int, StartTimes, Arrived] | None = None
+        self._snapshot: tuple[int, SchedulerSnapshot] | None = None
+        self._snapshot_duration = 0
+        self._created_at: int | None = None
+        self._recent_flow: tuple[int, StartTimes, RecentArrivals] | None = None
 
     def why(self, id: str, now: int | None = None) -> Why:
         """Everything that decides when a document starts."""
@@ -80,7 +80,7 @@ class Insights:
         document = self._store.document(clean_id(id))
         customer = self._store.customer(document.customer)
         closed_by = self._closed_by(document, customer)
-        before, no_place = self._before(document, closed_by, now)
+        before, no_place = self._ahead(document, closed_by, now)
         start, no_start = self._start(document, before, no_place, now)
         return Why(
             document=document,
@@ -88,7 +88,7 @@ class Insights:
             bounds=self._bounds(document),
             counter=self.counter(customer),
             closed_by=closed_by,
-            before=before,
+            ahead=before,
             no_place=no_place,
             start=start,
             no_start=no_start,
@@ -98,7 +98,7 @@ class Insights:
         """The queue at a glance."""
         now = self._clock.now() if now is None else now
         counts = self._store.counts(DocumentFilter())
-        lines = self._standings(now).lines
+        lines = self._scheduler_snapshot(now).lanes
         waiting = sum(counts.waiting.values())
         return Overview(
             at=now,
@@ -107,17 +107,17 @@ class Insights:
             waiting_closed=max(0, waiting - sum(line.waiting for line in lines)),
             customers=len({line.customer for line in lines}),
             oldest_wait=max(0, now - min(line.head.ready_at for line in lines)) if lines else None,
-            pace=self._store.pace(now - PACE_OVER),
+            throughput=self._store.throughput(now - THROUGHPUT_WINDOW),
             paused=self._store.paused(),
             policy=self._store.policy(),
         )
 
-    def live(self, now: int | None = None, *, most: int = BUSIEST) -> LiveView:
+    def live(self, now: int | None = None, *, busiest_limit: int = DEFAULT_BUSIEST) -> LiveView:
         """The queue as it goes on, with `most` of its busiest customers."""
         now = self._clock.now() if now is None else now
         counts = self._store.counts(DocumentFilter())
         waits: dict[int, int] = {}
-        for line in self._standings(now).lines:
+        for line in self._scheduler_snapshot(now).lanes:
             waits[line.level] = max(waits.get(line.level, 0), now - line.head.ready_at)
         return LiveView(
             at=now,
@@ -125,32 +125,32 @@ class Insights:
             waiting=counts.waiting,
             oldest_waits=waits,
             per_second=self._per_second(now),
-            busiest=self._busiest(now, most),
+            busiest=self._busiest(now, busiest_limit),
             at_work=self._at_work(),
             paused=self._store.paused(),
         )
 
-    def counter(self, customer: Customer) -> CounterNow | None:
+    def counter(self, customer: Customer) -> CounterStatus | None:
         """A customer's counter, if it was ever checked, and when it starts anew."""
-        return counter_now(customer, self._store.policy().policy.priority)
+        return counter_status(customer, self._store.policy().policy.priority)
 
     def level(self, customer: Customer, now: int | None = None) -> int:
         """The level that a customer's next document would get."""
         now = self._clock.now() if now is None else now
-        return self._store.policy().policy.priority.check(kept_counter(customer), now).level
+        return self._store.policy().policy.priority.check(stored_counter(customer), now).level
 
     def policy(self) -> PolicyVersion:
         """The policy in force."""
         return self._store.policy()
 
-    def standings(self, now: int) -> Standings:
+    def scheduler_snapshot(self, now: int) -> SchedulerSnapshot:
         """All open lines, as a summary that may be a second old, or ten times as old as it takes to read it."""
-        kept = self._summary
-        if kept is not None and 0 <= now - kept[0] < SUMMARY_TIMES * self._took:
+        kept = self._snapshot
+        if kept is not None and 0 <= now - kept[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
             return kept[1]
-        return self._standings(now)
+        return self._scheduler_snapshot(now)
 
-    def batch(self, name: str) -> BatchNow:
+    def batch(self, name: str) -> BatchStatus:
         """How far a batch is; NotFoundError if no document is of it."""
         found: dict[str, CountOf[DocumentState]] = {}
         first, last = [], []
@@ -163,50 +163,54 @@ class Insights:
             raise NotFoundError(f"there is no document of a batch {name!r}")
         states = sum(found.values(), CountOf())
         by_size = sorted(found.items(), key=lambda each: (-each[1].total(), each[0]))
-        return BatchNow(states, dict(by_size), min(first), max(last, default=None))
+        return BatchStatus(states, dict(by_size), min(first), max(last, default=None))
 
-    def measured_costs(self) -> Fit | None:
+    def measured_costs(self) -> CostFit | None:
         """Seconds a document and a page took, by the newest documents that are done and have pages."""
         done = self._documents(DocumentFilter(frozenset({DocumentState.DONE})))
-        return fitted(
-            Timed(each.given.pages, each.work_ended_at - each.work_began_at)
-            for each in islice(done, MEASURED)
-            if each.given.pages is not None and each.work_ended_at is not None and each.work_began_at is not None
+        return fit_costs(
+            CostSample(each.spec.pages, each.work_ended_at - each.work_began_at)
+            for each in islice(done, MAX_COST_SAMPLES)
+            if each.spec.pages is not None and each.work_ended_at is not None and each.work_began_at is not None
         )
 
     def _documents(self, where: DocumentFilter) -> Iterator[Document]:
         after = None
         while True:
-            page = self._store.documents(where, limit=PAGE, after=after)
+            page = self._store.documents(where, limit=PAGE_SIZE, after=after)
             yield from page.items
             after = page.next
             if after is None:
                 return
 
     def _per_second(self, now: int) -> float:
-        recent = self._store.pace(now - MOMENT).finished
-        if recent >= ENOUGH_FINISHES:
-            return recent * SECOND / lived(MOMENT, self._began(), now)
-        return self._store.pace(now - LATELY).finished * SECOND / lived(LATELY, self._began(), now)
+        recent = self._store.throughput(now - SHORT_WINDOW).finished
+        if recent >= MIN_FINISHES:
+            return recent * SECOND / observed_window(SHORT_WINDOW, self._queue_created_at(), now)
+        return (
+            self._store.throughput(now - MEDIUM_WINDOW).finished
+            * SECOND
+            / observed_window(MEDIUM_WINDOW, self._queue_created_at(), now)
+        )
 
-    def _busiest(self, now: int, most: int) -> tuple[Busiest, ...]:
+    def _busiest(self, now: int, limit: int) -> tuple[BusyCustomer, ...]:
         """Of a page of customers with documents waiting and, if there are more of them, of the longest open lines."""
-        page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE)
+        page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE_SIZE)
         found = {each.name: each for each in page.items}
         if page.next is not None:
             waiting: CountOf[str] = CountOf()
-            for line in self._standings(now).lines:
+            for line in self._scheduler_snapshot(now).lanes:
                 waiting[line.customer] += line.waiting
-            for name, _ in waiting.most_common(most):
+            for name, _ in waiting.most_common(limit):
                 found.setdefault(name, self._store.customer(name))
         priority = self._store.policy().policy.priority
-        busiest = nlargest(most, found.values(), key=lambda each: each.waiting)
-        busiest += self._lately_checked(now, found)[: most - len(busiest)] if len(found) < most else []
-        return tuple(Busiest(each, priority.check(kept_counter(each), now).level) for each in busiest)
+        busiest = nlargest(limit, found.values(), key=lambda each: each.waiting)
+        busiest += self._recently_checked(now, found)[: limit - len(busiest)] if len(found) < limit else []
+        return tuple(BusyCustomer(each, priority.check(stored_counter(each), now).level) for each in busiest)
 
-    def _lately_checked(self, now: int, known: Collection[str]) -> list[Customer]:
+    def _recently_checked(self, now: int, known: Collection[str]) -> list[Customer]:
         """Of a page of the others, those whose counter runs, the lowest first: their documents wait in other queues."""
-        page = self._store.customers(CustomerFilter(), limit=CHECKED).items
+        page = self._store.customers(CustomerFilter(), limit=SMALL_PAGE_SIZE).items
         counters = {
             each.name: counter for each in page if (counter := self.counter(each)) and counter.resets_after >= now
         }
@@ -214,150 +218,158 @@ class Insights:
         return sorted(running, key=lambda each: counters[each.name].count)
 
     def _at_work(self) -> tuple[AtWork, ...]:
-        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE).items
+        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE_SIZE).items
         return tuple(
             at_work(worker, [each for each in running if each.worker == worker.report.name])
             for worker in self._store.workers()
         )
 
-    def _standings(self, now: int, *, fresh: bool = False) -> Standings:
-        kept = self._summary
-        if kept is None or fresh or not 0 <= now - kept[0] < SUMMARY_KEPT:
+    def _scheduler_snapshot(self, now: int, *, fresh: bool = False) -> SchedulerSnapshot:
+        kept = self._snapshot
+        if kept is None or fresh or not 0 <= now - kept[0] < SNAPSHOT_MAX_AGE:
             began = time.monotonic()
-            kept = self._summary = (now, self._store.standings())
-            self._took = round((time.monotonic() - began) * SECOND)
+            kept = self._snapshot = (now, self._store.scheduler_snapshot())
+            self._snapshot_duration = round((time.monotonic() - began) * SECOND)
         return kept[1]
 
     def _bounds(self, document: Document) -> Bounds | None:
         """By the policy in force when it was submitted, or the latest that fits: a retry by hand is checked later."""
-        versions = [each for each in self._store.policies() if _gives(each.policy.priority, document)]
+        versions = [each for each in self._store.policies() if _matches_level(each.policy.priority, document)]
         then = next((each for each in versions if each.at <= document.submitted_at), None) or next(iter(versions), None)
         if then is None:
             return None
         thresholds = (None, *then.policy.priority.thresholds, None)
         return Bounds(thresholds[document.level - 1], thresholds[document.level])
 
-    def _closed_by(self, document: Document, customer: Customer) -> tuple[Closed, ...]:
+    def _closed_by(self, document: Document, customer: Customer) -> tuple[ClosedBy, ...]:
         """All that closes a waiting document's line, the queue's own pause first."""
         if document.state is not DocumentState.WAITING:
             return ()
         settings = customer.settings
         reasons = []
         if self._store.paused() is not None:
-            reasons.append(Closed.QUEUE_PAUSED)
+            reasons.append(ClosedBy.QUEUE_PAUSED)
         if settings.paused:
-            reasons.append(Closed.CUSTOMER_PAUSED)
+            reasons.append(ClosedBy.CUSTOMER_PAUSED)
         if settings.cap is not None and customer.running >= settings.cap:
-            reasons.append(Closed.CAP)
-        is_open = any(line.is_open for line in customer.lines if line.level == document.line_level)
-        if not is_open and settings.rate is not None and not (settings.paused or Closed.CAP in reasons):
-            reasons.append(Closed.RATE)
+            reasons.append(ClosedBy.CAP)
+        is_open = any(line.is_open for line in customer.lanes if line.level == document.lane_level)
+        if not is_open and settings.rate is not None and not (settings.paused or ClosedBy.CAP in reasons):
+            reasons.append(ClosedBy.RATE)
         return tuple(reasons)
 
-    def _before(
-        self, document: Document, closed_by: tuple[Closed, ...], now: int
-    ) -> tuple[Before | None, NoPlace | None]:
+    def _ahead(
+        self, document: Document, closed_by: tuple[ClosedBy, ...], now: int
+    ) -> tuple[Ahead | None, NoPlace | None]:
         if document.state is not DocumentState.WAITING:
             return None, NoPlace(document.state)
         if closed_by:
             return None, NoPlace.CLOSED
-        ahead = self._store.ahead(document.id)
+        ahead = self._store.ahead_in_lane(document.id)
         for fresh in (False, True):
-            standings = self._standings(now, fresh=fresh)
-            mine = _line_of(document, standings)
-            if mine is not None and standings.lines[mine].waiting > ahead:
-                return _count_before(standings, mine, ahead, document.seq), None
+            standings = self._scheduler_snapshot(now, fresh=fresh)
+            mine = _lane_index(document, standings)
+            if mine is not None and standings.lanes[mine].waiting > ahead:
+                return _count_ahead(standings, mine, ahead, document.seq), None
         return None, NoPlace.MOVED
 
     def _start(
-        self, document: Document, before: Before | None, no_place: NoPlace | None, now: int
+        self, document: Document, ahead: Ahead | None, no_place: NoPlace | None, now: int
     ) -> tuple[Span | None, NoStart | None]:
-        if before is None:
+        if ahead is None:
             unknown = {NoPlace.CLOSED: NoStart.CLOSED}
             return None, unknown.get(no_place or NoPlace.MOVED, NoStart.NOT_WAITING)
         if not self._has_worker(now):
             return None, NoStart.NO_WORKER
         starts, arrived = self._flow(now)
-        speed = starts.speed(now) or self._finished(now)
+        speed = starts.speed(now) or self._finish_speed(now)
         if speed is None:
             return None, NoStart.TOO_FEW_FINISHES
-        mine = mine_of(document, self._standings(now))
-        rates = coming(mine, arrived, self._store.policy().policy.priority.thresholds)
-        return expected_start(before, mine, speed, rates, now), None
+        mine = forecast_target(document, self._scheduler_snapshot(now))
+        rates = arrival_rates(mine, arrived, self._store.policy().policy.priority.thresholds)
+        return expected_start(ahead, mine, speed, rates, now), None
 
-    def _flow(self, now: int) -> tuple[StartTimes, Arrived]:
+    def _flow(self, now: int) -> tuple[StartTimes, RecentArrivals]:
         """What was started lately, and what came; a summary that may be a second old."""
-        kept = self._lately
-        if kept is None or not 0 <= now - kept[0] < SUMMARY_KEPT:
-            events = self._store.events(max(0, self._store.last_event() - EVENTS), limit=EVENTS)
-            waiting = sum(line.waiting for line in self._standings(now).lines)
-            since = max(now - PACE_OVER, min(self._began(), now), events[0].at if len(events) == EVENTS else 0)
-            kept = self._lately = (now, starts_in(events, waiting), arrived_in(events, since, now))
+        kept = self._recent_flow
+        if kept is None or not 0 <= now - kept[0] < SNAPSHOT_MAX_AGE:
+            events = self._store.events(max(0, self._store.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
+            waiting = sum(line.waiting for line in self._scheduler_snapshot(now).lanes)
+            since = max(
+                now - THROUGHPUT_WINDOW,
+                min(self._queue_created_at(), now),
+                events[0].at if len(events) == MAX_FLOW_EVENTS else 0,
+            )
+            kept = self._recent_flow = (
+                now,
+                start_times_from_events(events, waiting),
+                arrivals_from_events(events, since, now),
+            )
         return kept[1:]
 
-    def _finished(self, now: int) -> Speed | None:
+    def _finish_speed(self, now: int) -> Speed | None:
         """How many were finished lately, where too few were started while others waited."""
-        for over in (LATELY, PACE_OVER):
-            finished = self._store.pace(now - over).finished
-            if finished >= ENOUGH_FINISHES:
-                each = lived(over, self._began(), now) / finished
+        for over in (MEDIUM_WINDOW, THROUGHPUT_WINDOW):
+            finished = self._store.throughput(now - over).finished
+            if finished >= MIN_FINISHES:
+                each = observed_window(over, self._queue_created_at(), now) / finished
                 return Speed(each, each, is_loaded=False)
         return None
 
-    def _began(self) -> int:
+    def _queue_created_at(self) -> int:
         """When the queue was made: its first policy is as old."""
-        if self._made_at is None:
-            self._made_at = self._store.policies()[-1].at
-        return self._made_at
+        if self._created_at is None:
+            self._created_at = self._store.policies()[-1].at
+        return self._created_at
 
     def _has_worker(self, now: int) -> bool:
         """Whether one reported lately, or somebody who never reports holds a claim: a loop of the library's users."""
         workers = self._store.workers()
-        if any(abs(now - each.seen_at) <= ALIVE and not each.report.stopping for each in workers):
+        if any(abs(now - each.seen_at) <= WORKER_TIMEOUT and not each.report.stopping for each in workers):
             return True
         names = {each.report.name for each in workers}
-        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=CHECKED).items
+        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=SMALL_PAGE_SIZE).items
         return any(each.worker not in names and (each.lease_until or 0) > now for each in running)
 
 
-def counter_now(customer: Customer, priority: PriorityPolicy) -> CounterNow | None:
+def counter_status(customer: Customer, priority: PriorityPolicy) -> CounterStatus | None:
     """A customer's counter by this policy."""
     if customer.count is None or customer.updated_at is None:
         return None
-    return CounterNow(customer.count, customer.updated_at, customer.updated_at + priority.reset_interval)
+    return CounterStatus(customer.count, customer.updated_at, customer.updated_at + priority.reset_interval)
 
 
-def kept_counter(customer: Customer) -> Counter | None:
+def stored_counter(customer: Customer) -> Counter | None:
     """A customer's counter as a policy takes it."""
     if customer.count is None or customer.updated_at is None:
         return None
     return Counter(customer.count, customer.updated_at)
 
 
-def lived(over: int, began: int, now: int) -> int:
+def observed_window(window: int, created_at: int, now: int) -> int:
     """How much of the last `over` there was a queue that began then: what was finished was finished in that time.
 
     At least a second; all of it where the queue says that it began later than now.
     """
-    return over if now < began else min(over, max(SECOND, now - began))
+    return window if now < created_at else min(window, max(SECOND, now - created_at))
 
 
-def _gives(priority: PriorityPolicy, document: Document) -> bool:
+def _matches_level(priority: PriorityPolicy, document: Document) -> bool:
     return priority.level(document.count) == document.level
 
 
-def _line_of(document: Document, standings: Standings) -> int | None:
-    for number, line in enumerate(standings.lines):
-        if line.customer == document.customer and line.level == document.line_level:
+def _lane_index(document: Document, snapshot: SchedulerSnapshot) -> int | None:
+    for number, line in enumerate(snapshot.lanes):
+        if line.customer == document.customer and line.level == document.lane_level:
             return number
     return None
 
 
-def _count_before(standings: Standings, mine: int, ahead: int, seq: int) -> Before:
-    lines = open_lines(standings)
-    if standings.policy.order is Order.FAIR:
-        return fair_before(lines, mine, ahead)
-    return classic_before(lines, mine, ahead, seq)
+def _count_ahead(snapshot: SchedulerSnapshot, index: int, ahead: int, seq: int) -> Ahead:
+    lines = open_lanes(snapshot)
+    if snapshot.policy.order is Order.FAIR:
+        return fair_ahead(lines, index, ahead)
+    return classic_ahead(lines, index, ahead, seq)
 
 
 def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
@@ -374,20 +386,20 @@ def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
 
 def _may_be_at_work(document: Document, worker: Worker) -> bool:
     """Whether its worker said nothing of it because it did not hold it yet, or never says."""
-    return worker.report.at_work is None or (document.started_at or 0) > worker.seen_at - REPORTED
+    return worker.report.at_work is None or (document.started_at or 0) > worker.seen_at - REPORT_DELAY
 
 
-def mine_of(document: Document, standings: Standings) -> Mine:
+def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> ForecastTarget:
     """What a forecast needs to know of a waiting document."""
-    level = document.line_level
-    is_fair = standings.policy.order is Order.FAIR
-    others = sum(line.level == level and line.customer != document.customer for line in standings.lines)
-    return Mine(document.customer, level, others if is_fair else None)
+    level = document.lane_level
+    is_fair = snapshot.policy.order is Order.FAIR
+    others = sum(line.level == level and line.customer != document.customer for line in snapshot.lanes)
+    return ForecastTarget(document.customer, level, others if is_fair else None)
 
 
-def open_lines(standings: Standings) -> list[OpenLine]:
+def open_lanes(snapshot: SchedulerSnapshot) -> list[OpenLane]:
     """The standings as `inturn.policy.places` takes them."""
     return [
-        OpenLine(line.level, line.turn, line.stamp, line.weight, line.waiting, line.head.cost, line.head.seq)
-        for line in standings.lines
+        OpenLane(line.level, line.turn, line.stamp, line.weight, line.waiting, line.head.cost, line.head.seq)
+        for line in snapshot.lanes
     ]

@@ -15,21 +15,21 @@ from inturn.model import SECOND, Customer
 from inturn.policy import PriorityPolicy
 from inturn.store import CustomerFilter, Event, Store
 
-PAGE: Final = 1_000
-REST: Final = 60 * SECOND
-REST_TIMES: Final = 20
+PAGE_SIZE: Final = 1_000
+MIN_REFRESH_INTERVAL: Final = 60 * SECOND
+REFRESH_DURATION_FACTOR: Final = 20
 """The least rest between two readings of everybody, and how many times as long as one takes."""
-TOO_MANY: Final = 5_000
+MAX_STALE_CUSTOMERS: Final = 5_000
 """Customers heard of since they were read, above which everybody is read again."""
-AT_ONCE: Final = 0.05
+MAX_REFRESH_SECONDS: Final = 0.05
 """Seconds that one look spends on customers heard of; the others are left to the next."""
 
 
-class Entry(NamedTuple):
+class CustomerEntry(NamedTuple):
     """What is known of a customer between two looks."""
 
     name: str
-    shown: str
+    sort_name: str
     """What it is called on screens, in lower case, for sorting."""
     waiting: int
     running: int
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
         return self.count - 1
 
 
-class Listed(NamedTuple):
+class CustomerListing(NamedTuple):
     """Customers in order, how many fit in all, and the weight of everybody with an open line."""
 
     names: tuple[str, ...]
@@ -58,94 +58,94 @@ class Listed(NamedTuple):
 class SortBy(NamedTuple):
     """How to sort: by name, or by a figure. Who has none comes last either way, and equals are in order of name."""
 
-    figure: Callable[[Entry], float | None] | None = None
-    is_down: bool = False
+    figure: Callable[[CustomerEntry], float | None] | None = None
+    is_descending: bool = False
 
 
-class Roster:
+class CustomerIndex:
     """An entry for each customer. `hear` is called by whoever reads events, `page` by anybody."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._lock = threading.Lock()
-        self._reading = threading.Lock()
-        self._entries: dict[str, Entry] | None = None
-        self._ordered: list[Entry] | None = None
-        self._heard_of: set[str] = set()
+        self._read_lock = threading.Lock()
+        self._entries: dict[str, CustomerEntry] | None = None
+        self._ordered: list[CustomerEntry] | None = None
+        self._stale: set[str] = set()
         self._read_at: int | None = None
-        self._took = 0
+        self._read_duration = 0
 
-    def hear(self, events: Sequence[Event]) -> None:
+    def on_events(self, events: Sequence[Event]) -> None:
         """Figures of these customers have changed."""
         if self._read_at is not None:
             with self._lock:
-                self._heard_of.update(each.customer for each in events if each.customer is not None)
+                self._stale.update(each.customer for each in events if each.customer is not None)
 
-    def page(self, where: CustomerFilter, sort: SortBy, *, limit: int, after: int) -> Listed:
+    def page(self, where: CustomerFilter, sort: SortBy, *, limit: int, after: int) -> CustomerListing:
         """Customers from a place on."""
-        everybody = self._look()
-        fitting = _fitting(everybody, where)
-        if where.text is not None and len(fitting) < limit and self._learn(where, limit):
-            everybody = self._look()
-            fitting = _fitting(everybody, where)
+        everybody = self._refreshed_entries()
+        fitting = _matching(everybody, where)
+        if where.text is not None and len(fitting) < limit and self._add_unknown(where, limit):
+            everybody = self._refreshed_entries()
+            fitting = _matching(everybody, where)
         names = [each.name for each in _sorted(fitting, sort)[after : after + limit]]
-        return Listed(tuple(names), len(fitting), sum(each.weight for each in everybody if each.is_open))
+        return CustomerListing(tuple(names), len(fitting), sum(each.weight for each in everybody if each.is_open))
 
-    def _look(self) -> list[Entry]:
+    def _refreshed_entries(self) -> list[CustomerEntry]:
         """Everybody by name, as good as is to be had quickly."""
         if self._entries is None:
-            with self._reading:
+            with self._read_lock:
                 if self._entries is None:
                     self._read_all()
-        elif self._reading.acquire(blocking=False):
-            if self._is_old():
-                threading.Thread(target=self._read_again, name="inturn-roster", daemon=True).start()
+        elif self._read_lock.acquire(blocking=False):
+            if self._needs_full_read():
+                threading.Thread(target=self._refresh_all, name="inturn-roster", daemon=True).start()
             else:
                 try:
-                    self._read_heard_of()
+                    self._refresh_stale()
                 finally:
-                    self._reading.release()
+                    self._read_lock.release()
         with self._lock:
             if self._ordered is None:
-                self._ordered = sorted((self._entries or {}).values(), key=lambda each: (each.shown, each.name))
+                self._ordered = sorted((self._entries or {}).values(), key=lambda each: (each.sort_name, each.name))
             return self._ordered
 
-    def _learn(self, where: CustomerFilter, limit: int) -> bool:
+    def _add_unknown(self, where: CustomerFilter, limit: int) -> bool:
         """Whether the store knows somebody of this name who is new: no event tells of one who was only checked."""
         found = self._store.customers(CustomerFilter(where.text), limit=limit).items
         with self._lock:
             known = {} if self._entries is None else self._entries
-            new = {each.name: entry(each) for each in found if each.name not in known}
+            new = {each.name: entry_from_customer(each) for each in found if each.name not in known}
             if new:
                 known.update(new)
                 self._ordered = None
         return bool(new)
 
-    def _is_old(self) -> bool:
-        rest = max(REST, REST_TIMES * self._took)
-        return len(self._heard_of) > TOO_MANY or not 0 <= self._clock.now() - (self._read_at or 0) < rest
+    def _needs_full_read(self) -> bool:
+        rest = max(MIN_REFRESH_INTERVAL, REFRESH_DURATION_FACTOR * self._read_duration)
+        return len(self._stale) > MAX_STALE_CUSTOMERS or not 0 <= self._clock.now() - (self._read_at or 0) < rest
 
-    def _read_again(self) -> None:
+    def _refresh_all(self) -> None:
         """Beside those who ask: they get what is known."""
         try:
             self._read_all()
         except InturnError:
             pass  # who asks next tries again, and hears of it from the store where it must
         finally:
-            self._reading.release()
+            self._read_lock.release()
 
     def _read_all(self) -> None:
         began, before = time.monotonic(), self._read_at
         self._read_at = self._clock.now()  # from here on events are heard: none falls between
         with self._lock:
-            self._heard_of.clear()
-        found: dict[str, Entry] = {}
+            self._stale.clear()
+        found: dict[str, CustomerEntry] = {}
         after: str | None = None
         try:
             while True:
-                page = self._store.customers(CustomerFilter(), limit=PAGE, after=after)
-                found |= {each.name: entry(each) for each in page.items}
+                page = self._store.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
+                found |= {each.name: entry_from_customer(each) for each in page.items}
                 after = page.next
                 if after is None:
                     break
@@ -154,15 +154,15 @@ class Roster:
             raise
         with self._lock:
             self._entries, self._ordered = found, None
-        self._took = round((time.monotonic() - began) * SECOND)
+        self._read_duration = round((time.monotonic() - began) * SECOND)
 
-    def _read_heard_of(self) -> None:
-        until = time.monotonic() + AT_ONCE
-        while self._heard_of and time.monotonic() < until:
+    def _refresh_stale(self) -> None:
+        until = time.monotonic() + MAX_REFRESH_SECONDS
+        while self._stale and time.monotonic() < until:
             with self._lock:
-                name = self._heard_of.pop()
+                name = self._stale.pop()
             try:
-                found = entry(self._store.customer(name))
+                found = entry_from_customer(self._store.customer(name))
             except NotFoundError:
                 continue
             with self._lock:
@@ -171,39 +171,39 @@ class Roster:
                     self._ordered = None
 
 
-def entry(customer: Customer) -> Entry:
+def entry_from_customer(customer: Customer) -> CustomerEntry:
     """What is kept of a customer."""
     settings = customer.settings
-    return Entry(
+    return CustomerEntry(
         name=customer.name,
-        shown=(settings.display_name or customer.name).lower(),
+        sort_name=(settings.display_name or customer.name).lower(),
         waiting=customer.waiting,
         running=customer.running,
         count=customer.count,
         updated_at=customer.updated_at,
         weight=settings.weight,
-        is_open=any(line.is_open and line.waiting > 0 for line in customer.lines),
+        is_open=any(line.is_open and line.waiting > 0 for line in customer.lanes),
         paused=settings.paused,
     )
 
 
-def _fitting(entries: list[Entry], where: CustomerFilter) -> list[Entry]:
+def _matching(entries: list[CustomerEntry], where: CustomerFilter) -> list[CustomerEntry]:
     wanted = where._replace(text=None if where.text is None else where.text.lower())
-    return [each for each in entries if _fits(each, wanted)]
+    return [each for each in entries if _matches(each, wanted)]
 
 
-def _fits(each: Entry, where: CustomerFilter) -> bool:
+def _matches(entry: CustomerEntry, where: CustomerFilter) -> bool:
     return (
-        (where.text is None or where.text in each.shown or where.text in each.name.lower())
-        and (where.waiting is None or where.waiting == (each.waiting > 0))
-        and (where.paused is None or where.paused == each.paused)
+        (where.text is None or where.text in entry.sort_name or where.text in entry.name.lower())
+        and (where.waiting is None or where.waiting == (entry.waiting > 0))
+        and (where.paused is None or where.paused == entry.paused)
     )
 
 
-def _sorted(entries: list[Entry], sort: SortBy) -> list[Entry]:
+def _sorted(entries: list[CustomerEntry], sort: SortBy) -> list[CustomerEntry]:
     """Entries come by name; sorting keeps that for equals."""
     if sort.figure is None:
-        return entries[::-1] if sort.is_down else entries
+        return entries[::-1] if sort.is_descending else entries
     known, unknown = [], []
     for each in entries:
         figure = sort.figure(each)
@@ -211,5 +211,5 @@ def _sorted(entries: list[Entry], sort: SortBy) -> list[Entry]:
             unknown.append(each)
         else:
             known.append((figure, each))
-    known.sort(key=lambda pair: pair[0], reverse=sort.is_down)
+    known.sort(key=lambda pair: pair[0], reverse=sort.is_descending)
     return [each for _, each in known] + unknown

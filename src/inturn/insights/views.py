@@ -6,11 +6,11 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inturn.model import Customer, Document, DocumentState, Worker
-from inturn.policy.places import Before
-from inturn.store import Operator, Pace, PolicyVersion
+from inturn.policy.places import Ahead
+from inturn.store import Operator, PolicyVersion, Throughput
 
 
-class Closed(StrEnum):
+class ClosedBy(StrEnum):
     """What keeps a line from being served."""
 
     QUEUE_PAUSED = "queue_paused"
@@ -55,7 +55,7 @@ class Bounds(NamedTuple):
     not_below: int | None
 
 
-class CounterNow(NamedTuple):
+class CounterStatus(NamedTuple):
     """A customer's counter, and the time after which its next check starts at 0 again."""
 
     count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
@@ -71,9 +71,9 @@ class Why:
     at: int
     bounds: Bounds | None
     """None when no version of the policy gives this level for this count."""
-    counter: CounterNow | None
-    closed_by: tuple[Closed, ...]
-    before: Before | None
+    counter: CounterStatus | None
+    closed_by: tuple[ClosedBy, ...]
+    ahead: Ahead | None
     no_place: NoPlace | None
     start: Span | None
     no_start: NoStart | None
@@ -81,7 +81,7 @@ class Why:
     @property
     def place(self) -> int | None:
         """How many would start before it; 0 is next."""
-        return None if self.before is None else self.before.place
+        return None if self.ahead is None else self.ahead.place
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class Overview:
     """Customers with an open line."""
     oldest_wait: int | None
     """Microseconds that the longest waiting head of an open line has waited."""
-    pace: Pace
+    throughput: Throughput
     """Over the last ten minutes."""
     paused: Operator | None
     policy: PolicyVersion
 
 
-class Busiest(NamedTuple):
+class BusyCustomer(NamedTuple):
     """A customer with documents waiting here or elsewhere, and the level that its next document would get."""
 
     customer: Customer
@@ -132,14 +132,14 @@ class LiveView:
     """By level: microseconds that the longest waiting head of an open line has waited."""
     per_second: float
     """Documents finished, over the last seconds, or the last minute if those were few."""
-    busiest: tuple[Busiest, ...]
+    busiest: tuple[BusyCustomer, ...]
     """The customers with the most waiting, then those checked most of late for queues of their own."""
     at_work: tuple[AtWork, ...]
     paused: Operator | None
 
 
 @dataclass(frozen=True, slots=True)
-class BatchNow:
+class BatchStatus:
     """How far a batch is."""
 
     states: Mapping[DocumentState, int]
@@ -149,7 +149,7 @@ class BatchNow:
     last_ended: int | None
 
 
-class Group(NamedTuple):
+class LaneGroup(NamedTuple):
     """Customers with open lines of some levels, and the documents in these lines."""
 
     customers: int
@@ -157,7 +157,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class LiveOverview:
     """The queue at one moment, for a screen that shows all of it."""
 
     live: LiveView
@@ -171,7 +171,7 @@ class Board:
     overdue_uses: int
     """Starts that the overdue slot has given since the queue began."""
     last_level: int
-    quiet: Group
+    quiet: LaneGroup
     """Lines before the last level: of customers that have not sent much without a break."""
-    busy: Group
+    busy: LaneGroup
     """Lines of the last level."""

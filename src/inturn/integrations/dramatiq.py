@@ -22,24 +22,24 @@ except ImportError as missing:
 from inturn.counters import Counters
 from inturn.errors import InvalidInputError, StoreError
 from inturn.integrations.publishing import (
-    CUSTOMER,
-    HIGHEST,
-    LEVEL,
+    CUSTOMER_HEADER,
+    LEVEL_HEADER,
+    MAX_PRIORITY,
+    CustomerResolver,
     CustomerRule,
-    Customers,
-    Header,
-    Levels,
+    FromHeader,
+    LevelResolver,
     Publish,
 )
 from inturn.policy.priority import MAX_THRESHOLDS
 
-__all__ = ["FairRedisBroker", "Header", "Publish", "UncheckedError", "install"]
+__all__ = ["FairRedisBroker", "FromHeader", "Publish", "UncheckedError", "install"]
 
 log = logging.getLogger(__name__)
 
-LAST_LEVEL: Final = MAX_THRESHOLDS + 1
-DELAYED: Final = ".DQ"
-REDIS_ID: Final = "redis_message_id"
+MAX_LEVEL: Final = MAX_THRESHOLDS + 1
+DELAY_QUEUE_SUFFIX: Final = ".DQ"
+REDIS_ID_OPTION: Final = "redis_message_id"
 
 
 class UncheckedError(StoreError, MiddlewareError):
@@ -51,62 +51,64 @@ class UncheckedError(StoreError, MiddlewareError):
 def install(broker: dramatiq.Broker, counters: Counters, *, customer: CustomerRule, raise_errors: bool = False) -> None:
     """Enqueue this broker's messages in turn, and say at the start of a worker which settings stand against it.
 
-    `customer` is the name of an actor's argument, `Header(name)` for an option of the message, or a function of a
+    `customer` is the name of an actor's argument, `FromHeader(name)` for an option of the message, or a function of a
     `Publish`. Messages without a customer are left as they are. When the counters cannot be asked, a message goes out
     with the customer's last level known to this process, or the middle one, and a warning is logged; with
     `raise_errors` enqueuing fails instead.
     """
-    if any(isinstance(each, InTurn) for each in broker.middleware):
+    if any(isinstance(each, PriorityMiddleware) for each in broker.middleware):
         raise InvalidInputError("Inturn is installed in this broker already")
     if isinstance(broker, RedisBroker) and not isinstance(broker, FairRedisBroker):
         raise InvalidInputError(
             "Dramatiq's RedisBroker has one list a queue and no priorities; use"
             " inturn.integrations.dramatiq.FairRedisBroker, with the same arguments, in publishers and workers"
         )
-    in_turn = InTurn(broker, counters, customer, raise_errors=raise_errors)
+    in_turn = PriorityMiddleware(broker, counters, customer, raise_errors=raise_errors)
     if getattr(broker, "max_priority", 0) is None:
-        broker.max_priority = HIGHEST  # type: ignore[attr-defined]  # RabbitmqBroker's; queues are declared later
+        broker.max_priority = MAX_PRIORITY  # type: ignore[attr-defined]  # RabbitmqBroker's; queues are declared later
     broker.add_middleware(in_turn)
 
 
-class InTurn(Middleware):
+class PriorityMiddleware(Middleware):
     """Gives each message that goes out its level."""
 
     def __init__(
         self, broker: dramatiq.Broker, counters: Counters, customer: CustomerRule, *, raise_errors: bool
     ) -> None:
         self._broker = broker
-        self._customers = Customers(customer, Actors(broker), log)
-        self._levels = Levels(counters, raise_errors=raise_errors, log=log)
+        self._customer_resolver = CustomerResolver(customer, BrokerActors(broker), log)
+        self._level_resolver = LevelResolver(counters, raise_errors=raise_errors, log=log)
 
     def before_enqueue(self, broker: dramatiq.Broker, message: dramatiq.Message[Any], delay: int | None) -> None:
         """Check once, and mark the message and what follows from it."""
         del broker, delay
         options = message.options
-        customer = self._customers.of(Publish(message.actor_name, message.args, message.kwargs, options))
+        customer = self._customer_resolver.resolve(Publish(message.actor_name, message.args, message.kwargs, options))
         if customer is None:
             return
-        if LEVEL not in options:
+        if LEVEL_HEADER not in options:
             try:
-                options[LEVEL] = self._levels.of(customer)
+                options[LEVEL_HEADER] = self._level_resolver.resolve(customer)
             except StoreError as wrong:
                 raise UncheckedError(str(wrong)) from wrong
-        options[CUSTOMER] = customer
-        options["broker_priority"] = HIGHEST - options[LEVEL]  # for RabbitMQ, where higher goes first
-        if REDIS_ID in options:
-            options[REDIS_ID] = f"{options[REDIS_ID]}@{options[LEVEL]}"  # for Redis: see FairRedisBroker
-        mark = {LEVEL: options[LEVEL], CUSTOMER: customer}
+        options[CUSTOMER_HEADER] = customer
+        options["broker_priority"] = MAX_PRIORITY - options[LEVEL_HEADER]  # for RabbitMQ, where higher goes first
+        if REDIS_ID_OPTION in options:
+            options[REDIS_ID_OPTION] = (
+                f"{options[REDIS_ID_OPTION]}@{options[LEVEL_HEADER]}"  # for Redis: see FairRedisBroker
+            )
+        mark = {LEVEL_HEADER: options[LEVEL_HEADER], CUSTOMER_HEADER: customer}
         if options.get("pipe_target"):
-            options["pipe_target"] = _marked(options["pipe_target"], mark)
+            options["pipe_target"] = _with_options(options["pipe_target"], mark)
         if options.get("group_completion_callbacks"):
             options["group_completion_callbacks"] = [
-                _marked(each, mark) for each in options["group_completion_callbacks"]
+                _with_options(each, mark) for each in options["group_completion_callbacks"]
             ]
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
         """What keeps levels from being levels, and what to change."""
         del broker
-        self._customers.check_tasks()
+        self._customer_resolver.check_tasks()
         if worker.queue_prefetch > worker.worker_threads:
             log.warning(
                 "a worker with %d threads takes %d documents from a queue ahead of time, and later ones of a better"
@@ -115,17 +117,17 @@ class InTurn(Middleware):
                 worker.queue_prefetch,
                 worker.worker_threads,
             )
-        highest = getattr(self._broker, "max_priority", HIGHEST)
-        if highest < HIGHEST - 1:
+        highest = getattr(self._broker, "max_priority", MAX_PRIORITY)
+        if highest < MAX_PRIORITY - 1:
             log.warning(
                 "max_priority is %d: there is room for fewer than nine levels; give RabbitmqBroker max_priority=%d,"
                 " with queues of another name, because RabbitMQ does not change the arguments of a queue that exists",
                 highest,
-                HIGHEST,
+                MAX_PRIORITY,
             )
 
 
-class Actors:
+class BrokerActors:
     """A broker's actors."""
 
     def __init__(self, broker: dramatiq.Broker) -> None:
@@ -141,7 +143,7 @@ class Actors:
         return actor.fn if actor is not None else None
 
 
-def _marked(message: Mapping[str, Any], mark: Mapping[str, Any]) -> dict[str, Any]:
+def _with_options(message: Mapping[str, Any], mark: Mapping[str, Any]) -> dict[str, Any]:
     """A copy: the user may run the same pipeline again."""
     return {**message, "options": {**message["options"], **mark}}
 
@@ -155,13 +157,13 @@ class FairRedisBroker(RedisBroker):
 
     def do_enqueue(self, queue_name: str, id: str, data: bytes) -> Any:
         """Into the list of its level."""
-        return self._dispatch("enqueue")(_list_of(queue_name, id), id, data)
+        return self._dispatch("enqueue")(_redis_list(queue_name, id), id, data)
 
     def do_fetch(self, queue_name: str, limit: int) -> list[bytes]:
         """Up to so many, level by level."""
         fetch = self._dispatch("fetch")
         found: list[bytes] = []
-        for name in _lists(queue_name):
+        for name in _redis_lists(queue_name):
             found += fetch(name, limit - len(found))
             if len(found) == limit:
                 break
@@ -169,32 +171,32 @@ class FairRedisBroker(RedisBroker):
 
     def do_ack(self, queue_name: str, id: str) -> Any:
         """In the list that it came from."""
-        return self._dispatch("ack")(_list_of(queue_name, id), id)
+        return self._dispatch("ack")(_redis_list(queue_name, id), id)
 
     def do_nack(self, queue_name: str, id: str) -> Any:
         """In the list that it came from; the dead letters of each level are kept apart."""
-        return self._dispatch("nack")(_list_of(queue_name, id), id)
+        return self._dispatch("nack")(_redis_list(queue_name, id), id)
 
     def do_requeue(self, queue_name: str, *ids: str) -> None:
         """Each back into its list."""
         for id_ in ids:
-            self._dispatch("requeue")(_list_of(queue_name, id_), id_)
+            self._dispatch("requeue")(_redis_list(queue_name, id_), id_)
 
     def do_purge(self, queue_name: str) -> None:
         """All lists of a queue."""
-        for name in _lists(queue_name):
+        for name in _redis_lists(queue_name):
             self._dispatch("purge")(name)
 
     def do_qsize(self, queue_name: str) -> int:
         """How many messages a queue has, whatever their level."""
-        return sum(self._dispatch("qsize")(name) for name in _lists(queue_name))
+        return sum(self._dispatch("qsize")(name) for name in _redis_lists(queue_name))
 
 
-def _list_of(queue_name: str, id: str) -> str:
+def _redis_list(queue_name: str, id: str) -> str:
     _, at, level = id.partition("@")
-    return queue_name if not at or queue_name.endswith(DELAYED) else f"{queue_name}@{level}"
+    return queue_name if not at or queue_name.endswith(DELAY_QUEUE_SUFFIX) else f"{queue_name}@{level}"
 
 
-def _lists(queue_name: str) -> list[str]:
-    levels = () if queue_name.endswith(DELAYED) else range(1, LAST_LEVEL + 1)
+def _redis_lists(queue_name: str) -> list[str]:
+    levels = () if queue_name.endswith(DELAY_QUEUE_SUFFIX) else range(1, MAX_LEVEL + 1)
     return [queue_name, *(f"{queue_name}@{level}" for level in levels)]

@@ -13,20 +13,20 @@ from inturn.counters import Counters
 from inturn.errors import InturnError, InvalidInputError, StoreError
 from inturn.model import Check
 
-LEVEL: Final = "inturn_level"
+LEVEL_HEADER: Final = "inturn_level"
 """The header that says a document was checked, and what it got."""
-CUSTOMER: Final = "inturn_customer"
+CUSTOMER_HEADER: Final = "inturn_customer"
 """The header that says whose document it is."""
-HIGHEST: Final = 10
+MAX_PRIORITY: Final = 10
 """Where higher goes first: level 1 is 9, level 9 is 1; 10 and 0 are left for tasks that are no customer's."""
-MIDDLE: Final = 5
+FALLBACK_LEVEL: Final = 5
 """The level of a document that could not be checked, of a customer not seen before."""
-REMEMBERED: Final = 10_000
-MANY: Final = 100
-SIMILAR: Final = 0.75
+MAX_REMEMBERED_LEVELS: Final = 10_000
+MISSING_HEADER_WARN_COUNT: Final = 100
+MIN_NAME_SIMILARITY: Final = 0.75
 """How much a name must resemble another one to be taken for a slip, from 0 to 1."""
-BY_PLACE: Final = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
-PAUSE: Final = 1.0
+POSITIONAL_KINDS: Final = frozenset({inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD})
+COUNTERS_RETRY_SECONDS: Final = 1.0
 """Seconds for which counters that failed are not asked again: each publish would wait for them otherwise."""
 
 
@@ -39,17 +39,17 @@ class Publish(NamedTuple):
     headers: Mapping[str, Any]
 
 
-class Header(NamedTuple):
+class FromHeader(NamedTuple):
     """The customer stands in this header (Celery) or option (Dramatiq) of the message."""
 
     name: str
 
 
-CustomerRule = str | Header | Callable[[Publish], Any]
+CustomerRule = str | FromHeader | Callable[[Publish], Any]
 """A task argument's name, a header, or a function; whatever it gives is made text, and None is nobody's."""
 
 
-class Tasks(Protocol):
+class TaskRegistry(Protocol):
     """The tasks that this process knows; more may be registered at any time."""
 
     def names(self) -> Sequence[str]:
@@ -61,30 +61,30 @@ class Tasks(Protocol):
         ...
 
 
-class Customers:
+class CustomerResolver:
     """Whose document a message is."""
 
-    def __init__(self, rule: CustomerRule, tasks: Tasks, log: logging.Logger) -> None:
-        if not (isinstance(rule, str | Header) or callable(rule)):
+    def __init__(self, rule: CustomerRule, tasks: TaskRegistry, log: logging.Logger) -> None:
+        if not (isinstance(rule, str | FromHeader) or callable(rule)):
             raise InvalidInputError(
                 f"customer must be the name of a task argument, Header(name) or a function, not {rule!r}"
             )
         self._rule = rule
         self._tasks = tasks
         self._log = log
-        self._arguments: dict[str, Argument] = {}
-        self._unknown: set[str] = set()
-        self._without_header: int | None = 0
+        self._arguments: dict[str, TaskArgument] = {}
+        self._warned_tasks: set[str] = set()
+        self._missing_header_count: int | None = 0
         """Messages that had no header of that name; None once one had it, or somebody was warned."""
 
-    def of(self, publish: Publish) -> str | None:
+    def resolve(self, publish: Publish) -> str | None:
         """The customer; None when it is nobody's."""
-        found = publish.headers.get(CUSTOMER)
+        found = publish.headers.get(CUSTOMER_HEADER)
         if found is None:
             if isinstance(self._rule, str):
-                found = self._given(self._rule, publish)
-            elif isinstance(self._rule, Header):
-                found = self._in_header(self._rule.name, publish)
+                found = self._from_argument(self._rule, publish)
+            elif isinstance(self._rule, FromHeader):
+                found = self._from_header(self._rule.name, publish)
             else:
                 found = self._rule(publish)
         return None if found is None or found == "" else str(found)
@@ -93,9 +93,9 @@ class Customers:
         """Warn if no task of this process has the argument that names the customer: at the start of a worker."""
         if isinstance(self._rule, str):
             functions = [self._tasks.function(name) for name in self._tasks.names()]
-            arguments = [argument_of(self._rule, each) for each in functions if each is not None]
-            if arguments and not any(each.may_be_given for each in arguments):
-                similar = sorted({each.similar for each in arguments if each.similar is not None})
+            arguments = [find_argument(self._rule, each) for each in functions if each is not None]
+            if arguments and not any(each.is_accepted for each in arguments):
+                similar = sorted({each.similar_name for each in arguments if each.similar_name is not None})
                 meant = f" (there is {', '.join(similar)})" if similar else ""
                 self._log.error(
                     "customer=%r, and no task known here has an argument of that name%s: nothing is checked, and all"
@@ -104,81 +104,83 @@ class Customers:
                     meant,
                 )
 
-    def _given(self, wanted: str, publish: Publish) -> Any:
-        if wanted in publish.kwargs:
-            return publish.kwargs[wanted]
-        argument = self._arguments.get(publish.name) or self._looked_up(wanted, publish)
+    def _from_argument(self, argument_name: str, publish: Publish) -> Any:
+        if argument_name in publish.kwargs:
+            return publish.kwargs[argument_name]
+        argument = self._arguments.get(publish.name) or self._find_argument(argument_name, publish)
         if argument is None:
             return None
-        place = argument.place
+        place = argument.position
         return publish.args[place] if place is not None and place < len(publish.args) else argument.default
 
-    def _looked_up(self, wanted: str, publish: Publish) -> "Argument | None":
+    def _find_argument(self, argument_name: str, publish: Publish) -> "TaskArgument | None":
         """Find the argument; warn, once a task, of what looks like a mistake: to have no customer is none."""
         function = self._tasks.function(publish.name)
         if function is None:
-            if publish.args and publish.name not in self._unknown:
-                self._unknown.add(publish.name)
+            if publish.args and publish.name not in self._warned_tasks:
+                self._warned_tasks.add(publish.name)
                 self._log.warning(
                     "task %s is not known in this process, so that its arguments have no names: it goes out as nobody's"
                     " and unchecked; publish it with %s=… by keyword",
                     publish.name,
-                    wanted,
+                    argument_name,
                 )
             return None
-        argument = self._arguments[publish.name] = argument_of(wanted, function)
-        if argument.similar is not None:
+        argument = self._arguments[publish.name] = find_argument(argument_name, function)
+        if argument.similar_name is not None:
             self._log.warning(
                 "task %s has no argument %s but one called %s: it goes out as nobody's and unchecked; if that is the"
                 " customer, give install() its name, or use the same name in all tasks",
                 publish.name,
-                wanted,
-                argument.similar,
+                argument_name,
+                argument.similar_name,
             )
         return argument
 
-    def _in_header(self, name: str, publish: Publish) -> Any:
+    def _from_header(self, name: str, publish: Publish) -> Any:
         found = publish.headers.get(name)
-        if self._without_header is not None:
-            self._without_header = self._without_header + 1 if found is None else None
-            if self._without_header == MANY:
-                self._without_header = None
+        if self._missing_header_count is not None:
+            self._missing_header_count = self._missing_header_count + 1 if found is None else None
+            if self._missing_header_count == MISSING_HEADER_WARN_COUNT:
+                self._missing_header_count = None
                 self._log.warning(
                     "none of the first %d tasks that this process has published had a header %s: they went out as"
                     " nobody's and unchecked; is customer=Header(…) spelt as in apply_async(headers=…)?",
-                    MANY,
+                    MISSING_HEADER_WARN_COUNT,
                     name,
                 )
         return found
 
 
-class Argument(NamedTuple):
+class TaskArgument(NamedTuple):
     """Where a task takes the argument that names the customer."""
 
-    may_be_given: bool
-    place: int | None = None
+    is_accepted: bool
+    position: int | None = None
     """Among the arguments without a name; None if it has no place there."""
     default: Any = None
-    similar: str | None = None
+    similar_name: str | None = None
     """Another argument, whose name looks like it."""
 
 
-def argument_of(wanted: str, function: Callable[..., Any]) -> Argument:
+def find_argument(argument_name: str, function: Callable[..., Any]) -> TaskArgument:
     """Find an argument by name in a function's signature."""
     parameters = inspect.signature(function).parameters
-    found = parameters.get(wanted)
+    found = parameters.get(argument_name)
     if found is not None and found.kind is not inspect.Parameter.VAR_POSITIONAL:
-        places = [name for name, each in parameters.items() if each.kind in BY_PLACE]
+        places = [name for name, each in parameters.items() if each.kind in POSITIONAL_KINDS]
         default = None if found.default is inspect.Parameter.empty else found.default
-        return Argument(may_be_given=True, place=places.index(wanted) if wanted in places else None, default=default)
+        return TaskArgument(
+            is_accepted=True, position=places.index(argument_name) if argument_name in places else None, default=default
+        )
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
-        return Argument(may_be_given=True)
+        return TaskArgument(is_accepted=True)
     plain = {name.replace("_", "").lower(): name for name in parameters}
-    close = get_close_matches(wanted.replace("_", "").lower(), plain, 1, SIMILAR)
-    return Argument(may_be_given=False, similar=plain[close[0]] if close else None)
+    close = get_close_matches(argument_name.replace("_", "").lower(), plain, 1, MIN_NAME_SIMILARITY)
+    return TaskArgument(is_accepted=False, similar_name=plain[close[0]] if close else None)
 
 
-class Levels:
+class LevelResolver:
     """One check for each document. When the counters fail, publishing goes on with the last level known."""
 
     def __init__(self, counters: Counters, *, raise_errors: bool, log: logging.Logger) -> None:
@@ -190,39 +192,39 @@ class Levels:
         self._counters = counters
         self._raise_errors = raise_errors
         self._log = log
-        self._known: OrderedDict[str, int] = OrderedDict()
-        self._asked_again = 0.0
+        self._last_levels: OrderedDict[str, int] = OrderedDict()
+        self._retry_at = 0.0
 
-    def of(self, customer: str) -> int:
+    def resolve(self, customer: str) -> int:
         """The level of the customer's next document."""
         return self.begin(customer)()
 
     def begin(self, customer: str) -> Callable[[], int]:
         """Ask for the level of the customer's next document; calling what this returns, once, gives it."""
-        if time.monotonic() < self._asked_again:
-            level = self._known.get(customer, MIDDLE)
+        if time.monotonic() < self._retry_at:
+            level = self._last_levels.get(customer, FALLBACK_LEVEL)
         else:
             try:
-                return partial(self._heard, customer, self._counters.begin(customer))
+                return partial(self._receive, customer, self._counters.begin(customer))
             except InturnError as wrong:
-                level = self._unknown(customer, wrong)
+                level = self._fall_back(customer, wrong)
         return lambda: level
 
-    def _heard(self, customer: str, answer: Callable[[], Check]) -> int:
+    def _receive(self, customer: str, answer: Callable[[], Check]) -> int:
         try:
             level = answer().level
         except InturnError as wrong:
-            return self._unknown(customer, wrong)
-        self._known[customer] = level
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+            return self._fall_back(customer, wrong)
+        self._last_levels[customer] = level
+        if len(self._last_levels) > MAX_REMEMBERED_LEVELS:
+            self._last_levels.popitem(last=False)
         return level
 
-    def _unknown(self, customer: str, wrong: InturnError) -> int:
+    def _fall_back(self, customer: str, error: InturnError) -> int:
         if self._raise_errors:
-            raise wrong
-        if isinstance(wrong, StoreError):
-            self._asked_again = time.monotonic() + PAUSE
-        level = self._known.get(customer, MIDDLE)
-        self._log.warning("a document of %r was not checked and goes out with level %d: %s", customer, level, wrong)
+            raise error
+        if isinstance(error, StoreError):
+            self._retry_at = time.monotonic() + COUNTERS_RETRY_SECONDS
+        level = self._last_levels.get(customer, FALLBACK_LEVEL)
+        self._log.warning("a document of %r was not checked and goes out with level %d: %s", customer, level, error)
         return level

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inturn.policy.costs import CostPolicy
-from inturn.policy.priority import Checked, Counter, PriorityPolicy
+from inturn.policy.priority import CheckResult, Counter, PriorityPolicy
 from inturn.policy.retry import RetryPolicy
 from inturn.policy.turns import Order, TurnPolicy
 
-__all__ = ["Checked", "CostPolicy", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
+__all__ = ["CheckResult", "CostPolicy", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Policy:
     turns: TurnPolicy = field(default_factory=TurnPolicy)
     costs: CostPolicy = field(default_factory=CostPolicy)
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The settings as JSON knows them, durations in microseconds."""
         return {
             "reset_interval": self.priority.reset_interval,
@@ -34,10 +34,10 @@ class Policy:
         }
 
     @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> "Policy":
+    def from_dict(cls, data: Mapping[str, Any]) -> "Policy":
         """A policy read back from `plain`."""
         return cls(
-            PriorityPolicy(kept["reset_interval"], tuple(kept["thresholds"])),
-            TurnPolicy(Order(kept["order"]), kept["overdue_after"], kept["overdue_every"]),
-            CostPolicy(kept["per_document"], kept["per_page"], kept["bytes_per_page"]),
+            PriorityPolicy(data["reset_interval"], tuple(data["thresholds"])),
+            TurnPolicy(Order(data["order"]), data["overdue_after"], data["overdue_every"]),
+            CostPolicy(data["per_document"], data["per_page"], data["bytes_per_page"]),
         )

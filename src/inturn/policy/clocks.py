@@ -17,7 +17,7 @@ class Term(NamedTuple):
     doubted_at: int | None = None
 
 
-def reviewed(term: Term, now: int) -> Term:
+def review_term(term: Term, now: int) -> Term:
     """The term after a look at `now`: unchanged, doubted from now on, or over."""
     if term.began_at <= now:
         return term

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from inturn.errors import InvalidInputError
 from inturn.model import DEFAULT_COST, MAX_COST, MIN_COST, SECOND, NewDocument, clean_number
 
-LEAST_TO_FIT: Final = 20
+MIN_FIT_DOCUMENTS: Final = 20
 """Documents with pages and times below which nothing is fitted."""
 
 
@@ -41,26 +41,26 @@ class CostPolicy:
         """Return what a document costs; `pages` is None where they could not be counted."""
         return min(MAX_COST, max(MIN_COST, self.per_document + self.per_page * self.charged_pages(pages, size)))
 
-    def applied(self, documents: Sequence[NewDocument]) -> Sequence[NewDocument]:
+    def apply(self, documents: Sequence[NewDocument]) -> Sequence[NewDocument]:
         """Return the documents with their costs set, where none was given."""
         if not self.per_page:
             return documents
         return [self._with_cost(given) for given in documents]
 
-    def _with_cost(self, given: NewDocument) -> NewDocument:
-        if given.cost != DEFAULT_COST:
-            return given
-        return given._replace(cost=self.cost(given.pages, given.size))
+    def _with_cost(self, spec: NewDocument) -> NewDocument:
+        if spec.cost != DEFAULT_COST:
+            return spec
+        return spec._replace(cost=self.cost(spec.pages, spec.size))
 
 
-class Timed(NamedTuple):
+class CostSample(NamedTuple):
     """How long a document of so many pages took, in microseconds."""
 
     pages: int
-    took: int
+    duration: int
 
 
-class Fit(NamedTuple):
+class CostFit(NamedTuple):
     """Seconds that documents were seen to take: `per_document + per_page * pages`."""
 
     per_document: float
@@ -73,11 +73,11 @@ class Fit(NamedTuple):
         return (self.per_document / whole, self.per_page / whole) if whole > 0 else (DEFAULT_COST, 0.0)
 
 
-def fitted(timed: Iterable[Timed]) -> Fit | None:
+def fit_costs(samples: Iterable[CostSample]) -> CostFit | None:
     """The line through what was measured, by least squares; neither part below 0. None without enough to go by."""
-    points = [(each.pages, each.took / SECOND) for each in timed]
+    points = [(each.pages, each.duration / SECOND) for each in samples]
     n = len(points)
-    if n < LEAST_TO_FIT or len({pages for pages, _ in points}) == 1:
+    if n < MIN_FIT_DOCUMENTS or len({pages for pages, _ in points}) == 1:
         return None
     mean_pages = sum(pages for pages, _ in points) / n
     mean_took = sum(took for _, took in points) / n
@@ -85,8 +85,8 @@ def fitted(timed: Iterable[Timed]) -> Fit | None:
     slope = sum((pages - mean_pages) * (took - mean_took) for pages, took in points) / spread
     start = mean_took - slope * mean_pages
     if slope < 0:
-        return Fit(mean_took, 0.0, n)
+        return CostFit(mean_took, 0.0, n)
     if start < 0:
         together = sum(pages * pages for pages, _ in points)
-        return Fit(0.0, sum(pages * took for pages, took in points) / together, n)
-    return Fit(start, slope, n)
+        return CostFit(0.0, sum(pages * took for pages, took in points) / together, n)
+    return CostFit(start, slope, n)

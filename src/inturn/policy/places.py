@@ -11,7 +11,7 @@ from typing import NamedTuple
 from inturn.policy.turns import increment
 
 
-class OpenLine(NamedTuple):
+class OpenLane(NamedTuple):
     """Where an open line stands, and its head."""
 
     level: int
@@ -28,7 +28,7 @@ class OpenLine(NamedTuple):
         return increment(self.cost, self.weight)
 
 
-class Before(NamedTuple):
+class Ahead(NamedTuple):
     """Documents that would start before one: of better levels, of other lines in its level, of its own line."""
 
     better_levels: int
@@ -41,47 +41,47 @@ class Before(NamedTuple):
         return sum(self)
 
 
-def fair_before(lines: Sequence[OpenLine], mine: int, ahead: int) -> Before:
+def fair_ahead(lanes: Sequence[OpenLane], index: int, ahead: int) -> Ahead:
     """What goes before the document with `ahead` documents before it in `lines[mine]`, when customers take turns."""
-    my_line = lines[mine]
+    my_line = lanes[index]
     my_step = my_line.step
     my_turn = my_line.turn + ahead * my_step
     same = 0
-    for number, line in enumerate(lines):
-        if line.level == my_line.level and line.turn <= my_turn and number != mine:
-            same += min(line.waiting, _turns_before(line, my_turn, (my_step, ahead, my_line.stamp)))
-    return Before(_better(lines, my_line.level), same, ahead)
+    for number, line in enumerate(lanes):
+        if line.level == my_line.level and line.turn <= my_turn and number != index:
+            same += min(line.waiting, _turns_ahead(line, my_turn, (my_step, ahead, my_line.stamp)))
+    return Ahead(_better_levels(lanes, my_line.level), same, ahead)
 
 
-def classic_before(lines: Sequence[OpenLine], mine: int, ahead: int, seq: int) -> Before:
+def classic_ahead(lanes: Sequence[OpenLane], index: int, ahead: int, seq: int) -> Ahead:
     """What goes before the document with this seq at most, first come first served.
 
     Only heads are known here, so this is an upper bound: no more can stand between two documents than seqs do.
     """
-    level = lines[mine].level
-    first = min(line.seq for line in lines if line.level == level)
-    others = (line for number, line in enumerate(lines) if line.level == level and number != mine)
+    level = lanes[index].level
+    first = min(line.seq for line in lanes if line.level == level)
+    others = (line for number, line in enumerate(lanes) if line.level == level and number != index)
     same = sum(min(line.waiting, max(0, seq - line.seq)) for line in others)
-    return Before(_better(lines, level), min(same, seq - first - ahead), ahead)
+    return Ahead(_better_levels(lanes, level), min(same, seq - first - ahead), ahead)
 
 
-def _better(lines: Iterable[OpenLine], level: int) -> int:
-    return sum(line.waiting for line in lines if line.level < level)
+def _better_levels(lanes: Iterable[OpenLane], level: int) -> int:
+    return sum(line.waiting for line in lanes if line.level < level)
 
 
-def _turns_before(line: OpenLine, turn: int, mine: tuple[int, int, int]) -> int:
+def _turns_ahead(lane: OpenLane, turn: int, target: tuple[int, int, int]) -> int:
     """How many turns the line has before a document at `turn`, which got there by (step, documents ahead, stamp).
 
     At the same turn the lower stamp goes first. A line keeps its stamp until it is served, and gets a new one whenever
     it is: so it went first whose step was longer, as it was served earlier for the last time; with equal steps, whoever
     has been served less often; and with as many, whoever had the lower stamp to begin with.
     """
-    step, ahead, stamp = mine
-    earlier, rest = divmod(turn - line.turn, line.step)
+    step, ahead, stamp = target
+    earlier, rest = divmod(turn - lane.turn, lane.step)
     if rest:
         return earlier + 1
     if earlier == 0 or ahead == 0:
-        wins = (earlier, line.stamp) < (ahead, stamp)
+        wins = (earlier, lane.stamp) < (ahead, stamp)
     else:
-        wins = (-line.step, earlier, line.stamp) < (-step, ahead, stamp)
+        wins = (-lane.step, earlier, lane.stamp) < (-step, ahead, stamp)
     return earlier + wins

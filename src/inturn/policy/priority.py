@@ -27,29 +27,29 @@ class Counter(NamedTuple):
     updated_at: int
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """What one check gives: the counter as it stands now, and the document's level."""
 
     counter: Counter
     level: int
 
 
-class CheckedMany(NamedTuple):
+class BatchCheckResult(NamedTuple):
     """What n checks at one instant give: the counter after the last, and how many documents got which level."""
 
     counter: Counter
     levels: tuple[tuple[int, int], ...]
 
-    def each(self) -> Iterable[tuple[int, int]]:
+    def per_document(self) -> Iterable[tuple[int, int]]:
         """Level and count of each document, in order."""
         last = self.counter.count
         (level, how_many), *more = self.levels
         if how_many == 1 and not more:
             return ((level, last),)
-        levels = self.level_of_each()
+        levels = self.document_levels()
         return zip(levels, range(last + len(levels) - 1, last - 1, -1), strict=True)
 
-    def level_of_each(self) -> list[int]:
+    def document_levels(self) -> list[int]:
         """The level of each document, in order."""
         return [level for level, how_many in self.levels for _ in range(how_many)]
 
@@ -76,18 +76,18 @@ class PriorityPolicy:
         """The level of a count: 1, plus one for every threshold the count is less than."""
         return 1 + bisect_left(self._depths, -count)
 
-    def check(self, counter: Counter | None, now: int) -> Checked:
+    def check(self, counter: Counter | None, now: int) -> CheckResult:
         """One document of a customer is looked at."""
-        after = self._lowered(counter, now)
-        return Checked(after, self.level(after.count))
+        after = self._decrement(counter, now)
+        return CheckResult(after, self.level(after.count))
 
-    def check_many(self, counter: Counter | None, now: int, n: int) -> CheckedMany:
+    def check_many(self, counter: Counter | None, now: int, n: int) -> BatchCheckResult:
         """Check n documents of a customer at one instant: equal to n checks, in time proportional to the levels."""
         if n < 1:
             raise InvalidInputError(f"a check needs at least one document, not {n}")
-        first = self._lowered(counter, now)
+        first = self._decrement(counter, now)
         if n == 1:
-            return CheckedMany(first, ((self.level(first.count), 1),))
+            return BatchCheckResult(first, ((self.level(first.count), 1),))
         last = first.count - (n - 1)
         levels = []
         top = first.count
@@ -95,9 +95,9 @@ class PriorityPolicy:
             bottom = max(last, self.thresholds[level - 1]) if level <= len(self.thresholds) else last
             levels.append((level, top - bottom + 1))
             top = bottom - 1
-        return CheckedMany(Counter(last, first.updated_at), tuple(levels))
+        return BatchCheckResult(Counter(last, first.updated_at), tuple(levels))
 
-    def _lowered(self, counter: Counter | None, now: int) -> Counter:
+    def _decrement(self, counter: Counter | None, now: int) -> Counter:
         if counter is None:
             return Counter(0, now)
         elapsed = now - counter.updated_at

@@ -12,11 +12,11 @@ from inturn.model import SECOND
 
 MAX_DRIFT: Final = 86_400 * SECOND
 """How far a clock may be from where it should be."""
-MAX_SHARE: Final = 10
+UNVERIFIED_DELETE_DIVISOR: Final = 10
 """A round whose clock cannot be verified may delete one document in so many."""
 CHECKPOINT_INTERVAL: Final = 86_400 * SECOND
 MAX_CHECKPOINTS: Final = 48
-SETTLED_UPTIME: Final = 3_600 * SECOND
+MIN_SETTLED_UPTIME: Final = 3_600 * SECOND
 """A machine that has been up for so long has had time to set its clock."""
 
 
@@ -38,14 +38,14 @@ class ClockTrust(StrEnum):
     """The kernel says that another time has passed, by more than a day."""
 
 
-class Judgement(NamedTuple):
+class ClockJudgement(NamedTuple):
     """A clock's trust, and by how many microseconds it is from where it should be."""
 
     trust: ClockTrust
     drift: int
 
 
-def judged(last: ClockReading, now: ClockReading) -> Judgement:
+def judge_clock(last: ClockReading, now: ClockReading) -> ClockJudgement:
     """Compare the clock of a round with that of the last one."""
     drift = now.at - last.at
     if last.boot is not None and last.boot == now.boot and last.uptime is not None and now.uptime is not None:
@@ -53,7 +53,7 @@ def judged(last: ClockReading, now: ClockReading) -> Judgement:
         trust = ClockTrust.VERIFIED if abs(drift) <= MAX_DRIFT else ClockTrust.CONTRADICTED
     else:
         trust = ClockTrust.VERIFIED if abs(drift) <= MAX_DRIFT else ClockTrust.UNVERIFIED
-    return Judgement(trust, drift)
+    return ClockJudgement(trust, drift)
 
 
 class Decision(StrEnum):
@@ -65,17 +65,17 @@ class Decision(StrEnum):
     REFUSE = "refuse"
 
 
-def decided(trust: ClockTrust, old: int, ended: int) -> Decision:
+def decide(trust: ClockTrust, old: int, ended: int) -> Decision:
     """Whether a round may delete `old` of all `ended` documents."""
     if trust is ClockTrust.VERIFIED:
         return Decision.DELETE
     if old == 0:
         return Decision.SKIP
-    few = old <= -(-ended // MAX_SHARE) and old < ended
+    few = old <= -(-ended // UNVERIFIED_DELETE_DIVISOR) and old < ended
     return Decision.DELETE if few and trust is ClockTrust.UNVERIFIED else Decision.REFUSE
 
 
-def is_reference(last: ClockReading | None, now: ClockReading, judgement: Judgement) -> bool:
+def is_reference(last: ClockReading | None, now: ClockReading, judgement: ClockJudgement) -> bool:
     """Whether the next round is compared with one that was not refused.
 
     Not with one whose clock is known to be wrong, or behind. Right after a boot the clock may not have been set yet.
@@ -84,7 +84,7 @@ def is_reference(last: ClockReading | None, now: ClockReading, judgement: Judgem
     if trust is ClockTrust.CONTRADICTED or (trust is ClockTrust.UNVERIFIED and drift < 0):
         return False
     same_boot = last is not None and last.boot == now.boot
-    return same_boot or now.uptime is None or now.uptime >= SETTLED_UPTIME
+    return same_boot or now.uptime is None or now.uptime >= MIN_SETTLED_UPTIME
 
 
 class Checkpoint(NamedTuple):
@@ -105,7 +105,7 @@ def with_checkpoint(known: Sequence[Checkpoint], new: Checkpoint) -> tuple[Check
     return tuple(kept)
 
 
-def last_old(checkpoints: Sequence[Checkpoint], before: int) -> int | None:
+def last_prunable_seq(checkpoints: Sequence[Checkpoint], before: int) -> int | None:
     """The highest seq of a document that may have been submitted before a time; None: nothing is known of it.
 
     Whatever a wrong clock wrote into later documents, they are younger.

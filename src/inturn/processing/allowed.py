@@ -14,7 +14,7 @@ from types import ModuleType
 
 from inturn.errors import InturnError
 
-OURS = Path(__file__).resolve().parents[1]
+PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
 """The package itself, not the folder it lies in: in a source tree that may hold anything."""
 
 
@@ -26,7 +26,7 @@ class SandboxError(InturnError):
 
 def needed_paths() -> tuple[Path, ...]:
     """What the interpreter, Inturn and kreuzberg read once they run, as far as it is there on this machine."""
-    wanted: list[Path] = [*installed_paths(), Path(sys.base_prefix, "lib"), OURS]
+    wanted: list[Path] = [*installed_paths(), Path(sys.base_prefix, "lib"), PACKAGE_FOLDER]
     wanted += [Path("/lib"), Path("/lib64"), Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")]
     wanted += [Path("/etc/ld.so.cache"), Path("/etc/localtime"), Path("/usr/share/zoneinfo")]
     wanted += [Path("/dev/null"), Path("/dev/urandom"), Path("/dev/zero")]
@@ -50,7 +50,11 @@ def installed_paths() -> list[Path]:
 def import_path() -> list[str]:
     """This process's import path, without the working directory unless Inturn itself lies there."""
     here = Path.cwd()
-    return [entry for entry in sys.path if Path(entry).is_absolute() and (Path(entry) != here or here == OURS.parent)]
+    return [
+        entry
+        for entry in sys.path
+        if Path(entry).is_absolute() and (Path(entry) != here or here == PACKAGE_FOLDER.parent)
+    ]
 
 
 def loaded_paths(modules: Mapping[str, ModuleType | None]) -> list[Path]:
@@ -59,12 +63,12 @@ def loaded_paths(modules: Mapping[str, ModuleType | None]) -> list[Path]:
         Path(path).resolve()
         for name, module in list(modules.items())
         if "." not in name and module is not None
-        for path in own_paths(module)
+        for path in module_paths(module)
         if Path(path).is_absolute() and Path(path).exists()
     ]
 
 
-def own_paths(module: ModuleType) -> Sequence[str]:
+def module_paths(module: ModuleType) -> Sequence[str]:
     """Where a module lies: a package's folders, or a file."""
     folders = getattr(module, "__path__", None)
     if folders is not None:
@@ -78,7 +82,7 @@ def readable_paths(processor: str, extra: Iterable[Path], protected: Sequence[Pa
 
     A processor's plain module that lies beside them is refused, too: what it may want to read lies there as well.
     """
-    _refuse_module_beside(processor, protected)
+    _refuse_adjacent_module(processor, protected)
     paths = without_nested([*needed_paths(), *extra, *loaded_paths(sys.modules)])
     refuse_protected(paths, protected)
     return paths
@@ -87,7 +91,7 @@ def readable_paths(processor: str, extra: Iterable[Path], protected: Sequence[Pa
 def refuse_protected(paths: Iterable[Path], protected: Sequence[Path]) -> None:
     """Raise if a path that children may read holds the store or blobs, or lies inside the blobs."""
     for path in paths:
-        for secret in places(protected):
+        for secret in resolved_paths(protected):
             if secret.is_relative_to(path) or (secret.is_dir() and path.is_relative_to(secret)):
                 raise SandboxError(
                     f"the sandbox cannot protect {secret}: its children have to read {path}."
@@ -95,20 +99,20 @@ def refuse_protected(paths: Iterable[Path], protected: Sequence[Path]) -> None:
                 )
 
 
-def places(protected: Iterable[Path]) -> Iterator[Path]:
+def resolved_paths(protected: Iterable[Path]) -> Iterator[Path]:
     """Where they lie: by their own name, and where a link leads."""
     for secret in protected:
         yield secret.parent.resolve() / secret.name
         yield secret.resolve()
 
 
-def _refuse_module_beside(processor: str, protected: Sequence[Path]) -> None:
+def _refuse_adjacent_module(processor: str, protected: Sequence[Path]) -> None:
     module = sys.modules.get(processor.partition(":")[0].partition(".")[0])
     if module is None or hasattr(module, "__path__"):
         return
-    for path in own_paths(module):
+    for path in module_paths(module):
         folder = Path(path).resolve().parent
-        beside = next((secret for secret in places(protected) if secret.parent == folder), None)
+        beside = next((secret for secret in resolved_paths(protected) if secret.parent == folder), None)
         if beside is not None:
             raise SandboxError(
                 f"the processor's module {path} lies beside {beside}, which the sandbox must keep from it."

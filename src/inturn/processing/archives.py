@@ -13,30 +13,32 @@ import zlib
 from collections.abc import Iterator
 
 from inturn.processing import kinds
-from inturn.processing.bounds import Bounds, Budget
+from inturn.processing.bounds import ExtractLimits, UnpackBudget
 from inturn.processing.handler import Reject
-from inturn.processing.xml_parts import DOCTYPE, XmlParser
+from inturn.processing.xml_parts import DOCTYPE_ERROR, XmlParser
 
-STEP = 1 << 16
-NESTED = 3
-DOCTYPES = tuple("<!DOCTYPE".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
-ENCODING = re.compile(rb"""<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-READ_ALIKE = re.compile(rb"(?:utf-?(?:8|16(?:le|be)?)|us-ascii|iso-8859-\d+|windows-125\d)", re.IGNORECASE)
-XML_NAMES = (".xml", ".rels", ".vml", ".rdf", ".xhtml")
+CHUNK_BYTES = 1 << 16
+MAX_NESTING = 3
+DOCTYPE_MARKERS = tuple("<!DOCTYPE".encode(code) for code in ("utf-8", "utf-16-le", "utf-16-be"))
+XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+SAFE_ENCODINGS = re.compile(rb"(?:utf-?(?:8|16(?:le|be)?)|us-ascii|iso-8859-\d+|windows-125\d)", re.IGNORECASE)
+XML_EXTENSIONS = (".xml", ".rels", ".vml", ".rdf", ".xhtml")
 NUMBER = re.compile(r"\d{1,9}")
-COPY = re.compile(r"\d+\.xml$")
-BROKEN = "This file is damaged: its package cannot be opened"
+NUMBERED_PART = re.compile(r"\d+\.xml$")
+DAMAGED_PACKAGE = "This file is damaged: its package cannot be opened"
 
 
-def look_through(data: bytes, bounds: Bounds, media_type: str) -> None:
+def check_zip(data: bytes, limits: ExtractLimits, media_type: str) -> None:
     """Reject a package that is beyond bounds."""
-    _look_through(data, Budget(bounds, len(data)), 1, media_type)
+    _check_level(data, UnpackBudget(limits, len(data)), 1, media_type)
 
 
-def _look_through(data: bytes, budget: Budget, level: int, media_type: str) -> None:
-    bounds = budget.bounds
-    if level > NESTED:
-        raise Reject(f"This file holds packages inside packages, more than {NESTED} deep: it looks like a zip bomb")
+def _check_level(data: bytes, budget: UnpackBudget, level: int, media_type: str) -> None:
+    bounds = budget.limits
+    if level > MAX_NESTING:
+        raise Reject(
+            f"This file holds packages inside packages, more than {MAX_NESTING} deep: it looks like a zip bomb"
+        )
     if data.count(b"PK\x01\x02") > bounds.entries:
         raise Reject(f"This file holds more than {bounds.entries:,} entries, which is the limit")
     entries = _entries(data)
@@ -46,15 +48,15 @@ def _look_through(data: bytes, budget: Budget, level: int, media_type: str) -> N
         _check_entry(data, entry, budget, level, media_type)
 
 
-def kind_of(data: bytes, most: int) -> str:
+def package_media_type(data: bytes, max_entries: int) -> str:
     """The media type of a package by what is in it; `kinds.ZIP` for a mere archive."""
     # Word on the web calls its main part "document2.xml".
-    found = {COPY.sub(".xml", name) for name in names(data, most)}
+    found = {NUMBERED_PART.sub(".xml", name) for name in entry_names(data, max_entries)}
     if "mimetype" in found:
-        said = (part(data, "mimetype", 100) or b"").decode("ascii", "replace").strip()
+        said = (read_part(data, "mimetype", 100) or b"").decode("ascii", "replace").strip()
         # Templates and master documents are read like what they are for.
         said = said.removesuffix("-template").removesuffix("-master")
-        return said if said in kinds.NAMED_PACKAGES else kinds.ZIP
+        return said if said in kinds.MIMETYPE_PACKAGES else kinds.ZIP
     return next((kind for kind, main in kinds.MAIN_PARTS.items() if main in found), kinds.ZIP)
 
 
@@ -66,16 +68,16 @@ class Package:
         self._entries = {entry.filename: entry for entry in _entries(data)}
         self.names = tuple(self._entries)
 
-    def pieces(self, name: str) -> Iterator[bytes]:
+    def read_chunks(self, name: str) -> Iterator[bytes]:
         """The bytes of a part, piece by piece; none if there is no such part."""
         entry = self._entries.get(name)
-        return iter(()) if entry is None else _inflated(self._data, entry)
+        return iter(()) if entry is None else _inflate_entry(self._data, entry)
 
     def read(self, name: str) -> bytes:
         """The bytes of a part; empty if there is no such part."""
-        return b"".join(self.pieces(name))
+        return b"".join(self.read_chunks(name))
 
-    def matching(self, pattern: str) -> list[str]:
+    def names_matching(self, pattern: str) -> list[str]:
         """The parts whose names match a pattern of the shell, in the order of the numbers in their names."""
         found = [
             name for name in self.names if fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/")
@@ -83,18 +85,18 @@ class Package:
         return sorted(found, key=lambda name: ([int(number) for number in NUMBER.findall(name)], name))
 
 
-def part(data: bytes, name: str, most: int) -> bytes | None:
+def read_part(data: bytes, name: str, max_bytes: int) -> bytes | None:
     """The first bytes of one part of a package; None if there is no such part or it cannot be read."""
     try:
         entry = next((entry for entry in _entries(data) if entry.filename == name), None)
-        return b"".join(_inflated(data, entry, most)) if entry else None
+        return b"".join(_inflate_entry(data, entry, max_bytes)) if entry else None
     except (Reject, zlib.error):
         return None
 
 
-def names(data: bytes, most: int) -> list[str]:
+def entry_names(data: bytes, max_entries: int) -> list[str]:
     """The names in a package; empty if there are too many or it cannot be read."""
-    if data.count(b"PK\x01\x02") > most:
+    if data.count(b"PK\x01\x02") > max_entries:
         return []
     try:
         return [entry.filename for entry in _entries(data)]
@@ -115,7 +117,7 @@ def _entries(data: bytes) -> list[zipfile.ZipInfo]:
         EOFError,
         OSError,
     ) as error:
-        raise Reject(BROKEN) from error
+        raise Reject(DAMAGED_PACKAGE) from error
 
 
 def _check_overlap(entries: list[zipfile.ZipInfo], size: int) -> None:
@@ -126,7 +128,7 @@ def _check_overlap(entries: list[zipfile.ZipInfo], size: int) -> None:
             raise Reject("Entries of this file share the same bytes: it looks like a zip bomb")
         end = start + length
     if end > size:
-        raise Reject(BROKEN)
+        raise Reject(DAMAGED_PACKAGE)
 
 
 def _check_name(entry: zipfile.ZipInfo) -> None:
@@ -140,14 +142,14 @@ def _check_name(entry: zipfile.ZipInfo) -> None:
         raise Reject("This file is protected by a password: remove it and send the file again")
 
 
-def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: Budget, level: int, media_type: str) -> None:
+def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: UnpackBudget, level: int, media_type: str) -> None:
     """Inflate one entry, counting; look for what XML must not hold, and into packages inside."""
     kept: list[bytes] = []
     size = 0
 
     def counted() -> Iterator[bytes]:
         nonlocal size
-        for piece in _inflated(data, entry):
+        for piece in _inflate_entry(data, entry):
             wrong = budget.spend(len(piece))
             if wrong:
                 raise Reject(wrong)
@@ -158,34 +160,34 @@ def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: Budget, level: int
 
     pieces = counted()
     # The pages of an EPUB have a document type each, which our reader of HTML passes over.
-    if entry.filename.lower().endswith(XML_NAMES if media_type != kinds.EPUB else XML_NAMES[:2]):
-        pieces = _without_doctype(pieces)
+    if entry.filename.lower().endswith(XML_EXTENSIONS if media_type != kinds.EPUB else XML_EXTENSIONS[:2]):
+        pieces = _require_no_doctype(pieces)
         if media_type == kinds.XLSX:  # for kreuzberg; our own readers count while they read
-            XmlParser(budget.bounds.depth).parse(pieces)
+            XmlParser(budget.limits.depth).parse(pieces)
     for _ in pieces:
         pass
     if size != entry.file_size:
         raise Reject("A part of this file has another size than the file says: it is damaged, or a trick")
     if kept:
-        _look_through(b"".join(kept), budget, level + 1, kinds.ZIP)
+        _check_level(b"".join(kept), budget, level + 1, kinds.ZIP)
 
 
-def _inflated(data: bytes, entry: zipfile.ZipInfo, most: int | None = None) -> Iterator[bytes]:
+def _inflate_entry(data: bytes, entry: zipfile.ZipInfo, max_bytes: int | None = None) -> Iterator[bytes]:
     """An entry's bytes, piece by piece, to the true end of its stream or to `most`."""
     head = data[entry.header_offset : entry.header_offset + 30]
     if len(head) < 30 or not head.startswith(b"PK\x03\x04"):
-        raise Reject(BROKEN)
+        raise Reject(DAMAGED_PACKAGE)
     start = entry.header_offset + 30 + sum(struct.unpack_from("<HH", head, 26))
     packed = memoryview(data)[start : start + entry.compress_size]
     if len(packed) < entry.compress_size:
-        raise Reject(BROKEN)
+        raise Reject(DAMAGED_PACKAGE)
     if entry.compress_type == zipfile.ZIP_STORED:
-        pieces: Iterator[bytes] = (bytes(packed[i : i + STEP]) for i in range(0, len(packed), STEP))
+        pieces: Iterator[bytes] = (bytes(packed[i : i + CHUNK_BYTES]) for i in range(0, len(packed), CHUNK_BYTES))
     elif entry.compress_type == zipfile.ZIP_DEFLATED:
         pieces = inflate(packed, -15)
     else:
         raise Reject("A part of this file is packed in a way that no office program uses")
-    left = most
+    left = max_bytes
     try:
         for piece in pieces:
             yield piece if left is None else piece[:left]
@@ -193,30 +195,30 @@ def _inflated(data: bytes, entry: zipfile.ZipInfo, most: int | None = None) -> I
             if left is not None and left <= 0:
                 return
     except zlib.error as error:
-        raise Reject(BROKEN) from error
+        raise Reject(DAMAGED_PACKAGE) from error
 
 
-def inflate(packed: memoryview | bytes, window: int) -> Iterator[bytes]:
+def inflate(packed: memoryview | bytes, wbits: int) -> Iterator[bytes]:
     """What a deflated stream opens to, in pieces of at most 64 KB, until it ends or breaks off."""
-    stream = zlib.decompressobj(window)
-    piece = stream.decompress(packed, STEP)
+    stream = zlib.decompressobj(wbits)
+    piece = stream.decompress(packed, CHUNK_BYTES)
     while piece:
         yield piece
         if stream.eof:
             return
-        piece = stream.decompress(stream.unconsumed_tail, STEP)
+        piece = stream.decompress(stream.unconsumed_tail, CHUNK_BYTES)
 
 
-def _without_doctype(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _require_no_doctype(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Pass an XML part on; reject it at a document type or at an encoding that parsers read differently."""
     tail = b""
-    for piece in pieces:
+    for piece in chunks:
         seen = tail + piece
-        if any(mark in seen for mark in DOCTYPES):
-            raise Reject(DOCTYPE)
+        if any(mark in seen for mark in DOCTYPE_MARKERS):
+            raise Reject(DOCTYPE_ERROR)
         if not tail:
-            named = ENCODING.match(piece.removeprefix(b"\xef\xbb\xbf"))
-            if named and not READ_ALIKE.fullmatch(named.group(1)):
+            named = XML_ENCODING.match(piece.removeprefix(b"\xef\xbb\xbf"))
+            if named and not SAFE_ENCODINGS.fullmatch(named.group(1)):
                 raise Reject("A part of this file is written in an encoding that no office program uses")
         tail = piece[-18:]
         yield piece

@@ -6,40 +6,43 @@ MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ExtractLimits:
     """Settings of the default processor; a document beyond one of them is rejected with a reason."""
 
     pages: int = 2_000
     pixels: int = 89_000_000
     entries: int = 2_000
-    expanded: int = 200 * MEGABYTE
+    unpacked_bytes: int = 200 * MEGABYTE
     ratio: int = 100
-    text: int = 10 * MEGABYTE
+    text_bytes: int = 10 * MEGABYTE
     depth: int = 200
     """Elements, arrays or messages inside each other."""
-    shown: int = 200_000
+    inline_text_bytes: int = 200_000
     """Bytes of text kept in the result itself; a longer text becomes a file of its own."""
 
 
-def megabytes(count: int) -> str:
+def format_megabytes(size: int) -> str:
     """So many bytes in megabytes, in words."""
-    return f"{count / MEGABYTE:.4g}"
+    return f"{size / MEGABYTE:.4g}"
 
 
-class Budget:
+class UnpackBudget:
     """What is left of the expanded size while a document is opened: headers lie, so bytes are counted."""
 
-    def __init__(self, bounds: Bounds, size: int) -> None:
-        self.bounds = bounds
+    def __init__(self, limits: ExtractLimits, size: int) -> None:
+        self.limits = limits
         self.size = max(size, 1)
-        self.expanded = 0
+        self.unpacked_bytes = 0
 
     def spend(self, count: int) -> str | None:
         """Count so many bytes; returns what is wrong, if this was too much."""
-        self.expanded += count
-        if self.expanded > self.bounds.expanded:
-            return f"This file opens to more than {megabytes(self.bounds.expanded)} MB: it looks like a zip bomb"
+        self.unpacked_bytes += count
+        if self.unpacked_bytes > self.limits.unpacked_bytes:
+            return (
+                f"This file opens to more than {format_megabytes(self.limits.unpacked_bytes)} MB: it looks "
+                f"like a zip bomb"
+            )
         # Small files of blanks shrink well and hurt nobody.
-        if self.expanded > MEGABYTE and self.expanded > self.size * self.bounds.ratio:
-            return f"This file opens to more than {self.bounds.ratio} times its size: it looks like a zip bomb"
+        if self.unpacked_bytes > MEGABYTE and self.unpacked_bytes > self.size * self.limits.ratio:
+            return f"This file opens to more than {self.limits.ratio} times its size: it looks like a zip bomb"
         return None

@@ -7,16 +7,16 @@ from typing import Final
 from inturn.processing.ole import CompoundFile
 from inturn.processing.text_builder import TextBuilder
 
-WORD_97: Final = 0xC1
+WORD_97_VERSION: Final = 0xC1
 """The oldest format whose header says where the pieces of the text are."""
-SECOND_TABLE: Final = 0x0200
-PIECES: Final = 0x1A2
+TABLE_1_FLAG: Final = 0x0200
+PIECE_TABLE_OFFSET: Final = 0x1A2
 """Where the header says where the table of pieces is."""
-UNICODE: Final = 0x40000000
+CP1252_PIECE_FLAG: Final = 0x40000000
 """Set where a piece is not Unicode."""
 SEPARATORS: Final = {"\r": "\n\n", "\x0c": "\n\n", "\x0b": "\n", "\x07": "\t", "\t": "\t"}
-FIELD, RESULT, FIELD_END = "\x13", "\x14", "\x15"
-HYPHEN: Final = "\x1e"
+FIELD_START, FIELD_SEPARATOR, FIELD_END = "\x13", "\x14", "\x15"
+NON_BREAKING_HYPHEN: Final = "\x1e"
 """One at which no line ends."""
 TOKEN: Final = re.compile(r"[^\x00-\x1f]+|[\x00-\x1f]")
 
@@ -27,16 +27,16 @@ def read_doc(data: bytes) -> str:
     main = file.read("WordDocument")
     try:
         version, flags = struct.unpack_from("<H6xH", main, 2)
-        if version < WORD_97:
+        if version < WORD_97_VERSION:
             return ""
-        table = file.read("1Table" if flags & SECOND_TABLE else "0Table")
-        start, length = struct.unpack_from("<II", main, PIECES)
-        return _shown(_letters(main, table[start : start + length]))
+        table = file.read("1Table" if flags & TABLE_1_FLAG else "0Table")
+        start, length = struct.unpack_from("<II", main, PIECE_TABLE_OFFSET)
+        return _visible_text(_decode_pieces(main, table[start : start + length]))
     except (struct.error, IndexError):
         return ""
 
 
-def _letters(main: bytes, table: bytes) -> str:
+def _decode_pieces(main: bytes, table: bytes) -> str:
     """The letters of all pieces, in their order."""
     at = 0
     while table[at] == 1:  # formats that pieces share
@@ -47,21 +47,21 @@ def _letters(main: bytes, table: bytes) -> str:
     for number in range(count):
         length = ends[number + 1] - ends[number]
         place = struct.unpack_from("<I", table, at + 5 + 4 * (count + 1) + 8 * number + 2)[0]
-        if place & UNICODE:
-            place = (place & ~UNICODE) // 2
+        if place & CP1252_PIECE_FLAG:
+            place = (place & ~CP1252_PIECE_FLAG) // 2
             pieces.append(main[place : place + length].decode("cp1252", "replace"))
         else:
             pieces.append(main[place : place + 2 * length].decode("utf-16-le", "replace"))
     return "".join(pieces)
 
 
-def _shown(letters: str) -> str:
+def _visible_text(characters: str) -> str:
     """What a reader sees: fields show their results, not their instructions."""
     builder, fields = TextBuilder(), list[bool]()
-    for token in TOKEN.findall(letters):
-        if token == FIELD:
+    for token in TOKEN.findall(characters):
+        if token == FIELD_START:
             fields.append(False)
-        elif token == RESULT and fields:
+        elif token == FIELD_SEPARATOR and fields:
             fields[-1] = True
         elif token == FIELD_END and fields:
             fields.pop()
@@ -69,11 +69,11 @@ def _shown(letters: str) -> str:
             continue
         elif token in SEPARATORS:
             builder.separate(SEPARATORS[token])
-        elif token == HYPHEN:
+        elif token == NON_BREAKING_HYPHEN:
             builder.add("-")
         elif token[0] >= " ":
             if token.isspace():
-                builder.flow(token)
+                builder.add_collapsed(token)
             else:
                 builder.add(token)
     return str(builder)

@@ -5,34 +5,34 @@ from typing import Final
 from urllib.parse import unquote
 
 from inturn.processing import archives, kinds
-from inturn.processing.bounds import Bounds
+from inturn.processing.bounds import ExtractLimits
 from inturn.processing.html_text import read_html
-from inturn.processing.office_text import DAMAGED, OfficeText
+from inturn.processing.office_text import DAMAGED_NOTE, OfficeText
 from inturn.processing.xml_parts import XmlParser, attribute
 
-CONTAINER: Final = "META-INF/container.xml"
-PAGES: Final = (".xhtml", ".html", ".htm")
-UNORDERED: Final = "the order of this book's pages cannot be read: they stand in the order of their names"
+CONTAINER_PART: Final = "META-INF/container.xml"
+PAGE_EXTENSIONS: Final = (".xhtml", ".html", ".htm")
+UNORDERED_NOTE: Final = "the order of this book's pages cannot be read: they stand in the order of their names"
 
 
-def opf_name(package: archives.Package, bounds: Bounds) -> str:
+def opf_name(package: archives.Package, limits: ExtractLimits) -> str:
     """The part that says what is in the book; empty if there is none."""
-    container = _Book(bounds.depth)
-    container.parse(package.pieces(CONTAINER))
-    return container.root
+    container = _OpfParser(limits.depth)
+    container.parse(package.read_chunks(CONTAINER_PART))
+    return container.opf_path
 
 
-def read_epub(package: archives.Package, bounds: Bounds) -> OfficeText:
+def read_epub(package: archives.Package, limits: ExtractLimits) -> OfficeText:
     """Read all pages."""
     notes: list[str] = []
-    opf = opf_name(package, bounds)
-    book = _Book(bounds.depth)
-    if not book.parse(package.pieces(opf)):
-        notes.append(DAMAGED)
+    opf = opf_name(package, limits)
+    book = _OpfParser(limits.depth)
+    if not book.parse(package.read_chunks(opf)):
+        notes.append(DAMAGED_NOTE)
     names = [normpath(join(dirname(opf), unquote(book.hrefs[each]))) for each in book.spine if each in book.hrefs]
     if not names:
-        names = sorted(name for name in package.names if name.lower().endswith(PAGES))
-        notes = [UNORDERED]
+        names = sorted(name for name in package.names if name.lower().endswith(PAGE_EXTENSIONS))
+        notes = [UNORDERED_NOTE]
     pages, whole = [], True
     for name in dict.fromkeys(names):
         source, is_read = kinds.decode_html(package.read(name))
@@ -43,20 +43,20 @@ def read_epub(package: archives.Package, bounds: Bounds) -> OfficeText:
     return OfficeText("\n\n".join(filter(None, pages)), notes)
 
 
-class _Book(XmlParser):
+class _OpfParser(XmlParser):
     """The names of pages in a container and a package file."""
 
-    def __init__(self, most_depth: int) -> None:
-        super().__init__(most_depth)
-        self.root = ""
+    def __init__(self, max_depth: int) -> None:
+        super().__init__(max_depth)
+        self.opf_path = ""
         self.hrefs: dict[str, str] = {}
         self.spine: list[str] = []
 
     def start(self, name: str, attributes: list[str]) -> None:
         super().start(name, attributes)
         local = name.rpartition(":")[2]
-        if local == "rootfile" and not self.root:
-            self.root = attribute(attributes, "full-path") or ""
+        if local == "rootfile" and not self.opf_path:
+            self.opf_path = attribute(attributes, "full-path") or ""
         elif local == "item":
             self.hrefs[attribute(attributes, "id") or ""] = attribute(attributes, "href") or ""
         elif local == "itemref":

@@ -7,52 +7,52 @@ from collections.abc import Mapping
 from typing import Any
 
 from inturn.processing import guards, images, kinds, parser, readers
-from inturn.processing.bounds import Bounds
+from inturn.processing.bounds import ExtractLimits
 from inturn.processing.handler import OpenDocument, Reject, Result
 from inturn.processing.pages import count_pages
 from inturn.processing.parser import prepare, warm
 
 __all__ = ["extract", "prepare", "warm"]
 
-NO_OCR = "no text was read: OCR needs Tesseract's language data"
-NO_TEXT = "no text was found; if its pages are pictures: OCR needs Tesseract's language data"
-METADATA = (
+NO_OCR_NOTE = "no text was read: OCR needs Tesseract's language data"
+NO_TEXT_NOTE = "no text was found; if its pages are pictures: OCR needs Tesseract's language data"
+METADATA_KEYS = (
     *("title", "subject", "authors", "created_at", "modified_at", "keywords", "producer", "pdf_version"),
     *("from_email", "to_emails", "cc_emails", "message_id", "attachments", "sheet_names", "width", "height"),
 )
-MOST_LETTERS, MOST_ITEMS = 2_000, 100
+MAX_METADATA_CHARACTERS, MAX_METADATA_ITEMS = 2_000, 100
 
 
-def extract(document: OpenDocument, bounds: Bounds | None = None) -> Result:
+def extract(document: OpenDocument, bounds: ExtractLimits | None = None) -> Result:
     """Read a document; one that is broken, locked or beyond bounds is rejected with a reason for people."""
-    bounds = bounds or Bounds()
+    bounds = bounds or ExtractLimits()
     try:
         with document.open() as file:
             data = file.read()
         media_type = guards.check(data, document.name, bounds)
-        return _cut(_read(data, media_type, bounds), bounds)
+        return _truncate_text(_read(data, media_type, bounds), bounds)
     except MemoryError as error:
         raise Reject("This document needs more memory than one document may use") from error
 
 
-def _read(data: bytes, media_type: str, bounds: Bounds) -> dict[str, Any]:
+def _read(data: bytes, media_type: str, limits: ExtractLimits) -> dict[str, Any]:
     if media_type in kinds.IMAGES and not parser.ocr_languages():
-        width, height = images.sizes(data, media_type)[0]
+        width, height = images.frame_sizes(data, media_type)[0]
         pages = count_pages(data, media_type) or 1
-        return _value("", pages, media_type, None, {"width": width, "height": height}, [NO_OCR])
-    content = readers.read(data, media_type, bounds)
+        return _result_value("", pages, media_type, None, {"width": width, "height": height}, [NO_OCR_NOTE])
+    content = readers.read(data, media_type, limits)
     pages = content.pages or count_pages(data, media_type) or 1
-    if pages > bounds.pages and media_type not in kinds.WITHOUT_PAGES:
-        raise Reject(f"This document has {pages:,} pages; the limit is {bounds.pages:,}")
+    if pages > limits.pages and media_type not in kinds.ESTIMATED_PAGE_TYPES:
+        raise Reject(f"This document has {pages:,} pages; the limit is {limits.pages:,}")
     notes = list(content.notes)
     if not content.text.strip():
-        notes.append("no text was found" if parser.ocr_languages() else NO_TEXT)
-    if media_type in kinds.MACROS and b"/vbaProject.bin" in data:
-        media_type = kinds.MACROS[media_type]
-    return _value(content.text, pages, media_type, content.language, _kept(content.metadata), notes)
+        notes.append("no text was found" if parser.ocr_languages() else NO_TEXT_NOTE)
+    if media_type in kinds.MACRO_TYPES and b"/vbaProject.bin" in data:
+        media_type = kinds.MACRO_TYPES[media_type]
+    return _result_value(content.text, pages, media_type, content.language, _select_metadata(content.metadata), notes)
 
 
-def _value(
+def _result_value(
     text: str, pages: int, media_type: str, language: str | None, metadata: Mapping[str, Any], notes: list[str]
 ) -> dict[str, Any]:
     return {
@@ -65,25 +65,25 @@ def _value(
     }
 
 
-def _kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def _select_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata that says something about the document, as plain JSON and not too much of it."""
     kept: dict[str, Any] = {}
-    for name in METADATA:
+    for name in METADATA_KEYS:
         value = metadata.get(name)
         if isinstance(value, str) and value:
-            kept[name.removesuffix("_at")] = value[:MOST_LETTERS]
+            kept[name.removesuffix("_at")] = value[:MAX_METADATA_CHARACTERS]
         elif isinstance(value, list) and value:
-            kept[name] = [str(item)[:MOST_LETTERS] for item in value[:MOST_ITEMS]]
+            kept[name] = [str(item)[:MAX_METADATA_CHARACTERS] for item in value[:MAX_METADATA_ITEMS]]
         elif isinstance(value, int) and value:
             kept[name] = value
     return kept
 
 
-def _cut(value: dict[str, Any], bounds: Bounds) -> Result:
+def _truncate_text(value: dict[str, Any], limits: ExtractLimits) -> Result:
     """A long text becomes a file of its own; its beginning stays in the value."""
     whole = value["text"].encode()
-    if len(whole) <= bounds.shown:
+    if len(whole) <= limits.inline_text_bytes:
         return Result(value)
-    start = whole[: bounds.shown].decode(errors="ignore")
+    start = whole[: limits.inline_text_bytes].decode(errors="ignore")
     note = f"the text has {len(whole):,} bytes: its beginning is here, all of it in text.txt"
     return Result({**value, "text": start, "notes": [*value["notes"], note]}, {"text.txt": whole})

@@ -24,22 +24,22 @@ from inturn.errors import FetchError, FetchRefusedError, InturnError, InvalidInp
 from inturn.model import SECOND, clean_time
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Resolve = Callable[[str, int], Sequence[str]]
+Resolver = Callable[[str, int], Sequence[str]]
 """The addresses of a host and port, as text."""
 
-_CHUNK: Final = 64 * 1024
-_HTTPS: Final = 443
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_CHUNK_BYTES: Final = 64 * 1024
+_HTTPS_PORT: Final = 443
+_REDIRECT_STATUSES: Final = frozenset({301, 302, 303, 307, 308})
 _HEADERS: Final = {"Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close", "User-Agent": "inturn"}
 _LABEL: Final = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _HOST: Final = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
-_NUMBER: Final = re.compile("[0-9]+|0x[0-9a-f]*")
+_NUMERIC_LABEL: Final = re.compile("[0-9]+|0x[0-9a-f]*")
 _URI: Final = re.compile(
     r"https://(?P<authority>[a-z0-9._:-]+)(?P<rest>(?:[/?#][a-z0-9._~:/?#\[\]@!$&'()*+,;=%|-]*)?)",
     re.ASCII | re.IGNORECASE,  # without ASCII the Kelvin sign would pass for a k
 )
 _MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
-_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC: Final = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -53,7 +53,7 @@ _NOT_PUBLIC: Final = tuple(
 )
 
 
-class Fetched(NamedTuple):
+class FetchResult(NamedTuple):
     """What came: its length, its hash, and the type that the server claims."""
 
     size: int
@@ -85,7 +85,7 @@ class FetchLimits:
             raise InvalidInputError("limits of fetching are a size of 0 or more, times above 0, and 0 to 10 redirects")
 
 
-class _Place(NamedTuple):
+class _ParsedUri(NamedTuple):
     """A uri, taken apart."""
 
     host: str
@@ -99,7 +99,7 @@ def is_public(address: Address) -> bool:
     if any(address in network for network in _NOT_PUBLIC if network.version == address.version):
         return False
     if isinstance(address, ipaddress.IPv6Address):
-        return address in _UNICAST and address.is_global and address.scope_id is None
+        return address in _GLOBAL_UNICAST and address.is_global and address.scope_id is None
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
@@ -121,7 +121,7 @@ class Fetcher:
         hosts: Iterable[str],
         limits: FetchLimits | None = None,
         *,
-        resolve: Resolve = resolve,
+        resolve: Resolver = resolve,
         tls: ssl.SSLContext | None = None,
         is_allowed: Callable[[Address], bool] = is_public,
     ) -> None:
@@ -131,100 +131,100 @@ class Fetcher:
         self._tls: Final = tls or ssl.create_default_context()
         self._is_allowed: Final = is_allowed
 
-    def fetch(self, uri: str, into: Sink) -> Fetched:
+    def fetch(self, uri: str, into: Sink) -> FetchResult:
         """Copy what the uri points to. After an error the sink holds a part at most: throw it away."""
         deadline = _Deadline(self._limits)
-        place = self._checked(uri)
+        place = self._require_allowed(uri)
         for _ in range(self._limits.redirects + 1):
-            with self._ask(place, deadline) as answer:
-                if answer.status not in _REDIRECTS:
-                    return self._take(answer, place.host, into)
-                place = self._checked(_next(place, answer))
+            with self._request(place, deadline) as answer:
+                if answer.status not in _REDIRECT_STATUSES:
+                    return self._receive(answer, place.host, into)
+                place = self._require_allowed(_redirect_uri(place, answer))
         raise FetchRefusedError(f"{place.host}: more than {self._limits.redirects} redirects")
 
-    def _checked(self, uri: str) -> _Place:
+    def _require_allowed(self, uri: str) -> _ParsedUri:
         if not self._hosts:
             raise FetchRefusedError(
                 "fetching documents by uri is off: name the hosts with --fetch (setting fetch), or send the file itself"
             )
-        place = _parse(uri)
+        place = _parse_uri(uri)
         names = [place.host, *(f"*.{place.host.split('.', n)[n]}" for n in range(1, place.host.count(".") + 1))]
         if not any((name, place.port) in self._hosts for name in names):
-            name = place.host if place.port == _HTTPS else f"{place.host}:{place.port}"
+            name = place.host if place.port == _HTTPS_PORT else f"{place.host}:{place.port}"
             raise FetchRefusedError(
                 f"{name} is not among the hosts that documents may be fetched from: add it to --fetch (setting fetch),"
                 f" or send the file itself"
             )
         return place
 
-    def _addresses(self, place: _Place) -> Sequence[str]:
+    def _resolve_public(self, parsed: _ParsedUri) -> Sequence[str]:
         """Resolved once, here: whoever answers differently the next time is never asked a next time."""
-        with _told(place.host):
-            found = self._resolve(place.host, place.port)
+        with _translate_errors(parsed.host):
+            found = self._resolve(parsed.host, parsed.port)
         if not found:
-            raise FetchError(f"{place.host} has no address")
+            raise FetchError(f"{parsed.host} has no address")
         if not all(self._is_allowed(ipaddress.ip_address(text)) for text in found):
-            raise FetchRefusedError(f"{place.host} leads to an address that is not on the public internet")
+            raise FetchRefusedError(f"{parsed.host} leads to an address that is not on the public internet")
         return found
 
     @contextmanager
-    def _ask(self, place: _Place, deadline: "_Deadline") -> Iterator[http.client.HTTPResponse]:
-        connection = _Connection(place, self._addresses(place), self._tls, deadline)
+    def _request(self, parsed: _ParsedUri, deadline: "_Deadline") -> Iterator[http.client.HTTPResponse]:
+        connection = _Connection(parsed, self._resolve_public(parsed), self._tls, deadline)
         try:
-            with _told(place.host):
-                connection.request("GET", place.target, headers=_HEADERS)
+            with _translate_errors(parsed.host):
+                connection.request("GET", parsed.target, headers=_HEADERS)
                 answer = connection.getresponse()
             with answer:
                 yield answer
         finally:
             connection.close()
 
-    def _take(self, answer: http.client.HTTPResponse, host: str, into: Sink) -> Fetched:
-        if answer.status != http.HTTPStatus.OK:
-            raise FetchError(f"{host} answered with status {answer.status}")
-        if (answer.getheader("Content-Encoding") or "identity").strip().lower() != "identity":
+    def _receive(self, response: http.client.HTTPResponse, host: str, into: Sink) -> FetchResult:
+        if response.status != http.HTTPStatus.OK:
+            raise FetchError(f"{host} answered with status {response.status}")
+        if (response.getheader("Content-Encoding") or "identity").strip().lower() != "identity":
             raise FetchError(f"{host} sent a compressed answer although it was asked not to")
         size, summed = 0, hashlib.sha256()
-        for chunk in _chunks(answer, host):
+        for chunk in _chunks(response, host):
             size += len(chunk)
-            if size + (answer.length or 0) > self._limits.size:
+            if size + (response.length or 0) > self._limits.size:
                 raise FetchRefusedError(f"{host}: the document has more than the allowed {self._limits.size:,} bytes")
             summed.update(chunk)
             into.write(chunk)
-        return Fetched(size, summed.hexdigest(), _media_type(answer))
+        return FetchResult(size, summed.hexdigest(), _media_type(response))
 
 
 class _Deadline:
     """When all has to be over, however often the server sends a little."""
 
     def __init__(self, limits: FetchLimits) -> None:
-        self._end = time.monotonic() + limits.total / SECOND
-        self._silence = limits.silence / SECOND
+        self._expires_at = time.monotonic() + limits.total / SECOND
+        self._idle_timeout = limits.silence / SECOND
 
-    def wait(self) -> float:
+    def remaining(self) -> float:
         """Seconds that the next step may take."""
-        left = self._end - time.monotonic()
+        left = self._expires_at - time.monotonic()
         if left <= 0:
             raise TimeoutError("took too long in all")
-        return min(left, self._silence)
+        return min(left, self._idle_timeout)
 
 
 class _Connection(http.client.HTTPConnection):
     """Speaks to an address that was checked, and expects the certificate of the host. It knows no proxies."""
 
-    default_port = _HTTPS
+    default_port = _HTTPS_PORT
 
-    def __init__(self, place: _Place, addresses: Sequence[str], tls: ssl.SSLContext, deadline: _Deadline) -> None:
-        super().__init__(place.host, place.port)
+    def __init__(self, parsed: _ParsedUri, addresses: Sequence[str], tls: ssl.SSLContext, deadline: _Deadline) -> None:
+        super().__init__(parsed.host, parsed.port)
         self._addresses = addresses
         self._tls = tls
         self._deadline = deadline
 
     def connect(self) -> None:
         """Take the first address that answers."""
-        plain = self._first()
+        plain = self._connect_first()
         try:
-            plain.settimeout(self._deadline.wait())
+            plain.settimeout(self._deadline.remaining())
             # A body without a length ends with the connection: an end that TLS did not announce is no end.
             secured = self._tls.wrap_socket(plain, server_hostname=self.host, suppress_ragged_eofs=False)
         except BaseException:
@@ -232,11 +232,11 @@ class _Connection(http.client.HTTPConnection):
             raise
         self.sock = _TimedSocket(secured, self._deadline)
 
-    def _first(self) -> socket.socket:
+    def _connect_first(self) -> socket.socket:
         trouble: OSError | None = None
         for address in self._addresses:
             try:
-                return socket.create_connection((address, self.port), timeout=self._deadline.wait())
+                return socket.create_connection((address, self.port), timeout=self._deadline.remaining())
             except OSError as wrong:
                 trouble = wrong
         raise trouble or OSError("has no address")
@@ -245,32 +245,32 @@ class _Connection(http.client.HTTPConnection):
 class _TimedSocket:
     """What http.client needs of a socket, with a fresh timeout for each step."""
 
-    def __init__(self, secured: ssl.SSLSocket, deadline: _Deadline) -> None:
-        self._secured = secured
+    def __init__(self, tls_socket: ssl.SSLSocket, deadline: _Deadline) -> None:
+        self._tls_socket = tls_socket
         self._deadline = deadline
 
     def sendall(self, data: bytes) -> None:
-        self._secured.settimeout(self._deadline.wait())
-        self._secured.sendall(data)
+        self._tls_socket.settimeout(self._deadline.remaining())
+        self._tls_socket.sendall(data)
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReading(self._secured, self._deadline), _CHUNK)
+        return io.BufferedReader(_TimedReader(self._tls_socket, self._deadline), _CHUNK_BYTES)
 
     def close(self) -> None:
-        self._secured.close()
+        self._tls_socket.close()
 
 
-class _TimedReading(io.RawIOBase):
-    def __init__(self, secured: ssl.SSLSocket, deadline: _Deadline) -> None:
-        self._inner = secured.makefile("rb", buffering=0)  # keeps the socket open until this is closed too
-        self._secured = secured
+class _TimedReader(io.RawIOBase):
+    def __init__(self, tls_socket: ssl.SSLSocket, deadline: _Deadline) -> None:
+        self._inner = tls_socket.makefile("rb", buffering=0)  # keeps the socket open until this is closed too
+        self._tls_socket = tls_socket
         self._deadline = deadline
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int | None:
-        self._secured.settimeout(self._deadline.wait())
+        self._tls_socket.settimeout(self._deadline.remaining())
         return self._inner.readinto(buffer)
 
     def close(self) -> None:
@@ -279,7 +279,7 @@ class _TimedReading(io.RawIOBase):
 
 
 @contextmanager
-def _told(host: str) -> Iterator[None]:
+def _translate_errors(host: str) -> Iterator[None]:
     """Turn the network's errors into ours. What a server wrote is not repeated."""
     try:
         yield
@@ -291,41 +291,41 @@ def _told(host: str) -> Iterator[None]:
         raise FetchError(f"{host} does not speak HTTP as it should ({type(wrong).__name__})") from wrong
 
 
-def _chunks(answer: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
+def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
     while True:
-        with _told(host):
-            chunk = answer.read1(_CHUNK)
+        with _translate_errors(host):
+            chunk = response.read1(_CHUNK_BYTES)
         if not chunk:
             break
         yield chunk
-    if answer.length:
+    if response.length:
         raise FetchError(f"{host} broke off before the end")
 
 
-def _parse(uri: str) -> _Place:
+def _parse_uri(uri: str) -> _ParsedUri:
     """Only what every reader of addresses reads the same way: no user name, no bare IP address, nothing but ASCII."""
     found = _URI.fullmatch(uri)
     if not found:
         raise FetchRefusedError(
             "a uri to fetch must be https://host/path, without a user name; other alphabets as xn-- and percent-encoded"
         )
-    return _Place(*_host_and_port(found["authority"], FetchRefusedError), _target(found["rest"]), uri)
+    return _ParsedUri(*_host_and_port(found["authority"], FetchRefusedError), _request_target(found["rest"]), uri)
 
 
-def _target(rest: str) -> str:
+def _request_target(rest: str) -> str:
     asked = rest.partition("#")[0]
     return asked if asked.startswith("/") else f"/{asked}"
 
 
-def _host_and_port(text: str, refused: type[InturnError]) -> tuple[str, int]:
+def _host_and_port(text: str, error_type: type[InturnError]) -> tuple[str, int]:
     host, colon, port = text.lower().partition(":")
-    number = int(port) if re.fullmatch("[0-9]{1,5}", port) else (0 if colon else _HTTPS)
-    if not _HOST.fullmatch(host) or len(host) > 253 or _NUMBER.fullmatch(host.rpartition(".")[2]):
-        raise refused(
+    number = int(port) if re.fullmatch("[0-9]{1,5}", port) else (0 if colon else _HTTPS_PORT)
+    if not _HOST.fullmatch(host) or len(host) > 253 or _NUMERIC_LABEL.fullmatch(host.rpartition(".")[2]):
+        raise error_type(
             "documents are fetched from a host with a name such as files.example.com, not from a bare IP address"
         )
     if not 0 < number < 65_536:
-        raise refused(f"{host}: a port is a number from 1 to 65535")
+        raise error_type(f"{host}: a port is a number from 1 to 65535")
     return host, number
 
 
@@ -338,16 +338,16 @@ def _clean_host(text: str) -> tuple[str, int]:
     return star + host, port
 
 
-def _next(place: _Place, answer: http.client.HTTPResponse) -> str:
-    target = answer.getheader("Location")
+def _redirect_uri(parsed: _ParsedUri, response: http.client.HTTPResponse) -> str:
+    target = response.getheader("Location")
     if not target:
-        raise FetchError(f"{place.host} redirects to nowhere")
+        raise FetchError(f"{parsed.host} redirects to nowhere")
     try:
-        return urljoin(place.uri, target)
+        return urljoin(parsed.uri, target)
     except ValueError as wrong:
-        raise FetchRefusedError(f"{place.host} redirects to something that is no address") from wrong
+        raise FetchRefusedError(f"{parsed.host} redirects to something that is no address") from wrong
 
 
-def _media_type(answer: http.client.HTTPResponse) -> str | None:
-    text = (answer.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+def _media_type(response: http.client.HTTPResponse) -> str | None:
+    text = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
     return text if _MEDIA_TYPE.fullmatch(text) else None

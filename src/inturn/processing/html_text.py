@@ -9,35 +9,42 @@ import html
 import re
 from typing import Final, NamedTuple
 
-from inturn.processing.text_builder import TextBuilder, names
+from inturn.processing.text_builder import TextBuilder, name_set
 
-NAME: Final = re.compile(r"/?[a-zA-Z][^\s/>]*")
+TAG_NAME: Final = re.compile(r"/?[a-zA-Z][^\s/>]*")
 # Ends a tag; a quoted value may hold ">".
 TAG_END: Final = re.compile(r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+>""")
 ATTRIBUTE: Final = re.compile(r"""([a-zA-Z-]{1,40})\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
-MOST_BROKEN_TAGS: Final = 50
+MAX_BROKEN_TAGS: Final = 50
 """Tags with an open quote, each of which is looked for as far as the end; after so many, quotes no longer count."""
 
-PARAGRAPHS: Final = names(
+PARAGRAPH_ELEMENTS: Final = name_set(
     "address article aside blockquote dl details dialog fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr main"
     " menu nav ol p pre section table ul"
 )
-LINES: Final = names(
+LINE_ELEMENTS: Final = name_set(
     "body br caption center col dd dir div dt figcaption frameset head html legend li option optgroup summary tbody"
     " tfoot thead title tr"
 )
-CELLS: Final = frozenset(("td", "th"))
-WORDS: Final = names("area audio button canvas img input label map object select textarea video")
-SEPARATOR: Final = {
-    **dict.fromkeys(WORDS, " "),
-    **dict.fromkeys(CELLS, "\t"),
-    **dict.fromkeys(LINES, "\n"),
-    **dict.fromkeys(PARAGRAPHS, "\n\n"),
+CELL_ELEMENTS: Final = frozenset(("td", "th"))
+INLINE_ELEMENTS: Final = name_set("area audio button canvas img input label map object select textarea video")
+SEPARATORS: Final = {
+    **dict.fromkeys(INLINE_ELEMENTS, " "),
+    **dict.fromkeys(CELL_ELEMENTS, "\t"),
+    **dict.fromkeys(LINE_ELEMENTS, "\n"),
+    **dict.fromkeys(PARAGRAPH_ELEMENTS, "\n\n"),
 }
-NOT_SHOWN: Final = names("script style template iframe noembed noframes")
-RAW_END: Final = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in (*NOT_SHOWN, "title", "textarea")}
-UNSEEN_INPUTS: Final = names("hidden password checkbox radio file")
-META: Final = {"author": "authors", "keywords": "keywords", "description": "subject", "dcterms.created": "created_at"}
+HIDDEN_ELEMENTS: Final = name_set("script style template iframe noembed noframes")
+RAW_TEXT_END: Final = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in (*HIDDEN_ELEMENTS, "title", "textarea")
+}
+HIDDEN_INPUTS: Final = name_set("hidden password checkbox radio file")
+METADATA_KEYS: Final = {
+    "author": "authors",
+    "keywords": "keywords",
+    "description": "subject",
+    "dcterms.created": "created_at",
+}
 
 
 class HtmlText(NamedTuple):
@@ -49,12 +56,12 @@ class HtmlText(NamedTuple):
 
 def read_html(source: str) -> HtmlText:
     """Read all text of a page; whatever is malformed is text."""
-    reader = _Reader(source)
+    reader = _HtmlReader(source)
     reader.read()
     return HtmlText(str(reader.builder), reader.metadata)
 
 
-class _Reader:
+class _HtmlReader:
     def __init__(self, source: str) -> None:
         self.builder = TextBuilder()
         self.metadata: dict[str, str | list[str]] = {}
@@ -65,30 +72,30 @@ class _Reader:
     def read(self) -> None:
         source, at = self._source, 0
         while (mark := source.find("<", at)) >= 0:
-            name = NAME.match(source, mark + 1)
+            name = TAG_NAME.match(source, mark + 1)
             if name:
-                self._text(at, mark)
-                at = self._tag(name.group().lower(), name.end())
+                self._add_source(at, mark)
+                at = self._read_tag(name.group().lower(), name.end())
             elif source.startswith(("!", "?", "/"), mark + 1):
-                self._text(at, mark)
-                at = self._declaration(mark)
+                self._add_source(at, mark)
+                at = self._skip_declaration(mark)
             else:  # a mere "less than"
-                self._text(at, mark + 1)
+                self._add_source(at, mark + 1)
                 at = mark + 1
-        self._text(at, len(source))
+        self._add_source(at, len(source))
 
-    def _text(self, start: int, end: int) -> None:
+    def _add_source(self, start: int, end: int) -> None:
         if start < end:
-            self._show(self._source[start:end])
+            self._add_text(self._source[start:end])
 
-    def _show(self, piece: str) -> None:
+    def _add_text(self, piece: str) -> None:
         text = html.unescape(piece) if "&" in piece else piece
         if self._preformatted:
             self.builder.add(text)
         else:
-            self.builder.flow(text)
+            self.builder.add_collapsed(text)
 
-    def _declaration(self, mark: int) -> int:
+    def _skip_declaration(self, mark: int) -> int:
         """Pass over a comment, a document type or an instruction; what a CDATA section holds is text."""
         source = self._source
         if source.startswith("<!--", mark):
@@ -96,30 +103,30 @@ class _Reader:
             return end + 3 if end >= 0 else len(source)
         if source.startswith("<![CDATA[", mark):
             end = source.find("]]>", mark)
-            self.builder.flow(source[mark + 9 : end if end >= 0 else len(source)])
+            self.builder.add_collapsed(source[mark + 9 : end if end >= 0 else len(source)])
             return end + 3 if end >= 0 else len(source)
         end = source.find(">", mark)
         return end + 1 if end >= 0 else len(source)
 
-    def _tag(self, name: str, at: int) -> int:
+    def _read_tag(self, name: str, at: int) -> int:
         """Separate what stands before and behind a tag; returns where it ends."""
         end = self._tag_end(at)
         closing = name.startswith("/")
         name = name.removeprefix("/")
         # An element of the page's own making ("my-card") may be a block; a blank does no harm inside a line.
-        self.builder.separate(SEPARATOR.get(name, " " if "-" in name else ""))
+        self.builder.separate(SEPARATORS.get(name, " " if "-" in name else ""))
         if name == "pre":
             self._preformatted = max(0, self._preformatted + (-1 if closing else 1))
         if closing:
             return end
-        if name in RAW_END:
-            return self._raw(name, end)
+        if name in RAW_TEXT_END:
+            return self._read_raw_text(name, end)
         if name in ("img", "area", "input", "meta"):
-            self._attributes(name, self._source[at:end])
+            self._read_attributes(name, self._source[at:end])
         return end
 
     def _tag_end(self, at: int) -> int:
-        if self._broken_tags < MOST_BROKEN_TAGS:
+        if self._broken_tags < MAX_BROKEN_TAGS:
             found = TAG_END.match(self._source, at)
             if found:
                 return found.end()
@@ -127,26 +134,26 @@ class _Reader:
         end = self._source.find(">", at)
         return end + 1 if end >= 0 else len(self._source)
 
-    def _raw(self, name: str, at: int) -> int:
+    def _read_raw_text(self, name: str, at: int) -> int:
         """An element that holds no elements: shown, kept as the title, or neither."""
-        found = RAW_END[name].search(self._source, at)
+        found = RAW_TEXT_END[name].search(self._source, at)
         end = found.start() if found else len(self._source)
         content = self._source[at:end]
         if name == "textarea":
-            self._show(content)
+            self._add_text(content)
         elif name == "title" and "title" not in self.metadata:
             self.metadata["title"] = " ".join(html.unescape(content).split())
         return end
 
-    def _attributes(self, name: str, tag: str) -> None:
+    def _read_attributes(self, name: str, tag: str) -> None:
         given = {found[1].lower(): found[2] or found[3] or found[4] or "" for found in ATTRIBUTE.finditer(tag)}
         if name == "meta":
-            key = META.get(given.get("name", "").lower())
+            key = METADATA_KEYS.get(given.get("name", "").lower())
             value = " ".join(html.unescape(given.get("content", "")).split())
             if key and value:
                 self.metadata[key] = [value] if key == "authors" else value
         elif name == "input":
-            if given.get("type", "").lower() not in UNSEEN_INPUTS:
-                self._show(given.get("value", ""))
+            if given.get("type", "").lower() not in HIDDEN_INPUTS:
+                self._add_text(given.get("value", ""))
         else:
-            self._show(given.get("alt", ""))
+            self._add_text(given.get("alt", ""))

@@ -11,14 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-FIRST_USER: Final = 0x70000000
+FIRST_CHILD_UID: Final = 0x70000000
 """Ids from here to 0x7FFDFFFF are given to nobody by Linux distributions and systemd; process ids end at 2^22."""
-MAX_PROCESS: Final = 1 << 22
-NOBODY: Final = 65534
+MAX_PID: Final = 1 << 22
+OVERFLOW_UID: Final = 65534
 """Where a container maps no such high ids."""
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID = 0, 1, 2, 5, 6, 7
-NEEDED: Final = sum(1 << each for each in (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID))
+REQUIRED_CAPABILITIES: Final = sum(
+    1 << each for each in (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID)
+)
 """Root without these could not change the user, or not end the child and read its results afterwards."""
 PR_SET_KEEPCAPS = 8
 CAPABILITY_VERSION_3 = 0x20080522
@@ -27,11 +29,11 @@ CAPABILITY_VERSION_3 = 0x20080522
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-class _Header(ctypes.Structure):
+class _CapabilityHeader(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("process", ctypes.c_int))
 
 
-class _Sets(ctypes.Structure):
+class _CapabilitySets(ctypes.Structure):
     _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
 
 
@@ -49,10 +51,10 @@ def drop(scratch: Path, *, may_search: bool) -> bool:
     if not is_root():
         _set_capabilities(0)
         return True
-    if not has_needed_capabilities():
+    if not has_required_capabilities():
         return False
-    user = child_user()
-    _give(scratch, user)
+    user = child_uid()
+    _chown_tree(scratch, user)
     _prctl(PR_SET_KEEPCAPS, 1 if may_search else 0)
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -62,39 +64,39 @@ def drop(scratch: Path, *, may_search: bool) -> bool:
     return True
 
 
-def child_user() -> int:
+def child_uid() -> int:
     """Choose the user and group id of this process."""
-    return FIRST_USER + os.getpid() if has_high_users() else NOBODY
+    return FIRST_CHILD_UID + os.getpid() if has_high_uids() else OVERFLOW_UID
 
 
 @cache
-def has_high_users() -> bool:
+def has_high_uids() -> bool:
     """Tell whether this user namespace has the ids that children get; remembered, as children are forked."""
-    return all(_is_mapped(FIRST_USER, FIRST_USER + MAX_PROCESS, table) for table in ("uid_map", "gid_map"))
+    return all(_is_mapped(FIRST_CHILD_UID, FIRST_CHILD_UID + MAX_PID, table) for table in ("uid_map", "gid_map"))
 
 
 @cache
-def needs_search(readable: tuple[Path, ...], folder: Path) -> str | None:
+def path_closed_to_others(readable: tuple[Path, ...], folder: Path) -> str | None:
     """What of these, and of the modules loaded so far, is closed to other users; None if nothing is.
 
     Remembered, so that the children forked later need not look again.
     """
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     paths = [*readable, *(Path(file) for file in files if isinstance(file, str) and Path(file).is_absolute())]
-    closed = (path for path in paths if not (_others_may(path, stat.S_IROTH) and _others_may_enter(path.parent)))
-    first = next(closed, None if _others_may_enter(folder) else folder)
+    closed = (path for path in paths if not (_others_have_right(path, stat.S_IROTH) and _others_can_enter(path.parent)))
+    first = next(closed, None if _others_can_enter(folder) else folder)
     return None if first is None else str(first)
 
 
-def has_needed_capabilities() -> bool:
+def has_required_capabilities() -> bool:
     """Tell whether this process may make a child another user's, and still handle it then."""
-    header, sets = _Header(CAPABILITY_VERSION_3, 0), (_Sets * 2)()
+    header, sets = _CapabilityHeader(CAPABILITY_VERSION_3, 0), (_CapabilitySets * 2)()
     if _LIBC.capget(ctypes.byref(header), sets) != 0:
         return False
-    return int(sets[0].effective) & NEEDED == NEEDED
+    return int(sets[0].effective) & REQUIRED_CAPABILITIES == REQUIRED_CAPABILITIES
 
 
-def _others_may(path: Path, right: int) -> bool:
+def _others_have_right(path: Path, right: int) -> bool:
     try:
         return bool(path.stat().st_mode & right)
     except OSError:
@@ -102,8 +104,8 @@ def _others_may(path: Path, right: int) -> bool:
 
 
 @cache
-def _others_may_enter(folder: Path) -> bool:
-    return _others_may(folder, stat.S_IXOTH) and (folder == folder.parent or _others_may_enter(folder.parent))
+def _others_can_enter(folder: Path) -> bool:
+    return _others_have_right(folder, stat.S_IXOTH) and (folder == folder.parent or _others_can_enter(folder.parent))
 
 
 def _is_mapped(first_id: int, last_id: int, table: str) -> bool:
@@ -116,17 +118,17 @@ def _is_mapped(first_id: int, last_id: int, table: str) -> bool:
     return any(first <= first_id and last_id < first + count for first, count in ranges)
 
 
-def _give(folder: Path, user: int) -> None:
+def _chown_tree(folder: Path, uid: int) -> None:
     """Give the folder away, with what the processor left in it when it was loaded."""
-    os.chown(folder, user, user, follow_symlinks=False)
+    os.chown(folder, uid, uid, follow_symlinks=False)
     for place, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            os.chown(Path(place, name), user, user, follow_symlinks=False)
+            os.chown(Path(place, name), uid, uid, follow_symlinks=False)
 
 
 def _set_capabilities(permitted: int) -> None:
-    header, sets = _Header(CAPABILITY_VERSION_3, 0), (_Sets * 2)()
-    sets[0] = _Sets(permitted, permitted, 0)
+    header, sets = _CapabilityHeader(CAPABILITY_VERSION_3, 0), (_CapabilitySets * 2)()
+    sets[0] = _CapabilitySets(permitted, permitted, 0)
     if _LIBC.capset(ctypes.byref(header), sets) != 0:
         raise OSError(ctypes.get_errno(), "capset")
 

@@ -3,10 +3,10 @@
 import struct
 from collections.abc import Iterator
 
-MOST_FRAMES = 2_000
+MAX_FRAMES = 2_000
 
 
-def sizes(data: bytes, media_type: str) -> list[tuple[int, int]]:
+def frame_sizes(data: bytes, media_type: str) -> list[tuple[int, int]]:
     """Width and height of every frame or page whose header can be read; empty if the picture is broken."""
     reader = {
         "image/png": _png,
@@ -22,7 +22,7 @@ def sizes(data: bytes, media_type: str) -> list[tuple[int, int]]:
     try:
         for size in reader(data):
             found.append(size)
-            if len(found) >= MOST_FRAMES:
+            if len(found) >= MAX_FRAMES:
                 break
     except (struct.error, IndexError):
         pass  # it ends too early: what was read counts
@@ -58,23 +58,23 @@ def _jpeg(data: bytes) -> Iterator[tuple[int, int]]:
 def _gif(data: bytes) -> Iterator[tuple[int, int]]:
     """The screen, then each picture on it: either may be the large one."""
     yield struct.unpack_from("<HH", data, 6)
-    at = 13 + _colours(data[10])
+    at = 13 + _colour_table_bytes(data[10])
     while data[at] != 0x3B:
         if data[at] == 0x2C:
             left, top, width, height, flags = struct.unpack_from("<HHHHB", data, at + 1)
             yield left + width, top + height
-            at = _after_blocks(data, at + 11 + _colours(flags))
+            at = _skip_blocks(data, at + 11 + _colour_table_bytes(flags))
         elif data[at] == 0x21:
-            at = _after_blocks(data, at + 2)
+            at = _skip_blocks(data, at + 2)
         else:
             return
 
 
-def _colours(flags: int) -> int:
+def _colour_table_bytes(flags: int) -> int:
     return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
 
 
-def _after_blocks(data: bytes, at: int) -> int:
+def _skip_blocks(data: bytes, at: int) -> int:
     while data[at]:
         at += 1 + data[at]
     return at + 1

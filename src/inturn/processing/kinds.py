@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 OPEN_XML = "application/vnd.openxmlformats-officedocument"
 PDF, DOCX = "application/pdf", f"{OPEN_XML}.wordprocessingml.document"
 XLSX, PPTX = f"{OPEN_XML}.spreadsheetml.sheet", f"{OPEN_XML}.presentationml.presentation"
-MACROS = {
+MACRO_TYPES = {
     DOCX: "application/vnd.ms-word.document.macroEnabled.12",
     XLSX: "application/vnd.ms-excel.sheet.macroEnabled.12",
     PPTX: "application/vnd.ms-powerpoint.presentation.macroEnabled.12",
@@ -22,23 +22,23 @@ ODP, ODG = f"{OPEN_DOCUMENT}.presentation", f"{OPEN_DOCUMENT}.graphics"
 EPUB, RTF = "application/epub+zip", "application/rtf"
 DOC, XLS, PPT = "application/msword", "application/vnd.ms-excel", "application/vnd.ms-powerpoint"
 HTML, MARKDOWN, PLAIN, MAIL = "text/html", "text/markdown", "text/plain", "message/rfc822"
-ZIP, OLD_OFFICE = "application/zip", "application/x-ole-storage"
-LOCKED, OUTLOOK = "application/x-encrypted-office", "application/vnd.ms-outlook"
+ZIP, OLE_STORAGE = "application/zip", "application/x-ole-storage"
+ENCRYPTED_OFFICE, OUTLOOK = "application/x-encrypted-office", "application/vnd.ms-outlook"
 MAIN_PARTS = {DOCX: "word/document.xml", XLSX: "xl/workbook.xml", PPTX: "ppt/presentation.xml", XLSB: "xl/workbook.bin"}
 """Packages, by the part that only they have."""
-NAMED_PACKAGES = (ODT, ODS, ODP, ODG, EPUB)
+MIMETYPE_PACKAGES = (ODT, ODS, ODP, ODG, EPUB)
 """Packages that say in a part of their own what they are."""
-PACKAGES = (*MAIN_PARTS, *NAMED_PACKAGES)
-OLD = (DOC, XLS, PPT)
+PACKAGES = (*MAIN_PARTS, *MIMETYPE_PACKAGES)
+LEGACY_OFFICE = (DOC, XLS, PPT)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/tiff", "image/webp", "image/bmp")
 TEXTS = (HTML, MARKDOWN, PLAIN, MAIL)
-WITHOUT_PAGES = (*TEXTS, RTF, EPUB)
+ESTIMATED_PAGE_TYPES = (*TEXTS, RTF, EPUB)
 """Kinds whose pages are only an estimate by their length: the limit of pages is not for them."""
 
 MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", ZIP),
     (b"PK\x05\x06", ZIP),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLD_OFFICE),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", OLE_STORAGE),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF87a", "image/gif"),
@@ -57,23 +57,25 @@ MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"{\\rtf", RTF),
     (b"SQLite format 3\0", "application/vnd.sqlite3"),
 )
-BEFORE_HTML = rb"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,2000}?-->\s*)*<"
-HTML_START = re.compile(BEFORE_HTML + rb"(?:!doctype\s+html|html|head|body|meta|title)\b", re.IGNORECASE | re.DOTALL)
-ELEMENT_START = re.compile(BEFORE_HTML + rb"(?:div|p|h[1-6]|table|ul|ol|span|center|font)\b", re.IGNORECASE | re.DOTALL)
+HTML_PREAMBLE = rb"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--.{0,2000}?-->\s*)*<"
+HTML_START = re.compile(HTML_PREAMBLE + rb"(?:!doctype\s+html|html|head|body|meta|title)\b", re.IGNORECASE | re.DOTALL)
+ELEMENT_START = re.compile(
+    HTML_PREAMBLE + rb"(?:div|p|h[1-6]|table|ul|ol|span|center|font)\b", re.IGNORECASE | re.DOTALL
+)
 """How a page may begin, and how Markdown may begin as well."""
-CHARSET = re.compile(
+DECLARED_CHARSET = re.compile(
     rb"""<(?:meta\b|\?xml\b)[^>]{0,300}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE
 )
 MAIL_HEADER = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)+")
-MAIL_NAMES = re.compile(
+MAIL_HEADER_NAMES = re.compile(
     rb"^(?:from|to|subject|date|message-id|received|mime-version|return-path):", re.IGNORECASE | re.MULTILINE
 )
 MARKDOWN_MARKS = re.compile(r"^(?:#{1,6} \S|\|.*\|$|```|[-*] \S+.*\n[-*] \S)", re.MULTILINE)
-NAMES = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".eml": MAIL, ".txt": PLAIN}
+TYPE_BY_EXTENSION = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".eml": MAIL, ".txt": PLAIN}
 # What browsers read these as: most pages that name them mean Windows' letters.
 HTML_CHARSETS = {b"iso-8859-1": "cp1252", b"us-ascii": "cp1252", b"utf-8": "cp1252", b"gb2312": "gb18030"}
-HEAD = 4096
-CONTROL = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
+SNIFF_BYTES = 4096
+CONTROL_CHARACTERS = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
 
 
 def sniff(head: bytes, name: str = "") -> str | None:
@@ -90,24 +92,24 @@ def sniff(head: bytes, name: str = "") -> str | None:
         # Two letters are also how a text may begin.
         if head.startswith(magic) and (len(magic) > 2 or not _is_text(head)):
             return kind
-    return _kind_of_text(head, name) if _is_text(head) else None
+    return _sniff_text(head, name) if _is_text(head) else None
 
 
 def media_type_of(head: bytes, name: str) -> str | None:
     """By its first bytes; by its name where they say too little, and only what they allow."""
-    found, named = sniff(head, name), _guessed(".".join(name.rsplit(".", 2)[1:]))
+    found, named = sniff(head, name), _guess_by_extension(".".join(name.rsplit(".", 2)[1:]))
     allowed: dict[str | None, tuple[str, ...]] = {
         None: ("",),
         PLAIN: ("text/",),
         ZIP: ("application/vnd.", EPUB),
-        OLD_OFFICE: ("application/vnd.ms-", "application/msword"),
+        OLE_STORAGE: ("application/vnd.ms-", "application/msword"),
     }
     return named if named is not None and named.startswith(allowed.get(found, ())) else found
 
 
 @lru_cache(maxsize=1_024)
-def _guessed(ending: str) -> str | None:
-    return mimetypes.guess_type(f"name.{ending}")[0]
+def _guess_by_extension(extension: str) -> str | None:
+    return mimetypes.guess_type(f"name.{extension}")[0]
 
 
 def decode(data: bytes) -> tuple[str, bool]:
@@ -124,7 +126,7 @@ def decode(data: bytes) -> tuple[str, bool]:
 
 def decode_html(data: bytes) -> tuple[str, bool]:
     """The source of a page, by the letters it says it is written in where those are not Unicode."""
-    named = CHARSET.search(data[:HEAD])
+    named = DECLARED_CHARSET.search(data[:SNIFF_BYTES])
     if named and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         try:
             data.decode("utf-8-sig")
@@ -137,17 +139,17 @@ def decode_html(data: bytes) -> tuple[str, bool]:
 def _is_text(head: bytes) -> bool:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return True
-    control = len(head) - len(head.translate(None, CONTROL))
+    control = len(head) - len(head.translate(None, CONTROL_CHARACTERS))
     return b"\0" not in head and control * 50 <= len(head)
 
 
-def _kind_of_text(head: bytes, name: str) -> str:
-    named = NAMES.get(PurePosixPath(name.replace("\\", "/")).suffix.lower())
+def _sniff_text(head: bytes, name: str) -> str:
+    named = TYPE_BY_EXTENSION.get(PurePosixPath(name.replace("\\", "/")).suffix.lower())
     start = head.removeprefix(b"\xef\xbb\xbf")
     if HTML_START.match(start):
         return HTML
     header = MAIL_HEADER.match(head)
-    if header and (len(MAIL_NAMES.findall(header.group())) >= 2 or named == MAIL):
+    if header and (len(MAIL_HEADER_NAMES.findall(header.group())) >= 2 or named == MAIL):
         return MAIL
     if named == PLAIN and ELEMENT_START.match(start):
         named = None

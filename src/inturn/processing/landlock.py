@@ -11,26 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the same on every architecture
-ASK_VERSION = 1
-PATH_BENEATH = 1
+CREATE_RULESET_VERSION = 1
+RULE_PATH_BENEATH = 1
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 REMOVE_DIR, REMOVE_FILE = 1 << 4, 1 << 5
 MAKE_DIR, MAKE_FILE = 1 << 7, 1 << 8
 TRUNCATE = 1 << 14
-RIGHTS_ON_FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+FILESYSTEM_RIGHTS_BY_VERSION = {
+    1: (1 << 13) - 1,
+    2: (1 << 14) - 1,
+    3: (1 << 15) - 1,
+    4: (1 << 15) - 1,
+    5: (1 << 16) - 1,
+}
 """Every right the version knows: what is handled and not granted is refused. Version 5 added ioctl on devices."""
 TCP_BIND_AND_CONNECT = 3  # version 4
 ABSTRACT_SOCKETS_AND_SIGNALS = 3  # version 6
-ON_A_FILE = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
-WRITING = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | REMOVE_FILE | REMOVE_DIR | MAKE_FILE | MAKE_DIR
+FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
+WRITABLE_FOLDER_RIGHTS = READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | REMOVE_FILE | REMOVE_DIR | MAKE_FILE | MAKE_DIR
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.syscall.restype = ctypes.c_long
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LandlockStatus:
     """What Landlock holds here."""
 
     version: int = 0
@@ -39,50 +45,50 @@ class Held:
     signals: bool = False
 
 
-class _Ruleset(ctypes.Structure):
+class _RulesetAttr(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
-class _Beneath(ctypes.Structure):
+class _PathBeneathAttr(ctypes.Structure):
     _pack_ = 1
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
 def version() -> int:
     """The version of Landlock's interface that this kernel offers; 0 if it has none or has it switched off."""
-    return max(0, _call(CREATE_RULESET, None, 0, ASK_VERSION))
+    return max(0, _call(CREATE_RULESET, None, 0, CREATE_RULESET_VERSION))
 
 
-def restrict(readable: Sequence[Path], writable: Path) -> Held:
+def restrict(readable: Sequence[Path], writable: Path) -> LandlockStatus:
     """Confine the calling thread and all it starts; needs PR_SET_NO_NEW_PRIVS."""
     known = version()
     if known == 0:
-        return Held()
-    rights = RIGHTS_ON_FILES[min(known, 5)]
-    rules = _Ruleset(
+        return LandlockStatus()
+    rights = FILESYSTEM_RIGHTS_BY_VERSION[min(known, 5)]
+    rules = _RulesetAttr(
         rights, TCP_BIND_AND_CONNECT if known >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if known >= 6 else 0
     )
     # Older kernels refuse fields they do not know.
     size = 24 if known >= 6 else 16 if known >= 4 else 8
-    ruleset = _checked("create_ruleset", _call(CREATE_RULESET, ctypes.byref(rules), size, 0))
+    ruleset = _require_success("create_ruleset", _call(CREATE_RULESET, ctypes.byref(rules), size, 0))
     try:
         for path in readable:
             # Libraries are mapped, not executed: nothing needs the right to execute.
             _allow(ruleset, path, rights & (READ_FILE | READ_DIR))
-        _allow(ruleset, writable, rights & WRITING)
-        _checked("restrict_self", _call(RESTRICT_SELF, ruleset, 0))
+        _allow(ruleset, writable, rights & WRITABLE_FOLDER_RIGHTS)
+        _require_success("restrict_self", _call(RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
-    return Held(known, files=True, tcp=known >= 4, signals=known >= 6)
+    return LandlockStatus(known, files=True, tcp=known >= 4, signals=known >= 6)
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
-            rights &= ON_A_FILE
-        rule = _Beneath(rights, place)
-        _checked("add_rule", _call(ADD_RULE, ruleset, PATH_BENEATH, ctypes.byref(rule), 0))
+            rights &= FILE_RIGHTS
+        rule = _PathBeneathAttr(rights, place)
+        _require_success("add_rule", _call(ADD_RULE, ruleset, RULE_PATH_BENEATH, ctypes.byref(rule), 0))
     finally:
         os.close(place)
 
@@ -92,7 +98,7 @@ def _call(number: int, *arguments: object) -> int:
     return int(_LIBC.syscall(ctypes.c_long(number), *given))
 
 
-def _checked(step: str, result: int) -> int:
+def _require_success(step: str, result: int) -> int:
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"landlock_{step}: {os.strerror(code)}")

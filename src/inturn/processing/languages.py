@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-TWO = dict(
+ISO_639_1 = dict(
     pair.split("=")
     for pair in [
         *["afr=af", "aka=ak", "amh=am", "ara=ar", "aze=az", "bel=be", "ben=bn", "bul=bg", "cat=ca", "ces=cs"],
@@ -16,6 +16,6 @@ TWO = dict(
 )
 
 
-def two_letters(detected: Sequence[str] | None) -> str | None:
+def to_iso_639_1(detected: Sequence[str] | None) -> str | None:
     """The first language found; None if none was."""
-    return TWO.get(detected[0], detected[0]) if detected else None
+    return ISO_639_1.get(detected[0], detected[0]) if detected else None

@@ -10,34 +10,36 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class Exposure:
     """Something a parser could do, in words, and the probes of the tests that then pass."""
 
-    words: str
+    description: str
     probes: tuple[str, ...]
 
 
-READ: Final = Power(
+READ_FILES: Final = Exposure(
     "read the store, other customers' documents and whatever else the worker may read",
     (
         *("read_store", "read_wal", "read_gate", "read_blob", "read_secret", "read_scratch_file"),
         *("list_folder", "list_blobs", "list_scratch"),
     ),
 )
-CHANGE: Final = Power(
+CHANGE_FILES: Final = Exposure(
     "write, rename and remove the worker's files, the store among them",
     (
         *("write_file", "make_file", "make_folder", "make_fifo", "remove_file", "rename_file", "move_into_scratch"),
         *("link_file", "link_into_scratch", "truncate_readable_file"),
     ),
 )
-ENVIRONMENT: Final = Power("read the environment of the worker", ("read_others_environment",))
-PUBLIC: Final = Power(
+READ_ENVIRONMENT: Final = Exposure("read the environment of the worker", ("read_others_environment",))
+SHARED_RESOURCES: Final = Exposure(
     "see which processes run, and write where everybody may",
     ("list_processes", "write_shared_memory", "symlink_in_scratch"),
 )
-EMPTY: Final = Power("empty files of installed packages that the worker's user owns", ("truncate_readable_file",))
-ATTRIBUTES: Final = Power(
+TRUNCATE_PACKAGES: Final = Exposure(
+    "empty files of installed packages that the worker's user owns", ("truncate_readable_file",)
+)
+CHANGE_ATTRIBUTES: Final = Exposure(
     "change modes, owners, times and attributes of the worker's files",
     (
         *("chmod", "chmod_store", "chmod_again", "chmod_document", "chown", "chown_at", "chown_document"),
@@ -45,9 +47,11 @@ ATTRIBUTES: Final = Power(
         *("set_attribute_of_document", "set_flags_of_document", "shared_memory"),
     ),
 )
-LIMIT: Final = Power("slow the worker down or take its limits away", ("limit_worker", "slow_worker", "pin_worker"))
-WATCH: Final = Power("watch which blobs come and go", ("watch_blobs",))
-REACH: Final = Power(
+CHANGE_WORKER_LIMITS: Final = Exposure(
+    "slow the worker down or take its limits away", ("limit_worker", "slow_worker", "pin_worker")
+)
+WATCH_BLOBS: Final = Exposure("watch which blobs come and go", ("watch_blobs",))
+NETWORK_AND_PROCESSES: Final = Exposure(
     "send UDP, talk to local services, start programs and outlive the worker",
     (
         *("udp", "udp6", "local_socket", "datagram_by_pair", "datagram_by_message", "netlink"),
@@ -56,14 +60,16 @@ REACH: Final = Power(
         *("open_process", "take_descriptor"),
     ),
 )
-KERNEL: Final = Power(
+KERNEL_INTERFACES: Final = Exposure(
     "try parts of the kernel that parsers never need: namespaces, io_uring, keyrings, BPF",
     (
         *("user_namespace", "enter_namespace", "clone_namespace", "mount", "io_uring", "keyring", "keyring_search"),
         *("bpf", "performance_events", "page_faults", "read_by_handle", "watch_all_files", "set_attribute_at"),
     ),
 )
-ROOT: Final = Power("stay root, held by the other layers alone", ("be_root", "become_root", "write_where_root_may"))
+STAY_ROOT: Final = Exposure(
+    "stay root, held by the other layers alone", ("be_root", "become_root", "write_where_root_may")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,55 +79,68 @@ class Layer:
     key: str
     name: str
     since: str
-    opens: tuple[Power, ...]
+    user_exposures: tuple[Exposure, ...]
     """Without it, if the worker runs as an ordinary user."""
-    opens_to_root: tuple[Power, ...]
+    root_exposures: tuple[Exposure, ...]
     """Without it, if the worker is root and the child therefore a user of its own."""
 
     def describe(self, *, is_root: bool, may_search: bool = False) -> str:
         """Say what a parser could do without it; `may_search`: its interpreter is closed to others."""
-        powers = self.powers(is_root=is_root, may_search=may_search)
-        could = "; ".join(power.words for power in powers) or "nothing more: another layer holds it as well"
+        powers = self.exposures(is_root=is_root, may_search=may_search)
+        could = "; ".join(power.description for power in powers) or "nothing more: another layer holds it as well"
         return f"{self.name} ({self.since}); without it a parser that was taken over could {could}"
 
-    def powers(self, *, is_root: bool, may_search: bool = False) -> tuple[Power, ...]:
+    def exposures(self, *, is_root: bool, may_search: bool = False) -> tuple[Exposure, ...]:
         """What it opens to whom."""
         if not is_root:
-            return self.opens
-        searching = tuple(power for power in (READ, WATCH) if may_search and power in self.opens)
-        return (*searching, *self.opens_to_root)
+            return self.user_exposures
+        searching = tuple(power for power in (READ_FILES, WATCH_BLOBS) if may_search and power in self.user_exposures)
+        return (*searching, *self.root_exposures)
 
 
 LAYERS: Final = (
-    Layer("landlock", "Landlock", "Linux 5.13", (READ, ENVIRONMENT, CHANGE, PUBLIC), (PUBLIC,)),
-    Layer("landlock-3", "Landlock 3", "Linux 6.2", (EMPTY,), ()),
+    Layer(
+        "landlock",
+        "Landlock",
+        "Linux 5.13",
+        (READ_FILES, READ_ENVIRONMENT, CHANGE_FILES, SHARED_RESOURCES),
+        (SHARED_RESOURCES,),
+    ),
+    Layer("landlock-3", "Landlock 3", "Linux 6.2", (TRUNCATE_PACKAGES,), ()),
     Layer("landlock-4", "Landlock 4", "Linux 6.7", (), ()),
     Layer("landlock-6", "Landlock 6", "Linux 6.12", (), ()),
-    Layer("seccomp", "seccomp", "Linux 3.17", (ATTRIBUTES, LIMIT, WATCH, REACH, KERNEL), (REACH, KERNEL)),
-    Layer("user", "a user of its own", "any, if the worker is root", (), (ROOT,)),
+    Layer(
+        "seccomp",
+        "seccomp",
+        "Linux 3.17",
+        (CHANGE_ATTRIBUTES, CHANGE_WORKER_LIMITS, WATCH_BLOBS, NETWORK_AND_PROCESSES, KERNEL_INTERFACES),
+        (NETWORK_AND_PROCESSES, KERNEL_INTERFACES),
+    ),
+    Layer("user", "a user of its own", "any, if the worker is root", (), (STAY_ROOT,)),
 )
-BY_KEY: Final = {layer.key: layer for layer in LAYERS}
+LAYERS_BY_KEY: Final = {layer.key: layer for layer in LAYERS}
 
 
-def lacking(landlock: int, *, seccomp: bool, user: bool) -> Iterator[Layer]:
+def missing_layers(landlock: int, *, seccomp: bool, user: bool) -> Iterator[Layer]:
     """The layers that a child does without, as far as something is open for it."""
     if landlock == 0:
-        yield BY_KEY["landlock"]
+        yield LAYERS_BY_KEY["landlock"]
     elif landlock < 3:
-        yield BY_KEY["landlock-3"]
+        yield LAYERS_BY_KEY["landlock-3"]
     if not seccomp:
-        yield BY_KEY["seccomp"]
+        yield LAYERS_BY_KEY["seccomp"]
     if not user:
-        yield BY_KEY["user"]
+        yield LAYERS_BY_KEY["user"]
 
 
-def table() -> str:
+def markdown_table() -> str:
     """The table of docs/processing.md."""
     lines = ["| if it is missing | Linux has it since | a worker that is not root: the parser could | a root worker |"]
     lines.append("|---|---|---|---|")
     for layer in LAYERS:
         cells = [
-            "; ".join(power.words for power in layer.powers(is_root=root)) or "nothing more" for root in (False, True)
+            "; ".join(power.description for power in layer.exposures(is_root=root)) or "nothing more"
+            for root in (False, True)
         ]
         lines.append(f"| {layer.name} | {layer.since} | {cells[0]} | {cells[1]} |")
     return "\n".join(lines)

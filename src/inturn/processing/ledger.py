@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.errors import StoreError
-from inturn.model import SECOND, Claimed, Document, Progress, seconds
-from inturn.processing.desk import Bytes, Kept
+from inturn.model import SECOND, Claim, Document, Progress, seconds
+from inturn.processing.desk import DocumentContent, StoredResult
 from inturn.processing.handler import Reject, Retry
 from inturn.queue import Queue
-from inturn.store import Outcome, OutcomeKind, Verdict, Work
+from inturn.store import AckStatus, Outcome, OutcomeKind, Work
 
 log: Final = logging.getLogger("inturn.worker")
-LONGEST_DELAY: Final = 30 * 86_400 * SECOND
-MAX_REFUSALS: Final = 3
+MAX_RETRY_DELAY: Final = 30 * 86_400 * SECOND
+MAX_RECORD_FAILURES: Final = 3
 """Tries to record one outcome alone before it is dropped."""
-MAX_LOGGED: Final = 200
+MAX_LOGGED_CHARS: Final = 200
 """Characters of a reason that are logged."""
 _FRAME: Final = re.compile(r'^  File "([^"\n]*)", line (\d+), in ([^\n]*)$', re.MULTILINE)
 _CLASS: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
-class Tally(NamedTuple):
+class OutcomeCounts(NamedTuple):
     """What a worker's documents came to."""
 
     done: int = 0
@@ -42,17 +42,17 @@ class Tally(NamedTuple):
 class Job:
     """A claimed document on its way through the worker."""
 
-    claimed: Claimed
+    claim: Claim
     number: int
-    bytes: Bytes | None = None
+    content: DocumentContent | None = None
     claimed_at: float = 0.0
     """The instant of the claim; times here are those of `time.monotonic`."""
-    given_at: float = 0.0
+    sent_at: float = 0.0
     """When a child was given it."""
     begun_at: float | None = None
     ended_at: float | None = None
     progress: Progress | None = None
-    doomed_at: float | None = None
+    kill_at: float | None = None
     """When a child that does not hear of a cancellation is ended."""
     is_dropped: bool = False
     """It was cancelled or its claim was lost: nobody wants its outcome any more."""
@@ -60,19 +60,19 @@ class Job:
     """Its processor is done with it."""
     is_settled: bool = False
     """What came of it is known: nothing that comes later counts."""
-    refusals: int = 0
+    record_failures: int = 0
     """How often the store refused its outcome with an error that is not the store's state."""
 
-    def has_taken(self, took: float) -> float:
+    def record_duration(self, duration: float) -> float:
         """Note its end by the seconds that a child says it took, as far as they can be true."""
         now = time.monotonic()
         began = now if self.begun_at is None else self.begun_at
-        self.begun_at, self.ended_at = began, min(now, began + max(0.0, took))
+        self.begun_at, self.ended_at = began, min(now, began + max(0.0, duration))
         return self.ended_at - began
 
-    def work(self, now: float, kind: OutcomeKind) -> Work | None:
+    def work_time(self, now: float, kind: OutcomeKind) -> Work | None:
         """What an outcome that is sent now says of the work on it."""
-        if self.begun_at is None and kind is OutcomeKind.HANDED_BACK:
+        if self.begun_at is None and kind is OutcomeKind.RELEASED:
             return None
         began = now if self.begun_at is None else self.begun_at
         ended = now if self.ended_at is None else self.ended_at
@@ -80,12 +80,12 @@ class Job:
 
     def close(self) -> None:
         """Let go of its bytes."""
-        if self.bytes is not None:
-            self.bytes.release()
-            self.bytes = None
+        if self.content is not None:
+            self.content.close()
+            self.content = None
 
 
-class Ledger:
+class InflightJobs:
     """Jobs by number, and the outcomes that wait for the next exchange. Its jobs are read by the heartbeat as well."""
 
     def __init__(self, queue: Queue, worker: str, lease: int) -> None:
@@ -94,13 +94,13 @@ class Ledger:
         self._lease = lease
         self._jobs: dict[int, Job] = {}
         self._lock = threading.Lock()
-        self.last = 0
+        self.last_number = 0
         """The number of the job that was claimed last."""
         self._counts: Counter[str] = Counter()
         self.outcomes: list[tuple[Job, Outcome]] = []
-        self.waits_since = 0.0
+        self.oldest_outcome_at = 0.0
         """When the first of them came."""
-        self._offset = -math.inf
+        self._clock_offset = -math.inf
         """Seconds that the store's clock is ahead of `time.monotonic`, as the quickest claim showed."""
 
     def __len__(self) -> int:
@@ -111,25 +111,25 @@ class Ledger:
         with self._lock:
             return list(self._jobs.values())
 
-    def held(self) -> list[Claimed]:
+    def held_claims(self) -> list[Claim]:
         """Claims whose leases must be renewed."""
-        return [job.claimed for job in self.jobs() if not job.is_dropped]
+        return [job.claim for job in self.jobs() if not job.is_dropped]
 
     def unsettled(self) -> list[Job]:
         """Those of which nothing has been said yet."""
         return [job for job in self.jobs() if not job.is_settled]
 
-    def tally(self) -> Tally:
+    def outcome_counts(self) -> OutcomeCounts:
         """What became of the rest."""
-        return Tally(**self._counts)
+        return OutcomeCounts(**self._counts)
 
     # -- the store --------------------------------------------------------------------------------------------------
 
-    def exchange(self, room: int) -> list[Job]:
+    def ack_and_claim(self, limit: int) -> list[Job]:
         """Record what came of documents, and claim up to `room` others in the same commit."""
         outcomes, self.outcomes = self.outcomes, []
         try:
-            return self._send(outcomes, room)
+            return self._send(outcomes, limit)
         except BaseException:
             self.outcomes = outcomes + self.outcomes
             raise
@@ -146,46 +146,46 @@ class Ledger:
             except StoreError:
                 self.outcomes.append((job, outcome))
             except Exception:
-                job.refusals += 1
-                if job.refusals < MAX_REFUSALS:
+                job.record_failures += 1
+                if job.record_failures < MAX_RECORD_FAILURES:
                     self.outcomes.append((job, outcome))
                 else:
                     log.exception("document %s: its outcome cannot be recorded and is dropped", outcome.id)
                     self.drop(job)
 
-    def _send(self, outcomes: Sequence[tuple[Job, Outcome]], room: int) -> list[Job]:
+    def _send(self, outcomes: Sequence[tuple[Job, Outcome]], limit: int) -> list[Job]:
         now = time.monotonic()
-        timed = [outcome._replace(work=job.work(now, outcome.kind)) for job, outcome in outcomes]
-        if room:
-            verdicts, claimed = self._queue.exchange(timed, self._worker, room, lease=self._lease)
+        timed = [outcome._replace(work=job.work_time(now, outcome.kind)) for job, outcome in outcomes]
+        if limit:
+            verdicts, claimed = self._queue.ack_and_claim(timed, self._worker, limit, lease=self._lease)
         else:
-            verdicts, claimed = self._queue.store.exchange(timed, None)
+            verdicts, claimed = self._queue.store.ack_and_claim(timed, None)
         for (job, outcome), verdict in zip(outcomes, verdicts, strict=True):
-            self._recorded(job, outcome, verdict)
-        return self._take(claimed, now, time.monotonic()) if claimed else []
+            self._on_recorded(job, outcome, verdict)
+        return self._add_claims(claimed, now, time.monotonic()) if claimed else []
 
-    def _take(self, claimed: Sequence[Claimed], called: float, returned: float) -> list[Job]:
+    def _add_claims(self, claims: Sequence[Claim], called_at: float, returned_at: float) -> list[Job]:
         """The instant of a claim lies between call and return: the longer of the two a commit takes tells nothing."""
-        at = (claimed[0].document.started_at or 0) / SECOND
-        self._offset = min(max(self._offset, at - returned), at - called)
-        return [self._keep(each, at - self._offset) for each in claimed]
+        at = (claims[0].document.started_at or 0) / SECOND
+        self._clock_offset = min(max(self._clock_offset, at - returned_at), at - called_at)
+        return [self._add_claim(each, at - self._clock_offset) for each in claims]
 
-    def _keep(self, claimed: Claimed, claimed_at: float) -> Job:
-        self.last += 1
-        job = Job(claimed, self.last, claimed_at=claimed_at)
+    def _add_claim(self, claim: Claim, claimed_at: float) -> Job:
+        self.last_number += 1
+        job = Job(claim, self.last_number, claimed_at=claimed_at)
         with self._lock:
             self._jobs[job.number] = job
         return job
 
-    def _recorded(self, job: Job, outcome: Outcome, verdict: Verdict) -> None:
+    def _on_recorded(self, job: Job, outcome: Outcome, ack_status: AckStatus) -> None:
         with self._lock:
             self._jobs.pop(job.number, None)
-        if verdict is Verdict.STALE:
+        if ack_status is AckStatus.STALE:
             self._counts["stale"] += 1
             log.warning("document %s: its claim was lost, so its outcome is dropped", outcome.id)
         elif outcome.kind is OutcomeKind.FAILED:
-            document = job.claimed.document
-            again = outcome.retry_in is not None and document.attempt < document.given.max_attempts
+            document = job.claim.document
+            again = outcome.retry_in is not None and document.attempt < document.spec.max_attempts
             self._counts["retried" if again else "failed"] += 1
             _log_failure(document, outcome.error or "", again=again)
         else:
@@ -193,19 +193,19 @@ class Ledger:
 
     # -- what came of it --------------------------------------------------------------------------------------------
 
-    def done(self, job: Job, kept: Kept) -> None:
+    def finish(self, job: Job, result: StoredResult) -> None:
         """It has a result."""
-        self._settle(job, self._queue.done(job.claimed)._replace(result=kept.text, files=kept.files))
+        self._settle(job, self._queue.done(job.claim)._replace(result=result.text, files=result.files))
 
-    def failed(self, job: Job, reason: Exception | str) -> None:
+    def fail(self, job: Job, reason: Exception | str) -> None:
         """It failed: for good if it was rejected, otherwise to be tried again."""
-        after = _delay(reason.after) if isinstance(reason, Retry) else None
+        after = _retry_delay(reason.after) if isinstance(reason, Retry) else None
         final = isinstance(reason, Reject)
-        self._settle(job, self._queue.failed(job.claimed, str(reason), final=final, retry_in=after))
+        self._settle(job, self._queue.failed(job.claim, str(reason), final=final, retry_in=after))
 
-    def handed_back(self, job: Job) -> None:
+    def release(self, job: Job) -> None:
         """It was not begun, or its worker has to go."""
-        self._settle(job, self._queue.handed_back(job.claimed))
+        self._settle(job, self._queue.released(job.claim))
 
     def drop(self, job: Job) -> None:
         """Nobody wants it any more, and there is nothing to record."""
@@ -223,12 +223,12 @@ class Ledger:
             self.drop(job)
         else:
             if not self.outcomes:
-                self.waits_since = time.monotonic()
+                self.oldest_outcome_at = time.monotonic()
             self.outcomes.append((job, outcome))
 
 
 def _log_failure(document: Document, error: str, *, again: bool) -> None:
-    attempt, most, reason = document.attempt, document.given.max_attempts, describe_failure(error)
+    attempt, most, reason = document.attempt, document.spec.max_attempts, describe_failure(error)
     log.warning(
         "document %s of customer %s: attempt %d of %d failed, %s: %s",
         *(document.id, document.customer, attempt, most, "to be tried again" if again else "for good", reason),
@@ -253,15 +253,15 @@ def describe_failure(error: str) -> str:
     first = error.partition("\n")[0]
     frames = _FRAME.findall(error)
     if not frames:
-        return first[:MAX_LOGGED]
+        return first[:MAX_LOGGED_CHARS]
     path, line, function = frames[-1]
     kind = _CLASS.match(first)
-    return f"{kind[0] if kind else 'an exception'} at {Path(path).name}:{line} in {function}"[:MAX_LOGGED]
+    return f"{kind[0] if kind else 'an exception'} at {Path(path).name}:{line} in {function}"[:MAX_LOGGED_CHARS]
 
 
-def _delay(after: Any) -> int | None:
+def _retry_delay(after: Any) -> int | None:
     """A delay that a processor asked for, as far as it makes sense; None is the usual one."""
     try:
-        return min(LONGEST_DELAY, max(0, seconds(float(after))))
+        return min(MAX_RETRY_DELAY, max(0, seconds(float(after))))
     except (TypeError, ValueError, OverflowError):
         return None

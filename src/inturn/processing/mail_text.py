@@ -15,9 +15,9 @@ from inturn.processing.handler import Reject
 from inturn.processing.html_text import read_html
 from inturn.processing.text_builder import TextBuilder
 
-SHOWN: Final = ("Subject", "From", "To", "Cc", "Date")
-MOST_NAMES: Final = 1_000
-MOST_ADDRESSES: Final = 20_000
+SHOWN_HEADERS: Final = ("Subject", "From", "To", "Cc", "Date")
+MAX_ATTACHMENT_NAMES: Final = 1_000
+MAX_ADDRESS_CHARACTERS: Final = 20_000
 """Letters of a header that are taken apart."""
 
 
@@ -26,23 +26,23 @@ class MailText(NamedTuple):
 
     text: str
     metadata: dict[str, Any]
-    whole: bool
+    is_fully_decoded: bool
     """Whether every letter could be read."""
 
 
-def read_mail(data: bytes, most_depth: int) -> MailText:
+def read_mail(data: bytes, max_depth: int) -> MailText:
     """Read headers and bodies."""
     try:
         message = email.message_from_bytes(data, policy=email.policy.compat32)
     except RecursionError as error:
-        raise _too_deep(most_depth) from error
-    headers = {name: _header(message, name) for name in (*SHOWN, "Message-ID")}
+        raise _too_deep(max_depth) from error
+    headers = {name: _read_header(message, name) for name in (*SHOWN_HEADERS, "Message-ID")}
     builder = TextBuilder()
-    for name in SHOWN:
+    for name in SHOWN_HEADERS:
         if headers[name]:
             builder.add(f"{name}: {headers[name]}")
             builder.separate("\n")
-    reader = _BodyReader(most_depth)
+    reader = _BodyReader(max_depth)
     builder.separate("\n\n")
     builder.add(reader.text(message, 1).strip())
     metadata = {
@@ -54,19 +54,19 @@ def read_mail(data: bytes, most_depth: int) -> MailText:
         "message_id": headers["Message-ID"].strip("<>"),
         "attachments": reader.attachments,
     }
-    return MailText(str(builder), metadata, reader.whole)
+    return MailText(str(builder), metadata, reader.is_fully_decoded)
 
 
 class _BodyReader:
-    def __init__(self, most_depth: int) -> None:
-        self._most_depth = most_depth
+    def __init__(self, max_depth: int) -> None:
+        self._max_depth = max_depth
         self.attachments: list[str] = []
-        self.whole = True
+        self.is_fully_decoded = True
 
     def text(self, part: Message, depth: int) -> str:
         """The text of a part."""
-        if depth > self._most_depth:
-            raise _too_deep(self._most_depth)
+        if depth > self._max_depth:
+            raise _too_deep(self._max_depth)
         kind = part.get_content_type()
         if part.is_multipart() and kind != "message/rfc822":
             inner = [self.text(each, depth + 1) for each in part.get_payload() if isinstance(each, Message)]
@@ -76,8 +76,10 @@ class _BodyReader:
         is_text = kind in ("text/plain", "text/html") and part.get_content_disposition() != "attachment"
         if not is_text:
             name = part.get_filename() or part.get_content_type()
-            if len(self.attachments) < MOST_NAMES and not (kind.startswith("image/") and part.get("Content-ID")):
-                self.attachments.append(_decoded(name))
+            if len(self.attachments) < MAX_ATTACHMENT_NAMES and not (
+                kind.startswith("image/") and part.get("Content-ID")
+            ):
+                self.attachments.append(_decode_header(name))
             return ""
         content = self._content(part)
         return read_html(content).text if kind == "text/html" else content.replace("\r\n", "\n")
@@ -91,36 +93,36 @@ class _BodyReader:
             except (ValueError, LookupError):
                 continue
         text = data.decode("cp1252", "replace")
-        self.whole = self.whole and "\ufffd" not in text
+        self.is_fully_decoded = self.is_fully_decoded and "\ufffd" not in text
         return text
 
 
-def _too_deep(most: int) -> Reject:
-    return Reject(f"This e-mail holds messages more than {most} deep inside each other")
+def _too_deep(max_depth: int) -> Reject:
+    return Reject(f"This e-mail holds messages more than {max_depth} deep inside each other")
 
 
-def _header(message: Message, name: str) -> str:
+def _read_header(message: Message, name: str) -> str:
     value = message.get(name)
-    return "" if value is None else _decoded(str(value))
+    return "" if value is None else _decode_header(str(value))
 
 
-def _decoded(value: str) -> str:
+def _decode_header(value: str) -> str:
     """A header's words, whatever encodings it is made of."""
     try:
         pieces = email.header.decode_header(value)
     except (email.errors.HeaderParseError, ValueError):
         pieces = [(value, None)]
-    text = "".join(piece if isinstance(piece, str) else _letters(piece, charset) for piece, charset in pieces)
+    text = "".join(piece if isinstance(piece, str) else _decode_bytes(piece, charset) for piece, charset in pieces)
     return " ".join(text.split())
 
 
-def _letters(piece: bytes, charset: str | None) -> str:
+def _decode_bytes(data: bytes, charset: str | None) -> str:
     try:
-        return piece.decode(charset or "ascii")
+        return data.decode(charset or "ascii")
     except (ValueError, LookupError):
-        return piece.decode("utf-8", "replace")
+        return data.decode("utf-8", "replace")
 
 
 def _addresses(value: str) -> list[str]:
-    found = email.utils.getaddresses([value[:MOST_ADDRESSES]])
+    found = email.utils.getaddresses([value[:MAX_ADDRESS_CHARACTERS]])
     return [f"{name} <{address}>" if name else address for name, address in found if address]

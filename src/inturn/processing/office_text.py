@@ -9,18 +9,18 @@ from posixpath import join, normpath
 from typing import Final, NamedTuple
 
 from inturn.processing import archives, kinds
-from inturn.processing.bounds import Bounds
+from inturn.processing.bounds import ExtractLimits
 from inturn.processing.handler import Reject
-from inturn.processing.text_builder import TextBuilder, names
+from inturn.processing.text_builder import TextBuilder, name_set
 from inturn.processing.xml_parts import XmlParser, attribute
 
-DAMAGED: Final = "a part of this file is damaged: text behind that place is missing"
-SLIDES: Final = "ppt/slides/*.xml"
-SYMBOLS: Final = range(0xF000, 0xF100)
+DAMAGED_NOTE: Final = "a part of this file is damaged: text behind that place is missing"
+SLIDE_PATTERN: Final = "ppt/slides/*.xml"
+SYMBOL_FONT_RANGE: Final = range(0xF000, 0xF100)
 """Where Word keeps letters of symbol fonts, which have no letters of their own."""
 
 
-class Rules(NamedTuple):
+class TextRules(NamedTuple):
     """What the elements of a format mean. Names come without their prefix."""
 
     text: frozenset[str]
@@ -36,9 +36,9 @@ class Rules(NamedTuple):
     """Whether a run of white space counts as one blank."""
 
 
-WORD: Final = Rules(
+WORD_RULES: Final = TextRules(
     text=frozenset({"t"}),
-    skipped=names("pPr rPr tblPr trPr tcPr sectPr instrText delText moveFrom Fallback"),
+    skipped=name_set("pPr rPr tblPr trPr tcPr sectPr instrText delText moveFrom Fallback"),
     inside=frozenset({"tc"}),
     paragraphs=frozenset({"p"}),
     separators={
@@ -56,9 +56,9 @@ WORD: Final = Rules(
         "pt": "\n",
     },
 )
-DRAWING: Final = Rules(
+DRAWING_RULES: Final = TextRules(
     text=frozenset({"t", "text"}),
-    skipped=names("pPr rPr endParaRPr bodyPr Fallback"),
+    skipped=name_set("pPr rPr endParaRPr bodyPr Fallback"),
     inside=frozenset({"tc"}),
     paragraphs=frozenset({"p"}),
     separators={
@@ -74,9 +74,9 @@ DRAWING: Final = Rules(
         "anchor": "\n\n",
     },
 )
-OPEN_DOCUMENT: Final = Rules(
+OPEN_DOCUMENT_RULES: Final = TextRules(
     text=frozenset({"p", "h", "title", "desc"}),
-    skipped=names("tracked-changes event-listeners forms dc:creator dc:date meta:creator-initials"),
+    skipped=name_set("tracked-changes event-listeners forms dc:creator dc:date meta:creator-initials"),
     inside=frozenset({"table-cell", "covered-table-cell", "note", "annotation"}),
     paragraphs=frozenset({"p", "h"}),
     separators={
@@ -93,25 +93,25 @@ OPEN_DOCUMENT: Final = Rules(
     },
     collapses=True,
 )
-PARTS: Final[dict[str, tuple[Rules, tuple[str, ...]]]] = {
+TEXT_PARTS: Final[dict[str, tuple[TextRules, tuple[str, ...]]]] = {
     kinds.DOCX: (
-        WORD,
+        WORD_RULES,
         (
             *("word/document*.xml", "word/footnotes.xml", "word/endnotes.xml", "word/comments.xml"),
             *("word/header*.xml", "word/footer*.xml", "word/diagrams/data*.xml"),
         ),
     ),
     kinds.PPTX: (
-        DRAWING,
-        (SLIDES, "ppt/diagrams/data*.xml", "ppt/notesSlides/*.xml", "ppt/comments/*.xml"),
+        DRAWING_RULES,
+        (SLIDE_PATTERN, "ppt/diagrams/data*.xml", "ppt/notesSlides/*.xml", "ppt/comments/*.xml"),
     ),
-    kinds.XLSX: (DRAWING, ("xl/drawings/drawing*.xml", "xl/comments*.xml", "xl/threadedComments/*.xml")),
-    kinds.ODT: (OPEN_DOCUMENT, ("content.xml", "styles.xml")),  # headers and footers are among the styles
-    kinds.ODS: (OPEN_DOCUMENT, ("content.xml",)),
-    kinds.ODP: (OPEN_DOCUMENT, ("content.xml",)),
-    kinds.ODG: (OPEN_DOCUMENT, ("content.xml",)),
+    kinds.XLSX: (DRAWING_RULES, ("xl/drawings/drawing*.xml", "xl/comments*.xml", "xl/threadedComments/*.xml")),
+    kinds.ODT: (OPEN_DOCUMENT_RULES, ("content.xml", "styles.xml")),  # headers and footers are among the styles
+    kinds.ODS: (OPEN_DOCUMENT_RULES, ("content.xml",)),
+    kinds.ODP: (OPEN_DOCUMENT_RULES, ("content.xml",)),
+    kinds.ODG: (OPEN_DOCUMENT_RULES, ("content.xml",)),
 }
-UNREAD: Final = (
+UNREAD_PARTS: Final = (
     ("pictures", re.compile(r"(?:(?:word|ppt|xl)/media|Pictures)/[^/]+")),
     ("charts", re.compile(r"(?:word|ppt|xl)/charts/chart[^/]*\.xml")),
     ("embedded files", re.compile(r"(?:word|ppt|xl)/embeddings/[^/]+|Object \d+/content\.xml")),
@@ -125,42 +125,42 @@ class OfficeText(NamedTuple):
     notes: list[str]
 
 
-def read_office(package: archives.Package, media_type: str, bounds: Bounds) -> OfficeText:
+def read_office(package: archives.Package, media_type: str, limits: ExtractLimits) -> OfficeText:
     """Read all parts that hold text, in the order of their numbers."""
-    rules, patterns = PARTS[media_type]
+    rules, patterns = TEXT_PARTS[media_type]
     builder, notes = TextBuilder(), list[str]()
     for pattern in patterns:
-        for name in _ordered(package, pattern, bounds):
+        for name in _ordered_parts(package, pattern, limits):
             builder.separate("\n\n")
-            reader = _PartReader(rules, builder, bounds.depth)
-            if not reader.parse(package.pieces(name)) and DAMAGED not in notes:
-                notes.append(DAMAGED)
+            reader = _PartReader(rules, builder, limits.depth)
+            if not reader.parse(package.read_chunks(name)) and DAMAGED_NOTE not in notes:
+                notes.append(DAMAGED_NOTE)
     text = str(builder)
     if notes and not text:
         raise Reject("This document is damaged and cannot be read")
-    unread = [what for what, pattern in UNREAD if any(map(pattern.fullmatch, package.names))]
+    unread = [what for what, pattern in UNREAD_PARTS if any(map(pattern.fullmatch, package.names))]
     if unread:
         notes.append(f"not read: {', '.join(unread)} inside this document")
     return OfficeText(text, notes)
 
 
-def _ordered(package: archives.Package, pattern: str, bounds: Bounds) -> list[str]:
+def _ordered_parts(package: archives.Package, pattern: str, limits: ExtractLimits) -> list[str]:
     """The parts that match: slides as they are shown, others by their numbers."""
-    parts = package.matching(pattern)
-    if pattern != SLIDES:
+    parts = package.names_matching(pattern)
+    if pattern != SLIDE_PATTERN:
         return parts
-    targets, slides = _Links(bounds.depth), _Links(bounds.depth)
-    targets.parse(package.pieces("ppt/_rels/presentation.xml.rels"))
-    slides.parse(package.pieces("ppt/presentation.xml"))
+    targets, slides = _SlideOrder(limits.depth), _SlideOrder(limits.depth)
+    targets.parse(package.read_chunks("ppt/_rels/presentation.xml.rels"))
+    slides.parse(package.read_chunks("ppt/presentation.xml"))
     shown = [normpath(join("/ppt", targets.targets.get(slide, ""))).lstrip("/") for slide in slides.slides]
     return list(dict.fromkeys([*(name for name in shown if name in parts), *parts]))
 
 
-class _Links(XmlParser):
+class _SlideOrder(XmlParser):
     """Which slides a presentation shows, by the names of their relations, and the parts that those name."""
 
-    def __init__(self, most_depth: int) -> None:
-        super().__init__(most_depth)
+    def __init__(self, max_depth: int) -> None:
+        super().__init__(max_depth)
         self.targets: dict[str, str] = {}
         self.slides: list[str] = []
 
@@ -176,8 +176,8 @@ class _Links(XmlParser):
 
 
 class _PartReader(XmlParser):
-    def __init__(self, rules: Rules, builder: TextBuilder, most_depth: int) -> None:
-        super().__init__(most_depth)
+    def __init__(self, rules: TextRules, builder: TextBuilder, max_depth: int) -> None:
+        super().__init__(max_depth)
         self._rules = rules
         self._builder = builder
         self._skipping = 0
@@ -223,7 +223,7 @@ class _PartReader(XmlParser):
         if not self._reading or self._skipping:
             return
         if self._rules.collapses or text.isspace():
-            self._builder.flow(text)
+            self._builder.add_collapsed(text)
         else:
             self._builder.add(text)
 
@@ -231,6 +231,6 @@ class _PartReader(XmlParser):
 def _symbol(attributes: list[str]) -> str:
     try:
         code = int(attribute(attributes, "char") or "", 16)
-        return "" if code in SYMBOLS else chr(code)
+        return "" if code in SYMBOL_FONT_RANGE else chr(code)
     except (ValueError, OverflowError):
         return ""

@@ -6,24 +6,29 @@ from typing import Final, NamedTuple
 
 from inturn.processing import kinds
 
-ENTRY: Final = 128
-MOST_SECTORS: Final = 400_000
-SECTORS: Final = {9: 512, 12: 4096}
+ENTRY_BYTES: Final = 128
+MAX_SECTORS: Final = 400_000
+SECTOR_BYTES: Final = {9: 512, 12: 4096}
 """Sizes of a sector, by what the header says."""
-SMALL: Final = 64
+MINI_SECTOR_BYTES: Final = 64
 """Size of a sector of the stream that holds all small streams."""
-LEAST: Final = 4096
+MINI_STREAM_CUTOFF_BYTES: Final = 4096
 """Streams that are shorter are small."""
-FREE: Final = 0xFFFFFFF0
+FIRST_SPECIAL_SECTOR: Final = 0xFFFFFFF0
 """Sector numbers from here on mean the end of a chain, or nothing."""
-STREAMS: Final = {"WordDocument": kinds.DOC, "Workbook": kinds.XLS, "Book": kinds.XLS, "PowerPoint Document": kinds.PPT}
-LOCKED: Final = frozenset({"EncryptedPackage", "EncryptionInfo", "EncryptedSummary"})
-MESSAGE: Final = "__properties_version1.0"
-LOCKED_DOC: Final = 0x0100
+MEDIA_TYPE_BY_STREAM: Final = {
+    "WordDocument": kinds.DOC,
+    "Workbook": kinds.XLS,
+    "Book": kinds.XLS,
+    "PowerPoint Document": kinds.PPT,
+}
+ENCRYPTED_STREAMS: Final = frozenset({"EncryptedPackage", "EncryptionInfo", "EncryptedSummary"})
+OUTLOOK_STREAM: Final = "__properties_version1.0"
+ENCRYPTED_DOC_FLAG: Final = 0x0100
 """The flag in a Word file's header that says that it is encrypted."""
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """An entry of the directory: its neighbours in the tree, its first child, and where its stream is."""
 
     name: str
@@ -39,13 +44,13 @@ class CompoundFile:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.streams: dict[str, Entry] = {}
+        self.streams: dict[str, DirectoryEntry] = {}
         try:
-            self._size = SECTORS[struct.unpack_from("<H", data, 30)[0]]
-            self._tables = self._read_tables()
+            self._sector_bytes = SECTOR_BYTES[struct.unpack_from("<H", data, 30)[0]]
+            self._fat_sectors = self._read_fat_sectors()
             entries = list(self._read_entries())
             self._root = entries[0]
-            self._walk(entries)
+            self._index_streams(entries)
         except (struct.error, IndexError, KeyError):
             self.streams.clear()
 
@@ -55,27 +60,27 @@ class CompoundFile:
         if entry is None:
             return b""
         try:
-            if entry.size >= LEAST:
+            if entry.size >= MINI_STREAM_CUTOFF_BYTES:
                 return self._stream(entry.start, entry.size)
-            return self._small_stream(entry)
+            return self._mini_stream(entry)
         except (struct.error, IndexError):
             return b""
 
     def _stream(self, start: int, size: int) -> bytes:
-        length = self._size
+        length = self._sector_bytes
         pieces = (self._data[(sector + 1) * length : (sector + 2) * length] for sector in self._chain(start))
         return b"".join(pieces)[:size]
 
-    def _small_stream(self, entry: Entry) -> bytes:
+    def _mini_stream(self, entry: DirectoryEntry) -> bytes:
         whole = self._stream(self._root.start, self._root.size)
         table = self._stream(struct.unpack_from("<I", self._data, 60)[0], self._root.size)
         pieces, sector = list[bytes](), entry.start
-        while sector < FREE and len(pieces) * SMALL < entry.size:
-            pieces.append(whole[sector * SMALL : (sector + 1) * SMALL])
+        while sector < FIRST_SPECIAL_SECTOR and len(pieces) * MINI_SECTOR_BYTES < entry.size:
+            pieces.append(whole[sector * MINI_SECTOR_BYTES : (sector + 1) * MINI_SECTOR_BYTES])
             sector = struct.unpack_from("<I", table, sector * 4)[0]
         return b"".join(pieces)[: entry.size]
 
-    def _walk(self, entries: list[Entry]) -> None:
+    def _index_streams(self, entries: list[DirectoryEntry]) -> None:
         todo, seen = [self._root.child], set[int]()
         while todo:
             number = todo.pop()
@@ -84,43 +89,43 @@ class CompoundFile:
                 self.streams[entries[number].name] = entries[number]
                 todo += (entries[number].left, entries[number].right)
 
-    def _read_entries(self) -> Iterator[Entry]:
-        data, length = self._data, self._size
+    def _read_entries(self) -> Iterator[DirectoryEntry]:
+        data, length = self._data, self._sector_bytes
         for sector in self._chain(struct.unpack_from("<I", data, 48)[0]):
-            for at in range((sector + 1) * length, (sector + 2) * length, ENTRY):
+            for at in range((sector + 1) * length, (sector + 2) * length, ENTRY_BYTES):
                 letters = min(struct.unpack_from("<H", data, at + 64)[0], 64)
                 name = data[at : at + letters].decode("utf-16-le", "replace").rstrip("\0")
                 neighbours = struct.unpack_from("<III", data, at + 68)
-                yield Entry(name, *neighbours, *struct.unpack_from("<II", data, at + 116))
+                yield DirectoryEntry(name, *neighbours, *struct.unpack_from("<II", data, at + 116))
 
     def _chain(self, first: int) -> Iterator[int]:
         """The sectors of a stream, by the allocation table."""
-        a_table, sector = self._size // 4, first
-        for _ in range(MOST_SECTORS):
-            if sector >= FREE:
+        a_table, sector = self._sector_bytes // 4, first
+        for _ in range(MAX_SECTORS):
+            if sector >= FIRST_SPECIAL_SECTOR:
                 return
             yield sector
-            place = (self._tables[sector // a_table] + 1) * self._size + sector % a_table * 4
+            place = (self._fat_sectors[sector // a_table] + 1) * self._sector_bytes + sector % a_table * 4
             sector = struct.unpack_from("<I", self._data, place)[0]
 
-    def _read_tables(self) -> list[int]:
+    def _read_fat_sectors(self) -> list[int]:
         """The sectors that hold the allocation table: 109 are named in the header, the others in a chain."""
         tables = list(struct.unpack_from("<109I", self._data, 76))
-        sector, a_sector = struct.unpack_from("<I", self._data, 68)[0], self._size // 4
-        while sector < FREE and len(tables) < MOST_SECTORS:
-            *more, sector = struct.unpack_from(f"<{a_sector}I", self._data, (sector + 1) * self._size)
+        sector, a_sector = struct.unpack_from("<I", self._data, 68)[0], self._sector_bytes // 4
+        while sector < FIRST_SPECIAL_SECTOR and len(tables) < MAX_SECTORS:
+            *more, sector = struct.unpack_from(f"<{a_sector}I", self._data, (sector + 1) * self._sector_bytes)
             tables += more
         return tables
 
 
-def kind_of(data: bytes) -> str:
-    """The media type of a compound file; `kinds.OLD_OFFICE` for one that holds something else."""
+def ole_media_type(data: bytes) -> str:
+    """The media type of a compound file; `kinds.OLE_STORAGE` for one that holds something else."""
     file = CompoundFile(data)
-    if LOCKED & file.streams.keys():
-        return kinds.LOCKED
-    if MESSAGE in file.streams:
+    if ENCRYPTED_STREAMS & file.streams.keys():
+        return kinds.ENCRYPTED_OFFICE
+    if OUTLOOK_STREAM in file.streams:
         return kinds.OUTLOOK
-    found = next((kind for name, kind in STREAMS.items() if name in file.streams), kinds.OLD_OFFICE)
-    if found == kinds.DOC and int.from_bytes(file.read("WordDocument")[10:12], "little") & LOCKED_DOC:
-        return kinds.LOCKED
+    found = next((kind for name, kind in MEDIA_TYPE_BY_STREAM.items() if name in file.streams), kinds.OLE_STORAGE)
+    if found == kinds.DOC and int.from_bytes(file.read("WordDocument")[10:12], "little") & ENCRYPTED_DOC_FLAG:
+        return kinds.ENCRYPTED_OFFICE
     return found

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND
-from inturn.processing.bounds import Bounds
-from inturn.processing.sandbox import Limits
+from inturn.processing.bounds import ExtractLimits
+from inturn.processing.sandbox import SandboxLimits
 from inturn.queue import DEFAULT_LEASE
 
 
@@ -22,9 +22,9 @@ class WorkerOptions:
     documents_per_child: int = 1_000
     memory_per_child: int = 2 << 30
     """A child that holds more bytes after a document is replaced."""
-    box: Limits | None = None
+    box: SandboxLimits | None = None
     """The sandbox that children work in. The default processor always has one."""
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: ExtractLimits = field(default_factory=ExtractLimits)
     """What the default processor reads of a document at most."""
     until_empty: bool = False
     """End when nothing is left that waiting could make claimable."""

@@ -11,47 +11,49 @@ from contextlib import suppress
 from typing import Final
 
 log: Final = logging.getLogger("inturn.worker")
-MAX_LINE: Final = 2_000
+MAX_LINE_BYTES: Final = 2_000
 """Bytes of one line; the rest of it is left out."""
 MAX_LINES_PER_SECOND: Final = 100
-READ_SIZE: Final = 1 << 16
+READ_BYTES: Final = 1 << 16
 
 
 class ChildOutput:
     """A pipe that children print into, and the thread that logs what comes out of it."""
 
     def __init__(self) -> None:
-        self._source, self.file = os.pipe2(os.O_CLOEXEC)
-        self._second = 0.0
-        self._lines = 0
+        self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
+        self._window_start = 0.0
+        self._lines_in_window = 0
         self._thread = threading.Thread(target=self._relay, name="inturn-output", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Log what is left, once no child holds the other end."""
-        os.close(self.file)
+        os.close(self.write_fd)
         self._thread.join(1.0)
 
     def _relay(self) -> None:
-        with suppress(OSError), os.fdopen(self._source, "rb", buffering=0) as source:
+        with suppress(OSError), os.fdopen(self._read_fd, "rb", buffering=0) as source:
             line = b""
-            while data := source.read(READ_SIZE):
+            while data := source.read(READ_BYTES):
                 *lines, rest = data.split(b"\n")
                 for end in lines:
-                    self._log(line + end[:MAX_LINE])
+                    self._log(line + end[:MAX_LINE_BYTES])
                     line = b""
-                line = (line + rest[:MAX_LINE])[:MAX_LINE]
+                line = (line + rest[:MAX_LINE_BYTES])[:MAX_LINE_BYTES]
             self._log(line)
 
     def _log(self, line: bytes) -> None:
-        text = "".join(letter if letter.isprintable() else " " for letter in line[:MAX_LINE].decode(errors="replace"))
+        text = "".join(
+            letter if letter.isprintable() else " " for letter in line[:MAX_LINE_BYTES].decode(errors="replace")
+        )
         if not text.strip():
             return
         now = time.monotonic()
-        if now >= self._second + 1:
-            self._second, self._lines = now, 0
-        self._lines += 1
-        if self._lines <= MAX_LINES_PER_SECOND:
+        if now >= self._window_start + 1:
+            self._window_start, self._lines_in_window = now, 0
+        self._lines_in_window += 1
+        if self._lines_in_window <= MAX_LINES_PER_SECOND:
             log.info("a child printed: %s", text.rstrip())
-        elif self._lines == MAX_LINES_PER_SECOND + 1:
+        elif self._lines_in_window == MAX_LINES_PER_SECOND + 1:
             log.info("children print more than %d lines a second: the rest of them is left out", MAX_LINES_PER_SECOND)

@@ -10,13 +10,13 @@ from pathlib import Path
 from inturn.processing import archives, images, kinds, pdfs
 from inturn.processing.bounds import MEGABYTE
 
-MOST_READ = 64 * MEGABYTE
-MOST_OPENED = 32 * MEGABYTE
-MOST_ENTRIES = 2_000
-LETTERS_A_PAGE = 3_000
+MAX_READ_BYTES = 64 * MEGABYTE
+MAX_UNPACKED_BYTES = 32 * MEGABYTE
+MAX_ENTRIES = 2_000
+CHARACTERS_PER_PAGE = 3_000
 DOCX_PAGES = re.compile(rb"<(?:\w+:)?Pages>\s*(\d{1,6})\s*<")
 ODT_PAGES = re.compile(rb'page-count="(\d{1,6})"')
-OPEN_PAGE = re.compile(rb"<(?:draw:page|table:table)[ >]")
+OPEN_DOCUMENT_PAGE = re.compile(rb"<(?:draw:page|table:table)[ >]")
 SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
 SHEET = re.compile(r"xl/(?:worksheets|chartsheets)/[^/]+\.xml")
 
@@ -26,45 +26,45 @@ def count_pages(document: bytes | Path, media_type: str | None = None) -> int | 
     if isinstance(document, Path):
         try:
             with document.open("rb") as file:
-                document = file.read(MOST_READ)
+                document = file.read(MAX_READ_BYTES)
         except OSError:
             return None
-    data = document[:MOST_READ]
+    data = document[:MAX_READ_BYTES]
     # What it is, its bytes say; what it was called counts only among texts.
-    kind = kinds.sniff(data[: kinds.HEAD]) or media_type
+    kind = kinds.sniff(data[: kinds.SNIFF_BYTES]) or media_type
     if kind == kinds.PDF:
-        return pdfs.count(data, MOST_OPENED)
+        return pdfs.pdf_page_count(data, MAX_UNPACKED_BYTES)
     if kind == kinds.ZIP:
-        return _in_package(data)
+        return _count_package_pages(data)
     if kind in kinds.IMAGES:
-        return max(1, len(images.sizes(data, kind))) if kind == "image/tiff" else 1
-    return text_pages(len(data)) if kind in kinds.TEXTS and data else None
+        return max(1, len(images.frame_sizes(data, kind))) if kind == "image/tiff" else 1
+    return estimate_text_pages(len(data)) if kind in kinds.TEXTS and data else None
 
 
-def text_pages(letters: int) -> int:
+def estimate_text_pages(characters: int) -> int:
     """How many pages so many letters would fill."""
-    return max(1, -(-letters // LETTERS_A_PAGE))
+    return max(1, -(-characters // CHARACTERS_PER_PAGE))
 
 
-def _in_package(data: bytes) -> int | None:
-    names = archives.names(data, MOST_ENTRIES)
+def _count_package_pages(data: bytes) -> int | None:
+    names = archives.entry_names(data, MAX_ENTRIES)
     for pattern in (SLIDE, SHEET):
         found = sum(1 for name in names if pattern.fullmatch(name))
         if found:
             return found
     if "word/document.xml" in names:
-        return _said(data, "docProps/app.xml", DOCX_PAGES) or 1
+        return _declared_pages(data, "docProps/app.xml", DOCX_PAGES) or 1
     if "content.xml" in names:
-        return _said(data, "meta.xml", ODT_PAGES) or _counted(data) or 1
+        return _declared_pages(data, "meta.xml", ODT_PAGES) or _count_open_document_pages(data) or 1
     return None
 
 
-def _counted(data: bytes) -> int:
+def _count_open_document_pages(data: bytes) -> int:
     """Slides or sheets of an OpenDocument file that does not say how many pages it has."""
-    content = archives.part(data, "content.xml", MOST_OPENED) or b""
-    return sum(1 for _ in OPEN_PAGE.finditer(content))
+    content = archives.read_part(data, "content.xml", MAX_UNPACKED_BYTES) or b""
+    return sum(1 for _ in OPEN_DOCUMENT_PAGE.finditer(content))
 
 
-def _said(data: bytes, name: str, pattern: re.Pattern[bytes]) -> int | None:
-    found = pattern.search(archives.part(data, name, MEGABYTE) or b"")
+def _declared_pages(data: bytes, name: str, pattern: re.Pattern[bytes]) -> int | None:
+    found = pattern.search(archives.read_part(data, name, MEGABYTE) or b"")
     return int(found.group(1)) if found else None

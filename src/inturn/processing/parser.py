@@ -15,7 +15,7 @@ from inturn.processing.allowed import import_path
 from inturn.processing.handler import Reject
 
 # Reads nothing of a customer's: all it is for is that the PDF library gets unpacked.
-UNPACK = """
+UNPACK_PROGRAM = """
 import sys, kreuzberg
 try:
     kreuzberg.extract_bytes_sync(sys.stdin.buffer.read(), "application/pdf")
@@ -23,7 +23,7 @@ except kreuzberg.KreuzbergError:
     pass
 """
 SMALLEST_PDF = b"%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF\n"
-OURS = ("pdfium init", "bind to pdfium", "permission denied", "too many open files", "no space left")
+MACHINE_ERRORS = ("pdfium init", "bind to pdfium", "permission denied", "too many open files", "no space left")
 """Complaints about the machine, not about the document: those must be tried again, never held against a customer."""
 
 
@@ -33,7 +33,7 @@ class ExtractorError(InturnError):
     code = "extractor"
 
 
-def load() -> ModuleType:
+def load_kreuzberg() -> ModuleType:
     """Kreuzberg, imported at the first document; importing it starts no thread."""
     try:
         import kreuzberg  # noqa: PLC0415 - heavy, and not everybody's processor
@@ -57,9 +57,9 @@ def prepare(folder: Path) -> None:
     Left alone it uses /tmp/kreuzberg-pdfium and checks what it finds there by size alone, so that another user of the
     machine could put his own library in its place. Children get `TMPDIR=folder` and may read there but not write.
     """
-    load()
+    load_kreuzberg()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = [sys.executable, "-P", "-c", UNPACK]
+    command = [sys.executable, "-P", "-c", UNPACK_PROGRAM]
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(import_path())}
     subprocess.run(command, input=SMALLEST_PDF, env=environment, check=True, capture_output=True)  # noqa: S603 - ours
     if not any(folder.glob("kreuzberg-pdfium/*")):
@@ -68,13 +68,13 @@ def prepare(folder: Path) -> None:
 
 def parse(data: bytes, media_type: str) -> Any:
     """Kreuzberg's result for these bytes; rejects what it cannot read."""
-    kreuzberg = load()
+    kreuzberg = load_kreuzberg()
     try:
         return kreuzberg.extract_bytes_sync(data, media_type, _config(by_page=media_type == kinds.PDF))
     except kreuzberg.MissingDependencyError as error:
         raise ExtractorError(f"kreuzberg lacks a part that this document needs: {error}") from error
     except (kreuzberg.KreuzbergError, ValueError, RuntimeError, OSError) as error:
-        raise _verdict(str(error)) from error
+        raise _classify_error(str(error)) from error
     except BaseException as error:
         # A panic of the Rust side is a BaseException, so that nobody catches it by accident; we mean to.
         if type(error).__name__ != "PanicException":
@@ -92,7 +92,7 @@ def ocr_languages() -> tuple[str, ...]:
 
 @functools.cache
 def _config(*, by_page: bool) -> Any:
-    kreuzberg = load()
+    kreuzberg = load_kreuzberg()
     spoken = ocr_languages()
     config = kreuzberg.ExtractionConfig(
         use_cache=False,
@@ -109,9 +109,9 @@ def _config(*, by_page: bool) -> Any:
     return config
 
 
-def _verdict(message: str) -> Exception:
+def _classify_error(message: str) -> Exception:
     lower = message.lower()
-    if any(words in lower for words in OURS):
+    if any(words in lower for words in MACHINE_ERRORS):
         return ExtractorError(f"kreuzberg cannot work here: {message.splitlines()[0][:300]}")
     if "password" in lower or "encrypt" in lower:
         return Reject("This document is protected by a password: remove it and send the document again")

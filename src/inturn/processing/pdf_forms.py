@@ -12,15 +12,15 @@ from ctypes import c_int, c_size_t, c_ulong, c_void_p
 from pathlib import Path
 from typing import Any, Final
 
-WIDGET: Final = 20
+WIDGET_ANNOTATION: Final = 20
 """The number of annotations that are fields."""
-FILLED: Final = range(2, 7)
+FILLABLE_FIELD_TYPES: Final = range(2, 7)
 """The numbers of fields that people fill in: boxes, choices and texts, but no push buttons and no signatures."""
-POINTERS: Final = 64
+FORM_CALLBACK_SLOTS: Final = 64
 """Room for the callbacks of a form environment, none of which is set."""
-MOST_FIELDS: Final = 10_000
-MOST_BYTES: Final = 1 << 20
-EMPTY: Final = frozenset({"", "Off"})
+MAX_FIELDS: Final = 10_000
+MAX_VALUE_BYTES: Final = 1 << 20
+EMPTY_VALUES: Final = frozenset({"", "Off"})
 DEFAULT_FOLDER: Final = "/tmp"  # noqa: S108 - where kreuzberg unpacks its library outside the sandbox
 
 
@@ -41,24 +41,24 @@ def read_fields(data: bytes) -> dict[str, str]:
 def _read_page(library: Any, form: c_void_p, page: c_void_p, values: dict[str, str]) -> None:
     for number in range(library.FPDFPage_GetAnnotCount(page)):
         annotation = c_void_p(library.FPDFPage_GetAnnot(page, number))
-        if annotation.value and len(values) < MOST_FIELDS:
-            if library.FPDFAnnot_GetSubtype(annotation) == WIDGET:
-                name, value = _field(library, form, annotation)
-                if name and value not in EMPTY:
+        if annotation.value and len(values) < MAX_FIELDS:
+            if library.FPDFAnnot_GetSubtype(annotation) == WIDGET_ANNOTATION:
+                name, value = _read_field(library, form, annotation)
+                if name and value not in EMPTY_VALUES:
                     values[name] = value
             library.FPDFPage_CloseAnnot(annotation)
 
 
-def _field(library: Any, form: c_void_p, annotation: c_void_p) -> tuple[str, str]:
+def _read_field(library: Any, form: c_void_p, annotation: c_void_p) -> tuple[str, str]:
     """Name and value; a box that is not ticked is "Off"."""
-    if library.FPDFAnnot_GetFormFieldType(form, annotation) not in FILLED:
+    if library.FPDFAnnot_GetFormFieldType(form, annotation) not in FILLABLE_FIELD_TYPES:
         return "", ""
-    name = _string(library.FPDFAnnot_GetFormFieldName, form, annotation)
-    return name, _string(library.FPDFAnnot_GetFormFieldValue, form, annotation)
+    name = _read_string(library.FPDFAnnot_GetFormFieldName, form, annotation)
+    return name, _read_string(library.FPDFAnnot_GetFormFieldValue, form, annotation)
 
 
-def _string(function: Any, form: c_void_p, annotation: c_void_p) -> str:
-    length = min(function(form, annotation, None, 0), MOST_BYTES)
+def _read_string(function: Any, form: c_void_p, annotation: c_void_p) -> str:
+    length = min(function(form, annotation, None, 0), MAX_VALUE_BYTES)
     buffer = ctypes.create_string_buffer(length)
     function(form, annotation, buffer, length)
     return " ".join(buffer.raw.decode("utf-16-le", "replace").rstrip("\0").split())
@@ -76,7 +76,7 @@ def _document(library: Any, data: bytes) -> Iterator[c_void_p]:
 
 @contextmanager
 def _form(library: Any, document: c_void_p) -> Iterator[c_void_p]:
-    callbacks = (c_void_p * POINTERS)()
+    callbacks = (c_void_p * FORM_CALLBACK_SLOTS)()
     callbacks[0] = 1  # the version of this structure
     form = c_void_p(library.FPDFDOC_InitFormFillEnvironment(document, callbacks))
     try:

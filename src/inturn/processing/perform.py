@@ -16,14 +16,14 @@ from inturn.errors import InturnError, InvalidInputError
 from inturn.processing.handler import OpenDocument, Reject, Result, Retry
 
 Processor = Callable[[OpenDocument], Any]
-Any_ = TypeVar("Any_", bound=Callable[..., Any])
-MARK: Final = "inturn_runs_in"
-MAX_TEXT: Final = 8_000
-DEFAULT: Final = "inturn.processing.extract:extract"
+ProcessorT = TypeVar("ProcessorT", bound=Callable[..., Any])
+MODE_ATTRIBUTE: Final = "inturn_runs_in"
+MAX_REASON_CHARS: Final = 8_000
+DEFAULT_PROCESSOR: Final = "inturn.processing.extract:extract"
 """The processor that comes with Inturn."""
 
 
-class Where(StrEnum):
+class ExecutionMode(StrEnum):
     """Where a processor runs."""
 
     PROCESSES = "processes"
@@ -34,27 +34,27 @@ class Where(StrEnum):
     """One event loop of one child: for `async def`."""
 
 
-def runs_in(where: str) -> Callable[[Any_], Any_]:
+def runs_in(where: str) -> Callable[[ProcessorT], ProcessorT]:
     """Ask for `threads` instead of `processes`, for a processor that mostly waits for others."""
-    if where not in {Where.PROCESSES, Where.THREADS}:
+    if where not in {ExecutionMode.PROCESSES, ExecutionMode.THREADS}:
         raise InvalidInputError(f"a processor runs in processes or threads, not {where!r}; async def runs in a loop")
 
-    def marked(processor: Any_) -> Any_:
-        setattr(processor, MARK, where)
+    def marked(processor: ProcessorT) -> ProcessorT:
+        setattr(processor, MODE_ATTRIBUTE, where)
         return processor
 
     return marked
 
 
-def where_of(processor: Callable[..., Any]) -> Where:
+def execution_mode(processor: Callable[..., Any]) -> ExecutionMode:
     """Where this one wants to run."""
     called = processor if inspect.isroutine(processor) else type(processor).__call__
     if inspect.iscoroutinefunction(called):
-        return Where.LOOP
-    return Where(getattr(processor, MARK, Where.PROCESSES))
+        return ExecutionMode.LOOP
+    return ExecutionMode(getattr(processor, MODE_ATTRIBUTE, ExecutionMode.PROCESSES))
 
 
-def load(path: str) -> Processor:
+def load_processor(path: str) -> Processor:
     """The processor that `package.module:function` names."""
     module, colon, name = path.partition(":")
     if not (module and colon and name):
@@ -77,7 +77,7 @@ def load(path: str) -> Processor:
     return found  # type: ignore[no-any-return]  # what it takes and returns shows when it is called
 
 
-class Said(StrEnum):
+class InvocationStatus(StrEnum):
     """What a processor said of a document."""
 
     DONE = "done"
@@ -86,35 +86,35 @@ class Said(StrEnum):
     ERROR = "error"
 
 
-class Told(NamedTuple):
+class InvocationResult(NamedTuple):
     """What came of a document: the value and files of a result, or a reason."""
 
-    said: Said
+    status: InvocationStatus
     value: Any = None
     """With DONE the result; with RETRY the seconds until then, or None."""
     reason: str = ""
     files: Mapping[str, bytes | Path] = {}
 
 
-def perform(processor: Processor, document: OpenDocument) -> Told:
+def invoke(processor: Processor, document: OpenDocument) -> InvocationResult:
     """Call it; whatever it raises is told and not raised."""
     try:
-        return _returned(processor(document))
+        return _from_return_value(processor(document))
     except BaseException as wrong:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
-        return _raised(wrong)
+        return _from_exception(wrong)
 
 
-async def perform_async(processor: Callable[[OpenDocument], Awaitable[Any]], document: OpenDocument) -> Told:
+async def invoke_async(processor: Callable[[OpenDocument], Awaitable[Any]], document: OpenDocument) -> InvocationResult:
     """Await it; whatever it raises is told and not raised."""
     try:
-        return _returned(await processor(document))
+        return _from_return_value(await processor(document))
     except asyncio.CancelledError:
         raise
     except BaseException as wrong:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
-        return _raised(wrong)
+        return _from_exception(wrong)
 
 
-def keep_files(files: Mapping[str, bytes | Path], folder: Path, numbers: "count[int]") -> list[list[str]]:
+def write_files(files: Mapping[str, bytes | Path], folder: Path, numbers: "count[int]") -> list[list[str]]:
     """Write a result's files where the worker picks them up: each one's own name, and that in the folder."""
     kept = []
     for name, content in files.items():
@@ -127,30 +127,30 @@ def keep_files(files: Mapping[str, bytes | Path], folder: Path, numbers: "count[
     return kept
 
 
-def _returned(value: Any) -> Told:
+def _from_return_value(value: Any) -> InvocationResult:
     result = value if isinstance(value, Result) else Result(value)
     for name, content in result.files.items():
         if not isinstance(name, str) or not isinstance(content, (bytes, Path)):
             raise TypeError(f"a result's files are bytes or paths by name, not {name!r}: {type(content).__name__}")
-    return Told(Said.DONE, result.value, files=result.files)
+    return InvocationResult(InvocationStatus.DONE, result.value, files=result.files)
 
 
-def _raised(wrong: BaseException) -> Told:
-    match wrong:
+def _from_exception(exc: BaseException) -> InvocationResult:
+    match exc:
         case Retry():
-            return Told(Said.RETRY, wrong.after, str(wrong))
+            return InvocationResult(InvocationStatus.RETRY, exc.after, str(exc))
         case Reject():
-            return Told(Said.REJECT, reason=str(wrong))
+            return InvocationResult(InvocationStatus.REJECT, reason=str(exc))
         case MemoryError():
-            return Told(Said.ERROR, reason="the processor ran out of memory")
+            return InvocationResult(InvocationStatus.ERROR, reason="the processor ran out of memory")
         case InturnError():
-            return Told(Said.ERROR, reason=str(wrong))
+            return InvocationResult(InvocationStatus.ERROR, reason=str(exc))
         case _:
-            return Told(Said.ERROR, reason=_in_words(wrong))
+            return InvocationResult(InvocationStatus.ERROR, reason=_describe_exception(exc))
 
 
-def _in_words(wrong: BaseException) -> str:
+def _describe_exception(exc: BaseException) -> str:
     """The error, then where it was raised, from the processor on: what stands above is ours and says nothing."""
-    head = "".join(traceback.format_exception_only(wrong)).strip()
+    head = "".join(traceback.format_exception_only(exc)).strip()
     frames = [frame for frame in traceback.extract_tb(sys.exc_info()[2]) if frame.filename != __file__]
-    return f"{head}\n\n{''.join(traceback.format_list(frames))}"[:MAX_TEXT].rstrip()
+    return f"{head}\n\n{''.join(traceback.format_list(frames))}"[:MAX_REASON_CHARS].rstrip()

@@ -3,11 +3,11 @@
 from typing import Any, Final
 
 from inturn.processing import archives, kinds
-from inturn.processing.bounds import Bounds
+from inturn.processing.bounds import ExtractLimits
 from inturn.processing.epub_text import opf_name
 from inturn.processing.xml_parts import XmlParser
 
-NAMES: Final = {
+PROPERTY_KEYS: Final = {
     "title": "title",
     "subject": "subject",
     "creator": "authors",
@@ -19,34 +19,36 @@ NAMES: Final = {
     "modified": "modified_at",
     "date": "modified_at",
 }
-MOST_VALUES: Final = 100
+MAX_VALUES: Final = 100
 
 
-def read_properties(package: archives.Package, media_type: str, bounds: Bounds) -> dict[str, Any]:
+def read_properties(package: archives.Package, media_type: str, limits: ExtractLimits) -> dict[str, Any]:
     """Read the properties of a package; a part that is damaged says what it could."""
     if media_type == kinds.EPUB:
-        part = opf_name(package, bounds)
+        part = opf_name(package, limits)
     else:
         part = "docProps/core.xml" if media_type in kinds.MAIN_PARTS else "meta.xml"
-    reader = _PropertyReader(bounds.depth)
-    reader.parse(package.pieces(part))
+    reader = _PropertyReader(limits.depth)
+    reader.parse(package.read_chunks(part))
     values = reader.values
     # The one who made it comes before the one who saved it last.
     authors = values.get("initial-creator") or values.get("creator")
     found: dict[str, Any] = {
-        key: values[name] if key == "keywords" else values[name][0] for name, key in NAMES.items() if name in values
+        key: values[name] if key == "keywords" else values[name][0]
+        for name, key in PROPERTY_KEYS.items()
+        if name in values
     }
     return {**found, **({"authors": authors} if authors else {})}
 
 
 class _PropertyReader(XmlParser):
-    def __init__(self, most_depth: int) -> None:
-        super().__init__(most_depth)
+    def __init__(self, max_depth: int) -> None:
+        super().__init__(max_depth)
         self.values: dict[str, list[str]] = {}
         self._text: list[str] = []
-        self._parser.CharacterDataHandler = self._add
+        self._parser.CharacterDataHandler = self._add_text
 
-    def _add(self, text: str) -> None:
+    def _add_text(self, text: str) -> None:
         self._text.append(text)
 
     def start(self, name: str, attributes: list[str]) -> None:
@@ -57,7 +59,7 @@ class _PropertyReader(XmlParser):
         super().end(name)
         local, value = name.rpartition(":")[2], " ".join("".join(self._text).split())
         self._text.clear()
-        if local in NAMES and value:
+        if local in PROPERTY_KEYS and value:
             values = self.values.setdefault(local, [])
-            if len(values) < MOST_VALUES:
+            if len(values) < MAX_VALUES:
                 values.append(value)

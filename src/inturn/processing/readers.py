@@ -9,26 +9,26 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from inturn.processing import archives, kinds, office_text, parser, pdf_forms
-from inturn.processing.bounds import Bounds, megabytes
+from inturn.processing.bounds import ExtractLimits, format_megabytes
 from inturn.processing.doc_text import read_doc
 from inturn.processing.epub_text import read_epub
 from inturn.processing.handler import Reject
 from inturn.processing.html_text import read_html
-from inturn.processing.languages import two_letters
+from inturn.processing.languages import to_iso_639_1
 from inturn.processing.mail_text import read_mail
 from inturn.processing.office_text import read_office
-from inturn.processing.pages import count_pages, text_pages
+from inturn.processing.pages import count_pages, estimate_text_pages
 from inturn.processing.properties import read_properties
 from inturn.processing.rtf_text import read_rtf
 
-UNREADABLE: Final = "some letters could not be read: the text is in an unknown encoding"
-CLOSED: Final = "attachments were not read: send them as documents of their own"
-OLD: Final = "this is an old Office format: headers, footers, comments and text in drawings may be missing"
-DETECTED: Final = 20_000
+UNREADABLE_NOTE: Final = "some letters could not be read: the text is in an unknown encoding"
+ATTACHMENTS_NOTE: Final = "attachments were not read: send them as documents of their own"
+OLD_FORMAT_NOTE: Final = "this is an old Office format: headers, footers, comments and text in drawings may be missing"
+LANGUAGE_SAMPLE_CHARACTERS: Final = 20_000
 """Letters of a text whose language is looked for."""
 
 
-class Content(NamedTuple):
+class ExtractedContent(NamedTuple):
     """What was read of a document."""
 
     text: str
@@ -39,70 +39,74 @@ class Content(NamedTuple):
     language: str | None = None
 
 
-def read(data: bytes, media_type: str, bounds: Bounds) -> Content:
+def read(data: bytes, media_type: str, limits: ExtractLimits) -> ExtractedContent:
     """Read a document of a kind that was checked."""
     if media_type in (kinds.PLAIN, kinds.MARKDOWN, kinds.HTML):
         content = _read_text(data, media_type)
     elif media_type == kinds.MAIL:
-        content = _read_mail(data, bounds)
+        content = _read_mail(data, limits)
     elif media_type == kinds.RTF:
-        content = _read_rtf(data, bounds)
-    elif media_type in (*office_text.PARTS, kinds.EPUB) and media_type != kinds.XLSX:
-        content = _read_package(data, media_type, bounds)
+        content = _read_rtf(data, limits)
+    elif media_type in (*office_text.TEXT_PARTS, kinds.EPUB) and media_type != kinds.XLSX:
+        content = _read_package(data, media_type, limits)
     else:
-        return _read_by_kreuzberg(data, media_type, bounds)
-    return content._replace(language=_language(content.text))
+        return _read_with_kreuzberg(data, media_type, limits)
+    return content._replace(language=_detect_language(content.text))
 
 
-def _read_text(data: bytes, media_type: str) -> Content:
+def _read_text(data: bytes, media_type: str) -> ExtractedContent:
     source, whole = (kinds.decode_html if media_type == kinds.HTML else kinds.decode)(data)
-    notes = () if whole else (UNREADABLE,)
+    notes = () if whole else (UNREADABLE_NOTE,)
     if media_type == kinds.HTML:
         page = read_html(source)
-        return Content(page.text, page.metadata, notes, text_pages(len(page.text)))
-    return Content(source, {}, notes, text_pages(len(source)))
+        return ExtractedContent(page.text, page.metadata, notes, estimate_text_pages(len(page.text)))
+    return ExtractedContent(source, {}, notes, estimate_text_pages(len(source)))
 
 
-def _read_mail(data: bytes, bounds: Bounds) -> Content:
-    mail = read_mail(data, bounds.depth // 4)
-    notes = [] if mail.whole else [UNREADABLE]
+def _read_mail(data: bytes, limits: ExtractLimits) -> ExtractedContent:
+    mail = read_mail(data, limits.depth // 4)
+    notes = [] if mail.is_fully_decoded else [UNREADABLE_NOTE]
     if mail.metadata["attachments"]:
-        notes.append(CLOSED)
-    return Content(mail.text, mail.metadata, tuple(notes), text_pages(len(mail.text)))
+        notes.append(ATTACHMENTS_NOTE)
+    return ExtractedContent(mail.text, mail.metadata, tuple(notes), estimate_text_pages(len(mail.text)))
 
 
-def _read_rtf(data: bytes, bounds: Bounds) -> Content:
+def _read_rtf(data: bytes, limits: ExtractLimits) -> ExtractedContent:
     text = read_rtf(data)
-    if len(text) > bounds.text:
-        raise Reject(f"This text has {len(text) / (1 << 20):.1f} MB; the limit is {megabytes(bounds.text)} MB")
+    if len(text) > limits.text_bytes:
+        raise Reject(
+            f"This text has {len(text) / (1 << 20):.1f} MB; the limit is {format_megabytes(limits.text_bytes)} MB"
+        )
     notes = ("not read: pictures inside this document",) if b"\\pict" in data else ()
-    return Content(text, {}, notes, text_pages(len(text)))
+    return ExtractedContent(text, {}, notes, estimate_text_pages(len(text)))
 
 
-def _read_package(data: bytes, media_type: str, bounds: Bounds) -> Content:
+def _read_package(data: bytes, media_type: str, limits: ExtractLimits) -> ExtractedContent:
     package = archives.Package(data)
     if media_type == kinds.EPUB:
-        text, notes = read_epub(package, bounds)
+        text, notes = read_epub(package, limits)
     else:
-        text, notes = read_office(package, media_type, bounds)
-    pages = count_pages(data, media_type) if media_type != kinds.EPUB else text_pages(len(text))
-    return Content(text, read_properties(package, media_type, bounds), tuple(notes), pages)
+        text, notes = read_office(package, media_type, limits)
+    pages = count_pages(data, media_type) if media_type != kinds.EPUB else estimate_text_pages(len(text))
+    return ExtractedContent(text, read_properties(package, media_type, limits), tuple(notes), pages)
 
 
-def _read_by_kreuzberg(data: bytes, media_type: str, bounds: Bounds) -> Content:
+def _read_with_kreuzberg(data: bytes, media_type: str, limits: ExtractLimits) -> ExtractedContent:
     parsed = parser.parse(data, media_type)
     text, notes, metadata = parsed.content, list[str](), dict(parsed.metadata)
     if media_type == kinds.PDF:
         text = _pdf_text(data, parsed)
     elif media_type == kinds.XLSX:
         # Kreuzberg reads cells; what stands in comments and drawings lies beside them.
-        beside = read_office(archives.Package(data), media_type, bounds)
+        beside = read_office(archives.Package(data), media_type, limits)
         text, notes = "\n\n".join(filter(None, (text, beside.text))), beside.notes
     elif media_type == kinds.DOC:
-        text = _fuller(read_doc(data), text)
-    elif media_type in kinds.OLD:
-        notes = [OLD]
-    return Content(text, metadata, tuple(notes), metadata.get("page_count"), two_letters(parsed.detected_languages))
+        text = _longer_text(read_doc(data), text)
+    elif media_type in kinds.LEGACY_OFFICE:
+        notes = [OLD_FORMAT_NOTE]
+    return ExtractedContent(
+        text, metadata, tuple(notes), metadata.get("page_count"), to_iso_639_1(parsed.detected_languages)
+    )
 
 
 def _pdf_text(data: bytes, parsed: Any) -> str:
@@ -112,16 +116,20 @@ def _pdf_text(data: bytes, parsed: Any) -> str:
     What was read by OCR is in its whole text alone.
     """
     by_page = "\n\n".join(page["content"] for page in parsed.pages or ())
-    text = _fuller(by_page, parsed.content)
+    text = _longer_text(by_page, parsed.content)
     fields = "\n".join(f"{name}: {value}" for name, value in pdf_forms.read_fields(data).items())
     return "\n\n".join(filter(None, (text.replace("\r\n", "\n"), fields)))
 
 
-def _fuller(text: str, other: str) -> str:
+def _longer_text(text: str, other: str) -> str:
     """The text with more words; the first if both have as many."""
     return max(text, other, key=lambda text: len(text.split()))
 
 
-def _language(text: str) -> str | None:
+def _detect_language(text: str) -> str | None:
     """Detect the language by the beginning of the text."""
-    return two_letters(parser.parse(text[:DETECTED].encode(), kinds.PLAIN).detected_languages) if text.strip() else None
+    return (
+        to_iso_639_1(parser.parse(text[:LANGUAGE_SAMPLE_CHARACTERS].encode(), kinds.PLAIN).detected_languages)
+        if text.strip()
+        else None
+    )

@@ -7,7 +7,7 @@ from inturn.errors import InturnError
 
 log: Final = logging.getLogger("inturn.worker")
 FIRST_PAUSE_SECONDS: Final = 1.0
-LONGEST_PAUSE_SECONDS: Final = 30.0
+MAX_PAUSE_SECONDS: Final = 30.0
 
 
 class Backoff:
@@ -18,7 +18,7 @@ class Backoff:
 
     def next_pause(self) -> float:
         """Seconds until the next try."""
-        pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        pause, self._pause = self._pause, min(2 * self._pause, MAX_PAUSE_SECONDS)
         return pause
 
     def reset(self) -> None:
@@ -26,9 +26,9 @@ class Backoff:
         self._pause = FIRST_PAUSE_SECONDS
 
 
-def log_store_error(what: str, error: Exception) -> None:
+def log_store_error(message: str, error: Exception) -> None:
     """Log one line for an error that can be expected, and the traceback of one that cannot."""
     if isinstance(error, InturnError):
-        log.warning("%s, trying again: %s", what, error)
+        log.warning("%s, trying again: %s", message, error)
     else:
-        log.error("%s, trying again; please report this", what, exc_info=error)
+        log.error("%s, trying again; please report this", message, exc_info=error)

@@ -29,7 +29,7 @@ def _calls(*calls: tuple[str, int | None, int | None]) -> tuple[Call, ...]:
     return tuple(Call(*call) for call in calls)
 
 
-def _new(**calls: int) -> tuple[Call, ...]:
+def _same_number_calls(**calls: int) -> tuple[Call, ...]:
     return tuple(Call(name, number, number) for name, number in calls.items())
 
 
@@ -65,7 +65,7 @@ ATTRIBUTES: Final = (
         ("fremovexattr", 199, 16),
         ("truncate", 76, 45),  # by path; Landlock knows it since its version 3
     ),
-    *_new(fchmodat2=452, setxattrat=463, removexattrat=466, file_setattr=469),
+    *_same_number_calls(fchmodat2=452, setxattrat=463, removexattrat=466, file_setattr=469),
 )
 """What Landlock does not cover: it rules over opening and making files, not over their attributes."""
 PROCESSES: Final = (
@@ -79,7 +79,9 @@ PROCESSES: Final = (
         ("setpgid", 109, 154),
         ("setsid", 112, 157),
     ),
-    *_new(pidfd_send_signal=424, pidfd_open=434, pidfd_getfd=438, process_madvise=440, process_mrelease=448),
+    *_same_number_calls(
+        pidfd_send_signal=424, pidfd_open=434, pidfd_getfd=438, process_madvise=440, process_mrelease=448
+    ),
 )
 PROGRAMS: Final = _calls(("fork", 57, None), ("vfork", 58, None), ("execve", 59, 221), ("execveat", 322, 281))
 SHARED_MEMORY: Final = _calls(
@@ -107,12 +109,14 @@ NAMESPACES: Final = (
         ("pivot_root", 155, 41),
         ("chroot", 161, 51),
     ),
-    *_new(open_tree=428, move_mount=429, fsopen=430, fsconfig=431, fsmount=432, fspick=433, mount_setattr=442),
-    *_new(statmount=457, listmount=458, open_tree_attr=467),
+    *_same_number_calls(
+        open_tree=428, move_mount=429, fsopen=430, fsconfig=431, fsmount=432, fspick=433, mount_setattr=442
+    ),
+    *_same_number_calls(statmount=457, listmount=458, open_tree_attr=467),
 )
-IO_URING: Final = _new(io_uring_setup=425, io_uring_enter=426, io_uring_register=427)
+IO_URING: Final = _same_number_calls(io_uring_setup=425, io_uring_enter=426, io_uring_register=427)
 KEYRINGS: Final = _calls(("add_key", 248, 217), ("request_key", 249, 218), ("keyctl", 250, 219))
-WATCHES: Final = _calls(
+FILE_WATCHES: Final = _calls(
     ("fanotify_init", 300, 262),
     ("fanotify_mark", 301, 263),
     ("inotify_init", 253, None),
@@ -148,7 +152,7 @@ KERNEL: Final = (
         ("modify_ldt", 154, None),
         ("vhangup", 153, 58),
     ),
-    *_new(quotactl_fd=443),
+    *_same_number_calls(quotactl_fd=443),
 )
 
 REFUSED: Final = (
@@ -159,7 +163,7 @@ REFUSED: Final = (
     *NAMESPACES,
     *IO_URING,
     *KEYRINGS,
-    *WATCHES,
+    *FILE_WATCHES,
     *KERNEL,
 )
 

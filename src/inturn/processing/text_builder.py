@@ -22,7 +22,7 @@ class TextBuilder:
             self._pending = ""
             self._pieces.append(text)
 
-    def flow(self, text: str) -> None:
+    def add_collapsed(self, text: str) -> None:
         """Append a piece in which any run of white space counts as one blank."""
         words = text.split()
         if not words:
@@ -44,6 +44,6 @@ class TextBuilder:
         return "".join(self._pieces)
 
 
-def names(text: str) -> frozenset[str]:
+def name_set(text: str) -> frozenset[str]:
     """The names in a text, with blanks between them."""
     return frozenset(text.split())

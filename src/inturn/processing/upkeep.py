@@ -16,29 +16,29 @@ from inturn.clock import Clock, SystemClock, Uptime, machine_uptime
 from inturn.model import ENDED, SECOND
 from inturn.policy.retention import (
     Checkpoint,
+    ClockJudgement,
     ClockReading,
     ClockTrust,
     Decision,
-    Judgement,
-    decided,
+    decide,
     is_reference,
-    judged,
-    last_old,
+    judge_clock,
+    last_prunable_seq,
     with_checkpoint,
 )
 from inturn.processing.store_errors import log_store_error
 from inturn.queue import Queue
-from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, Swept
+from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
 
 log: Final = logging.getLogger("inturn.upkeep")
 DAY: Final = 86_400 * SECOND
-KEEP: Final = 30 * DAY
+DEFAULT_KEEP: Final = 30 * DAY
 """How long ended documents and events are kept, where nobody said otherwise."""
-ORPHAN_AGE: Final = 2 * DAY
+MIN_ORPHAN_AGE: Final = 2 * DAY
 """A blob younger than a day may belong to a submit that is under way, and the clock may be a day ahead."""
-AT_ONCE: Final = 500
-SWEEP_EVERY: Final = 15.0
-TIDY_EVERY: Final = 600.0
+BATCH_SIZE: Final = 500
+SWEEP_INTERVAL_SECONDS: Final = 15.0
+ROUND_INTERVAL_SECONDS: Final = 600.0
 
 
 class Refusal(NamedTuple):
@@ -59,10 +59,10 @@ class Refusal(NamedTuple):
         )
 
 
-class Tidied(NamedTuple):
+class MaintenanceResult(NamedTuple):
     """What one round did."""
 
-    swept: Swept = Swept()
+    swept: SweepResult = SweepResult()
     documents: int = 0
     events: int = 0
     keys: int = 0
@@ -71,7 +71,7 @@ class Tidied(NamedTuple):
     refusal: Refusal | None = None
 
 
-class Upkeep:
+class Maintenance:
     """One round at a time. What is old is told by the store's clock, once `inturn.policy.retention` trusts it."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Upkeep:
         queue: Queue,
         blobs: Blobs | None = None,
         *,
-        keep: int | None = KEEP,
+        keep: int | None = DEFAULT_KEEP,
         clock: Clock | None = None,
         uptime: Callable[[], Uptime | None] = machine_uptime,
     ) -> None:
@@ -89,11 +89,11 @@ class Upkeep:
         self._clock = clock or SystemClock()
         self._uptime = uptime
 
-    def sweep(self) -> Swept:
+    def sweep(self) -> SweepResult:
         """Move on what is due."""
         return self._queue.store.sweep()
 
-    def round(self, *, force: bool = False) -> Tidied:
+    def run_round(self, *, force: bool = False) -> MaintenanceResult:
         """All of it. A round whose clock cannot be trusted moves on what is due and deletes nothing, unless forced."""
         swept = self.sweep()
         store = self._queue.store
@@ -102,40 +102,40 @@ class Upkeep:
         if refusal is not None:
             self._record_refusal(refusal)
         if decision is not Decision.DELETE:
-            return Tidied(swept, refusal=refusal)
-        documents, events, keys, blobs = self._forget(reading.at)
-        return Tidied(swept, documents, events, keys, blobs, self._drop_orphans(reading.at))
+            return MaintenanceResult(swept, refusal=refusal)
+        documents, events, keys, blobs = self._prune_all(reading.at)
+        return MaintenanceResult(swept, documents, events, keys, blobs, self._delete_orphans(reading.at))
 
     def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
         """Decide whether this round may delete; unless it is refused, the next one may be compared with it."""
         store = self._queue.store
         record = store.maintenance()
         last = None if record is None else ClockReading(*record[:3])
-        trust, drift = judged(last or ClockReading(store.policies()[-1].at), reading)
+        trust, drift = judge_clock(last or ClockReading(store.policies()[-1].at), reading)
         if force:
             trust, last = ClockTrust.VERIFIED, reading
-        old, ended = (0, 0) if trust is ClockTrust.VERIFIED else self._count(reading.at)
-        decision = decided(trust, old, ended)
+        old, ended = (0, 0) if trust is ClockTrust.VERIFIED else self._count_old(reading.at)
+        decision = decide(trust, old, ended)
         if decision is Decision.REFUSE:
             return decision, Refusal(reading.at, drift, old, ended)
-        if is_reference(last, reading, Judgement(trust, drift)):
+        if is_reference(last, reading, ClockJudgement(trust, drift)):
             last = reading
         if last is not None:
             points = () if record is None else record.checkpoints
             if trust is ClockTrust.VERIFIED:
-                points = with_checkpoint(points, Checkpoint(reading.at, self._newest()))
+                points = with_checkpoint(points, Checkpoint(reading.at, self._last_seq()))
             store.record_maintenance(MaintenanceRecord(*last, checkpoints=points))
         return decision, None
 
-    def _newest(self) -> int:
+    def _last_seq(self) -> int:
         """The highest seq given so far."""
         page = self._queue.store.documents(DocumentFilter(), limit=1)
         return page.items[0].seq if page.items else 0
 
-    def _count(self, now: int) -> tuple[int, int]:
+    def _count_old(self, now: int) -> tuple[int, int]:
         """How many documents are old, of how many that have ended."""
         store = self._queue.store
-        times = [(name, now - keep) for name, keep in self._times() if now > keep]
+        times = [(name, now - keep) for name, keep in self._retention_periods() if now > keep]
         old = sum(store.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
         return old, sum(store.counts(DocumentFilter(states=ENDED)).states.values())
 
@@ -146,15 +146,15 @@ class Upkeep:
 
     def _last_old(self, before: int) -> int | None:
         record = self._queue.store.maintenance()
-        return None if record is None else last_old(record.checkpoints, before)
+        return None if record is None else last_prunable_seq(record.checkpoints, before)
 
-    def _forget(self, now: int) -> tuple[int, int, int, int]:
+    def _prune_all(self, now: int) -> tuple[int, int, int, int]:
         """Delete history by age."""
-        removed = [self._prune(now - keep, name) for name, keep in self._times()]
+        removed = [self._prune(now - keep, name) for name, keep in self._retention_periods()]
         documents, events, keys, blobs = (sum(each) for each in zip(*removed, strict=True)) if removed else (0,) * 4
         return documents, events, keys, blobs
 
-    def _times(self) -> list[tuple[str | None, int]]:
+    def _retention_periods(self) -> list[tuple[str | None, int]]:
         """How long history is kept: of customers with a time of their own, then of everybody else."""
         found: list[tuple[str | None, int]] = []
         after = None
@@ -168,51 +168,51 @@ class Upkeep:
     def _prune(self, before: int, customer: str | None) -> tuple[int, int, int, int]:
         total, up_to = [0, 0, 0, 0], self._last_old(before)
         while before > 0:
-            removed = self._queue.store.prune(before, limit=AT_ONCE, customer=customer, up_to=up_to)
+            removed = self._queue.store.prune(before, limit=BATCH_SIZE, customer=customer, up_to=up_to)
             if self._blobs is not None:
                 self._blobs.delete(removed.blobs)
             for at, n in enumerate((removed.documents, removed.events, removed.keys, len(removed.blobs))):
                 total[at] += n
-            if removed.documents < AT_ONCE and removed.events < AT_ONCE:
+            if removed.documents < BATCH_SIZE and removed.events < BATCH_SIZE:
                 break
         return total[0], total[1], total[2], total[3]
 
-    def _drop_orphans(self, now: int) -> int:
+    def _delete_orphans(self, now: int) -> int:
         """Delete bytes that no document refers to, if they are old by the store's clock and by this machine's."""
         if self._blobs is None:
             return 0
-        before = min(now, self._clock.now()) - ORPHAN_AGE
-        dropped, keys = self._blobs.tidy(before), iter(self._blobs.keys(before))
-        while some := list(islice(keys, AT_ONCE)):
-            unknown = self._queue.store.unknown_blobs(some)
+        before = min(now, self._clock.now()) - MIN_ORPHAN_AGE
+        dropped, keys = self._blobs.remove_unfinished(before), iter(self._blobs.keys(before))
+        while some := list(islice(keys, BATCH_SIZE)):
+            unknown = self._queue.store.unreferenced_blobs(some)
             self._blobs.delete(unknown)
             dropped += len(unknown)
         return dropped
 
 
-class UpkeepThread(threading.Thread):
+class MaintenanceThread(threading.Thread):
     """Upkeep beside a worker."""
 
-    def __init__(self, upkeep: Upkeep) -> None:
+    def __init__(self, maintenance: Maintenance) -> None:
         super().__init__(name="inturn-upkeep", daemon=True)
-        self._upkeep = upkeep
-        self._over = threading.Event()
+        self._maintenance = maintenance
+        self._stop_event = threading.Event()
 
     def run(self) -> None:  # noqa: D102 - a thread's own
         next_tidy = time.monotonic()  # soon: a worker that is restarted often would never get to it
-        while not self._over.wait(SWEEP_EVERY):
+        while not self._stop_event.wait(SWEEP_INTERVAL_SECONDS):
             try:
                 if time.monotonic() >= next_tidy:
-                    next_tidy = time.monotonic() + TIDY_EVERY
-                    refusal = self._upkeep.round().refusal
+                    next_tidy = time.monotonic() + ROUND_INTERVAL_SECONDS
+                    refusal = self._maintenance.run_round().refusal
                     if refusal is not None:
                         log.warning("upkeep: %s", refusal)
                 else:
-                    self._upkeep.sweep()
+                    self._maintenance.sweep()
             except Exception as error:  # noqa: BLE001 - the next round may succeed
                 log_store_error("upkeep failed", error)
 
     def stop(self) -> None:
         """After the round that is under way."""
-        self._over.set()
+        self._stop_event.set()
         self.join()

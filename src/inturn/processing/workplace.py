@@ -12,13 +12,13 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-PREFIX: Final = "inturn-worker-"
-LOCK: Final = "lock"
-YOUNG: Final = 3_600.0
+DIR_PREFIX: Final = "inturn-worker-"
+LOCK_FILE: Final = "lock"
+MIN_ABANDONED_SECONDS: Final = 3_600.0
 """Seconds in which a folder without a lock may belong to a worker that is just making it."""
 
 
-class Workplace:
+class ScratchDir:
     """Made when first asked for. A worker that was killed could not clean up: the next one does it for him.
 
     The folder is held by a lock on a file in it, which the kernel lets go when the process is gone.
@@ -27,16 +27,16 @@ class Workplace:
     @cached_property
     def path(self) -> Path:
         """The folder."""
-        clear_abandoned()
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        self._held = os.open(folder / "new", os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._held, fcntl.LOCK_EX)
-        (folder / "new").rename(folder / LOCK)  # whoever sees it by this name sees it locked
+        remove_abandoned()
+        folder = Path(tempfile.mkdtemp(prefix=DIR_PREFIX))
+        self._lock_fd = os.open(folder / "new", os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        (folder / "new").rename(folder / LOCK_FILE)  # whoever sees it by this name sees it locked
         return folder
 
-    def make_scratch(self, name: str, *, is_boxed: bool) -> Path:
+    def make_child_dir(self, name: str, *, is_sandboxed: bool) -> Path:
         """Make a folder in it for one child. A boxed child of root's is another user, which must get there."""
-        if is_boxed and os.geteuid() == 0:
+        if is_sandboxed and os.geteuid() == 0:
             self.path.chmod(0o711)  # it reaches its own folder, and can list nothing
         scratch = self.path / name
         scratch.mkdir(mode=0o700)
@@ -46,11 +46,11 @@ class Workplace:
         """Remove it. A child may have left anything in it."""
         if "path" in self.__dict__:
             remove_tree(self.path)
-            os.close(self._held)
+            os.close(self._lock_fd)
             del self.path
 
 
-def open_to_others(folder: Path) -> None:
+def make_world_readable(folder: Path) -> None:
     """Let children that are other users read a folder of root's, and all below it."""
     if os.geteuid() == 0:
         folder.chmod(0o755)
@@ -65,33 +65,33 @@ def remove_tree(folder: Path) -> None:
         top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             names = (f"{secrets.token_hex(8)}-{number}" for number in count())
-            while _empty_once(top, names):
+            while _flatten_once(top, names):
                 pass
         finally:
             os.close(top)
         folder.rmdir()
 
 
-def _empty_once(top: int, names: Iterator[str]) -> bool:
+def _flatten_once(top: int, names: Iterator[str]) -> bool:
     """Remove what lies in a folder, and bring up folders that lie in folders in it; whether there were any."""
     brought_up = False
-    for name, is_folder in _entries(top):
+    for name, is_folder in _list_entries(top):
         with suppress(OSError):  # gone meanwhile, or not ours
             if not is_folder:
                 os.unlink(name, dir_fd=top)
                 continue
             below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
             try:
-                brought_up |= _bring_up(below, top, names)
+                brought_up |= _move_children_up(below, top, names)
             finally:
                 os.close(below)
             os.rmdir(name, dir_fd=top)
     return brought_up
 
 
-def _bring_up(below: int, top: int, names: Iterator[str]) -> bool:
+def _move_children_up(below: int, top: int, names: Iterator[str]) -> bool:
     brought_up = False
-    for name, is_folder in _entries(below):
+    for name, is_folder in _list_entries(below):
         with suppress(OSError):
             if is_folder:
                 os.rename(name, next(names), src_dir_fd=below, dst_dir_fd=top)
@@ -101,7 +101,7 @@ def _bring_up(below: int, top: int, names: Iterator[str]) -> bool:
     return brought_up
 
 
-def _entries(folder: int) -> list[tuple[str, bool]]:
+def _list_entries(folder: int) -> list[tuple[str, bool]]:
     """The names in a folder, and whether each is a folder, which is opened to its owner."""
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -112,9 +112,9 @@ def _entries(folder: int) -> list[tuple[str, bool]]:
     return listed
 
 
-def clear_abandoned() -> None:
+def remove_abandoned() -> None:
     """Remove the folders of workers that are gone, as far as they are ours."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{DIR_PREFIX}*"):
         with suppress(OSError):
             if not folder.is_symlink() and folder.stat().st_uid == os.geteuid() and _is_abandoned(folder):
                 remove_tree(folder)
@@ -122,9 +122,9 @@ def clear_abandoned() -> None:
 
 def _is_abandoned(folder: Path) -> bool:
     try:
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        lock = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return time.time() - folder.stat().st_mtime > YOUNG
+        return time.time() - folder.stat().st_mtime > MIN_ABANDONED_SECONDS
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -134,7 +134,7 @@ def _is_abandoned(folder: Path) -> bool:
     return True
 
 
-def holds_more(folder: Path, most: int, entries: int) -> bool:
+def exceeds_size(folder: Path, max_bytes: int, max_entries: int) -> bool:
     """Whether there are more than so many bytes or entries below a folder; looks no further than it has to.
 
     What cannot be looked at counts as too much: folders too deep for a path, or locked, hide something.
@@ -147,7 +147,7 @@ def holds_more(folder: Path, most: int, entries: int) -> bool:
                     seen += 1
                     with suppress(FileNotFoundError):
                         held += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if held > most or seen > entries:
+                    if held > max_bytes or seen > max_entries:
                         return True
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(Path(entry.path))

@@ -9,14 +9,14 @@ from xml.parsers import expat
 
 from inturn.processing.handler import Reject
 
-DOCTYPE: Final = "This file defines its own XML document type (DOCTYPE), which is not allowed"
+DOCTYPE_ERROR: Final = "This file defines its own XML document type (DOCTYPE), which is not allowed"
 
 
 class XmlParser:
     """Parses one part and counts how deep it is; subclasses read something."""
 
-    def __init__(self, most_depth: int) -> None:
-        self._most = most_depth
+    def __init__(self, max_depth: int) -> None:
+        self._max_depth = max_depth
         self._depth = 0
         self._parser = expat.ParserCreate()
         self._parser.ordered_attributes = True
@@ -38,8 +38,8 @@ class XmlParser:
     def start(self, name: str, attributes: list[str]) -> None:  # noqa: ARG002 - for subclasses
         """An element begins; attributes are a flat list of names and values."""
         self._depth += 1
-        if self._depth > self._most:
-            raise Reject(f"XML elements in this file lie more than {self._most} deep inside each other")
+        if self._depth > self._max_depth:
+            raise Reject(f"XML elements in this file lie more than {self._max_depth} deep inside each other")
 
     def end(self, name: str) -> None:  # noqa: ARG002 - for subclasses
         """An element ends."""
@@ -55,4 +55,4 @@ def attribute(attributes: list[str], name: str) -> str | None:
 
 
 def _refuse_doctype(*_: object) -> None:
-    raise Reject(DOCTYPE)
+    raise Reject(DOCTYPE_ERROR)

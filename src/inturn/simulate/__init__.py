@@ -1,7 +1,16 @@
 """A discrete-event simulator that drives the real queue on the memory store with a manual clock."""
 
-from inturn.simulate.engine import Run, run
-from inturn.simulate.report import GroupReport, Report, report
-from inturn.simulate.scenario import Scenario, built_in, load
+from inturn.simulate.engine import Run, simulate_scenario
+from inturn.simulate.report import GroupReport, Report, build_report
+from inturn.simulate.scenario import Scenario, built_in_scenarios, load_scenario
 
-__all__ = ["GroupReport", "Report", "Run", "Scenario", "built_in", "load", "report", "run"]
+__all__ = [
+    "GroupReport",
+    "Report",
+    "Run",
+    "Scenario",
+    "build_report",
+    "built_in_scenarios",
+    "load_scenario",
+    "simulate_scenario",
+]

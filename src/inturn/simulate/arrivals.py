@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Final, Protocol, Self
 from inturn.errors import InvalidInputError
 from inturn.model import clean_number
 
-HIGHEST: Final = 1e9
-DAY: Final = 86_400.0
+MAX_VALUE: Final = 1e9
+DAY_SECONDS: Final = 86_400.0
 
 
-class Arrivals(Protocol):
+class ArrivalProcess(Protocol):
     """A kind of arrivals."""
 
     kind: ClassVar[str]
@@ -23,25 +23,25 @@ class Arrivals(Protocol):
         ...
 
     @classmethod
-    def read(cls, where: str, kept: Mapping[str, Any]) -> Self:
+    def from_toml(cls, where: str, table: Mapping[str, Any]) -> Self:
         """The arrivals from a TOML table."""
         ...
 
 
-class _Read:
+class _TomlReader:
     """Reads numbers named like the fields of a kind."""
 
     @classmethod
-    def read(cls, where: str, kept: Mapping[str, Any]) -> Self:
+    def from_toml(cls, where: str, table: Mapping[str, Any]) -> Self:
         known = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # every kind is a dataclass
-        unknown = sorted(set(kept) - set(known))
+        unknown = sorted(set(table) - set(known))
         if unknown:
             raise InvalidInputError(f"{where} know {', '.join(known)}, not {', '.join(unknown)}")
-        return cls(**{name: clean_number(f"{name} in {where}", value, 0, HIGHEST) for name, value in kept.items()})
+        return cls(**{name: clean_number(f"{name} in {where}", value, 0, MAX_VALUE) for name, value in table.items()})
 
 
 @dataclass(frozen=True, slots=True)
-class Burst(_Read):
+class Burst(_TomlReader):
     """Each customer submits so many at once, once or every so many seconds, the first within `spread` of `at`."""
 
     kind: ClassVar[str] = "burst"
@@ -65,7 +65,7 @@ class Burst(_Read):
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson(_Read):
+class Poisson(_TomlReader):
     """Each customer submits `rate` documents a second on average; or all together make this `load` of the workers."""
 
     kind: ClassVar[str] = "poisson"
@@ -78,11 +78,11 @@ class Poisson(_Read):
         """Second and customer of each document."""
         rate = self.rate or self.load * capacity / customers
         for customer in range(customers):
-            yield from ((at, customer) for at in _poisson(random, rate, self.at, self.until))
+            yield from ((at, customer) for at in _poisson_times(random, rate, self.at, self.until))
 
 
 @dataclass(frozen=True, slots=True)
-class Newcomers(_Read):
+class Newcomers(_TomlReader):
     """Every document, or `documents` at once, comes from a customer never seen before."""
 
     kind: ClassVar[str] = "newcomers"
@@ -96,13 +96,13 @@ class Newcomers(_Read):
         """Second and customer of each document."""
         del customers
         rate = (self.rate or self.load * capacity) / self.documents
-        for number, at in enumerate(_poisson(random, rate, self.at, self.until), start=1):
+        for number, at in enumerate(_poisson_times(random, rate, self.at, self.until), start=1):
             for _ in range(int(self.documents)):
                 yield at, number
 
 
 @dataclass(frozen=True, slots=True)
-class Daily(_Read):
+class Daily(_TomlReader):
     """Customers of Pareto-distributed size, each day with one peak, together this `load` of the workers on average."""
 
     kind: ClassVar[str] = "daily"
@@ -118,17 +118,19 @@ class Daily(_Read):
         whole = sum(sizes)
         for customer, size in enumerate(sizes):
             rate = self.load * capacity * size / whole / self.batch
-            for at in _poisson(random, rate * (1 + self.swing), 0, self.days * DAY):
-                if random.random() * (1 + self.swing) <= 1 - self.swing * cos(2 * pi * at / DAY):
+            for at in _poisson_times(random, rate * (1 + self.swing), 0, self.days * DAY_SECONDS):
+                if random.random() * (1 + self.swing) <= 1 - self.swing * cos(2 * pi * at / DAY_SECONDS):
                     for _ in range(1 + int(random.expovariate(1 / (self.batch - 0.5)))):
                         yield at, customer
 
 
-def _poisson(random: Random, rate: float, at: float, until: float) -> Iterator[float]:
+def _poisson_times(random: Random, rate: float, at: float, until: float) -> Iterator[float]:
     if rate <= 0:
         raise InvalidInputError("arrivals need a rate or a load above 0")
     while (at := at + random.expovariate(rate)) <= until:
         yield at
 
 
-ARRIVALS: Final[Mapping[str, type[Arrivals]]] = {each.kind: each for each in (Burst, Poisson, Newcomers, Daily)}
+ARRIVAL_PROCESSES: Final[Mapping[str, type[ArrivalProcess]]] = {
+    each.kind: each for each in (Burst, Poisson, Newcomers, Daily)
+}

@@ -8,18 +8,18 @@ from statistics import fmean
 from typing import Any, Final, NamedTuple
 
 from inturn.model import SECOND
-from inturn.simulate.engine import Played
-from inturn.simulate.history import GROUPS, History, Progress
-from inturn.simulate.replay import AS_IT_WAS, Plan, counted, replay, waits_of, weight_in
-from inturn.simulate.report import GroupReport, Subject, figures_of, percentile
+from inturn.simulate.engine import SimulationResult
+from inturn.simulate.history import SIZE_GROUPS, History, ProgressCallback
+from inturn.simulate.replay import UNCHANGED_PLAN, Plan, replay, waits_of, weight_under, without_warmup
+from inturn.simulate.report import GroupReport, MetricsInput, group_metrics, percentile
 
-MOST_NAMED: Final = 10
-SMALLEST_CHANGE: Final = 0.5
+MAX_NAMED_CUSTOMERS: Final = 10
+MIN_CHANGE_SECONDS: Final = 0.5
 """Seconds of mean wait: below that nobody notices."""
-MOMENTS: Final = 120
-MOST_ERROR: Final = 0.1
+QUEUE_LENGTH_SAMPLES: Final = 120
+MAX_RELATIVE_ERROR: Final = 0.1
 """Part of a measured mean wait by which a replay of what was may miss it, before it has to say so."""
-SMALLEST_ERROR: Final = 0.1
+MIN_ERROR_SECONDS: Final = 0.1
 """Seconds: a difference below that is none."""
 
 
@@ -79,7 +79,7 @@ class CustomerChange:
     proposed_worst: float
 
 
-class Moment(NamedTuple):
+class QueueLengthSample(NamedTuple):
     """How many documents waited at a time."""
 
     at: int
@@ -109,11 +109,11 @@ class Comparison:
     less: tuple[CustomerChange, ...]
     """Customers who would wait less, those who gain the most first."""
     more: tuple[CustomerChange, ...]
-    waiting: tuple[Moment, ...]
+    waiting: tuple[QueueLengthSample, ...]
     everyone: tuple[CustomerChange, ...]
     """All customers, those with the most documents first."""
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON knows it, without the list of everyone: that may be long."""
         found = asdict(replace(self, everyone=()))
         del found["everyone"]
@@ -121,26 +121,30 @@ class Comparison:
         return plain
 
 
-def compare(history: History, current: Plan, proposed: Plan | None, progress: Progress | None = None) -> Comparison:
+def compare(
+    history: History, current: Plan, proposed: Plan | None, progress: ProgressCallback | None = None
+) -> Comparison:
     """What a change would have meant for these documents."""
     total = len(history.arrivals)
     runs = 1 if proposed is None else 2
-    tell = progress or _untold
-    before = counted(history, replay(history, current, progress=lambda done, _: tell(done, runs * total)))
+    tell = progress or _ignore_progress
+    before = without_warmup(history, replay(history, current, progress=lambda done, _: tell(done, runs * total)))
     after = before
     if proposed is not None:
         after = replay(history, proposed, progress=lambda done, _: tell(total + done, runs * total))
-        after = counted(history, after)
+        after = without_warmup(history, after)
     tell(runs * total, runs * total)
-    return _compared(history.counted(), (current, before), (proposed or current, after), is_same=proposed is None)
+    return _build_comparison(
+        history.without_warmup(), (current, before), (proposed or current, after), is_same=proposed is None
+    )
 
 
-def _compared(
-    history: History, first: tuple[Plan, Played], second: tuple[Plan, Played], *, is_same: bool
+def _build_comparison(
+    history: History, first: tuple[Plan, SimulationResult], second: tuple[Plan, SimulationResult], *, is_same: bool
 ) -> Comparison:
     (current, before), (proposed, after) = first, second
-    changes = _by_customer(history, before, after)
-    fairness = _fairness(history, current, before)
+    changes = _customer_changes(history, before, after)
+    fairness = _fairness_by_group(history, current, before)
     return Comparison(
         since=history.arrivals[0].at,
         until=history.arrivals[-1].at,
@@ -150,28 +154,35 @@ def _compared(
         workers_proposed=proposed.workers or history.workers,
         is_cut=history.is_cut,
         is_same=is_same,
-        contradictions=contradictions(history, before) if current == AS_IT_WAS else (),
+        contradictions=find_contradictions(history, before) if current == UNCHANGED_PLAN else (),
         groups=tuple(
-            _by_group(history, before, after, (fairness, fairness if is_same else _fairness(history, proposed, after)))
+            _group_changes(
+                history,
+                before,
+                after,
+                (fairness, fairness if is_same else _fairness_by_group(history, proposed, after)),
+            )
         ),
         levels_current=dict(sorted(Counter(before.levels).items())),
         levels_proposed=dict(sorted(Counter(after.levels).items())),
-        less=_named([each for each in changes if each.current - each.proposed >= SMALLEST_CHANGE]),
-        more=_named([each for each in changes if each.proposed - each.current >= SMALLEST_CHANGE]),
-        waiting=_waiting(history, before, after),
+        less=_largest_changes([each for each in changes if each.current - each.proposed >= MIN_CHANGE_SECONDS]),
+        more=_largest_changes([each for each in changes if each.proposed - each.current >= MIN_CHANGE_SECONDS]),
+        waiting=_queue_lengths(history, before, after),
         everyone=tuple(sorted(changes, key=lambda each: (-each.documents, each.customer))),
     )
 
 
-def _untold(done: int, total: int) -> None:
+def _ignore_progress(done: int, total: int) -> None:
     del done, total
 
 
-def _named(changes: Sequence[CustomerChange]) -> tuple[CustomerChange, ...]:
-    return tuple(sorted(changes, key=lambda each: (-abs(each.proposed - each.current), each.customer))[:MOST_NAMED])
+def _largest_changes(changes: Sequence[CustomerChange]) -> tuple[CustomerChange, ...]:
+    return tuple(
+        sorted(changes, key=lambda each: (-abs(each.proposed - each.current), each.customer))[:MAX_NAMED_CUSTOMERS]
+    )
 
 
-def _by_customer(history: History, before: Played, after: Played) -> list[CustomerChange]:
+def _customer_changes(history: History, before: SimulationResult, after: SimulationResult) -> list[CustomerChange]:
     numbers: dict[str, list[int]] = defaultdict(list)
     for number, arrival in enumerate(history.arrivals):
         numbers[arrival.customer].append(number)
@@ -179,7 +190,7 @@ def _by_customer(history: History, before: Played, after: Played) -> list[Custom
     found = []
     for name, own in numbers.items():
         measured = measured_waits(history, own)
-        first, second = summed_up(waits_of(history, before, own)), summed_up(waits_of(history, after, own))
+        first, second = summarize_waits(waits_of(history, before, own)), summarize_waits(waits_of(history, after, own))
         found.append(
             CustomerChange(
                 name,
@@ -194,14 +205,17 @@ def _by_customer(history: History, before: Played, after: Played) -> list[Custom
     return found
 
 
-def _by_group(
-    history: History, before: Played, after: Played, fairness: tuple[dict[str, GroupReport], dict[str, GroupReport]]
+def _group_changes(
+    history: History,
+    before: SimulationResult,
+    after: SimulationResult,
+    fairness: tuple[dict[str, GroupReport], dict[str, GroupReport]],
 ) -> list[GroupChange]:
     groups, numbers = history.groups(), defaultdict(list)
     for number, arrival in enumerate(history.arrivals):
         numbers[groups[arrival.customer]].append(number)
     found = []
-    for group in (each for each in GROUPS if each in numbers):
+    for group in (each for each in SIZE_GROUPS if each in numbers):
         own = numbers[group]
         measured = measured_waits(history, own)
         found.append(
@@ -209,9 +223,9 @@ def _by_group(
                 group,
                 fairness[0][group].customers,
                 len(own),
-                summed_up(measured) if measured else None,
-                summed_up(waits_of(history, before, own)),
-                summed_up(waits_of(history, after, own)),
+                summarize_waits(measured) if measured else None,
+                summarize_waits(waits_of(history, before, own)),
+                summarize_waits(waits_of(history, after, own)),
                 *(
                     Fairness(each.slowdown, each.jain, each.behind_ideal, each.longest_gap)
                     for each in (fairness[0][group], fairness[1][group])
@@ -221,36 +235,38 @@ def _by_group(
     return found
 
 
-def contradictions(history: History, played: Played) -> tuple[Contradiction, ...]:
+def find_contradictions(history: History, result: SimulationResult) -> tuple[Contradiction, ...]:
     """Where a replay of what was differs from what was measured, of the documents whose wait is known."""
     groups, numbers = history.groups(), defaultdict(list)
     for number, arrival in enumerate(history.arrivals):
         if history.waits[number] is not None:
             numbers[groups[arrival.customer]].append(number)
     found = []
-    for group in (each for each in GROUPS if each in numbers):
+    for group in (each for each in SIZE_GROUPS if each in numbers):
         measured = fmean(measured_waits(history, numbers[group]))
-        replayed = fmean(waits_of(history, played, numbers[group]))
-        if abs(replayed - measured) > max(SMALLEST_ERROR, MOST_ERROR * measured):
+        replayed = fmean(waits_of(history, result, numbers[group]))
+        if abs(replayed - measured) > max(MIN_ERROR_SECONDS, MAX_RELATIVE_ERROR * measured):
             found.append(Contradiction(group, measured, replayed))
     return tuple(found)
 
 
-def _fairness(history: History, plan: Plan, played: Played) -> dict[str, GroupReport]:
+def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -> dict[str, GroupReport]:
     groups = history.groups()
-    subject = Subject(
+    subject = MetricsInput(
         history.arrivals,
-        played.started,
-        played.finished,
+        result.started,
+        result.finished,
         plan.workers or history.workers,
-        GROUPS,
-        lambda arrival: GROUPS.index(groups[arrival.customer]),
-        lambda arrival: weight_in(history, plan, arrival.customer),
+        SIZE_GROUPS,
+        lambda arrival: SIZE_GROUPS.index(groups[arrival.customer]),
+        lambda arrival: weight_under(history, plan, arrival.customer),
     )
-    return {each.group: each for each in figures_of(subject)[0]}
+    return {each.group: each for each in group_metrics(subject)[0]}
 
 
-def _waiting(history: History, before: Played, after: Played) -> tuple[Moment, ...]:
+def _queue_lengths(
+    history: History, before: SimulationResult, after: SimulationResult
+) -> tuple[QueueLengthSample, ...]:
     """How many waited, at moments from the first arrival to the last start."""
     came = [each.at for each in history.arrivals]
     known = [number for number, wait in enumerate(history.waits) if wait is not None]
@@ -259,11 +275,11 @@ def _waiting(history: History, before: Played, after: Played) -> tuple[Moment, .
     begin, end = came[0], max(first[-1], second[-1], real[-1] if real else 0)
     known_came = [came[number] for number in known]
     found = []
-    for step in range(MOMENTS + 1):
-        at = begin + (end - begin) * step // MOMENTS
+    for step in range(QUEUE_LENGTH_SAMPLES + 1):
+        at = begin + (end - begin) * step // QUEUE_LENGTH_SAMPLES
         measured = bisect_right(known_came, at) - bisect_right(real, at) if real else None
         there = bisect_right(came, at)
-        found.append(Moment(at, measured, there - bisect_right(first, at), there - bisect_right(second, at)))
+        found.append(QueueLengthSample(at, measured, there - bisect_right(first, at), there - bisect_right(second, at)))
     return tuple(found)
 
 
@@ -272,7 +288,7 @@ def measured_waits(history: History, numbers: Sequence[int]) -> list[float]:
     return [wait / SECOND for number in numbers if (wait := history.waits[number]) is not None]
 
 
-def summed_up(waits: Sequence[float]) -> Waits:
+def summarize_waits(waits: Sequence[float]) -> Waits:
     """The figures of these waits."""
     ordered = sorted(waits)
     return Waits(fmean(ordered), percentile(ordered, 0.5), percentile(ordered, 0.95), ordered[-1])

@@ -10,24 +10,24 @@ from collections import Counter
 from statistics import median
 from typing import Final, NamedTuple
 
-from inturn.insights import ENOUGH_FINISHES, PACE_OVER, Span, expected_start, lived, open_lines
-from inturn.insights.forecast import Arrived, Speed, begun_of, coming
-from inturn.insights.reader import mine_of
+from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, Span, expected_start, observed_window, open_lanes
+from inturn.insights.forecast import RecentArrivals, Speed, arrival_rates, start_times_from_arrivals
+from inturn.insights.reader import forecast_target
 from inturn.model import SECOND
 from inturn.policy import Order
-from inturn.policy.places import classic_before, fair_before
-from inturn.simulate.engine import Playing
-from inturn.simulate.history import History, Progress
-from inturn.simulate.replay import AS_IT_WAS, replay
+from inturn.policy.places import classic_ahead, fair_ahead
+from inturn.simulate.engine import Simulation
+from inturn.simulate.history import History, ProgressCallback
+from inturn.simulate.replay import UNCHANGED_PLAN, replay
 from inturn.store import Store
 
-ASKED: Final = 300
-LONG_ENOUGH: Final = SECOND
+SAMPLE_SIZE: Final = 300
+MIN_WAIT: Final = SECOND
 """Whoever waits less has started before it can ask."""
-LATELY: Final = 60 * SECOND
+RECENT_WINDOW: Final = 60 * SECOND
 
 
-class Starts(NamedTuple):
+class ForecastAccuracy(NamedTuple):
     """Expected starts of a sample of the documents that had to wait, made again and compared with the real ones."""
 
     asked: int
@@ -43,78 +43,88 @@ class Starts(NamedTuple):
     """Seconds from the span's beginning to its end: a wide one is easily right."""
 
 
-def starts_of(history: History, progress: Progress | None = None, asked: int = ASKED) -> Starts | None:
+def measure_accuracy(
+    history: History, progress: ProgressCallback | None = None, sample_size: int = SAMPLE_SIZE
+) -> ForecastAccuracy | None:
     """Ask again for a sample; None if nobody had to wait."""
     waited = [
-        number for number in range(history.lead, len(history.arrivals)) if (history.waits[number] or 0) >= LONG_ENOUGH
+        number
+        for number in range(history.warmup_documents, len(history.arrivals))
+        if (history.waits[number] or 0) >= MIN_WAIT
     ]
     if not waited:
         return None
-    sample = frozenset(waited[at * len(waited) // asked] for at in range(asked)) if len(waited) > asked else waited
+    sample = (
+        frozenset(waited[at * len(waited) // sample_size] for at in range(sample_size))
+        if len(waited) > sample_size
+        else waited
+    )
     chosen = frozenset(sample)
-    past = Past(history)
+    past = HistoryView(history)
     spans: dict[int, Span | None] = {}
 
-    def setting(playing: Playing, store: Store) -> None:
+    def setting(playing: Simulation, store: Store) -> None:
         def on_arrival(number: int, now: int) -> None:
             if number in chosen:
-                spans[number] = _span(store, number, past, now)
+                spans[number] = _forecast(store, number, past, now)
 
         playing.on_arrival = on_arrival
 
-    replay(history, AS_IT_WAS, progress, setting)
-    return _compared(history, spans)
+    replay(history, UNCHANGED_PLAN, progress, setting)
+    return _score(history, spans)
 
 
-class Past:
+class HistoryView:
     """What could be known of a history at any of its moments."""
 
     def __init__(self, history: History) -> None:
         self._arrivals = history.arrivals
-        self._came = array("q", (each.at for each in history.arrivals))
-        self._began = history.policies[0][0] if history.policies else history.arrivals[0].at
-        waits = zip(self._came, history.waits, strict=True)
-        self._starts = begun_of(self._came, sorted(came + wait for came, wait in waits if wait is not None))
+        self._arrived_at = array("q", (each.at for each in history.arrivals))
+        self._recorded_since = history.policies[0][0] if history.policies else history.arrivals[0].at
+        waits = zip(self._arrived_at, history.waits, strict=True)
+        self._starts = start_times_from_arrivals(
+            self._arrived_at, sorted(came + wait for came, wait in waits if wait is not None)
+        )
         self._ends = array("q", sorted(each for each in history.finished if each is not None))
 
     def speed(self, now: int) -> Speed | None:
         """How fast documents were started, or finished if too few were started while others waited."""
         if (speed := self._starts.speed(now)) is not None:
             return speed
-        for over in (LATELY, PACE_OVER):
+        for over in (RECENT_WINDOW, THROUGHPUT_WINDOW):
             finished = bisect_left(self._ends, now) - bisect_left(self._ends, now - over)
-            if finished >= ENOUGH_FINISHES:
-                each = lived(over, self._began, now) / finished
+            if finished >= MIN_FINISHES:
+                each = observed_window(over, self._recorded_since, now) / finished
                 return Speed(each, each, is_loaded=False)
         return None
 
-    def arrived(self, now: int) -> Arrived:
+    def recent_arrivals(self, now: int) -> RecentArrivals:
         """Who brought how many."""
-        since = max(now - PACE_OVER, min(self._began, now))
-        lately = slice(bisect_left(self._came, since), bisect_left(self._came, now))
-        return Arrived(Counter(each.customer for each in self._arrivals[lately]), max(SECOND, now - since))
+        since = max(now - THROUGHPUT_WINDOW, min(self._recorded_since, now))
+        lately = slice(bisect_left(self._arrived_at, since), bisect_left(self._arrived_at, now))
+        return RecentArrivals(Counter(each.customer for each in self._arrivals[lately]), max(SECOND, now - since))
 
 
-def _span(store: Store, number: int, past: Past, now: int) -> Span | None:
-    standings = store.standings()
+def _forecast(store: Store, number: int, history: HistoryView, now: int) -> Span | None:
+    standings = store.scheduler_snapshot()
     document = store.document(str(number))
     place = next(
-        (at for at, each in enumerate(standings.lines) if each[:2] == (document.customer, document.line_level)), None
+        (at for at, each in enumerate(standings.lanes) if each[:2] == (document.customer, document.lane_level)), None
     )
-    speed = past.speed(now)
+    speed = history.speed(now)
     if place is None or speed is None:
         return None
-    lines, ahead = open_lines(standings), store.ahead(document.id)
+    lines, ahead = open_lanes(standings), store.ahead_in_lane(document.id)
     if standings.policy.order is Order.FAIR:
-        before = fair_before(lines, place, ahead)
+        before = fair_ahead(lines, place, ahead)
     else:
-        before = classic_before(lines, place, ahead, document.seq)
-    mine = mine_of(document, standings)
-    rates = coming(mine, past.arrived(now), store.policy().policy.priority.thresholds)
+        before = classic_ahead(lines, place, ahead, document.seq)
+    mine = forecast_target(document, standings)
+    rates = arrival_rates(mine, history.recent_arrivals(now), store.policy().policy.priority.thresholds)
     return expected_start(before, mine, speed, rates, now)
 
 
-def _compared(history: History, spans: dict[int, Span | None]) -> Starts:
+def _score(history: History, spans: dict[int, Span | None]) -> ForecastAccuracy:
     inside = early = late = 0
     errors, widths = [], []
     for number, span in spans.items():
@@ -128,4 +138,4 @@ def _compared(history: History, spans: dict[int, Span | None]) -> Starts:
         widths.append((span.latest - span.earliest) / SECOND)
     unknown = len(spans) - len(errors)
     known = (median(errors), median(widths)) if errors else (None, None)
-    return Starts(len(spans), unknown, inside, early, late, *known)
+    return ForecastAccuracy(len(spans), unknown, inside, early, late, *known)

@@ -17,20 +17,20 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from inturn.model import SECOND, CustomerSettings
-from inturn.simulate.compare import Waits, measured_waits, rounded, summed_up
-from inturn.simulate.estimates import Starts
+from inturn.simulate.compare import Waits, measured_waits, rounded, summarize_waits
+from inturn.simulate.estimates import ForecastAccuracy
 from inturn.simulate.history import History
 
-USUAL_WINDOW: Final = 60 * SECOND
-FEWEST_WINDOWS: Final = 1_000
-MOST_WINDOWS: Final = 5_000
-SERVED_IN_WINDOW: Final = 20
+DEFAULT_WINDOW: Final = 60 * SECOND
+MIN_WINDOWS: Final = 1_000
+MAX_WINDOWS: Final = 5_000
+MIN_DOCUMENTS_PER_WINDOW: Final = 20
 """Documents, at least, on average: with fewer, shares would tell of single documents."""
-CROWDED: Final = 1.001
+SATURATION_FACTOR: Final = 1.001
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CustomerFairness:
     """What one customer got. Shares are parts of 1, harm is seconds of workers; None where nobody had to wait."""
 
     customer: str
@@ -57,11 +57,11 @@ class FairnessReport:
     is_cut: bool
     crowded: float
     """Seconds in which somebody had to wait while workers could not serve all."""
-    starts: Starts | None
-    customers: tuple[Standing, ...]
+    starts: ForecastAccuracy | None
+    customers: tuple[CustomerFairness, ...]
     """Those who did the most harm first, then by documents."""
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON knows it, without the customers: there may be many."""
         found = asdict(replace(self, customers=()))
         del found["customers"]
@@ -77,40 +77,40 @@ class _Share(NamedTuple):
     received: float
 
 
-class _Sums:
+class _Totals:
     """What one customer comes to over all windows."""
 
     def __init__(self) -> None:
         self.received = self.due = self.above = self.below = 0.0
-        self.was_there = False
+        self.had_demand = False
 
 
-def fairness_of(history: History, until: int, starts: Starts | None = None) -> FairnessReport:
+def measure_fairness(history: History, until: int, starts: ForecastAccuracy | None = None) -> FairnessReport:
     """Read it off the past; `until` is when it was looked at."""
-    history = history.counted()
+    history = history.without_warmup()
     numbers: dict[str, list[int]] = defaultdict(list)
     for number, arrival in enumerate(history.arrivals):
         numbers[arrival.customer].append(number)
     names = list(numbers)
-    window = _window(history, until)
+    window = _window_length(history, until)
     windows: dict[int, list[_Share]] = defaultdict(list)
     for place, name in enumerate(names):
-        for at, demand, received in _used(history, numbers[name], window, until):
+        for at, demand, received in _usage_by_window(history, numbers[name], window, until):
             windows[at].append(_Share(place, demand, received))
     weights = [history.settings.get(name, CustomerSettings()).weight for name in names]
-    sums = [_Sums() for _ in names]
-    crowded = sum(_crowded(shares, weights, sums) for shares in windows.values())
+    sums = [_Totals() for _ in names]
+    crowded = sum(_add_if_saturated(shares, weights, sums) for shares in windows.values())
     whole = sum(each.received for each in sums)
     groups = history.groups()
     found = [
-        Standing(
+        CustomerFairness(
             name,
             groups[name],
             len(numbers[name]),
-            summed_up(waits) if (waits := measured_waits(history, numbers[name])) else None,
-            sum(end - begin for begin, end in _ran(history, numbers[name], until)) / SECOND,
-            each.received / whole if each.was_there and whole else None,
-            each.due / whole if each.was_there and whole else None,
+            summarize_waits(waits) if (waits := measured_waits(history, numbers[name])) else None,
+            sum(end - begin for begin, end in _run_intervals(history, numbers[name], until)) / SECOND,
+            each.received / whole if each.had_demand and whole else None,
+            each.due / whole if each.had_demand and whole else None,
             each.above / SECOND,
             each.below / SECOND,
         )
@@ -129,15 +129,15 @@ def fairness_of(history: History, until: int, starts: Starts | None = None) -> F
     )
 
 
-def _window(history: History, until: int) -> int:
+def _window_length(history: History, until: int) -> int:
     """Long enough that shares mean something, short enough to see who waits."""
     span = max(1, until - history.arrivals[0].at)
     usual = sum(each.service for each in history.arrivals) // len(history.arrivals)
-    enough = SERVED_IN_WINDOW * usual // history.workers
-    return max(SECOND, enough, min(USUAL_WINDOW, span // FEWEST_WINDOWS), span // MOST_WINDOWS)
+    enough = MIN_DOCUMENTS_PER_WINDOW * usual // history.workers
+    return max(SECOND, enough, min(DEFAULT_WINDOW, span // MIN_WINDOWS), span // MAX_WINDOWS)
 
 
-def _ran(history: History, numbers: Sequence[int], until: int) -> Iterator[tuple[int, int]]:
+def _run_intervals(history: History, numbers: Sequence[int], until: int) -> Iterator[tuple[int, int]]:
     """From when to when each of these documents ran; what still runs, until it was looked at."""
     for number in numbers:
         began = history.started(number)
@@ -146,7 +146,9 @@ def _ran(history: History, numbers: Sequence[int], until: int) -> Iterator[tuple
             yield began, max(began, until if finished is None else finished)
 
 
-def _used(history: History, numbers: Sequence[int], window: int, until: int) -> Iterator[tuple[int, float, float]]:
+def _usage_by_window(
+    history: History, numbers: Sequence[int], window: int, until: int
+) -> Iterator[tuple[int, float, float]]:
     """A customer's windows: demand and what it received, in microseconds."""
     steps: dict[int, int] = defaultdict(int)
     """Where the demand of documents that are there for whole windows begins and ends."""
@@ -164,7 +166,7 @@ def _used(history: History, numbers: Sequence[int], window: int, until: int) -> 
         if last > first + 1:
             steps[first + 1] += min(arrival.service, window)
             steps[last] -= min(arrival.service, window)
-    for begin, end in _ran(history, numbers, until):
+    for begin, end in _run_intervals(history, numbers, until):
         for at in range(begin // window, end // window + 1):
             received[at] += min(end, (at + 1) * window) - max(begin, at * window)
     level = 0
@@ -176,14 +178,16 @@ def _used(history: History, numbers: Sequence[int], window: int, until: int) -> 
         yield at, max(wanted, received.get(at, 0.0)), received.get(at, 0.0)
 
 
-def _crowded(shares: Sequence[_Share], weights: Sequence[float], sums: Sequence[_Sums]) -> bool:
+def _add_if_saturated(shares: Sequence[_Share], weights: Sequence[float], sums: Sequence[_Totals]) -> bool:
     """Add a window to the sums, if somebody had to wait in it."""
     capacity = sum(each.received for each in shares)
-    if sum(each.demand for each in shares) <= capacity * CROWDED:
+    if sum(each.demand for each in shares) <= capacity * SATURATION_FACTOR:
         return False
-    for each, due in zip(shares, _due([(one.demand, weights[one.customer]) for one in shares], capacity), strict=True):
+    for each, due in zip(
+        shares, _fair_shares([(one.demand, weights[one.customer]) for one in shares], capacity), strict=True
+    ):
         own = sums[each.customer]
-        own.was_there = True
+        own.had_demand = True
         own.received += each.received
         own.due += due
         own.above += max(0.0, each.received - due)
@@ -191,12 +195,12 @@ def _crowded(shares: Sequence[_Share], weights: Sequence[float], sums: Sequence[
     return True
 
 
-def _due(wanted: Sequence[tuple[float, float]], capacity: float) -> list[float]:
+def _fair_shares(demands: Sequence[tuple[float, float]], capacity: float) -> list[float]:
     """Fair parts of a capacity for (demand, weight): by weight, nobody more than its demand."""
-    found = [0.0] * len(wanted)
-    left, weight = capacity, sum(each for _, each in wanted)
-    for place in sorted(range(len(wanted)), key=lambda place: wanted[place][0] / wanted[place][1]):
-        demand, own = wanted[place]
+    found = [0.0] * len(demands)
+    left, weight = capacity, sum(each for _, each in demands)
+    for place in sorted(range(len(demands)), key=lambda place: demands[place][0] / demands[place][1]):
+        demand, own = demands[place]
         found[place] = min(demand, left * own / weight)
         left -= found[place]
         weight -= own

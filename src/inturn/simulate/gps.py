@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 
-class Work(NamedTuple):
+class Job(NamedTuple):
     """Work that comes: when, whose, how much, with what weight."""
 
     at: float
@@ -17,29 +17,29 @@ class Work(NamedTuple):
     weight: float
 
 
-def finish_times(work: Iterable[Work], capacity: float) -> list[float]:
+def finish_times(jobs: Iterable[Job], capacity: float) -> list[float]:
     """When each piece of work, given in order of time, would be finished by the fluid.
 
     In virtual time every customer's work drains at its weight, so a piece's virtual finish is known when it comes:
     `max(virtual now, the customer's last finish) + amount / weight`. Virtual time runs at capacity / active weight.
     """
-    fluid = _Fluid(capacity)
-    for number, piece in enumerate(work):
+    fluid = _FluidServer(capacity)
+    for number, piece in enumerate(jobs):
         fluid.run_until(piece.at)
         fluid.add(number, piece)
     fluid.run_until(float("inf"))
     return [fluid.finished[number] for number in range(len(fluid.finished))]
 
 
-class _Fluid:
+class _FluidServer:
     def __init__(self, capacity: float) -> None:
         self._capacity = capacity
         self._now = self._virtual = self._active = 0.0
         self._last: dict[str, float] = {}
-        self._heap: list[tuple[float, int, Work]] = []
+        self._heap: list[tuple[float, int, Job]] = []
         self.finished: dict[int, float] = {}
 
-    def add(self, number: int, piece: Work) -> None:
+    def add(self, number: int, piece: Job) -> None:
         last = self._last.get(piece.customer)
         if last is None:
             self._active += piece.weight

@@ -22,133 +22,155 @@ from inturn.errors import InvalidInputError
 from inturn.policy import Policy
 from inturn.simulate.advice import advise
 from inturn.simulate.compare import Comparison, compare, rounded
-from inturn.simulate.engine import Play, run
-from inturn.simulate.goals import USUAL, parse_goal
-from inturn.simulate.history import LEAD, History, Progress, read_history
-from inturn.simulate.judging import judge
-from inturn.simulate.replay import AS_IT_WAS, Plan
-from inturn.simulate.report import report
-from inturn.simulate.scenario import Scenario, built_in, parse
+from inturn.simulate.engine import Discipline, simulate_scenario
+from inturn.simulate.goals import DEFAULT_GOAL, parse_goal
+from inturn.simulate.history import WARMUP_DURATION, History, ProgressCallback, read_history
+from inturn.simulate.judging import evaluate_policy
+from inturn.simulate.replay import UNCHANGED_PLAN, Plan
+from inturn.simulate.report import build_report
+from inturn.simulate.scenario import Scenario, built_in_scenarios, parse_scenario
 from inturn.store import Store
 from inturn.stores import open_store
 
-MOST: Final = 50_000
+DEFAULT_MAX_DOCUMENTS: Final = 50_000
 """Documents, unless said otherwise."""
-LONGEST: Final = 60.0
-NAMED: Final = 200
+DEFAULT_TIMEOUT_SECONDS: Final = 60.0
+MAX_LISTED_CUSTOMERS: Final = 200
 """Customers whose own figures a comparison carries."""
 
-Tell = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 
 
-class TookTooLongError(InvalidInputError):
+class JobTimeoutError(InvalidInputError):
     """A job was ended because of its time."""
 
 
-def perform(asked: Mapping[str, Any], tell: Tell, store: Store | None = None) -> None:
+def run_job(request: Mapping[str, Any], send: Send, store: Store | None = None) -> None:
     """Do what is asked, telling `{"done": n, "total": n}` on the way and the result at the end.
 
     `store` is for callers that have it open; else it is opened by its address. Whatever `tell` raises ends the job.
     """
-    kind = asked.get("kind", "policy")
-    if kind not in _KINDS:
-        raise InvalidInputError(f"a job is one of {', '.join(_KINDS)}, not {kind!r}")
-    ends_at = time.monotonic() + asked.get("longest", LONGEST)
+    kind = request.get("kind", "policy")
+    if kind not in _JOBS:
+        raise InvalidInputError(f"a job is one of {', '.join(_JOBS)}, not {kind!r}")
+    ends_at = time.monotonic() + request.get("longest", DEFAULT_TIMEOUT_SECONDS)
 
     def progress(done: int, total: int) -> None:
         if time.monotonic() > ends_at:
-            raise TookTooLongError(f"this took longer than {asked.get('longest', LONGEST):g} seconds; ask for less")
+            raise JobTimeoutError(
+                f"this took longer than {request.get('longest', DEFAULT_TIMEOUT_SECONDS):g} seconds; ask for less"
+            )
         if total:
-            tell({"done": done, "total": total})
+            send({"done": done, "total": total})
 
     if kind == "scenario":
-        tell(_scenario(asked, progress))
+        send(_run_scenario(request, progress))
         return
-    with _opened(asked, store) as opened:
-        tell(_KINDS[kind](asked, opened, progress))
+    with _borrowed_store(request, store) as opened:
+        send(_JOBS[kind](request, opened, progress))
 
 
 @contextmanager
-def _opened(asked: Mapping[str, Any], store: Store | None) -> Iterator[Store]:
+def _borrowed_store(request: Mapping[str, Any], store: Store | None) -> Iterator[Store]:
     if store is not None:
         yield store
         return
-    opened = open_store(asked["store"])
+    opened = open_store(request["store"])
     try:
         yield opened
     finally:
         opened.close()
 
 
-def _read(asked: Mapping[str, Any], store: Store, progress: Progress) -> History:
-    since, until, most = asked["since"], asked.get("until"), asked.get("most", MOST)
-    return read_history(store, since, until=until, lead=min(LEAD, since), most=most, progress=progress)
+def _read_history(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> History:
+    since, until, most = request["since"], request.get("until"), request.get("most", DEFAULT_MAX_DOCUMENTS)
+    return read_history(
+        store, since, until=until, warmup=min(WARMUP_DURATION, since), max_documents=most, progress=progress
+    )
 
 
-def _policy(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[str, Any]:
+def _run_policy(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
     current = Plan(store.policy().policy)
-    found = compare(_read(asked, store, progress), current, Plan(Policy.of(asked["policy"])), progress)
+    found = compare(
+        _read_history(request, store, progress), current, Plan(Policy.from_dict(request["policy"])), progress
+    )
     return {"comparison": _with_customers(found)}
 
 
-def _replay(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[str, Any]:
-    kept = asked.get("plan") or {}
-    policy = None if kept.get("policy") is None else Policy.of(kept["policy"])
+def _run_replay(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    kept = request.get("plan") or {}
+    policy = None if kept.get("policy") is None else Policy.from_dict(kept["policy"])
     if kept.get("order") is not None:
-        (play,) = _plays([kept["order"]])
-        policy = play.policy(policy or store.policy().policy)
+        (play,) = _parse_disciplines([kept["order"]])
+        policy = play.apply_to(policy or store.policy().policy)
     proposed = Plan(policy, kept.get("workers"), kept.get("settings") or {})
-    found = compare(_read(asked, store, progress), AS_IT_WAS, None if proposed == AS_IT_WAS else proposed, progress)
+    found = compare(
+        _read_history(request, store, progress),
+        UNCHANGED_PLAN,
+        None if proposed == UNCHANGED_PLAN else proposed,
+        progress,
+    )
     return {"comparison": _with_customers(found)}
 
 
-def _with_customers(found: Comparison) -> dict[str, Any]:
-    return {**found.plain(), "everyone": [rounded(asdict(each)) for each in found.everyone[:NAMED]]}
+def _with_customers(comparison: Comparison) -> dict[str, Any]:
+    return {
+        **comparison.to_dict(),
+        "everyone": [rounded(asdict(each)) for each in comparison.everyone[:MAX_LISTED_CUSTOMERS]],
+    }
 
 
-def _judge(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[str, Any]:
-    most = asked.get("most", MOST)
-    found = judge(store, asked.get("version"), now=asked["now"], most=most, progress=progress)
-    return {"judgement": found.plain()}
+def _run_evaluation(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    most = request.get("most", DEFAULT_MAX_DOCUMENTS)
+    found = evaluate_policy(store, request.get("version"), now=request["now"], max_documents=most, progress=progress)
+    return {"judgement": found.to_dict()}
 
 
-def _advise(asked: Mapping[str, Any], store: Store, progress: Progress) -> dict[str, Any]:
-    goal = parse_goal(asked.get("goal") or USUAL)
-    return {"advice": advise(_read(asked, store, progress), Plan(store.policy().policy), goal, progress).plain()}
+def _run_advice(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    goal = parse_goal(request.get("goal") or DEFAULT_GOAL)
+    return {
+        "advice": advise(_read_history(request, store, progress), Plan(store.policy().policy), goal, progress).to_dict()
+    }
 
 
-def _scenario(asked: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    scenario = _named(asked["scenario"])
-    if asked.get("seed") is not None:
-        scenario = replace(scenario, seed=asked["seed"])
-    plays = _plays(asked.get("orders") or Play)
+def _run_scenario(request: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
+    scenario = _find_scenario(request["scenario"])
+    if request.get("seed") is not None:
+        scenario = replace(scenario, seed=request["seed"])
+    plays = _parse_disciplines(request.get("orders") or Discipline)
     found = []
     for number, play in enumerate(plays):
 
         def told(done: int, total: int, before: int = number) -> None:
             progress(before * total + done, len(plays) * total)
 
-        found.append(report(run(scenario, play, progress=told, most=asked.get("most", MOST))).plain())
+        found.append(
+            build_report(
+                simulate_scenario(
+                    scenario, play, progress=told, max_documents=request.get("most", DEFAULT_MAX_DOCUMENTS)
+                )
+            ).to_dict()
+        )
     return {"reports": found}
 
 
-def _plays(orders: Iterable[str]) -> list[Play]:
-    unknown = set(orders) - set(Play)
+def _parse_disciplines(orders: Iterable[str]) -> list[Discipline]:
+    unknown = set(orders) - set(Discipline)
     if unknown:
-        raise InvalidInputError(f"an order is one of {', '.join(Play)}, not {', '.join(sorted(unknown))}")
-    return [Play(each) for each in orders]
+        raise InvalidInputError(f"an order is one of {', '.join(Discipline)}, not {', '.join(sorted(unknown))}")
+    return [Discipline(each) for each in orders]
 
 
-def _named(text: str) -> Scenario:
+def _find_scenario(text: str) -> Scenario:
     """A built-in scenario by its name, or one written as TOML; never a file of this machine."""
-    known = built_in()
-    return known[text] if text in known else parse("scenario", text)
+    known = built_in_scenarios()
+    return known[text] if text in known else parse_scenario("scenario", text)
 
 
-_KINDS: Final[Mapping[str, Callable[[Mapping[str, Any], Store, Progress], dict[str, Any]]]] = {
-    "policy": _policy,
-    "replay": _replay,
-    "judge": _judge,
-    "advise": _advise,
-    "scenario": lambda asked, _, progress: _scenario(asked, progress),
+_JOBS: Final[Mapping[str, Callable[[Mapping[str, Any], Store, ProgressCallback], dict[str, Any]]]] = {
+    "policy": _run_policy,
+    "replay": _run_replay,
+    "judge": _run_evaluation,
+    "advise": _run_advice,
+    "scenario": lambda asked, _, progress: _run_scenario(asked, progress),
 }

@@ -9,22 +9,22 @@ import sys
 from typing import Any
 
 from inturn.errors import InturnError
-from inturn.simulate.jobs import perform
+from inturn.simulate.jobs import run_job
 
 
 def main() -> int:
     """Do what the line says."""
     asked = json.loads(sys.stdin.readline())
     try:
-        perform(asked, _tell)
+        run_job(asked, _send)
     except InturnError as wrong:
-        _tell({"error": str(wrong)})
+        _send({"error": str(wrong)})
         return 1
     return 0
 
 
-def _tell(what: dict[str, Any]) -> None:
-    print(json.dumps(what), flush=True)  # noqa: T201 - this is how it speaks
+def _send(message: dict[str, Any]) -> None:
+    print(json.dumps(message), flush=True)  # noqa: T201 - this is how it speaks
 
 
 if __name__ == "__main__":

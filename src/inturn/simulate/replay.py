@@ -9,12 +9,12 @@ from inturn.clock import ManualClock
 from inturn.model import SECOND, CustomerSettings, clean_settings
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.simulate.engine import OPERATOR, Change, Numbers, Played, Playing, no_cycle_collector
-from inturn.simulate.history import History, Progress
+from inturn.simulate.engine import OPERATOR, ScheduledChange, SequentialIds, Simulation, SimulationResult, gc_disabled
+from inturn.simulate.history import History, ProgressCallback
 from inturn.store import Store
 from inturn.stores import open_store
 
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+NO_CHANGES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,79 +25,81 @@ class Plan:
     """In force from beginning to end."""
     workers: int | None = None
     """Documents that can run at a time, from beginning to end."""
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NOTHING)
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NO_CHANGES)
     """Changes of customers' settings, by name."""
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON knows it; None is as it was."""
         return {
-            "policy": None if self.policy is None else self.policy.plain(),
+            "policy": None if self.policy is None else self.policy.to_dict(),
             "workers": self.workers,
             "settings": {name: dict(each) for name, each in self.settings.items()},
         }
 
 
-AS_IT_WAS: Final = Plan()
-Setting = Callable[[Playing, Store], None]
+UNCHANGED_PLAN: Final = Plan()
+SetupHook = Callable[[Simulation, Store], None]
 
 
 def replay(
     history: History,
-    plan: Plan = AS_IT_WAS,
-    progress: Progress | None = None,
-    setting: Setting | None = None,
-) -> Played:
+    plan: Plan = UNCHANGED_PLAN,
+    progress: ProgressCallback | None = None,
+    setup: SetupHook | None = None,
+) -> SimulationResult:
     """The history under this plan; `setting` may look over the shoulder of the run before it starts."""
     clock = ManualClock()
     store = open_store("memory://", clock)
-    queue = Queue(store, clock=clock, ids=Numbers())
+    queue = Queue(store, clock=clock, ids=SequentialIds())
     policies = history.policies if plan.policy is None else ((0, plan.policy),)
     queue.set_policy(policies[0][1] if policies else Policy(), OPERATOR, now=0)
     settings = dict(_settings(history, plan))
     for name, kept in settings.items():
         queue.change_customer(name, OPERATOR, weight=kept.weight, cap=kept.cap, rate=kept.rate, now=0)
     workers = plan.workers or history.workers
-    playing = Playing(history.arrivals, history.given, workers, queue, store, progress)
+    playing = Simulation(history.arrivals, history.specs, workers, queue, store, progress)
     playing.has_delays |= any(kept.rate for kept in settings.values())
-    playing.capped = frozenset(name for name, kept in settings.items() if kept.cap is not None)
-    later = [Change(at, act=_set(queue, policy)) for at, policy in policies[1:]]
-    playing.changes = sorted([*later, *(() if plan.workers else _staff(history))], key=lambda each: each.at)
-    if setting is not None:
-        setting(playing, store)
-    with no_cycle_collector():
-        return playing.to_the_end()
+    playing.capped_customers = frozenset(name for name, kept in settings.items() if kept.cap is not None)
+    later = [ScheduledChange(at, action=_policy_setter(queue, policy)) for at, policy in policies[1:]]
+    playing.changes = sorted([*later, *(() if plan.workers else _capacity_changes(history))], key=lambda each: each.at)
+    if setup is not None:
+        setup(playing, store)
+    with gc_disabled():
+        return playing.run()
 
 
-def counted(history: History, played: Played) -> Played:
+def without_warmup(history: History, result: SimulationResult) -> SimulationResult:
     """Without the documents that were played only to be in the way."""
-    levels, started, finished = played
-    return Played(levels[history.lead :], started[history.lead :], finished[history.lead :])
+    levels, started, finished = result
+    return SimulationResult(
+        levels[history.warmup_documents :], started[history.warmup_documents :], finished[history.warmup_documents :]
+    )
 
 
-def weight_in(history: History, plan: Plan, customer: str) -> float:
+def weight_under(history: History, plan: Plan, customer: str) -> float:
     """A customer's weight under a plan."""
     kept = history.settings.get(customer, CustomerSettings())
-    return float(plan.settings.get(customer, NOTHING).get("weight", kept.weight))
+    return float(plan.settings.get(customer, NO_CHANGES).get("weight", kept.weight))
 
 
 def _settings(history: History, plan: Plan) -> Iterator[tuple[str, CustomerSettings]]:
     for name in sorted(history.settings.keys() | plan.settings.keys()):
         kept = history.settings.get(name, CustomerSettings())
-        yield name, clean_settings(kept._replace(**plan.settings.get(name, NOTHING)))
+        yield name, clean_settings(kept._replace(**plan.settings.get(name, NO_CHANGES)))
 
 
-def _set(queue: Queue, policy: Policy) -> Callable[[int], object]:
+def _policy_setter(queue: Queue, policy: Policy) -> Callable[[int], object]:
     return lambda now: queue.set_policy(policy, OPERATOR, now=now)
 
 
-def _staff(history: History) -> Iterator[Change]:
+def _capacity_changes(history: History) -> Iterator[ScheduledChange]:
     """Workers come and go as they did."""
     before = history.workers
-    for at, workers in history.staff.changes:
-        yield Change(at, workers - before)
+    for at, workers in history.capacity.changes:
+        yield ScheduledChange(at, workers - before)
         before = workers
 
 
-def waits_of(history: History, played: Played, numbers: range | list[int]) -> list[float]:
+def waits_of(history: History, result: SimulationResult, numbers: range | list[int]) -> list[float]:
     """Seconds that these documents waited in a run."""
-    return [(played.started[number] - history.arrivals[number].at) / SECOND for number in numbers]
+    return [(result.started[number] - history.arrivals[number].at) / SECOND for number in numbers]

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import SECOND
 from inturn.simulate.engine import Run
-from inturn.simulate.gps import Work, finish_times
+from inturn.simulate.gps import Job, finish_times
 from inturn.simulate.scenario import Arrival
 
-WINDOW: Final = 300 * SECOND
+SHARE_WINDOW: Final = 300 * SECOND
 """Shares are compared over stretches of five minutes."""
 
 
@@ -55,12 +55,12 @@ class Report:
     """Jain's index over windows, all customers with a backlog together."""
     groups: tuple[GroupReport, ...]
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The report as JSON knows it, figures rounded to what they can tell."""
         return {name: _rounded(value) for name, value in asdict(self).items()}
 
 
-class Subject(NamedTuple):
+class MetricsInput(NamedTuple):
     """What figures are read off: documents, what became of them, and who brought them."""
 
     arrivals: Sequence[Arrival]
@@ -73,11 +73,11 @@ class Subject(NamedTuple):
     weight_of: Callable[[Arrival], float]
 
 
-def report(run: Run) -> Report:
+def build_report(run: Run) -> Report:
     """Read the figures off a run."""
     scenario = run.scenario
     groups = scenario.groups
-    subject = Subject(
+    subject = MetricsInput(
         run.arrivals,
         run.started,
         run.finished,
@@ -86,12 +86,12 @@ def report(run: Run) -> Report:
         lambda arrival: arrival.group,
         lambda arrival: groups[arrival.group].weight,
     )
-    figures, jain = figures_of(subject)
+    figures, jain = group_metrics(subject)
     span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
     return Report(
         scenario.name,
         scenario.title,
-        str(run.play),
+        str(run.discipline),
         scenario.seed,
         scenario.workers,
         len(run.arrivals),
@@ -101,9 +101,9 @@ def report(run: Run) -> Report:
     )
 
 
-def figures_of(subject: Subject) -> tuple[tuple[GroupReport, ...], float | None]:
+def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], float | None]:
     """The figures of each group that has documents, and Jain's index of all customers together."""
-    customers = list(_customers(subject))
+    customers = list(_customer_runs(subject))
     behind = _behind_ideal(subject)
     groups = []
     for number, group in enumerate(subject.groups):
@@ -125,7 +125,7 @@ class CustomerRun(NamedTuple):
     """The stretches in which it had documents waiting."""
 
 
-def _customers(run: Subject) -> Iterator[CustomerRun]:
+def _customer_runs(run: MetricsInput) -> Iterator[CustomerRun]:
     documents: dict[str, list[int]] = defaultdict(list)
     for number, arrival in enumerate(run.arrivals):
         documents[arrival.customer].append(number)
@@ -135,7 +135,7 @@ def _customers(run: Subject) -> Iterator[CustomerRun]:
         yield CustomerRun(name, run.group_of(first), run.weight_of(first), numbers, backlog)
 
 
-def _backlog(run: Subject, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _backlog(run: MetricsInput, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     comings = [run.arrivals[number].at for number in numbers]
     starts = sorted(run.started[number] for number in numbers)
     began, index = comings[0], 0
@@ -147,7 +147,7 @@ def _backlog(run: Subject, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
                 began = comings[index]
 
 
-def _group_report(run: Subject, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
+def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
     documents = [number for each in members for number in each.documents]
     waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
     return GroupReport(
@@ -166,12 +166,12 @@ def _group_report(run: Subject, name: str, members: list[CustomerRun], behind: l
     )
 
 
-def percentile(ordered: Sequence[float], part: float) -> float:
+def percentile(ordered: Sequence[float], fraction: float) -> float:
     """The smallest value that this part of all values does not exceed."""
-    return ordered[max(0, ceil(part * len(ordered)) - 1)]
+    return ordered[max(0, ceil(fraction * len(ordered)) - 1)]
 
 
-def _slowdown(run: Subject, numbers: Sequence[int]) -> float:
+def _slowdown(run: MetricsInput, numbers: Sequence[int]) -> float:
     """A customer's time in the system against what first come first served would give it alone on all workers."""
     free = [0] * run.workers
     alone = together = 0
@@ -184,7 +184,7 @@ def _slowdown(run: Subject, numbers: Sequence[int]) -> float:
     return together / alone
 
 
-def _longest_gap(run: Subject, customer: CustomerRun) -> int:
+def _longest_gap(run: MetricsInput, customer: CustomerRun) -> int:
     starts = sorted(run.started[number] for number in customer.documents)
     longest = 0
     for began, ended in customer.backlog:
@@ -194,10 +194,10 @@ def _longest_gap(run: Subject, customer: CustomerRun) -> int:
     return longest
 
 
-def _behind_ideal(run: Subject) -> list[float]:
+def _behind_ideal(run: MetricsInput) -> list[float]:
     """For each document the seconds by which the customer's n-th finish came after its n-th finish under the ideal."""
     ideal = finish_times(
-        (Work(each.at / SECOND, each.customer, each.service / SECOND, run.weight_of(each)) for each in run.arrivals),
+        (Job(each.at / SECOND, each.customer, each.service / SECOND, run.weight_of(each)) for each in run.arrivals),
         run.workers,
     )
     mine: dict[str, list[int]] = defaultdict(list)
@@ -214,15 +214,17 @@ def _behind_ideal(run: Subject) -> list[float]:
     return behind
 
 
-def _jain(run: Subject, customers: Sequence[CustomerRun]) -> float | None:
+def _jain(run: MetricsInput, customers: Sequence[CustomerRun]) -> float | None:
     """Mean over windows of (sum x)^2 / (n sum x^2); x is the weighted service of a customer backlogged throughout."""
     shares: dict[int, list[float]] = defaultdict(list)
     for customer in customers:
         windows = {
-            window for began, ended in customer.backlog for window in range(ceil(began / WINDOW), ended // WINDOW)
+            window
+            for began, ended in customer.backlog
+            for window in range(ceil(began / SHARE_WINDOW), ended // SHARE_WINDOW)
         }
         if windows:
-            served = _served(run, customer, windows)
+            served = _service_by_window(run, customer, windows)
             for window in windows:
                 shares[window].append(served[window] / customer.weight)
     indices = [
@@ -233,13 +235,13 @@ def _jain(run: Subject, customers: Sequence[CustomerRun]) -> float | None:
     return sum(indices) / len(indices) if indices else None
 
 
-def _served(run: Subject, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
+def _service_by_window(run: MetricsInput, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
     served: dict[int, float] = defaultdict(float)
     for number in customer.documents:
         start, end = run.started[number], run.started[number] + run.arrivals[number].service
-        for window in range(start // WINDOW, end // WINDOW + 1):
+        for window in range(start // SHARE_WINDOW, end // SHARE_WINDOW + 1):
             if window in windows:
-                served[window] += min(end, (window + 1) * WINDOW) - max(start, window * WINDOW)
+                served[window] += min(end, (window + 1) * SHARE_WINDOW) - max(start, window * SHARE_WINDOW)
     return served
 
 

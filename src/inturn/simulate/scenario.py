@@ -38,13 +38,13 @@ from inturn.model import (
     seconds,
 )
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.simulate.arrivals import ARRIVALS, Arrivals
+from inturn.simulate.arrivals import ARRIVAL_PROCESSES, ArrivalProcess
 
 MAX_WORKERS: Final = 10_000
 MAX_CUSTOMERS: Final = 1_000_000
 MAX_DOCUMENTS: Final = 10_000_000
 
-SERVICE: Final[Mapping[str, Callable[[Random, float], float]]] = {
+SERVICE_TIME_SAMPLERS: Final[Mapping[str, Callable[[Random, float], float]]] = {
     "fixed": lambda _, mean: mean,
     "exponential": lambda random, mean: random.expovariate(1 / mean),
     "lognormal": lambda random, mean: random.lognormvariate(0, 1) * mean / 1.6487212707,
@@ -53,7 +53,7 @@ SERVICE: Final[Mapping[str, Callable[[Random, float], float]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceTime:
     """How long documents of a group take."""
 
     kind: str
@@ -61,7 +61,7 @@ class Service:
 
     def draw(self, random: Random) -> int:
         """Microseconds of one document: at least one, at most a day."""
-        return min(max(1, seconds(SERVICE[self.kind](random, self.mean))), seconds(86_400))
+        return min(max(1, seconds(SERVICE_TIME_SAMPLERS[self.kind](random, self.mean))), seconds(86_400))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class Group:
     """Customers that behave alike."""
 
     name: str
-    arrivals: Arrivals
-    service: Service
+    arrivals: ArrivalProcess
+    service: ServiceTime
     customers: int = 1
     weight: float = 1.0
     cap: int | None = None
@@ -99,7 +99,7 @@ class Scenario:
         return replace(self, policy=replace(self.policy, turns=replace(self.policy.turns, order=order)))
 
 
-class Tried(NamedTuple):
+class FailedAttempt(NamedTuple):
     """An attempt that failed: how long it took, its worker's handover, and after how long it was to be tried again."""
 
     service: int
@@ -119,13 +119,13 @@ class Arrival:
     failures: int
     handover: int = 0
     """What its worker takes after it until the next one."""
-    wake: int = 0
+    wakeup: int = 0
     """What an idle worker takes to notice it."""
-    earlier: tuple[Tried, ...] = ()
+    failed_attempts: tuple[FailedAttempt, ...] = ()
     """The failed attempts, as many as `failures`; none if nobody knows: then each takes as long as the last."""
 
 
-def arrivals_of(scenario: Scenario, most: int = MAX_DOCUMENTS) -> list[Arrival]:
+def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) -> list[Arrival]:
     """All documents in the order they come, the same for every order of the same seed; refused if there are more."""
     found: list[Arrival] = []
     for number, group in enumerate(scenario.groups):
@@ -137,119 +137,128 @@ def arrivals_of(scenario: Scenario, most: int = MAX_DOCUMENTS) -> list[Arrival]:
                 failures += 1
             name = group.name if group.customers == 1 and customer == 0 else f"{group.name}-{customer:04}"
             found.append(Arrival(seconds(at), name, number, group.service.draw(random), failures))
-            if len(found) > most:
-                raise InvalidInputError(f"scenario {scenario.name} has more than {most} documents")
+            if len(found) > max_documents:
+                raise InvalidInputError(f"scenario {scenario.name} has more than {max_documents} documents")
     found.sort(key=lambda each: (each.at, each.group, each.customer))
     return found
 
 
-def built_in() -> dict[str, Scenario]:
+def built_in_scenarios() -> dict[str, Scenario]:
     """The scenarios that come with Inturn, by name."""
     folder = resources.files("inturn.simulate") / "scenarios"
     files = sorted((each for each in folder.iterdir() if each.name.endswith(".toml")), key=lambda each: each.name)
-    return {each.name[:-5]: parse(each.name[:-5], each.read_text(encoding="utf-8")) for each in files}
+    return {each.name[:-5]: parse_scenario(each.name[:-5], each.read_text(encoding="utf-8")) for each in files}
 
 
-def load(name: str) -> Scenario:
+def load_scenario(name: str) -> Scenario:
     """A built-in scenario by its name, or one from a TOML file by its path."""
     if name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as wrong:
             raise InvalidInputError(f"cannot read scenario {name}: {wrong}") from wrong
-        return parse(Path(name).stem, text)
-    known = built_in()
+        return parse_scenario(Path(name).stem, text)
+    known = built_in_scenarios()
     if name not in known:
         raise InvalidInputError(f"no scenario {name!r}; give a file ending in .toml, or one of {', '.join(known)}")
     return known[name]
 
 
-def parse(name: str, text: str) -> Scenario:
+def parse_scenario(name: str, text: str) -> Scenario:
     """A scenario from TOML; errors say which value is wrong."""
     try:
         kept = tomllib.loads(text)
     except tomllib.TOMLDecodeError as wrong:
         raise InvalidInputError(f"scenario {name} is no TOML: {wrong}") from wrong
-    _only(name, kept, {"title", "workers", "seed", "policy", "group"})
+    _require_known_keys(name, kept, {"title", "workers", "seed", "policy", "group"})
     groups = kept.get("group")
     if not isinstance(groups, list) or not groups:
         raise InvalidInputError(f"scenario {name} needs at least one [[group]]")
-    parsed = tuple(_group(name, each) for each in groups)
+    parsed = tuple(_parse_group(name, each) for each in groups)
     if len({group.name for group in parsed}) < len(parsed):
         raise InvalidInputError(f"scenario {name} has two groups of one name")
     return Scenario(
         name,
         clean_text(f"title of {name}", kept.get("title", name)),
-        _whole(f"workers of {name}", kept.get("workers", 1), 1, MAX_WORKERS),
+        _require_int(f"workers of {name}", kept.get("workers", 1), 1, MAX_WORKERS),
         parsed,
-        _policy(name, kept.get("policy", {})),
-        _whole(f"seed of {name}", kept.get("seed", 1), 0, 2**62),
+        _parse_policy(name, kept.get("policy", {})),
+        _require_int(f"seed of {name}", kept.get("seed", 1), 0, 2**62),
     )
 
 
-def _policy(name: str, kept: Mapping[str, Any]) -> Policy:
+def _parse_policy(name: str, table: Mapping[str, Any]) -> Policy:
     where = f"[policy] of {name}"
-    _only(where, kept, {"reset_interval", "thresholds", "overdue_after", "overdue_every"})
+    _require_known_keys(where, table, {"reset_interval", "thresholds", "overdue_after", "overdue_every"})
     default = Policy()
     durations = {
-        each: seconds(clean_number(f"{each} of {name}", kept[each], 1e-6, 1e9))
+        each: seconds(clean_number(f"{each} of {name}", table[each], 1e-6, 1e9))
         for each in ("reset_interval", "overdue_after")
-        if each in kept
+        if each in table
     }
-    thresholds = kept.get("thresholds", default.priority.thresholds)
+    thresholds = table.get("thresholds", default.priority.thresholds)
     return Policy(
         PriorityPolicy(durations.get("reset_interval", default.priority.reset_interval), tuple(thresholds)),
         TurnPolicy(
             overdue_after=durations.get("overdue_after", default.turns.overdue_after),
-            overdue_every=kept.get("overdue_every", default.turns.overdue_every),
+            overdue_every=table.get("overdue_every", default.turns.overdue_every),
         ),
     )
 
 
-def _group(scenario: str, kept: Mapping[str, Any]) -> Group:
-    name = clean_text(f"a group's name in {scenario}", kept.get("name", ""))
+def _parse_group(scenario: str, table: Mapping[str, Any]) -> Group:
+    name = clean_text(f"a group's name in {scenario}", table.get("name", ""))
     where = f"group {name} of {scenario}"
-    _only(where, kept, {"name", "customers", "weight", "cap", "cost", "failing", "arrivals", "service"})
+    _require_known_keys(where, table, {"name", "customers", "weight", "cap", "cost", "failing", "arrivals", "service"})
     group = Group(
         name,
-        _arrivals(where, kept.get("arrivals")),
-        _service(where, kept.get("service")),
-        _whole(f"customers in {where}", kept.get("customers", 1), 1, MAX_CUSTOMERS),
-        clean_number(f"weight in {where}", kept.get("weight", 1.0), MIN_WEIGHT, MAX_WEIGHT),
-        kept.get("cap"),
-        clean_number(f"cost in {where}", kept.get("cost", 1.0), MIN_COST, MAX_COST),
-        clean_number(f"failing in {where}", kept.get("failing", 0.0), 0, 0.9),
+        _parse_arrivals(where, table.get("arrivals")),
+        _parse_service_time(where, table.get("service")),
+        _require_int(f"customers in {where}", table.get("customers", 1), 1, MAX_CUSTOMERS),
+        clean_number(f"weight in {where}", table.get("weight", 1.0), MIN_WEIGHT, MAX_WEIGHT),
+        table.get("cap"),
+        clean_number(f"cost in {where}", table.get("cost", 1.0), MIN_COST, MAX_COST),
+        clean_number(f"failing in {where}", table.get("failing", 0.0), 0, 0.9),
     )
     clean_settings(group.settings)
     return group
 
 
-def _arrivals(where: str, kept: Any) -> Arrivals:
-    if not isinstance(kept, dict) or kept.get("kind") not in ARRIVALS:
-        raise InvalidInputError(f"{where} needs arrivals with a kind: {', '.join(ARRIVALS)}")
-    kind = ARRIVALS[kept["kind"]]
-    return kind.read(f"arrivals of {where}", {name: value for name, value in kept.items() if name != "kind"})
+def _parse_arrivals(where: str, table: Any) -> ArrivalProcess:
+    if not isinstance(table, dict) or table.get("kind") not in ARRIVAL_PROCESSES:
+        raise InvalidInputError(f"{where} needs arrivals with a kind: {', '.join(ARRIVAL_PROCESSES)}")
+    kind = ARRIVAL_PROCESSES[table["kind"]]
+    return kind.from_toml(f"arrivals of {where}", {name: value for name, value in table.items() if name != "kind"})
 
 
-def _service(where: str, kept: Any) -> Service:
-    if not isinstance(kept, dict) or kept.get("kind") not in SERVICE:
-        raise InvalidInputError(f"{where} needs a service with a kind: {', '.join(SERVICE)}")
-    _only(f"service of {where}", kept, {"kind", "mean"})
-    return Service(kept["kind"], clean_number(f"mean service of {where}", kept.get("mean", 1.0), 1e-6, 86_400))
+def _parse_service_time(where: str, table: Any) -> ServiceTime:
+    if not isinstance(table, dict) or table.get("kind") not in SERVICE_TIME_SAMPLERS:
+        raise InvalidInputError(f"{where} needs a service with a kind: {', '.join(SERVICE_TIME_SAMPLERS)}")
+    _require_known_keys(f"service of {where}", table, {"kind", "mean"})
+    return ServiceTime(table["kind"], clean_number(f"mean service of {where}", table.get("mean", 1.0), 1e-6, 86_400))
 
 
-def _only(where: str, kept: Mapping[str, Any], known: set[str]) -> None:
-    if not isinstance(kept, dict):
+def _require_known_keys(where: str, table: Mapping[str, Any], known: set[str]) -> None:
+    if not isinstance(table, dict):
         raise InvalidInputError(f"{where} must be a table")
-    unknown = sorted(set(kept) - known)
+    unknown = sorted(set(table) - known)
     if unknown:
         raise InvalidInputError(f"{where} knows {', '.join(sorted(known))}, not {', '.join(unknown)}")
 
 
-def _whole(what: str, value: Any, lowest: int, highest: int) -> int:
+def _require_int(name: str, value: Any, lowest: int, highest: int) -> int:
     if type(value) is not int or not lowest <= value <= highest:
-        raise InvalidInputError(f"{what} must be a whole number from {lowest} to {highest}, not {value!r}")
+        raise InvalidInputError(f"{name} must be a whole number from {lowest} to {highest}, not {value!r}")
     return value
 
 
-__all__ = ["Arrival", "Group", "Scenario", "Service", "arrivals_of", "built_in", "load", "parse"]
+__all__ = [
+    "Arrival",
+    "Group",
+    "Scenario",
+    "ServiceTime",
+    "built_in_scenarios",
+    "generate_arrivals",
+    "load_scenario",
+    "parse_scenario",
+]

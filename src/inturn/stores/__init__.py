@@ -8,16 +8,16 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
-from inturn.stores.moving import End
+from inturn.stores.moving import TransferEndpoint
 from inturn.stores.snapshots import RestoreTarget, SnapshotFile, SnapshotSource
 
 if TYPE_CHECKING:
     from inturn.stores.redis import RedisCounters
 
-MEMORY = "memory://"
-SQLITE = "sqlite://"
-POSTGRES = ("postgresql://", "postgres://")
-REDIS = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
+MEMORY_URL = "memory://"
+SQLITE_SCHEME = "sqlite://"
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss+cluster://")
 
 
 def open_store(url: str, clock: Clock | None = None) -> Store:
@@ -27,16 +27,16 @@ def open_store(url: str, clock: Clock | None = None) -> Store:
     as long as this process lives. A file is made and upgraded when it is opened, a schema of PostgreSQL only by
     `migrate`.
     """
-    if url == MEMORY:
+    if url == MEMORY_URL:
         return MemoryStore(clock)
-    if url.startswith(POSTGRES):
-        _need_psycopg()
+    if url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
         from inturn.stores.postgres import PostgresStore  # noqa: PLC0415 - the other stores need no psycopg
 
         return PostgresStore(url, clock)
     from inturn.stores.sqlite import SqliteStore  # noqa: PLC0415 - the memory store needs no apsw
 
-    return SqliteStore(_path(url), clock)
+    return SqliteStore(_sqlite_path(url), clock)
 
 
 def open_redis(url: str, clock: Clock | None = None) -> "RedisCounters":
@@ -46,49 +46,49 @@ def open_redis(url: str, clock: Clock | None = None) -> "RedisCounters":
     return RedisCounters(url, clock)
 
 
-def known_address(url: str) -> None:
+def require_known_url(url: str) -> None:
     """Refuse what no store and no counters are known by, or what a package is missing for; nothing is opened."""
-    if url.startswith(REDIS):
+    if url.startswith(REDIS_SCHEMES):
         if find_spec("redis") is None or find_spec("hiredis") is None:
             raise InvalidInputError("Redis needs redis-py and hiredis: pip install 'inturn[redis]'")
-    elif url.startswith(POSTGRES):
-        _need_psycopg()
-    elif url != MEMORY:
-        _path(url)
+    elif url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
+    elif url != MEMORY_URL:
+        _sqlite_path(url)
 
 
-def open_end(url: str) -> End:
+def open_transfer_endpoint(url: str) -> TransferEndpoint:
     """The store at an address as one end of a move."""
-    if url == MEMORY:
+    if url == MEMORY_URL:
         raise InvalidInputError("a queue in memory ends with its process; move one that is in a file or a database")
-    if url.startswith(POSTGRES):
-        _need_psycopg()
-        from inturn.stores.postgres.moving import PostgresEnd  # noqa: PLC0415
+    if url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
+        from inturn.stores.postgres.moving import PostgresEndpoint  # noqa: PLC0415
 
-        return PostgresEnd(url)
-    from inturn.stores.sqlite.moving import SqliteEnd  # noqa: PLC0415
+        return PostgresEndpoint(url)
+    from inturn.stores.sqlite.moving import SqliteEndpoint  # noqa: PLC0415
 
-    return SqliteEnd(_path(url))
+    return SqliteEndpoint(_sqlite_path(url))
 
 
 def snapshot_source(url: str) -> SnapshotSource:
     """The queue at an address, for a backup."""
-    if url == MEMORY:
+    if url == MEMORY_URL:
         raise InvalidInputError("a queue in memory ends with its process; back up one that is in a file or a database")
-    if url.startswith(POSTGRES):
-        _need_psycopg()
+    if url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
         from inturn.stores.postgres.restoring import PostgresSource  # noqa: PLC0415
 
         return PostgresSource(url)
     from inturn.stores.sqlite.backup import SqliteSource  # noqa: PLC0415
 
-    return SqliteSource(_path(url))
+    return SqliteSource(_sqlite_path(url))
 
 
 def snapshot_file(kind: str, path: Path) -> SnapshotFile:
     """A snapshot that a store of this kind wrote."""
     if kind == "postgresql":
-        _need_psycopg()
+        _require_psycopg()
         from inturn.stores.postgres.backup import PostgresSnapshot  # noqa: PLC0415
 
         return PostgresSnapshot(path)
@@ -99,66 +99,66 @@ def snapshot_file(kind: str, path: Path) -> SnapshotFile:
 
 def restore_target(url: str) -> RestoreTarget:
     """The place at an address, for a restore."""
-    if url == MEMORY:
+    if url == MEMORY_URL:
         raise InvalidInputError("a queue in memory ends with its process; restore to a file or a database")
-    if url.startswith(POSTGRES):
-        _need_psycopg()
+    if url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
         from inturn.stores.postgres.restoring import PostgresTarget  # noqa: PLC0415
 
         return PostgresTarget(url)
     from inturn.stores.sqlite.backup import SqliteTarget  # noqa: PLC0415
 
-    return SqliteTarget(_path(url))
+    return SqliteTarget(_sqlite_path(url))
 
 
 def migrate(url: str) -> list[str]:
     """Make the queue at an address, or bring it to the newest schema; the names of the migrations applied."""
-    if url == MEMORY:
+    if url == MEMORY_URL:
         return []
-    if url.startswith(POSTGRES):
-        _need_psycopg()
+    if url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
         from inturn.stores.postgres.schema import migrate_at  # noqa: PLC0415
 
         return migrate_at(url)
     from inturn.stores.sqlite import closing, connection, schema  # noqa: PLC0415
 
-    path = _path(url)
+    path = _sqlite_path(url)
     opened = connection.connect(path)
     try:
-        closing.refuse_closed(opened, str(path))
+        closing.require_open(opened, str(path))
         return schema.migrate(path, opened, SystemClock().now())
     finally:
         opened.close()
 
 
-def files_at(url: str) -> tuple[Path, ...]:
+def store_files(url: str) -> tuple[Path, ...]:
     """The files on this machine that belong to the store at an address, whether they are there now or not."""
-    if url == MEMORY or url.startswith(POSTGRES):
+    if url == MEMORY_URL or url.startswith(POSTGRES_SCHEMES):
         return ()
-    from inturn.stores.sqlite.connection import files_of  # noqa: PLC0415
+    from inturn.stores.sqlite.connection import database_files  # noqa: PLC0415
 
-    return files_of(_path(url))
+    return database_files(_sqlite_path(url))
 
 
 def migrations_sql(url: str) -> str:
     """The SQL of all migrations of the store at an address."""
-    if url == MEMORY:
+    if url == MEMORY_URL:
         return ""
-    if url.startswith(POSTGRES):
-        _need_psycopg()
+    if url.startswith(POSTGRES_SCHEMES):
+        _require_psycopg()
         from inturn.stores.postgres.schema import script_at  # noqa: PLC0415
 
         return script_at(url)
-    _path(url)
+    _sqlite_path(url)
     from inturn.stores.sqlite import schema  # noqa: PLC0415
 
     return schema.sql()
 
 
-def _path(url: str) -> Path:
-    if url.startswith(REDIS):
+def _sqlite_path(url: str) -> Path:
+    if url.startswith(REDIS_SCHEMES):
         raise InvalidInputError("Redis keeps counters alone, no documents: open them with inturn.open_counters")
-    path = url.removeprefix(SQLITE)
+    path = url.removeprefix(SQLITE_SCHEME)
     if not path or "://" in path or "\0" in path:
         raise InvalidInputError(
             f"no store is known by {url!r}; give a path such as inturn.db, postgresql://host/database, or memory://"
@@ -166,6 +166,6 @@ def _path(url: str) -> Path:
     return Path(path)
 
 
-def _need_psycopg() -> None:
+def _require_psycopg() -> None:
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise InvalidInputError("PostgreSQL needs psycopg: pip install 'inturn[postgres]'")

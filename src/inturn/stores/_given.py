@@ -5,23 +5,23 @@ from functools import partial
 from typing import Any, Final
 
 from inturn.model import NewDocument, Receipt
-from inturn.policy.priority import CheckedMany
+from inturn.policy.priority import BatchCheckResult
 
-_receipt: Final = partial(tuple.__new__, Receipt)
+_make_receipt: Final = partial(tuple.__new__, Receipt)
 """A receipt from its fields, without a look at them: one is made for every document."""
 
 
-def columns_of(documents: Sequence[NewDocument]) -> dict[str, list[Any]]:
+def document_columns(documents: Sequence[NewDocument]) -> dict[str, list[Any]]:
     """A list for each column."""
     return dict(zip(NewDocument._fields, map(list, zip(*documents, strict=True)), strict=True))
 
 
-def are_alike(values: Sequence[Any]) -> bool:
+def all_equal(values: Sequence[Any]) -> bool:
     """Whether all of them are the same."""
     return values.count(values[0]) == len(values)
 
 
-def receipts_of(ids: Sequence[str], checked: CheckedMany) -> tuple[Receipt, ...]:
+def build_receipts(ids: Sequence[str], checked: BatchCheckResult) -> tuple[Receipt, ...]:
     """What the submitter gets."""
-    levels, last = checked.level_of_each(), checked.counter.count
-    return tuple(map(_receipt, zip(ids, levels, range(last + len(levels) - 1, last - 1, -1), strict=True)))
+    levels, last = checked.document_levels(), checked.counter.count
+    return tuple(map(_make_receipt, zip(ids, levels, range(last + len(levels) - 1, last - 1, -1), strict=True)))

@@ -4,11 +4,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from inturn.policy.turns import Head, Line
+from inturn.policy.turns import Head, Lane
 
 
 @dataclass(slots=True, eq=False)
-class TableLine(Line):
+class TableLane(Lane):
     """A line, its next documents, and its row.
 
     Its documents are those from its front on, and those that came back into it, wherever they stand. So nobody has to
@@ -16,47 +16,47 @@ class TableLine(Line):
     """
 
     owner: int = 0
-    ahead: deque[Head] = field(default_factory=deque)
+    prefetched: deque[Head] = field(default_factory=deque)
     """Its next documents, as far as they were read."""
-    front: int | None = None
+    scan_from: int | None = None
     """No document before this seq waits but those that came back; None: no other at all."""
-    kept: tuple[Any, ...] | None = None
+    stored_row: tuple[Any, ...] | None = None
     """The row as it was read or written last; None for a line that has none."""
 
-    def place(self, *, fair: bool) -> tuple[int, int]:
+    def sort_key(self, *, fair: bool) -> tuple[int, int]:
         """What sorts it among the open lines of its level."""
         return (self.turn, self.stamp) if fair else (0 if self.head is None else self.head.seq, 0)
 
-    def has_ahead(self) -> bool:
+    def has_prefetched(self) -> bool:
         """Whether the document behind its head was read already."""
         after = 0 if self.head is None else self.head.seq
-        while self.ahead and self.ahead[0].seq <= after:
-            self.ahead.popleft()
-        return bool(self.ahead)
+        while self.prefetched and self.prefetched[0].seq <= after:
+            self.prefetched.popleft()
+        return bool(self.prefetched)
 
-    def begins(self, head: Head) -> None:
+    def include_new(self, head: Head) -> None:
         """New documents come, this one first."""
-        if self.front is None or head.seq < self.front:
-            self.front = head.seq
+        if self.scan_from is None or head.seq < self.scan_from:
+            self.scan_from = head.seq
 
-    def comes(self, head: Head) -> None:
+    def include(self, head: Head) -> None:
         """A document comes, new or back: what was read ahead may not begin with the right one any more."""
-        if self.ahead and head.seq < self.ahead[-1].seq:
-            self.ahead.clear()
+        if self.prefetched and head.seq < self.prefetched[-1].seq:
+            self.prefetched.clear()
 
-    def ends(self) -> None:
+    def clear(self) -> None:
         """All its documents are gone."""
-        self.ahead.clear()
-        self.front = None
+        self.prefetched.clear()
+        self.scan_from = None
 
-    def passed(self, head: Head) -> None:
+    def advance(self, head: Head) -> None:
         """Its head was taken."""
         if self.waiting == 0:
-            self.front = None
-        elif self.front is not None and self.front <= head.seq:
-            self.front = head.seq + 1
+            self.scan_from = None
+        elif self.scan_from is not None and self.scan_from <= head.seq:
+            self.scan_from = head.seq + 1
 
-    def found_none(self, after: int) -> None:
+    def mark_exhausted(self, after: int) -> None:
         """No document waits from the front on, nor does its head stand there: nothing was found behind `after`."""
-        if self.front is not None and after < self.front:
-            self.front = None
+        if self.scan_from is not None and after < self.scan_from:
+            self.scan_from = None

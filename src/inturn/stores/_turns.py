@@ -7,27 +7,30 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.policy import TurnPolicy
-from inturn.policy.turns import LEVELS, Level, LineT, Standing, Turns
+from inturn.policy.turns import LEVELS, LaneT, Level, Scheduler, VirtualTime
 
-START: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
+INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
 """Of a new queue."""
 
 
-def turns_of(policy: TurnPolicy, text: str) -> Turns[Any]:
+def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
     """The turns, without their lines."""
-    turns: Turns[Any] = Turns(policy)
+    turns: Scheduler[Any] = Scheduler(policy)
     turns.next_stamp, turns.dispatched, turns.rotation, levels = json.loads(text)
     for level, (turn, stamp, highest, uses, open_lines) in zip(turns.levels, levels, strict=True):
-        level.v, level.highest = Standing(turn, stamp), highest
-        level.overdue_uses, level.open_lines = uses, open_lines
+        level.virtual_time, level.max_turn = VirtualTime(turn, stamp), highest
+        level.overdue_uses, level.open_lanes = uses, open_lines
     return turns
 
 
-def level_text(level: Level[LineT]) -> str:
+def level_to_json(level: Level[LaneT]) -> str:
     """One level, to be kept."""
-    return f"[{level.v.turn}, {level.v.stamp}, {level.highest}, {level.overdue_uses}, {level.open_lines}]"
+    return (
+        f"[{level.virtual_time.turn}, {level.virtual_time.stamp}, {level.max_turn}, {level.overdue_uses}, "
+        f"{level.open_lanes}]"
+    )
 
 
-def turns_text(turns: Turns[LineT], levels: Sequence[str]) -> str:
+def scheduler_to_json(scheduler: Scheduler[LaneT], levels: Sequence[str]) -> str:
     """All of them, given the text of each level."""
-    return f"[{turns.next_stamp}, {turns.dispatched}, {turns.rotation}, [{', '.join(levels)}]]"
+    return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{', '.join(levels)}]]"

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from inturn.errors import (
-    IllegalMoveError,
+    IllegalTransitionError,
     InturnError,
     InvalidInputError,
     NotFoundError,
@@ -25,17 +25,17 @@ from inturn.errors import (
 from inturn.model import SECOND
 from inturn.store import Discrepancy
 
-BATCH: Final = 5_000
-SILENT_AFTER: Final = 60 * SECOND
+BATCH_ROWS: Final = 5_000
+WORKER_TIMEOUT: Final = 60 * SECOND
 """A worker that was heard of since is taken for alive."""
-TRIES: Final = 5
+MAX_TRIES: Final = 5
 
 Row = Sequence[Any]
-Told = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 """Hears of a table, its rows moved so far, and all of them."""
 
 
-class MarkKind(StrEnum):
+class ClosedKind(StrEnum):
     """Why a queue is closed."""
 
     LEAVING = "leaving"
@@ -45,28 +45,28 @@ class MarkKind(StrEnum):
     BACKUP = "backup"
 
 
-_WHY: Final = {
-    MarkKind.LEAVING: (
+_CLOSED_MESSAGES: Final = {
+    ClosedKind.LEAVING: (
         "{shown} is being moved to {peer} and closed meanwhile; if that was interrupted, run the same inturn move"
         " again, or go on here with inturn move --from … --undo"
     ),
-    MarkKind.LEFT: "{shown} was moved to {peer}; use that address",
-    MarkKind.ARRIVING: (
+    ClosedKind.LEFT: "{shown} was moved to {peer}; use that address",
+    ClosedKind.ARRIVING: (
         "{shown} is not complete: a move from {peer} goes on or was interrupted; wait for it, or run the same"
         " inturn move again"
     ),
-    MarkKind.RESTORING: (
+    ClosedKind.RESTORING: (
         "{shown} is not complete: a restore of {peer} goes on or was interrupted; wait for it, or run the same"
         " inturn restore again"
     ),
-    MarkKind.BACKUP: "{shown} is part of a backup, and stays as it is; put it elsewhere with inturn restore",
+    ClosedKind.BACKUP: "{shown} is part of a backup, and stays as it is; put it elsewhere with inturn restore",
 }
 
 
-class Mark(NamedTuple):
+class ClosedMarker(NamedTuple):
     """What a closed queue says of itself."""
 
-    kind: MarkKind
+    kind: ClosedKind
     peer: str
     """The address of the other end, as it may be shown."""
     token: str
@@ -74,9 +74,9 @@ class Mark(NamedTuple):
     run: str = ""
     """The process that fills the target."""
 
-    def why(self, shown: str) -> str:
+    def describe(self, display_url: str) -> str:
         """In words, for whoever wanted to use the queue."""
-        return _WHY[self.kind].format(shown=shown, peer=self.peer)
+        return _CLOSED_MESSAGES[self.kind].format(shown=display_url, peer=self.peer)
 
 
 class QueueRecord(NamedTuple):
@@ -92,20 +92,20 @@ class QueueRecord(NamedTuple):
     paused_why: str | None
 
 
-class Busy(NamedTuple):
+class TransferBlockers(NamedTuple):
     """What keeps a source from being moved."""
 
     running: int
     workers: tuple[str, ...]
     """Those heard of lately."""
-    unsettled: bool
+    has_pending_changes: bool
     """Something came in since the lines were last settled."""
 
 
-class Reader(Protocol):
+class TransferReader(Protocol):
     """One state of a source."""
 
-    def busy(self) -> Busy:
+    def blockers(self) -> TransferBlockers:
         """What still goes on."""
         ...
 
@@ -126,21 +126,21 @@ class Reader(Protocol):
         ...
 
 
-class End(Protocol):
+class TransferEndpoint(Protocol):
     """One end of a move."""
 
-    shown: str
+    display_url: str
     """Its address, as it may stand in a message."""
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         """Whether there is a queue; of another version: StoreVersionError."""
         ...
 
-    def is_same(self, other: "End") -> bool:
+    def is_same(self, other: "TransferEndpoint") -> bool:
         """Whether both are one queue, as far as addresses tell."""
         ...
 
-    def mark(self) -> Mark | None:
+    def closed_marker(self) -> ClosedMarker | None:
         """Why it is closed; None for one that can be used."""
         ...
 
@@ -150,21 +150,21 @@ class End(Protocol):
         """
         ...
 
-    def let_go(self) -> None:
+    def disconnect(self) -> None:
         """Close connections."""
         ...
 
     # -- a source -----------------------------------------------------------------------------------------------------
 
-    def settle(self) -> tuple[Discrepancy, ...]:
+    def fold_and_recount(self) -> tuple[Discrepancy, ...]:
         """Fold all changes into the lines and number all events; what does not agree with the documents."""
         ...
 
-    def close(self, mark: Mark) -> Busy:
+    def close(self, marker: ClosedMarker) -> TransferBlockers:
         """Close it, unless it is busy, and wait for whoever writes; what it was busy with."""
         ...
 
-    def remark(self, mark: Mark) -> None:
+    def update_marker(self, marker: ClosedMarker) -> None:
         """Change the mark of a closed queue; IllegalMoveError if it has none with this token."""
         ...
 
@@ -172,13 +172,13 @@ class End(Protocol):
         """Take the mark away."""
         ...
 
-    def reading(self) -> AbstractContextManager[Reader]:
+    def open_reader(self) -> AbstractContextManager[TransferReader]:
         """Read one state of it."""
         ...
 
     # -- a target -----------------------------------------------------------------------------------------------------
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Make an empty queue if there is none."""
         ...
 
@@ -186,7 +186,7 @@ class End(Protocol):
         """Whether anything was ever done in it."""
         ...
 
-    def arrive(self, mark: Mark) -> None:
+    def begin_load(self, marker: ClosedMarker) -> None:
         """Close it and empty it for this run."""
         ...
 
@@ -203,166 +203,172 @@ class End(Protocol):
         ...
 
 
-class Move:
+class Transfer:
     """One run of a move. With `keep_source` the source is copied, and stays open."""
 
-    def __init__(self, source: End, target: End, *, keep_source: bool = False) -> None:
+    def __init__(self, source: TransferEndpoint, target: TransferEndpoint, *, keep_source: bool = False) -> None:
         self._source = source
         self._target = target
-        self._keep = keep_source
+        self._keep_source = keep_source
         self._run = uuid.uuid4().hex
-        self._token = f"copy of {source.shown}" if keep_source else self._run
+        self._token = f"copy of {source.display_url}" if keep_source else self._run
 
     def check(self) -> bool:
         """Refuse what cannot be moved, changing nothing; False when it was moved already and nothing is left to do."""
         source, target = self._source, self._target
         if source.is_same(target):
-            raise InvalidInputError(f"--from and --to are the same queue, {source.shown}; give another target")
-        if not source.is_there():
-            raise NotFoundError(f"there is no queue at {source.shown}; give another --from")
-        leaving = source.mark()
-        arriving = target.mark() if target.is_there() else None
-        if leaving is not None and not self._goes_on(leaving, arriving):
+            raise InvalidInputError(f"--from and --to are the same queue, {source.display_url}; give another target")
+        if not source.exists():
+            raise NotFoundError(f"there is no queue at {source.display_url}; give another --from")
+        leaving = source.closed_marker()
+        arriving = target.closed_marker() if target.exists() else None
+        if leaving is not None and not self._resumes(leaving, arriving):
             return False
         if arriving is not None:
-            if arriving.kind is not MarkKind.ARRIVING or not self._is_mine(arriving):
-                raise IllegalMoveError(f"{arriving.why(target.shown)}; or give another --to")
-        elif target.is_there() and target.is_used():
-            raise IllegalMoveError(
-                f"{target.shown} holds documents or a history of its own; give a target that was never used,"
+            if arriving.kind is not ClosedKind.ARRIVING or not self._is_own_target(arriving):
+                raise IllegalTransitionError(f"{arriving.describe(target.display_url)}; or give another --to")
+        elif target.exists() and target.is_used():
+            raise IllegalTransitionError(
+                f"{target.display_url} holds documents or a history of its own; give a target that was never used,"
                 f" in PostgreSQL another ?schema="
             )
         if leaving is None:
-            with source.reading() as reader:
-                _refuse(source, reader.busy())
+            with source.open_reader() as reader:
+                _require_idle(source, reader.blockers())
         return True
 
-    def _goes_on(self, leaving: Mark, arriving: Mark | None) -> bool:
+    def _resumes(self, leaving: ClosedMarker, arriving: ClosedMarker | None) -> bool:
         """Whether a source that is closed is the rest of an earlier run; then its token is ours."""
         source, target = self._source, self._target
-        if leaving.kind not in {MarkKind.LEAVING, MarkKind.LEFT} or self._keep:
-            raise IllegalMoveError(leaving.why(source.shown))
-        if leaving.kind is MarkKind.LEFT and (arriving is None or arriving.token != leaving.token):
-            if arriving is None and leaving.peer == target.shown and target.is_there() and target.is_used():
+        if leaving.kind not in {ClosedKind.LEAVING, ClosedKind.LEFT} or self._keep_source:
+            raise IllegalTransitionError(leaving.describe(source.display_url))
+        if leaving.kind is ClosedKind.LEFT and (arriving is None or arriving.token != leaving.token):
+            if arriving is None and leaving.peer == target.display_url and target.exists() and target.is_used():
                 return False
-            raise IllegalMoveError(leaving.why(source.shown))
+            raise IllegalTransitionError(leaving.describe(source.display_url))
         self._token = leaving.token
         return True
 
-    def _is_mine(self, arriving: Mark) -> bool:
-        return arriving.token == self._token or arriving.peer == self._source.shown
+    def _is_own_target(self, arriving: ClosedMarker) -> bool:
+        return arriving.token == self._token or arriving.peer == self._source.display_url
 
     def begin(self) -> None:
         """Close both ends, or neither if the target refuses."""
         source, target = self._source, self._target
-        target.make()
-        _compare(source, target)
-        mark = Mark(MarkKind.LEAVING, target.shown, self._token)
-        was_open = source.mark() is None
+        target.create()
+        _require_same_tables(source, target)
+        mark = ClosedMarker(ClosedKind.LEAVING, target.display_url, self._token)
+        was_open = source.closed_marker() is None
         if not was_open:
-            source.remark(mark)
-        elif not self._keep:
+            source.update_marker(mark)
+        elif not self._keep_source:
             self._close_source(mark)
         try:
-            target.arrive(Mark(MarkKind.ARRIVING, source.shown, self._token, self._run))
+            target.begin_load(ClosedMarker(ClosedKind.ARRIVING, source.display_url, self._token, self._run))
         except InturnError:
-            if was_open and not self._keep:
+            if was_open and not self._keep_source:
                 source.reopen()
             raise
 
-    def load(self, told: Told) -> dict[str, int]:
+    def load(self, on_progress: ProgressCallback) -> dict[str, int]:
         """Fill the target and open it; the number of rows by table."""
-        if self._keep:
-            return self._copy(told)
-        with self._source.reading() as reader:
-            return self._fill(reader, told)
+        if self._keep_source:
+            return self._copy(on_progress)
+        with self._source.open_reader() as reader:
+            return self._fill(reader, on_progress)
 
-    def _copy(self, told: Told) -> dict[str, int]:
+    def _copy(self, on_progress: ProgressCallback) -> dict[str, int]:
         """From a source that stays open: one state of it in which all is settled."""
-        for _ in range(TRIES):
-            _sound(self._source)
-            with self._source.reading() as reader:
-                busy = reader.busy()
-                _refuse(self._source, busy)
-                if not busy.unsettled:
-                    return self._fill(reader, told)
-        raise _restless(self._source)
+        for _ in range(MAX_TRIES):
+            _require_consistent(self._source)
+            with self._source.open_reader() as reader:
+                busy = reader.blockers()
+                _require_idle(self._source, busy)
+                if not busy.has_pending_changes:
+                    return self._fill(reader, on_progress)
+        raise _still_changing_error(self._source)
 
-    def _fill(self, reader: Reader, told: Told) -> dict[str, int]:
+    def _fill(self, reader: TransferReader, on_progress: ProgressCallback) -> dict[str, int]:
         source, target = self._source, self._target
         counts = {}
         for table, columns in source.tables().items():
             total, done = reader.count(table), 0
             if total == 0:
-                told(table, 0, 0)
+                on_progress(table, 0, 0)
             for rows in reader.rows(table, columns):
                 target.write(self._run, table, columns, rows)
                 done += len(rows)
-                told(table, done, total)
+                on_progress(table, done, total)
             counts[table] = done
         if target.counts() != counts:
-            raise StoreError(f"{target.shown} does not hold what was written to it; run the same inturn move again")
-        if not self._keep:
-            source.remark(Mark(MarkKind.LEFT, target.shown, self._token))
+            raise StoreError(
+                f"{target.display_url} does not hold what was written to it; run the same inturn move again"
+            )
+        if not self._keep_source:
+            source.update_marker(ClosedMarker(ClosedKind.LEFT, target.display_url, self._token))
         target.complete(self._run, reader.queue())
         return counts
 
-    def _close_source(self, mark: Mark) -> None:
-        for _ in range(TRIES):
-            _sound(self._source)
-            busy = self._source.close(mark)
-            _refuse(self._source, busy)
-            if not busy.unsettled:
+    def _close_source(self, marker: ClosedMarker) -> None:
+        for _ in range(MAX_TRIES):
+            _require_consistent(self._source)
+            busy = self._source.close(marker)
+            _require_idle(self._source, busy)
+            if not busy.has_pending_changes:
                 return
-        raise _restless(self._source)
+        raise _still_changing_error(self._source)
 
 
-def undo(source: End) -> None:
+def undo(source: TransferEndpoint) -> None:
     """Open a source again whose move was given up before its end."""
-    mark = source.mark() if source.is_there() else None
+    mark = source.closed_marker() if source.exists() else None
     if mark is None:
-        raise IllegalMoveError(f"{source.shown} is not closed by a move; nothing is to be undone")
-    if mark.kind is not MarkKind.LEAVING:
+        raise IllegalTransitionError(f"{source.display_url} is not closed by a move; nothing is to be undone")
+    if mark.kind is not ClosedKind.LEAVING:
         advice = {
-            MarkKind.LEFT: "; move it back into a new place instead",
-            MarkKind.ARRIVING: "; its source can be reopened",
+            ClosedKind.LEFT: "; move it back into a new place instead",
+            ClosedKind.ARRIVING: "; its source can be reopened",
         }
-        raise IllegalMoveError(f"{mark.why(source.shown)}{advice.get(mark.kind, '')}")
+        raise IllegalTransitionError(f"{mark.describe(source.display_url)}{advice.get(mark.kind, '')}")
     source.reopen()
 
 
-def _refuse(source: End, busy: Busy) -> None:
-    if busy.workers:
+def _require_idle(source: TransferEndpoint, blockers: TransferBlockers) -> None:
+    if blockers.workers:
         raise StoreBusyError(
-            f"workers of {source.shown} were heard of in the last minute: {', '.join(busy.workers)}; stop them with"
+            f"workers of {source.display_url} were heard of in the last minute: {', '.join(blockers.workers)}; "
+            f"stop them with"
             f" SIGTERM and wait until they have ended (one that was killed falls silent after a minute)"
         )
-    if busy.running:
+    if blockers.running:
         raise StoreBusyError(
-            f"{busy.running} documents of {source.shown} are running; let their workers finish and stop. Those of a"
+            f"{blockers.running} documents of {source.display_url} are running; let their workers finish and "
+            f"stop. Those of a"
             f" worker that died wait again once their lease has ended and inturn upkeep --once was run"
         )
 
 
-def _sound(source: End) -> None:
-    wrong = source.settle()
+def _require_consistent(source: TransferEndpoint) -> None:
+    wrong = source.fold_and_recount()
     if wrong:
         raise StoreError(
-            f"{len(wrong)} counts of {source.shown} do not agree with its documents; run inturn doctor --repair first"
+            f"{len(wrong)} counts of {source.display_url} do not agree with its documents; run inturn doctor "
+            f"--repair first"
         )
 
 
-def _restless(source: End) -> StoreBusyError:
-    return StoreBusyError(f"documents keep coming into {source.shown}; stop whoever submits them, then try again")
+def _still_changing_error(source: TransferEndpoint) -> StoreBusyError:
+    return StoreBusyError(f"documents keep coming into {source.display_url}; stop whoever submits them, then try again")
 
 
-def _compare(source: End, target: End) -> None:
+def _require_same_tables(source: TransferEndpoint, target: TransferEndpoint) -> None:
     """Both ends know the same tables and columns: otherwise some would be lost."""
     here, there = (
         {f"{table}.{each}" for table, names in end.tables().items() for each in names} for end in (source, target)
     )
     if here != there:
         raise StoreError(
-            f"{source.shown} and {target.shown} do not have the same tables: {', '.join(sorted(here ^ there))};"
+            f"{source.display_url} and {target.display_url} do not have the same tables: "
+            f"{', '.join(sorted(here ^ there))};"
             f" run inturn migrate for both, and report this if that does not help"
         )

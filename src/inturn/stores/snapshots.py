@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 
-class SnapshotFacts(NamedTuple):
+class SnapshotInfo(NamedTuple):
     """What a snapshot holds."""
 
     schema: int
@@ -33,7 +33,7 @@ class SnapshotSource(Protocol):
 class SnapshotFile(Protocol):
     """A snapshot in a backup."""
 
-    def check(self) -> SnapshotFacts:
+    def check(self) -> SnapshotInfo:
         """Read all of it; StoreCorruptError if it is damaged, StoreVersionError if this version cannot read it."""
         ...
 
@@ -46,7 +46,7 @@ class RestoreTarget(Protocol):
     """A place for a queue: there is none yet, or one that this very restore began to fill."""
 
     kind: str
-    shown: str
+    display_url: str
 
     def is_begun(self, token: str) -> bool:
         """Whether a restore with this token was interrupted here; IllegalMoveError if anything else is here."""

@@ -12,14 +12,22 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 from inturn.blobs import Blobs
-from inturn.model import Claimed, Document, Progress
-from inturn.processing.desk import Desk
+from inturn.model import Claim, Document, Progress
+from inturn.processing.desk import ContentIO
 from inturn.processing.handler import Reject, Retry
-from inturn.processing.ledger import Job, Ledger
-from inturn.processing.perform import Said, Told, Where, keep_files, perform, perform_async, where_of
+from inturn.processing.ledger import InflightJobs, Job
+from inturn.processing.perform import (
+    ExecutionMode,
+    InvocationResult,
+    InvocationStatus,
+    execution_mode,
+    invoke,
+    invoke_async,
+    write_files,
+)
 from inturn.queue import DEFAULT_LEASE, Queue, json_text
 
-WORKER: Final = "inline"
+WORKER_NAME: Final = "inline"
 
 
 class GivenDocument:
@@ -46,7 +54,7 @@ class GivenDocument:
         self.attempt = attempt
         self.metadata = metadata
         self.cancelled = False
-        self.told: list[Progress] = []
+        self.progress_reports: list[Progress] = []
         """What the processor said of its progress."""
         self._content = content
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -65,7 +73,7 @@ class GivenDocument:
 
     def progress(self, done: float, total: float | None = None) -> None:
         """Remembers it in `told`."""
-        self.told.append(Progress(done, total))
+        self.progress_reports.append(Progress(done, total))
 
     def close(self) -> None:
         """Remove the file that `path` made."""
@@ -81,52 +89,54 @@ def run_inline(
 
     What is to be tried again waits for its delay, as it would in earnest: advance the clock and call this again.
     """
-    ledger, desk = Ledger(queue, WORKER, DEFAULT_LEASE), Desk(blobs, None)
+    ledger, desk = InflightJobs(queue, WORKER_NAME, DEFAULT_LEASE), ContentIO(blobs, None)
     seen: list[str] = []
     while len(seen) < limit:
-        jobs = ledger.exchange(1)
+        jobs = ledger.ack_and_claim(1)
         if not jobs:
             break
-        seen.append(jobs[0].claimed.document.id)
+        seen.append(jobs[0].claim.document.id)
         _process(ledger, desk, jobs[0], processor)
-    ledger.exchange(0)
+    ledger.ack_and_claim(0)
     return [queue.document(id_) for id_ in dict.fromkeys(seen)]
 
 
-def _process(ledger: Ledger, desk: Desk, job: Job, processor: Callable[..., Any]) -> None:
+def _process(inflight: InflightJobs, content_io: ContentIO, job: Job, processor: Callable[..., Any]) -> None:
     try:
-        with _given(desk, job.claimed) as document:
+        with _open_document(content_io, job.claim) as document:
             job.begun_at = time.monotonic()
-            told = _called(processor, document)
+            told = _invoke(processor, document)
     except (Reject, Retry) as wrong:
-        ledger.failed(job, wrong)
+        inflight.fail(job, wrong)
         return
-    if told.said is Said.DONE:
+    if told.status is InvocationStatus.DONE:
         with tempfile.TemporaryDirectory(prefix="inturn-inline-") as folder:
-            files = keep_files(told.files, Path(folder), count())
-            ledger.done(job, desk.keep(json_text(told.value), files, Path(folder)))
-    elif told.said is Said.ERROR:
-        ledger.failed(job, told.reason)
+            files = write_files(told.files, Path(folder), count())
+            inflight.finish(job, content_io.store_result(json_text(told.value), files, Path(folder)))
+    elif told.status is InvocationStatus.ERROR:
+        inflight.fail(job, told.reason)
     else:
-        ledger.failed(job, Retry(told.reason, after=told.value) if told.said is Said.RETRY else Reject(told.reason))
+        inflight.fail(
+            job, Retry(told.reason, after=told.value) if told.status is InvocationStatus.RETRY else Reject(told.reason)
+        )
 
 
-def _called(processor: Callable[..., Any], document: GivenDocument) -> Told:
-    if where_of(processor) is Where.LOOP:
-        return asyncio.run(perform_async(processor, document))
-    return perform(processor, document)
+def _invoke(processor: Callable[..., Any], document: GivenDocument) -> InvocationResult:
+    if execution_mode(processor) is ExecutionMode.LOOP:
+        return asyncio.run(invoke_async(processor, document))
+    return invoke(processor, document)
 
 
 @contextmanager
-def _given(desk: Desk, claimed: Claimed) -> Iterator[GivenDocument]:
-    kept, given = claimed.document, claimed.document.given
+def _open_document(content_io: ContentIO, claimed: Claim) -> Iterator[GivenDocument]:
+    kept, given = claimed.document, claimed.document.spec
     content = b""
-    if desk.has_bytes(given):
-        found = desk.prepare(given)
+    if content_io.has_content(given):
+        found = content_io.prepare(given)
         try:
             content = found.path.read_bytes()
         finally:
-            found.release()
+            found.close()
     document = GivenDocument(
         content,
         name=given.name,

@@ -6,36 +6,36 @@ from typing import Final, NamedTuple
 
 from inturn.i18n import Texts
 
-LENGTHS: Final = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
+DURATION_TICKS: Final = (0, 1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800)
 """Seconds that people think in."""
 
 
 class Scale(NamedTuple):
     """From 0 to 1 for every value from 0 to the end of an axis."""
 
-    place: Callable[[float], float]
+    position: Callable[[float], float]
     ticks: Sequence[float]
 
 
-def even(highest: float) -> Scale:
+def linear_scale(highest: float) -> Scale:
     """The same way for every step, up to the next round number."""
-    step = _step(highest)
+    step = _tick_step(highest)
     end = max(step, math.ceil(highest / step) * step)
     return Scale(lambda value: value / end, [round(number * step, 9) for number in range(round(end / step) + 1)])
 
 
-def lengths(longest: float) -> Scale:
+def log_duration_scale(longest: float) -> Scale:
     """For waits, which may be a thousand times as long for one as for another: each tenfold the same way, from 0 on."""
     least = 0.1 if longest < 60 else 1.0
-    end = next((each for each in LENGTHS if each >= longest and each > least), longest)
+    end = next((each for each in DURATION_TICKS if each >= longest and each > least), longest)
     whole = math.log1p(end / least)
     return Scale(
         lambda value: math.log1p(min(value, end) / least) / whole,
-        [each for each in LENGTHS if each <= end],
+        [each for each in DURATION_TICKS if each <= end],
     )
 
 
-def length(value: float, texts: Texts) -> str:
+def format_duration(value: float, texts: Texts) -> str:
     """A wait in seconds, short enough for an axis or a cell; s, min and h are the same in all our languages."""
     if value < 10:
         return f"{texts.number(round(value, 2))} s"
@@ -46,13 +46,13 @@ def length(value: float, texts: Texts) -> str:
     return f"{texts.number(round(value / 3_600, 1) if value < 36_000 else round(value / 3_600))} h"
 
 
-def signed(value: float, texts: Texts) -> str:
+def format_change(value: float, texts: Texts) -> str:
     """A change of a wait."""
     sign = "+" if value > 0 else "\u2212" if value < 0 else ""
-    return f"{sign}{length(abs(value), texts)}"
+    return f"{sign}{format_duration(abs(value), texts)}"
 
 
-def _step(value: float) -> float:
+def _tick_step(value: float) -> float:
     """1, 2 or 5 times a power of ten: two to six of them reach the value."""
     if value <= 0:
         return 1.0

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 from inturn.i18n import Texts
 from inturn.simulate.pages.charts import STYLE, Chart
 
-SHOWN: Final = 200
+MAX_TABLE_ROWS: Final = 200
 """Lines of a table; whoever wants all of them asks for JSON."""
-_LOOK: Final = (
+_STYLESHEET: Final = (
     ":root{color-scheme:light dark;--page:#fff;--ink:#1a1d21;--soft:#565d66;--line:#dfe3e8;--head:#f5f7f9;"
     "--less:#166534;--more:#9f1239;--link:#0369a1}@media(prefers-color-scheme:dark){:root{--page:#15181c;--ink:#eceff2;"
     "--soft:#a9b1ba;--line:#343a42;--head:#1d2126;--less:#86efac;--more:#fda4af;--link:#7dd3fc}}"
@@ -31,7 +31,7 @@ _LOOK: Final = (
     "footer{margin-top:3rem;border-top:1px solid var(--line);padding-top:.8rem;font-size:.85rem}"
     "@media print{figure button{display:none}body{max-width:none;padding:0}}"
 )
-_SAVE: Final = (
+_SAVE_SCRIPT: Final = (
     "for(const f of document.querySelectorAll('figure')){const b=document.createElement('button');b.type='button';"
     "b.textContent=document.body.dataset.save;b.setAttribute('aria-label',b.textContent+': '+"
     "f.querySelector('title').textContent);b.onclick=()=>{const s=f.querySelector('svg').cloneNode(true),"
@@ -57,17 +57,19 @@ class Page(NamedTuple):
     charts: tuple[Chart, ...]
 
 
-def page(texts: Texts, title: str, about: Iterable[str], sections: Iterable[str], charts: Sequence[Chart]) -> Page:
+def render_page(
+    texts: Texts, title: str, about: Iterable[str], sections: Iterable[str], charts: Sequence[Chart]
+) -> Page:
     """The whole file."""
     lead = "".join(f"<p>{escape(each)}</p>" for each in about)
     html = (
         f'<!doctype html>\n<html lang="{texts.language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">'
-        f'<title>{escape(title)}</title><style>{_LOOK}</style><style id="charts">{STYLE}</style></head>'
+        f'<title>{escape(title)}</title><style>{_STYLESHEET}</style><style id="charts">{STYLE}</style></head>'
         f'<body data-save="{escape(texts.text("page_save"))}"><main><h1>{escape(title)}</h1>{lead}'
         f'{"".join(sections)}</main><footer class="soft">{escape(texts.text("page_made"))}</footer>'
-        f"<script>{_SAVE}</script></body></html>\n"
+        f"<script>{_SAVE_SCRIPT}</script></body></html>\n"
     )
     return Page(html, tuple(charts))
 
@@ -77,7 +79,7 @@ def section(heading: str, *parts: str) -> str:
     return f"<section><h2>{escape(heading)}</h2>{''.join(parts)}</section>"
 
 
-def words(text: str, kind: str = "") -> str:
+def paragraph(text: str, kind: str = "") -> str:
     """A paragraph."""
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
 
@@ -92,14 +94,14 @@ def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell | 
     words = {place for row in rows for place, each in enumerate(row) if isinstance(each, Cell) and each.kind == "word"}
     kinds = [' class="word"' if place in words else "" for place in range(len(headings))]
     head = "".join(f'<th scope="col"{kind}>{escape(each)}</th>' for kind, each in zip(kinds, headings, strict=True))
-    body = "".join(f"<tr>{_first(row[0])}{''.join(_cell(each) for each in row[1:])}</tr>" for row in rows)
+    body = "".join(f"<tr>{_row_heading(row[0])}{''.join(_cell(each) for each in row[1:])}</tr>" for row in rows)
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
         f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _first(cell: Cell | str) -> str:
+def _row_heading(cell: Cell | str) -> str:
     text = cell if isinstance(cell, str) else cell.text
     return f'<th scope="row" title="{escape(text)}">{escape(text)}</th>'
 

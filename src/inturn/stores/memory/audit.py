@@ -9,12 +9,12 @@ from inturn.stores.memory.state import State
 
 def discrepancies(state: State) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
-    waiting, running = _counted(state)
+    waiting, running = _count_documents(state)
     found = []
-    for name, customer in sorted(state.lines.customers.items()):
-        levels = sorted({level for each, level in waiting if each == name} | set(customer.lines))
+    for name, customer in sorted(state.lanes.customers.items()):
+        levels = sorted({level for each, level in waiting if each == name} | set(customer.lanes))
         for level in levels:
-            line = customer.lines.get(level)
+            line = customer.lanes.get(level)
             kept = 0 if line is None else line.waiting
             if kept != waiting[name, level]:
                 found.append(Discrepancy(name, f"waiting in level {level}", kept, waiting[name, level]))
@@ -25,23 +25,23 @@ def discrepancies(state: State) -> tuple[Discrepancy, ...]:
 
 def repair(state: State) -> None:
     """Set every count right, and let each line stand on the documents it really has."""
-    _, running = _counted(state)
-    for line in state.lines.all():
-        state.lines.turns.leave(line)
+    _, running = _count_documents(state)
+    for line in state.lanes.all():
+        state.lanes.scheduler.deactivate(line)
         line.rows, line.waiting, line.head = [], 0, None
-    for name, customer in state.lines.customers.items():
+    for name, customer in state.lanes.customers.items():
         customer.running = running[name]
     for row in sorted(state.documents.values(), key=lambda row: row.seq):
         if row.state is DocumentState.WAITING:
-            state.lines.join(row)
+            state.lanes.join(row)
 
 
-def _counted(state: State) -> tuple[Tally[tuple[str, int]], Tally[str]]:
+def _count_documents(state: State) -> tuple[Tally[tuple[str, int]], Tally[str]]:
     waiting: Tally[tuple[str, int]] = Tally()
     running: Tally[str] = Tally()
     for row in state.documents.values():
         if row.state is DocumentState.WAITING:
-            waiting[row.customer, row.line_level] += 1
+            waiting[row.customer, row.lane_level] += 1
         elif row.state is DocumentState.RUNNING:
             running[row.customer] += 1
     return waiting, running

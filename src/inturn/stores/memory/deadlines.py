@@ -7,7 +7,7 @@ from typing import Final
 
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, Row
 
-TIDY_FROM: Final = 1_000
+MIN_COMPACT_SIZE: Final = 1_000
 
 
 class Deadline:
@@ -15,7 +15,7 @@ class Deadline:
 
     def __init__(self, time_of: Callable[[Row], int | None]) -> None:
         self._heap: list[tuple[int, int, str, Row]] = []
-        self._tidy_at = TIDY_FROM
+        self._compact_at = MIN_COMPACT_SIZE
         self.time_of = time_of
         self.earliest: float = inf
         """Nothing is due before this."""
@@ -24,33 +24,33 @@ class Deadline:
         """Remember that this document has something to do at a time."""
         heappush(self._heap, (at, row.seq, row.id, row))
         self.earliest = min(self.earliest, at)
-        if len(self._heap) > self._tidy_at:
-            self._tidy()
+        if len(self._heap) > self._compact_at:
+            self._compact()
 
     def next(self) -> int | None:
         """The earliest time, if there is one."""
         heap = self._heap
         while heap:
-            if self._is_true(heap[0]):
+            if self._is_current(heap[0]):
                 self.earliest = heap[0][0]
                 return heap[0][0]
             heappop(heap)
         self.earliest = inf
         return None
 
-    def _tidy(self) -> None:
+    def _compact(self) -> None:
         """Let go of what is no longer true, or every document that ever ran would be held until its lease ends."""
-        self._heap = [entry for entry in self._heap if self._is_true(entry)]
+        self._heap = [entry for entry in self._heap if self._is_current(entry)]
         heapify(self._heap)
-        self._tidy_at = 2 * len(self._heap) + TIDY_FROM
+        self._compact_at = 2 * len(self._heap) + MIN_COMPACT_SIZE
 
-    def _is_true(self, entry: tuple[int, int, str, Row]) -> bool:
+    def _is_current(self, entry: tuple[int, int, str, Row]) -> bool:
         at, seq, _, row = entry
         return seq == row.seq and self.time_of(row) == at
 
     def rows(self) -> list[Row]:
         """Every document that has something to do, by seq."""
-        return sorted({entry[1]: entry[3] for entry in self._heap if self._is_true(entry)}.values(), key=_by_seq)
+        return sorted({entry[1]: entry[3] for entry in self._heap if self._is_current(entry)}.values(), key=_by_seq)
 
     def due(self, now: int) -> Iterator[Row]:
         """Take out what is due, by time, then by seq. Move each on before asking for the next: entries may repeat."""
@@ -75,4 +75,4 @@ def delay_of(row: Row) -> int | None:
 def start_by_of(row: Row) -> int | None:
     """When a document that never started expires."""
     never_started = row.attempt == 0 and row.state in {WAITING, DELAYED}
-    return row.given.start_by if never_started else None
+    return row.spec.start_by if never_started else None

@@ -19,7 +19,7 @@ class Journal:
         """The fields of `Event`: values are made of them when they are read, which most never are."""
         self.last = 0
 
-    def note(
+    def append(
         self,
         kind: EventKind,
         at: int,
@@ -32,23 +32,25 @@ class Journal:
         self.last = number = self.last + 1
         self.events.append((number, at, kind, customer, documents, operator, detail))
 
-    def note_each(self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None) -> None:
+    def append_by_customer(
+        self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None
+    ) -> None:
         """Add an event for each customer, in the order of their first document."""
         if len(rows) == 1:
-            self.note(kind, at, rows[0].customer, (rows[0].id,), operator)
+            self.append(kind, at, rows[0].customer, (rows[0].id,), operator)
             return
         grouped: dict[str, list[str]] = {}
         for row in rows:
             grouped.setdefault(row.customer, []).append(row.id)
         for customer, documents in grouped.items():
-            self.note(kind, at, customer, tuple(documents), operator)
+            self.append(kind, at, customer, tuple(documents), operator)
 
     def since(self, after: int, limit: int) -> tuple[Event, ...]:
         """Up to `limit` events with higher numbers."""
         start = bisect_right(self.events, after, key=itemgetter(0))
         return tuple(map(Event._make, self.events[start : start + limit]))
 
-    def by_hand(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
+    def by_operator(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
         """Up to `limit` events of operators, newest first; of one customer, or of all."""
         found = (
             event

@@ -9,12 +9,12 @@ from inturn.store import (
     CustomerFilter,
     DocumentFilter,
     DocumentSort,
-    LineStanding,
-    Pace,
+    LaneSnapshot,
     Page,
-    Standings,
+    SchedulerSnapshot,
+    Throughput,
 )
-from inturn.stores.memory.lines import Lines
+from inturn.stores.memory.lines import Lanes
 from inturn.stores.memory.rows import CustomerRow, Row
 
 
@@ -32,7 +32,7 @@ def page_of_documents(
     return Page(tuple(row.view() for row in found[:limit]), str(found[limit - 1].seq) if more else None)
 
 
-def counts_of(rows: Iterable[Row], where: DocumentFilter) -> Counts:
+def count_documents(rows: Iterable[Row], where: DocumentFilter) -> Counts:
     """How many documents match, by state and, waiting, by level."""
     states: Tally[DocumentState] = Tally()
     waiting: Tally[int] = Tally()
@@ -40,7 +40,7 @@ def counts_of(rows: Iterable[Row], where: DocumentFilter) -> Counts:
         if _matches(row, where):
             states[row.state] += 1
             if row.state is DocumentState.WAITING:
-                waiting[row.line_level] += 1
+                waiting[row.lane_level] += 1
     return Counts(dict(states), dict(waiting))
 
 
@@ -62,23 +62,23 @@ def page_of_customers(
 def customer_view(row: CustomerRow) -> Customer:
     """A customer as callers see it."""
     count, updated_at = (None, None) if row.counter is None else row.counter
-    return Customer(row.name, count, updated_at, row.settings, row.running, row.views())
+    return Customer(row.name, count, updated_at, row.settings, row.running, row.lane_statuses())
 
 
-def standings_of(lines: Lines) -> Standings:
+def scheduler_snapshot(lanes: Lanes) -> SchedulerSnapshot:
     """Every open line, in the order of levels and turns."""
-    turns = lines.turns
+    turns = lanes.scheduler
     standing = [
-        LineStanding(line.customer, line.level, line.weight, line.turn, line.stamp, line.waiting, line.head)
-        for line in lines.all()
-        if line.filed and line.head is not None
+        LaneSnapshot(line.customer, line.level, line.weight, line.turn, line.stamp, line.waiting, line.head)
+        for line in lanes.all()
+        if line.scheduled and line.head is not None
     ]
     standing.sort(key=lambda line: (line.level, line.turn, line.stamp))
     uses = tuple(level.overdue_uses for level in turns.levels)
-    return Standings(turns.policy, turns.dispatched, turns.rotation, uses, tuple(standing))
+    return SchedulerSnapshot(turns.policy, turns.dispatched, turns.rotation, uses, tuple(standing))
 
 
-def pace_of(rows: Iterable[Row], since: int) -> Pace:
+def throughput(rows: Iterable[Row], since: int) -> Throughput:
     """Starts and ends since a time, and what runs."""
     started = finished = running = 0
     for row in rows:
@@ -87,7 +87,7 @@ def pace_of(rows: Iterable[Row], since: int) -> Pace:
         started += (runs or ended) and row.started_at is not None and row.started_at >= since
         finished += ended and row.state in {DocumentState.DONE, DocumentState.FAILED}
         running += runs
-    return Pace(started, finished, running)
+    return Throughput(started, finished, running)
 
 
 def _matches(row: Row, where: DocumentFilter) -> bool:
@@ -95,14 +95,14 @@ def _matches(row: Row, where: DocumentFilter) -> bool:
         (where.states is None or row.state in where.states)
         and (where.customer is None or row.customer == where.customer)
         and (where.level is None or row.level == where.level)
-        and (where.batch is None or row.given.batch == where.batch)
-        and (where.text is None or where.text.lower() in row.given.name.lower())
+        and (where.batch is None or row.spec.batch == where.batch)
+        and (where.text is None or where.text.lower() in row.spec.name.lower())
     )
 
 
 def _customer_matches(row: CustomerRow, where: CustomerFilter) -> bool:
     return (
         (where.text is None or where.text.lower() in row.name.lower())
-        and (where.waiting is None or where.waiting == any(line.waiting for line in row.lines.values()))
+        and (where.waiting is None or where.waiting == any(line.waiting for line in row.lanes.values()))
         and (where.paused is None or where.paused == row.settings.paused)
     )

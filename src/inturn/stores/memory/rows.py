@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-from inturn.model import EXPEDITED, Document, DocumentState, Line, NewDocument, ResultFile
+from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus, NewDocument, ResultFile
 from inturn.policy import Counter, turns
-from inturn.policy.lines import LinesOf
+from inturn.policy.lines import CustomerLanes
 from inturn.policy.turns import Head
 from inturn.store import OutcomeKind
 
@@ -20,7 +20,7 @@ class Row:
     id: str
     customer: str
     seq: int
-    given: NewDocument
+    spec: NewDocument
     level: int
     count: int
     state: DocumentState
@@ -46,15 +46,15 @@ class Row:
     """When its delay began."""
     doubted_at: int | None = None
     """When a sweep first found its lease or delay to begin in the future."""
-    line_level: int = -1
+    lane_level: int = -1
     """The level whose line it waits in: its own, or that of the expedited."""
 
     def __post_init__(self) -> None:
-        self.line_level = EXPEDITED if self.expedited else self.level
+        self.lane_level = EXPEDITED_LEVEL if self.expedited else self.level
 
     def blobs(self) -> tuple[str, ...]:
         """What it refers to."""
-        own = () if self.given.blob is None else (self.given.blob,)
+        own = () if self.spec.blob is None else (self.spec.blob,)
         return (*own, *(file.blob for file in self.files))
 
     def view(self) -> Document:
@@ -66,29 +66,29 @@ _FIELDS = attrgetter(*Document._fields)
 
 
 @dataclass(slots=True, eq=False)
-class MemoryLine(turns.Line):
+class MemoryLane(turns.Lane):
     """A line with its documents: a heap by seq, in which those that left other than by a claim are passed over."""
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
 
     def is_here(self, seq: int, row: Row) -> bool:
         """Whether the document of a heap entry still waits in this line at that place."""
-        return row.state is WAITING and row.seq == seq and row.line_level == self.level
+        return row.state is WAITING and row.seq == seq and row.lane_level == self.level
 
 
 def head_of(row: Row) -> Head:
     """What the order needs to know of a document."""
-    return Head(row.seq, row.ready_at, row.given.cost)
+    return Head(row.seq, row.ready_at, row.spec.cost)
 
 
 @dataclass(slots=True, eq=False)
-class CustomerRow(LinesOf[MemoryLine]):
+class CustomerRow(CustomerLanes[MemoryLane]):
     """A customer: its counter and its lines."""
 
     counter: Counter | None = None
 
-    def views(self) -> tuple[Line, ...]:
+    def lane_statuses(self) -> tuple[LaneStatus, ...]:
         """Its lines that have documents, as callers see them."""
         return tuple(
-            Line(level, line.waiting, self.is_open) for level, line in sorted(self.lines.items()) if line.waiting
+            LaneStatus(level, line.waiting, self.is_open) for level, line in sorted(self.lanes.items()) if line.waiting
         )

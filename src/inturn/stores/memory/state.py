@@ -3,15 +3,16 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from inturn.access import AccessKey
+from inturn.access import ApiKey
 from inturn.errors import KeyConflictError, NotFoundError
-from inturn.model import EXPEDITED, DocumentState, NewDocument, Receipt, Worker
+from inturn.model import EXPEDITED_LEVEL, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
-from inturn.policy.clocks import Term, reviewed
+from inturn.policy.clocks import Term, review_term
 from inturn.store import (
-    ATTEMPTS_KEPT,
-    KEY_KEPT,
+    IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
+    MAX_STORED_ATTEMPTS,
+    AckStatus,
     AheadOfClock,
     Attempt,
     ClaimRequest,
@@ -21,19 +22,18 @@ from inturn.store import (
     Outcome,
     OutcomeKind,
     PolicyVersion,
-    Swept,
-    Verdict,
-    work_recorded,
+    SweepResult,
+    work_times,
 )
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
 from inturn.stores.memory.journal import Journal
-from inturn.stores.memory.lines import Lines
+from inturn.stores.memory.lines import Lanes
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, Row
 
-NOTHING_SWEPT: Final = Swept()
+EMPTY_SWEEP: Final = SweepResult()
 
 
-class KeyRecord(NamedTuple):
+class IdempotencyRecord(NamedTuple):
     """An idempotency key's first call: its content and its answer."""
 
     fingerprint: str
@@ -48,15 +48,15 @@ class State:
         self.documents: dict[str, Row] = {}
         self.attempts: dict[str, dict[int, Attempt]] = {}
         """By document and fence; documents without earlier attempts have no entry."""
-        self.lines = Lines(first.policy.turns)
+        self.lanes = Lanes(first.policy.turns)
         self.journal = Journal()
-        self.keys: dict[tuple[str, str], KeyRecord] = {}
+        self.idempotency_keys: dict[tuple[str, str], IdempotencyRecord] = {}
         self.policies = [first]
         self.policy: Policy = first.policy
         self.paused: Operator | None = None
         self.workers: dict[str, Worker] = {}
         self.maintenance: MaintenanceRecord | None = None
-        self.access: dict[str, AccessKey] = {}
+        self.api_keys: dict[str, ApiKey] = {}
         self.seq = 0
         self.fence = 0
         self.leases = Deadline(lease_of)
@@ -68,7 +68,7 @@ class State:
         """Put a policy in force."""
         self.policies.append(version)
         self.policy = version.policy
-        self.lines.turns.set_policy(version.policy.turns)
+        self.lanes.scheduler.set_policy(version.policy.turns)
 
     def row(self, id: str) -> Row:
         """A document's row."""
@@ -79,10 +79,10 @@ class State:
 
     # -- in ---------------------------------------------------------------------------------------------------------
 
-    def repeated(self, customer: str, key: str, fingerprint: str, now: int) -> KeyRecord | None:
+    def find_repeat(self, customer: str, key: str, fingerprint: str, now: int) -> IdempotencyRecord | None:
         """The first call under this key, if it is remembered and was the same."""
-        record = self.keys.get((customer, key))
-        if record is None or now - record.at > KEY_KEPT:
+        record = self.idempotency_keys.get((customer, key))
+        if record is None or now - record.at > IDEMPOTENCY_KEY_RETENTION:
             return None
         if record.fingerprint != fingerprint:
             raise KeyConflictError(
@@ -97,7 +97,7 @@ class State:
             return ((level, customer.counter.count),)
         checked = self.policy.priority.check_many(customer.counter, now, n)
         customer.counter = checked.counter
-        return checked.each()
+        return checked.per_document()
 
     def admit(
         self,
@@ -114,17 +114,17 @@ class State:
             if given.delay:
                 self.delay(row, given.delay, now)
             else:
-                self.lines.join(row)
+                self.lanes.join(row)
             if given.start_by is not None:
                 self.start_bys.add(given.start_by, row)
             answer.append(Receipt(id_, level, count))
         return tuple(answer)
 
-    def resume(self, row: Row) -> None:
+    def restore_row(self, row: Row) -> None:
         """Take a document over as it was kept, its line's turn unchanged."""
         self.documents[row.id] = row
         if row.state in {WAITING, RUNNING}:
-            self.lines.stand(row)
+            self.lanes.restore_document(row)
         for deadline in self._deadlines:
             at = deadline.time_of(row)
             if at is not None:
@@ -134,7 +134,7 @@ class State:
 
     def take(self, request: ClaimRequest, now: int) -> Row | None:
         """Put the document whose turn it is into a worker's hands."""
-        row = self.lines.take(now)
+        row = self.lanes.take(now)
         if row is not None:
             self.fence += 1
             row.attempt += 1
@@ -143,42 +143,42 @@ class State:
             self.lease(row, request.lease, now)
         return row
 
-    def settle(self, outcome: Outcome, now: int, told: list[tuple[EventKind, Row]]) -> Verdict:
+    def ack(self, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> AckStatus:
         """Record an outcome once, and put down what to tell of it."""
         row = self.documents.get(outcome.id)
         if row is None or row.fence != outcome.fence:
-            return Verdict.STALE
+            return AckStatus.STALE
         kind = outcome.kind
         if row.state is not RUNNING:
-            return Verdict.REPEATED if row.settled is kind else Verdict.STALE
+            return AckStatus.REPEATED if row.settled is kind else AckStatus.STALE
         row.settled = kind
-        row.began_at, row.worked = work_recorded(outcome, row.started_at or 0, now)
+        row.began_at, row.worked = work_times(outcome, row.started_at or 0, now)
         if kind is OutcomeKind.DONE:
             row.result, row.files, row.error = outcome.result, outcome.files, None
             self.end(row, DocumentState.DONE, now)
-            told.append((EventKind.FINISHED, row))
-        elif kind is OutcomeKind.HANDED_BACK:
-            self._end_attempt(row, EventKind.HANDED_BACK, None, now)
+            events.append((EventKind.FINISHED, row))
+        elif kind is OutcomeKind.RELEASED:
+            self._end_attempt(row, EventKind.RELEASED, None, now)
             row.attempt -= 1
             self._stop(row)
             row.state = WAITING
-            self.lines.release(row)
+            self.lanes.release(row)
             self._add_start_by(row)
-            told.append((EventKind.HANDED_BACK, row))
+            events.append((EventKind.RELEASED, row))
         else:
-            self._settle_failure(row, outcome, now, told)
-        return Verdict.RECORDED
+            self._ack_failure(row, outcome, now, events)
+        return AckStatus.RECORDED
 
-    def _settle_failure(self, row: Row, outcome: Outcome, now: int, told: list[tuple[EventKind, Row]]) -> None:
+    def _ack_failure(self, row: Row, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> None:
         row.error = outcome.error
-        if outcome.retry_in is None or row.attempt >= row.given.max_attempts:
+        if outcome.retry_in is None or row.attempt >= row.spec.max_attempts:
             self.end(row, DocumentState.FAILED, now)
-            told.append((EventKind.FAILED, row))
+            events.append((EventKind.FAILED, row))
         else:
             self._end_attempt(row, EventKind.DELAYED, outcome.error, now)
             self._stop(row)
             self.delay(row, outcome.retry_in, now)
-            told.append((EventKind.DELAYED, row))
+            events.append((EventKind.DELAYED, row))
 
     # -- moves ------------------------------------------------------------------------------------------------------
 
@@ -192,16 +192,16 @@ class State:
         row.state, row.delayed_at, row.due_at, row.doubted_at = DELAYED, now, now + length, None
         self.delays.add(row.due_at, row)
 
-    def wait_again(self, row: Row, now: int) -> None:
+    def requeue(self, row: Row, now: int) -> None:
         """Back into its line by its seq."""
         self._stop(row)
         row.state, row.ready_at, row.due_at = WAITING, now, None
-        self.lines.join(row)
+        self.lanes.join(row)
         self._add_start_by(row)
 
     def _add_start_by(self, row: Row) -> None:
-        if row.attempt == 0 and row.given.start_by is not None:
-            self.start_bys.add(row.given.start_by, row)
+        if row.attempt == 0 and row.spec.start_by is not None:
+            self.start_bys.add(row.spec.start_by, row)
 
     def end(self, row: Row, state: DocumentState, now: int) -> None:
         """The document's life ends, wherever it was."""
@@ -209,33 +209,33 @@ class State:
         self._stop(row)
         row.state, row.finished_at, row.due_at = state, now, None
         if was_waiting:
-            self.lines.left(row, row.line_level)
+            self.lanes.left(row, row.lane_level)
 
-    def begin_again(self, row: Row, now: int) -> None:
+    def retry(self, row: Row, now: int) -> None:
         """A retry by hand: as if it had just been submitted, `start_by` left aside."""
         if row.fence is not None and row.state is not DocumentState.EXPIRED:
             error = row.error if row.state is DocumentState.FAILED else None
             self._end_attempt(row, EventKind(row.state), error, row.finished_at or now)
-        ((row.level, row.count),) = self.check(self.lines.customers[row.customer], 1, now)
+        ((row.level, row.count),) = self.check(self.lanes.customers[row.customer], 1, now)
         self.seq += 1
         row.seq = self.seq
-        row.given = row.given._replace(start_by=None)
+        row.spec = row.spec._replace(start_by=None)
         row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
-        row.line_level = row.level
+        row.lane_level = row.level
         row.started_at = row.finished_at = row.began_at = row.worked = None
-        self.wait_again(row, now)
+        self.requeue(row, now)
 
     def expedite(self, row: Row, now: int) -> None:
         """To the front; a delay ends."""
-        was_waiting, level = row.state is WAITING, row.line_level
-        row.expedited, row.line_level = True, EXPEDITED
+        was_waiting, level = row.state is WAITING, row.lane_level
+        row.expedited, row.lane_level = True, EXPEDITED_LEVEL
         if was_waiting:
-            self.lines.left(row, level)
-            self.lines.join(row)
+            self.lanes.left(row, level)
+            self.lanes.join(row)
         else:
-            self.wait_again(row, now)
+            self.requeue(row, now)
 
-    def forget(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
+    def delete(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
         """Delete documents, the running ones last, so that no line opens for a document about to go."""
         for row in sorted(rows, key=lambda row: row.state is RUNNING):
             if row.finished_at is None:
@@ -246,13 +246,13 @@ class State:
 
     def review(self, now: int) -> None:
         """Doubt, or end, what a clock ahead of this one has set."""
-        self.lines.bound_rates(now)
+        self.lanes.clamp_rates(now)
         for row in self.leases.rows():
-            if (term := reviewed(_lease(row), now)) != _lease(row):
+            if (term := review_term(_lease(row), now)) != _lease(row):
                 _, row.lease_until, row.doubted_at = term
                 self.leases.add(term.ends_at, row)
         for row in self.delays.rows():
-            if (term := reviewed(_delay(row), now)) != _delay(row):
+            if (term := review_term(_delay(row), now)) != _delay(row):
                 _, row.due_at, row.doubted_at = term
                 self.delays.add(term.ends_at, row)
 
@@ -260,13 +260,13 @@ class State:
         """What `review` would doubt or bring back."""
         leases = sum(_lease(row).began_at > now for row in self.leases.rows())
         delays = sum(_delay(row).began_at > now for row in self.delays.rows())
-        return AheadOfClock(leases, delays, self.lines.rates_ahead(now))
+        return AheadOfClock(leases, delays, self.lanes.rates_ahead(now))
 
-    def move_on(self, now: int) -> Swept:
+    def process_due(self, now: int) -> SweepResult:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         nothing_timed = self.leases.earliest > now and self.delays.earliest > now and self.start_bys.earliest > now
-        if nothing_timed and not self.lines.has_openings:
-            return NOTHING_SWEPT
+        if nothing_timed and not self.lanes.has_openings:
+            return EMPTY_SWEEP
         expired, lost, due = [], [], []
         for row in self.start_bys.due(now):
             self.end(row, DocumentState.EXPIRED, now)
@@ -275,26 +275,26 @@ class State:
             self._lose_lease(row, now)
             lost.append(row)
         for row in self.delays.due(now):
-            self.wait_again(row, now)
+            self.requeue(row, now)
             due.append(row)
         if expired or lost or due:
-            self._tell_moved(expired, lost, due, now)
-        return Swept(len(expired), len(lost), len(due), self.lines.open_due(now))
+            self._log_due(expired, lost, due, now)
+        return SweepResult(len(expired), len(lost), len(due), self.lanes.reopen_due(now))
 
     def _lose_lease(self, row: Row, now: int) -> None:
-        if row.attempt >= row.given.max_attempts:
+        if row.attempt >= row.spec.max_attempts:
             row.error = LEASE_LOST_ERROR
             self.end(row, DocumentState.FAILED, now)
         else:
             self._end_attempt(row, EventKind.LEASE_LOST, None, now)
-            self.wait_again(row, now)
+            self.requeue(row, now)
 
     def next_due(self) -> int | None:
         """When the next lease, delay or rate limit is due."""
-        times = (self.leases.next(), self.delays.next(), self.lines.next_opening())
+        times = (self.leases.next(), self.delays.next(), self.lanes.next_opening())
         return min((at for at in times if at is not None), default=None)
 
-    def _tell_moved(self, expired: list[Row], lost: list[Row], due: list[Row], now: int) -> None:
+    def _log_due(self, expired: list[Row], lost: list[Row], due: list[Row], now: int) -> None:
         failed = [row for row in lost if row.state is DocumentState.FAILED]
         lost = [row for row in lost if row.state is not DocumentState.FAILED]
         for kind, rows in (
@@ -303,7 +303,7 @@ class State:
             (EventKind.FAILED, failed),
             (EventKind.DUE, due),
         ):
-            self.journal.note_each(kind, now, rows)
+            self.journal.append_by_customer(kind, now, rows)
 
     def _end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
         """Remember an attempt under its fence, unless it was told already; the oldest are forgotten."""
@@ -311,12 +311,12 @@ class State:
         fence = row.fence or 0
         times, work = (row.started_at or 0, now), (row.began_at, row.worked)
         kept.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
-        if len(kept) > ATTEMPTS_KEPT:
+        if len(kept) > MAX_STORED_ATTEMPTS:
             del kept[next(iter(kept))]
 
     def _stop(self, row: Row) -> None:
         if row.state is RUNNING:
-            self.lines.stopped(row)
+            self.lanes.stopped(row)
             row.worker = row.lease_until = None
 
 

@@ -12,7 +12,7 @@ from inturn.model import (
     CANCELLABLE,
     RETRYABLE,
     Check,
-    Claimed,
+    Claim,
     Customer,
     CustomerSettings,
     Document,
@@ -22,14 +22,16 @@ from inturn.model import (
     Worker,
     WorkerReport,
     clean_settings,
-    plain,
+    settings_to_dict,
 )
 from inturn.policy import Policy
 from inturn.store import (
-    FIRST_OPERATOR,
-    KEY_KEPT,
+    IDEMPOTENCY_KEY_RETENTION,
     OUTCOME_EVENTS,
-    WORKER_KEPT,
+    SYSTEM_OPERATOR,
+    WORKER_RETENTION,
+    AckAndClaim,
+    AckStatus,
     AheadOfClock,
     Attempt,
     ClaimRequest,
@@ -40,26 +42,24 @@ from inturn.store import (
     DocumentSort,
     Event,
     EventKind,
-    Exchanged,
-    Hold,
+    LeaseStatus,
     MaintenanceRecord,
     Operator,
     Outcome,
-    Pace,
     Page,
     PolicyVersion,
-    Removed,
-    Standings,
+    PruneResult,
+    SchedulerSnapshot,
     Store,
     Submission,
-    Swept,
-    Verdict,
+    SweepResult,
+    Throughput,
     check_fingerprint,
 )
 from inturn.stores.memory import audit, lists, snapshot
-from inturn.stores.memory.keys import MemoryKeys
+from inturn.stores.memory.keys import MemoryApiKeys
 from inturn.stores.memory.rows import Row
-from inturn.stores.memory.state import KeyRecord, State
+from inturn.stores.memory.state import IdempotencyRecord, State
 
 
 class MemoryStore(Store):
@@ -69,9 +69,9 @@ class MemoryStore(Store):
         self._clock = clock or SystemClock()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
-        self._sleepers = 0
-        self._state = State(PolicyVersion(1, policy or Policy(), self._clock.now(), FIRST_OPERATOR))
-        self.keys = MemoryKeys(self._lock, lambda: self._state, self._now)
+        self._waiters = 0
+        self._state = State(PolicyVersion(1, policy or Policy(), self._clock.now(), SYSTEM_OPERATOR))
+        self.api_keys = MemoryApiKeys(self._lock, lambda: self._state, self._now)
 
     @classmethod
     def restore(cls, path: Path, clock: Clock | None = None) -> "MemoryStore":
@@ -85,70 +85,72 @@ class MemoryStore(Store):
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         with self._lock:
             now, state, fingerprint = self._now(now), self._state, check_fingerprint(n)
-            if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
+            if key is not None and (first := state.find_repeat(customer, key, fingerprint, now)) is not None:
                 return tuple(Check(receipt.level, receipt.count) for receipt in first.answer)
-            checks = state.check(state.lines.customer(customer), n, now)
+            checks = state.check(state.lanes.customer(customer), n, now)
             answer = tuple(Check(level, count) for level, count in checks)
             if key is not None:
-                state.keys[customer, key] = KeyRecord(fingerprint, now, tuple(Receipt("", *each) for each in answer))
+                state.idempotency_keys[customer, key] = IdempotencyRecord(
+                    fingerprint, now, tuple(Receipt("", *each) for each in answer)
+                )
             return answer
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
         with self._lock:
             now, state = self._now(now), self._state
             customer, ids, documents, key, fingerprint = submission
-            if key is not None and (first := state.repeated(customer, key, fingerprint, now)) is not None:
+            if key is not None and (first := state.find_repeat(customer, key, fingerprint, now)) is not None:
                 return first.answer
             for id_ in ids:
                 if id_ in state.documents:
                     raise InvalidInputError(f"document {id_} exists already; ids are given once")
-            checks = state.check(state.lines.customer(customer), len(ids), now)
-            documents = state.policy.costs.applied(documents)
+            checks = state.check(state.lanes.customer(customer), len(ids), now)
+            documents = state.policy.costs.apply(documents)
             answer = state.admit(customer, zip(ids, documents, checks, strict=True), now)
-            state.journal.note(EventKind.SUBMITTED, now, customer, tuple(ids))
+            state.journal.append(EventKind.SUBMITTED, now, customer, tuple(ids))
             if key is not None:
-                state.keys[customer, key] = KeyRecord(fingerprint, now, answer)
-            self._wake()
+                state.idempotency_keys[customer, key] = IdempotencyRecord(fingerprint, now, answer)
+            self._notify()
             return answer
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
-    def exchange(
+    def ack_and_claim(
         self,
         outcomes: Sequence[Outcome],
         request: ClaimRequest | None,
         *,
         now: int | None = None,
-    ) -> Exchanged:
+    ) -> AckAndClaim:
         with self._lock:
             now = self._now(now)
-            verdicts = self._settle(outcomes, now) if outcomes else ()
-            self._wake()
+            verdicts = self._ack(outcomes, now) if outcomes else ()
+            self._notify()
             claimed = self._claim(request, now) if request is not None else ()
-            return Exchanged(verdicts, claimed)
+            return AckAndClaim(verdicts, claimed)
 
-    def _settle(self, outcomes: Sequence[Outcome], now: int) -> tuple[Verdict, ...]:
+    def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
         state = self._state
         told: list[tuple[EventKind, Row]] = []
-        verdicts = tuple([state.settle(outcome, now, told) for outcome in outcomes])
+        verdicts = tuple([state.ack(outcome, now, told) for outcome in outcomes])
         if len(told) == 1:
-            state.journal.note_each(told[0][0], now, [told[0][1]])
+            state.journal.append_by_customer(told[0][0], now, [told[0][1]])
         else:
             for kind in OUTCOME_EVENTS:
-                state.journal.note_each(kind, now, [row for said, row in told if said is kind])
+                state.journal.append_by_customer(kind, now, [row for said, row in told if said is kind])
         return verdicts
 
-    def _claim(self, request: ClaimRequest, now: int) -> tuple[Claimed, ...]:
+    def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
-        state.move_on(now)
+        state.process_due(now)
         rows: list[Row] = []
         while len(rows) < request.limit and state.paused is None:
             row = state.take(request, now)
             if row is None:
                 break
             rows.append(row)
-        state.journal.note_each(EventKind.STARTED, now, rows)
-        return tuple([Claimed(row.view(), row.fence or 0) for row in rows])
+        state.journal.append_by_customer(EventKind.STARTED, now, rows)
+        return tuple([Claim(row.view(), row.fence or 0) for row in rows])
 
     def heartbeat(
         self,
@@ -156,23 +158,23 @@ class MemoryStore(Store):
         lease: int,
         *,
         now: int | None = None,
-    ) -> tuple[Hold, ...]:
+    ) -> tuple[LeaseStatus, ...]:
         with self._lock:
             now = self._now(now)
-            return tuple(self._beat(id_, fence, lease, now) for id_, fence in claims)
+            return tuple(self._renew_lease(id_, fence, lease, now) for id_, fence in claims)
 
-    def _beat(self, id_: str, fence: int, lease: int, now: int) -> Hold:
+    def _renew_lease(self, id_: str, fence: int, lease: int, now: int) -> LeaseStatus:
         row = self._state.documents.get(id_)
         if row is None or row.fence != fence:
-            return Hold.LOST
+            return LeaseStatus.LOST
         if row.state is DocumentState.CANCELLED:
-            return Hold.CANCELLED
+            return LeaseStatus.CANCELLED
         if row.state is not DocumentState.RUNNING:
-            return Hold.LOST
+            return LeaseStatus.LOST
         self._state.lease(row, lease, now)
-        return Hold.HELD
+        return LeaseStatus.HELD
 
-    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+    def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         with self._lock:
             self._state.workers[report.name] = Worker(report, self._now(now))
 
@@ -192,7 +194,7 @@ class MemoryStore(Store):
             rows = self._rows(ids, CANCELLABLE)
             for row in rows:
                 state.end(row, DocumentState.CANCELLED, now)
-            self._note_rows(EventKind.CANCELLED, rows, operator, now)
+            self._log_rows(EventKind.CANCELLED, rows, operator, now)
             return tuple(row.id for row in rows)
 
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
@@ -200,9 +202,9 @@ class MemoryStore(Store):
             now, state = self._now(now), self._state
             rows = self._rows(ids, RETRYABLE)
             for row in rows:
-                state.begin_again(row, now)
-            self._note_rows(EventKind.RETRIED, rows, operator, now)
-            self._wake()
+                state.retry(row, now)
+            self._log_rows(EventKind.RETRIED, rows, operator, now)
+            self._notify()
             return tuple(Receipt(row.id, row.level, row.count) for row in rows)
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
@@ -211,22 +213,22 @@ class MemoryStore(Store):
             if row.expedited or row.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
                 return False
             self._state.expedite(row, now)
-            self._note_rows(EventKind.EXPEDITED, [row], operator, now)
-            self._wake()
+            self._log_rows(EventKind.EXPEDITED, [row], operator, now)
+            self._notify()
             return True
 
-    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         with self._lock:
             now, state = self._now(now), self._state
-            self._known(customer)
+            self._require_customer(customer)
             rows = [row for row in state.documents.values() if row.customer == customer]
-            keys = [key for key in state.keys if key[0] == customer]
-            blobs = state.forget(rows, now)
+            keys = [key for key in state.idempotency_keys if key[0] == customer]
+            blobs = state.delete(rows, now)
             for key in keys:
-                del state.keys[key]
-            state.access = {id_: each for id_, each in state.access.items() if each.customer != customer}
-            state.journal.note(EventKind.PURGED, now, customer, (), operator, {"documents": len(rows)})
-            return Removed(len(rows), 0, len(keys), blobs)
+                del state.idempotency_keys[key]
+            state.api_keys = {id_: each for id_, each in state.api_keys.items() if each.customer != customer}
+            state.journal.append(EventKind.PURGED, now, customer, (), operator, {"documents": len(rows)})
+            return PruneResult(len(rows), 0, len(keys), blobs)
 
     def change_customer(
         self,
@@ -238,24 +240,24 @@ class MemoryStore(Store):
     ) -> CustomerSettings:
         with self._lock:
             now, state = self._now(now), self._state
-            known = state.lines.customers.get(customer)
+            known = state.lanes.customers.get(customer)
             before = CustomerSettings() if known is None else known.settings
             settings = clean_settings(before._replace(**changes))
-            state.lines.change(state.lines.customer(customer), settings)
-            state.journal.note(EventKind.CUSTOMER_CHANGED, now, customer, (), operator, plain(changes))
-            self._wake()
+            state.lanes.change(state.lanes.customer(customer), settings)
+            state.journal.append(EventKind.CUSTOMER_CHANGED, now, customer, (), operator, settings_to_dict(changes))
+            self._notify()
             return settings
 
     def pause(self, operator: Operator, *, now: int | None = None) -> None:
         with self._lock:
             self._state.paused = operator
-            self._state.journal.note(EventKind.QUEUE_PAUSED, self._now(now), None, (), operator)
+            self._state.journal.append(EventKind.QUEUE_PAUSED, self._now(now), None, (), operator)
 
     def resume(self, operator: Operator, *, now: int | None = None) -> None:
         with self._lock:
             self._state.paused = None
-            self._wake()
-            self._state.journal.note(EventKind.QUEUE_RESUMED, self._now(now), None, (), operator)
+            self._notify()
+            self._state.journal.append(EventKind.QUEUE_RESUMED, self._now(now), None, (), operator)
 
     def paused(self) -> Operator | None:
         with self._lock:
@@ -282,7 +284,7 @@ class MemoryStore(Store):
                 )
             version = PolicyVersion(current + 1, policy, now, operator)
             state.set_policy(version)
-            state.journal.note(EventKind.POLICY_SET, now, None, (), operator, {"version": version.number})
+            state.journal.append(EventKind.POLICY_SET, now, None, (), operator, {"version": version.number})
             return version
 
     def policies(self) -> tuple[PolicyVersion, ...]:
@@ -307,7 +309,7 @@ class MemoryStore(Store):
         with self._lock:
             return tuple(self._state.attempts.get(self._state.row(id).id, {}).values())
 
-    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         with self._lock:
             known = {blob for row in self._state.documents.values() for blob in row.blobs()}
             return frozenset(blobs) - known
@@ -325,16 +327,16 @@ class MemoryStore(Store):
 
     def customer(self, name: str) -> Customer:
         with self._lock:
-            self._known(name)
-            return lists.customer_view(self._state.lines.customers[name])
+            self._require_customer(name)
+            return lists.customer_view(self._state.lanes.customers[name])
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
         with self._lock:
-            return lists.page_of_customers(self._state.lines.customers.values(), where, limit, after)
+            return lists.page_of_customers(self._state.lanes.customers.values(), where, limit, after)
 
     def counts(self, where: DocumentFilter) -> Counts:
         with self._lock:
-            return lists.counts_of(self._state.documents.values(), where)
+            return lists.count_documents(self._state.documents.values(), where)
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         with self._lock:
@@ -346,34 +348,34 @@ class MemoryStore(Store):
 
     def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
         with self._lock:
-            return self._state.journal.by_hand(limit, before, customer)
+            return self._state.journal.by_operator(limit, before, customer)
 
-    def kept_bytes(self, customer: str) -> int:
+    def stored_bytes(self, customer: str) -> int:
         with self._lock:
             rows = self._state.documents.values()
-            return sum(row.given.size or 0 for row in rows if row.customer == customer)
+            return sum(row.spec.size or 0 for row in rows if row.customer == customer)
 
-    def standings(self) -> Standings:
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
         with self._lock:
-            return lists.standings_of(self._state.lines)
+            return lists.scheduler_snapshot(self._state.lanes)
 
-    def ahead(self, id: str) -> int:
+    def ahead_in_lane(self, id: str) -> int:
         with self._lock:
             row = self._state.row(id)
             if row.state is not DocumentState.WAITING:
                 return 0
-            line = self._state.lines.customers[row.customer].lines[row.line_level]
+            line = self._state.lanes.customers[row.customer].lanes[row.lane_level]
             return sum(seq < row.seq and line.is_here(seq, each) for seq, each in line.rows)
 
-    def pace(self, since: int) -> Pace:
+    def throughput(self, since: int) -> Throughput:
         with self._lock:
-            return lists.pace_of(self._state.documents.values(), since)
+            return lists.throughput(self._state.documents.values(), since)
 
     def wait(self, timeout: float) -> None:
         with self._changed:
-            self._sleepers += 1
+            self._waiters += 1
             self._changed.wait(timeout)
-            self._sleepers -= 1
+            self._waiters -= 1
 
     def next_due(self) -> int | None:
         with self._lock:
@@ -381,15 +383,15 @@ class MemoryStore(Store):
 
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
-    def sweep(self, *, now: int | None = None) -> Swept:
+    def sweep(self, *, now: int | None = None) -> SweepResult:
         with self._lock:
             now, state = self._now(now), self._state
             state.review(now)
-            swept = state.move_on(now)
-            state.lines.forget_spent(now)
+            swept = state.process_due(now)
+            state.lanes.forget_spent(now)
             workers = state.workers.items()
-            state.workers = {name: each for name, each in workers if abs(now - each.seen_at) <= WORKER_KEPT}
-            self._wake()
+            state.workers = {name: each for name, each in workers if abs(now - each.seen_at) <= WORKER_RETENTION}
+            self._notify()
             return swept
 
     def now(self) -> int:
@@ -410,7 +412,7 @@ class MemoryStore(Store):
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
         with self._lock:
             if customer is not None:
-                self._known(customer)
+                self._require_customer(customer)
             return len(self._ended(before, customer, up_to))
 
     def prune(
@@ -421,22 +423,24 @@ class MemoryStore(Store):
         customer: str | None = None,
         up_to: int | None = None,
         now: int | None = None,
-    ) -> Removed:
+    ) -> PruneResult:
         with self._lock:
             now, state = self._now(now), self._state
             if customer is not None:
-                self._known(customer)
+                self._require_customer(customer)
             rows = self._ended(before, customer, up_to)[:limit]
             if customer is not None:
-                return Removed(len(rows), 0, 0, state.forget(rows, now))
-            keys = [key for key, record in state.keys.items() if now - record.at > KEY_KEPT]
+                return PruneResult(len(rows), 0, 0, state.delete(rows, now))
+            keys = [
+                key for key, record in state.idempotency_keys.items() if now - record.at > IDEMPOTENCY_KEY_RETENTION
+            ]
             for key in keys:
-                del state.keys[key]
-            return Removed(len(rows), state.journal.prune(before, limit), len(keys), state.forget(rows, now))
+                del state.idempotency_keys[key]
+            return PruneResult(len(rows), state.journal.prune(before, limit), len(keys), state.delete(rows, now))
 
     def _ended(self, before: int, customer: str | None, up_to: int | None) -> list[Row]:
         """Of one customer, or of all that have no time of their own."""
-        customers = self._state.lines.customers
+        customers = self._state.lanes.customers
         old = [
             row
             for row in self._state.documents.values()
@@ -456,7 +460,7 @@ class MemoryStore(Store):
             found = audit.discrepancies(self._state)
             if found and repair:
                 audit.repair(self._state)
-                self._state.journal.note(EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(found)})
+                self._state.journal.append(EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(found)})
             return found
 
     def close(self) -> None:
@@ -467,17 +471,17 @@ class MemoryStore(Store):
     def _now(self, now: int | None) -> int:
         return self._clock.now() if now is None else now
 
-    def _wake(self) -> None:
-        if self._sleepers:
+    def _notify(self) -> None:
+        if self._waiters:
             self._changed.notify_all()
 
-    def _known(self, customer: str) -> None:
-        if customer not in self._state.lines.customers:
+    def _require_customer(self, customer: str) -> None:
+        if customer not in self._state.lanes.customers:
             raise NotFoundError(f"there is no customer {customer!r}")
 
     def _rows(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[Row]:
         rows = (self._state.documents.get(id_) for id_ in dict.fromkeys(ids))
         return [row for row in rows if row is not None and row.state in states]
 
-    def _note_rows(self, kind: EventKind, rows: list[Row], operator: Operator, now: int) -> None:
-        self._state.journal.note_each(kind, now, rows, operator)
+    def _log_rows(self, kind: EventKind, rows: list[Row], operator: Operator, now: int) -> None:
+        self._state.journal.append_by_customer(kind, now, rows, operator)

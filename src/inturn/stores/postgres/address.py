@@ -8,9 +8,9 @@ from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 from inturn.errors import InvalidInputError
 
 DEFAULT_SCHEMA: Final = "inturn"
-DEFAULT_POOL: Final = 10
-_SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
-_PATIENT: Final = {
+DEFAULT_POOL_SIZE: Final = 10
+_SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_TIMEOUT_OPTIONS: Final = {
     "connect_timeout": "10",
     "application_name": "inturn",
     "keepalives_idle": "10",
@@ -20,53 +20,53 @@ _PATIENT: Final = {
 }
 """A peer that vanished is noticed in under 30 seconds; whatever the address itself says comes first."""
 _STRAY_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
-_SECRETS: Final = {"password", "sslpassword"}
+_SECRET_OPTIONS: Final = {"password", "sslpassword"}
 
 
-class Address(NamedTuple):
+class PostgresUrl(NamedTuple):
     """What libpq is given, and the rest."""
 
     conninfo: str
     schema: str = DEFAULT_SCHEMA
-    pool: int = DEFAULT_POOL
-    shown: str = ""
+    pool_size: int = DEFAULT_POOL_SIZE
+    display_url: str = ""
     """For messages: without a password."""
-    typed: str = ""
+    command_url: str = ""
     """The whole address again, as it may stand in a command line: without a password."""
 
     @property
     def migrate_command(self) -> str:
         """The command line that makes this queue, or brings it up to date."""
-        return f"inturn migrate --store {shlex.quote(self.typed)}"
+        return f"inturn migrate --store {shlex.quote(self.command_url)}"
 
 
-def parse(url: str) -> Address:
+def parse_url(url: str) -> PostgresUrl:
     """Take an address apart: `?schema=ocr` names the queue, `?pool=20` how many connections a process may open."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)
-    _refuse_unquoted(parts, given)
+    _require_quoted(parts, given)
     ours = {name: value for name, value in given if name in {"schema", "pool"}}
     schema = ours.get("schema", DEFAULT_SCHEMA)
-    if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
+    if not _SCHEMA_NAME.fullmatch(schema) or schema.startswith("pg_"):
         raise InvalidInputError(
             f"a schema's name has 1 to 63 of a-z, 0-9 and _, begins with none of 0-9 and not with pg_: not {schema!r}",
         )
-    pool = ours.get("pool", str(DEFAULT_POOL))
+    pool = ours.get("pool", str(DEFAULT_POOL_SIZE))
     if not (pool.isascii() and pool.isdigit() and 1 <= int(pool) <= 1_000):
         raise InvalidInputError(f"pool must be a whole number from 1 to 1000, not {pool!r}")
     theirs = [(name, value) for name, value in given if name not in ours and name != "client_encoding"]
     known = {name for name, _ in theirs}
-    theirs += [(name, value) for name, value in _PATIENT.items() if name not in known]
+    theirs += [(name, value) for name, value in _TIMEOUT_OPTIONS.items() if name not in known]
     theirs.append(("client_encoding", "utf8"))  # what we send ourselves is UTF-8, whatever the database keeps
     conninfo = f"postgresql://{parts.netloc}{parts.path}?{urlencode(theirs)}"
     host = parts.netloc.rpartition("@")[2] or dict(given).get("host", "localhost")
     shown = f"postgresql://{host}{parts.path}?schema={schema}"
-    return Address(conninfo, schema, int(pool), shown, _typed(parts, given))
+    return PostgresUrl(conninfo, schema, int(pool), shown, _without_password(parts, given))
 
 
-def _refuse_unquoted(parts: SplitResult, given: list[tuple[str, str]]) -> None:
+def _require_quoted(parts: SplitResult, options: list[tuple[str, str]]) -> None:
     """Refuse a password whose letters cut the address in two: a part of it would stand in messages."""
-    is_cut = "@" in parts.path or parts.fragment or any("@" in name for name, _ in given)
+    is_cut = "@" in parts.path or parts.fragment or any("@" in name for name, _ in options)
     if parts.netloc.count("@") > 1 or is_cut or _STRAY_PERCENT.search(parts.netloc):
         raise InvalidInputError(
             "in an address of PostgreSQL the letters @ : / ? # and % of a user's name or password are written as"
@@ -74,7 +74,7 @@ def _refuse_unquoted(parts: SplitResult, given: list[tuple[str, str]]) -> None:
         )
 
 
-def _typed(parts: SplitResult, given: list[tuple[str, str]]) -> str:
+def _without_password(parts: SplitResult, options: list[tuple[str, str]]) -> str:
     user, at, hosts = parts.netloc.rpartition("@")
-    query = urlencode([(name, value) for name, value in given if name not in _SECRETS], safe="/:,")
+    query = urlencode([(name, value) for name, value in options if name not in _SECRET_OPTIONS], safe="/:,")
     return f"postgresql://{user.partition(':')[0]}{at}{hosts}{parts.path}" + (f"?{query}" if query else "")

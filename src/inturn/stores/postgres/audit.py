@@ -3,21 +3,21 @@
 from inturn.model import DocumentState
 from inturn.policy.turns import Head
 from inturn.store import Discrepancy
-from inturn.stores.postgres.book import Book
+from inturn.stores.postgres.book import ClaimWindow
 from inturn.stores.postgres.bounds import NEVER
-from inturn.stores.postgres.known import Known
-from inturn.stores.postgres.tables import Tables
+from inturn.stores.postgres.known import QueueCache
+from inturn.stores.postgres.tables import Queries
 
 
-def discrepancies(tables: Tables, known: Known) -> tuple[Discrepancy, ...]:
+def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
-    counted = {(owner, level): n for owner, level, n, _ in tables.all("waiting_counts")}
-    reached = {(owner, level): n for owner, level, n in tables.all("found_counts")}
-    kept = {(owner, level): n for owner, level, n in tables.all("line_counts")}
-    capped = [row for row in tables.all("capped_counts") if row[1] != row[2]]
+    counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
+    reached = {(owner, level): n for owner, level, n in queries.fetch_all("found_counts")}
+    kept = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
+    capped = [row for row in queries.fetch_all("capped_counts") if row[1] != row[2]]
     wrong = [each for each in kept.keys() | counted.keys() if kept.get(each, 0) != counted.get(each, 0)]
     missed = [each for each in reached.keys() | counted.keys() if reached.get(each, 0) != counted.get(each, 0)]
-    names = known.names(tables, {owner for owner, *_ in (*wrong, *missed, *capped)})
+    names = cache.customer_names(queries, {owner for owner, *_ in (*wrong, *missed, *capped)})
     found = [
         Discrepancy(
             names[owner], f"found in level {level}", reached.get((owner, level), 0), counted.get((owner, level), 0)
@@ -34,18 +34,18 @@ def discrepancies(tables: Tables, known: Known) -> tuple[Discrepancy, ...]:
     return tuple(sorted(found))
 
 
-def repair(tables: Tables, book: Book) -> None:
+def repair(queries: Queries, window: ClaimWindow) -> None:
     """Let each line stand on the documents it really has, and each capped customer on those that run."""
-    tables.run("file_documents")
-    counted = {(owner, level): (n, first) for owner, level, n, first in tables.all("waiting_counts")}
-    kept = {(owner, level) for owner, level, _ in tables.all("line_counts")}
+    queries.execute("file_documents")
+    counted = {(owner, level): (n, first) for owner, level, n, first in queries.fetch_all("waiting_counts")}
+    kept = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
     for owner, level in sorted(kept | counted.keys()):
-        book.emptied(owner, level)
+        window.emptied(owner, level)
         if (owner, level) in counted:
             n, seq = counted[owner, level]
             where = {"customer": [owner], "level": [level], "after": [seq - 1], "front": [NEVER]}
-            ((_, _, *head, _),) = tables.all("waiting_in_lines", **where, limit=1)
-            book.returned(owner, level, n, Head(*head))
-    for owner, running, real in tables.all("capped_counts"):
+            ((_, _, *head, _),) = queries.fetch_all("waiting_in_lines", **where, limit=1)
+            window.requeued(owner, level, n, Head(*head))
+    for owner, running, real in queries.fetch_all("capped_counts"):
         if running != real:
-            book.changed(owner, book.customer(owner).settings, real)
+            window.settings_changed(owner, window.customer(owner).settings, real)

@@ -11,52 +11,52 @@ from typing import Any, Final
 from psycopg import sql
 
 from inturn.errors import StoreCorruptError, StoreError, StoreVersionError
-from inturn.files import sync_paths, write_private
+from inturn.files import fsync_paths, write_private
 from inturn.stores.postgres.schema import MIGRATIONS
-from inturn.stores.postgres.tables import Tables
-from inturn.stores.snapshots import SnapshotFacts, SnapshotFile
+from inturn.stores.postgres.tables import Queries
+from inturn.stores.snapshots import SnapshotFile, SnapshotInfo
 
 TABLES: Final = (
     "policy", "customer", "document", "file", "line", "limits", "line_change", "key", "news", "event", "worker",
     "queue", "turns", "numbering", "access_key", "attempt",
 )  # fmt: skip
-LEFT_OUT: Final = {"xid", "folded", "seen"}
+SKIPPED_COLUMNS: Final = {"xid", "folded", "seen"}
 """Numbers of this server's transactions: they mean nothing elsewhere."""
-IDENTITIES: Final = (("customer", "id"), ("line_change", "number"), ("news", "id"))
+IDENTITY_COLUMNS: Final = (("customer", "id"), ("line_change", "number"), ("news", "id"))
 MANIFEST: Final = "inturn.json"
-NULL: Final = b"\\N"
+COPY_NULL: Final = b"\\N"
 """As COPY writes it."""
 
 
-def write(tables: Tables, path: Path) -> None:
+def write(queries: Queries, path: Path) -> None:
     """Write all tables as this transaction sees them."""
     if path.exists():
         raise StoreError(f"{path} exists already; give a new path")
     part = path.with_name(path.name + ".part")
     try:
         with write_private(part) as bare, zipfile.ZipFile(bare, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            columns = {table: _columns(tables, table) for table in TABLES}
+            columns = {table: _columns(queries, table) for table in TABLES}
             for table in TABLES:
                 with file.open(f"{table}.copy", "w", force_zip64=True) as member:
-                    _copy_out(tables, table, columns[table], member)
-            (seq,) = tables.one("last_seq") or (1,)
+                    _copy_out(queries, table, columns[table], member)
+            (seq,) = queries.fetch_one("last_seq") or (1,)
             manifest = {"schema": len(MIGRATIONS), "columns": columns, "seq": seq}
             file.writestr(MANIFEST, json.dumps(manifest))
-        sync_paths(part)
+        fsync_paths(part)
         part.rename(path)
-        sync_paths(path.parent)
+        fsync_paths(path.parent)
     finally:
         part.unlink(missing_ok=True)
 
 
-def read(tables: Tables, path: Path) -> None:
+def read(queries: Queries, path: Path) -> None:
     """Fill the tables of an empty queue."""
-    with _opened(path) as (file, manifest):
-        _fill(tables, file, manifest)
+    with _open_backup(path) as (file, manifest):
+        _fill(queries, file, manifest)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
+def _open_backup(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
     try:
         with zipfile.ZipFile(path) as file:
             manifest = json.loads(file.read(MANIFEST))
@@ -76,65 +76,68 @@ class PostgresSnapshot(SnapshotFile):
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def check(self) -> SnapshotFacts:
-        with _opened(self._path) as (file, manifest):
+    def check(self) -> SnapshotInfo:
+        with _open_backup(self._path) as (file, manifest):
             damaged = file.testzip()
             if damaged is not None:
                 raise zipfile.BadZipFile(f"{damaged} has another checksum")
             with file.open("document.copy") as rows:
-                return SnapshotFacts(manifest["schema"], sum(1 for _ in rows))
+                return SnapshotInfo(manifest["schema"], sum(1 for _ in rows))
 
     def references(self) -> Iterator[tuple[str, str | None]]:
-        with _opened(self._path) as (file, manifest):
+        with _open_backup(self._path) as (file, manifest):
             for table in ("document", "file"):
                 columns = manifest["columns"][table]
                 blob, sha256 = columns.index("blob"), columns.index("sha256")
                 with file.open(f"{table}.copy") as rows:
                     for row in rows:
                         values = row.rstrip(b"\n").split(b"\t")  # a tab in a value is written as \t
-                        if values[blob] != NULL:
-                            yield values[blob].decode(), None if values[sha256] == NULL else values[sha256].decode()
+                        if values[blob] != COPY_NULL:
+                            yield (
+                                values[blob].decode(),
+                                None if values[sha256] == COPY_NULL else values[sha256].decode(),
+                            )
 
 
-def _fill(tables: Tables, file: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
-    if tables.one("is_used") != (False,):
+def _fill(queries: Queries, file: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
+    if queries.fetch_one("is_used") != (False,):
         raise StoreError("this schema holds a queue that was used already; give another one with ?schema=")
-    tables.run("clear")
+    queries.execute("clear")
     for table in TABLES:
         with file.open(f"{table}.copy") as member:
-            _copy_in(tables, table, manifest["columns"][table], member)
-    for table, column in IDENTITIES:
-        go_on_behind(tables, table, column)
-    tables.run("go_on_seq", last=manifest["seq"])
-    tables.run("file_documents")
+            _copy_in(queries, table, manifest["columns"][table], member)
+    for table, column in IDENTITY_COLUMNS:
+        advance_identity(queries, table, column)
+    queries.execute("go_on_seq", last=manifest["seq"])
+    queries.execute("file_documents")
 
 
-def go_on_behind(tables: Tables, table: str, column: str) -> None:
+def advance_identity(queries: Queries, table: str, column: str) -> None:
     """Let the numbers that a table gives itself go on behind the last one in it."""
-    tables.run("go_on", table=table, column=column, last=_last(tables, table, column))
+    queries.execute("go_on", table=table, column=column, last=_next_value(queries, table, column))
 
 
-def _columns(tables: Tables, table: str) -> list[str]:
-    return [name for (name,) in tables.all("columns", table=table) if name not in LEFT_OUT]
+def _columns(queries: Queries, table: str) -> list[str]:
+    return [name for (name,) in queries.fetch_all("columns", table=table) if name not in SKIPPED_COLUMNS]
 
 
-def _copy_out(tables: Tables, table: str, columns: list[str], member: Any) -> None:
+def _copy_out(queries: Queries, table: str, columns: list[str], member: Any) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) TO STDOUT").format(sql.Identifier(table), names)
-    with tables.connection.cursor().copy(statement) as copy:
+    with queries.connection.cursor().copy(statement) as copy:
         for piece in copy:
             member.write(piece)
 
 
-def _copy_in(tables: Tables, table: str, columns: list[str], member: Any) -> None:
+def _copy_in(queries: Queries, table: str, columns: list[str], member: Any) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
-    with tables.connection.cursor().copy(statement) as copy:
+    with queries.connection.cursor().copy(statement) as copy:
         while piece := member.read(1 << 16):
             copy.write(piece)
 
 
-def _last(tables: Tables, table: str, column: str) -> int:
+def _next_value(queries: Queries, table: str, column: str) -> int:
     statement = sql.SQL("SELECT coalesce(max({}), 0) + 1 FROM {}").format(sql.Identifier(column), sql.Identifier(table))
-    found = tables.connection.execute(statement).fetchone()
+    found = queries.connection.execute(statement).fetchone()
     return int((found or (1,))[0])

@@ -12,76 +12,76 @@ from typing import Final
 
 import psycopg
 
-from inturn.stores.postgres.connection import PATIENCE, Database
+from inturn.stores.postgres.connection import RESPONSE_TIMEOUT_SECONDS, Database
 from inturn.stores.postgres.tables import QUERIES
-from inturn.stores.postgres.wire import Asked, PatientConnection, asked
+from inturn.stores.postgres.wire import BoundStatement, TimeoutConnection, bind
 
 log: Final = logging.getLogger("inturn.postgres")
-EVERY: Final = 0.1
+MIN_NOTIFY_INTERVAL_SECONDS: Final = 0.1
 NEVER: Final = float("-inf")
-POLL: Final = 0.5
+POLL_INTERVAL_SECONDS: Final = 0.5
 """Seconds after which a waiter looks for itself, whether it was told or not."""
-DEAF_POLL: Final = 0.1
+FALLBACK_POLL_SECONDS: Final = 0.1
 """The same where it cannot be told."""
 
 
-class Bell:
+class Notifier:
     """Rings for all processes of a queue, and listens for their ringing. What goes wrong here is nobody's loss."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._channel = f"inturn_{database.address.schema}"
-        self._sending = threading.Lock()
-        self._sender: PatientConnection | None = None
-        self._rung_at = NEVER
+        self._send_lock = threading.Lock()
+        self._sender: TimeoutConnection | None = None
+        self._notified_at = NEVER
         self._timer: threading.Timer | None = None
-        self._listening = threading.Lock()
-        self._listener: PatientConnection | None = None
+        self._listen_lock = threading.Lock()
+        self._listener: TimeoutConnection | None = None
         self._closed = False
 
     # -- rings --------------------------------------------------------------------------------------------------
 
-    def first_stroke(self) -> Asked | None:
+    def take_notify_statement(self) -> BoundStatement | None:
         """For who rings itself, right behind its commit: the statement, if it is time; it counts as rung then."""
-        with self._sending:
-            if self._closed or self._timer is not None or self._wait() > 0:
+        with self._send_lock:
+            if self._closed or self._timer is not None or self._seconds_until_allowed() > 0:
                 return None
-            self._rung_at = time.monotonic()
-            return asked("ring", {"channel": self._channel})
+            self._notified_at = time.monotonic()
+            return bind("ring", {"channel": self._channel})
 
-    def did_not_ring(self, stroke: Asked | None) -> None:
+    def cancel_notify(self, statement: BoundStatement | None) -> None:
         """There was no commit behind which to ring."""
-        if stroke is not None:
-            with self._sending:
-                self._rung_at = NEVER
+        if statement is not None:
+            with self._send_lock:
+                self._notified_at = NEVER
 
-    def _wait(self) -> float:
+    def _seconds_until_allowed(self) -> float:
         """Seconds until it may ring again."""
-        return self._rung_at + EVERY - time.monotonic()
+        return self._notified_at + MIN_NOTIFY_INTERVAL_SECONDS - time.monotonic()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake everybody, now or in a moment."""
-        if self._database.pooled:
+        if self._database.is_behind_pooler:
             return
-        with self._sending:
+        with self._send_lock:
             if self._closed or self._timer is not None:
                 return
-            wait = self._wait()
+            wait = self._seconds_until_allowed()
             if wait <= 0:
                 self._send()
                 return
-            self._timer = threading.Timer(wait, self._ring_late)
+            self._timer = threading.Timer(wait, self._notify_delayed)
             self._timer.daemon = True
             self._timer.start()
 
-    def _ring_late(self) -> None:
-        with self._sending:
+    def _notify_delayed(self) -> None:
+        with self._send_lock:
             self._timer = None
             if not self._closed:
                 self._send()
 
     def _send(self) -> None:
-        self._rung_at = time.monotonic()
+        self._notified_at = time.monotonic()
         try:
             if self._sender is None or self._sender.closed:
                 self._sender = self._connect()
@@ -99,17 +99,17 @@ class Bell:
         One thread listens at a time.
         """
         timeout = max(0.0, timeout)
-        if self._database.pooled:
-            time.sleep(min(timeout, DEAF_POLL))
+        if self._database.is_behind_pooler:
+            time.sleep(min(timeout, FALLBACK_POLL_SECONDS))
             return False
-        with self._listening:
+        with self._listen_lock:
             try:
-                return self._listen(min(timeout, POLL))
+                return self._listen(min(timeout, POLL_INTERVAL_SECONDS))
             except psycopg.Error as wrong:
                 log.info("could not listen, looking instead: %s", wrong)
                 _close(self._listener)
                 self._listener = None
-                time.sleep(min(timeout, DEAF_POLL))
+                time.sleep(min(timeout, FALLBACK_POLL_SECONDS))
                 return False
 
     def _listen(self, timeout: float) -> bool:
@@ -123,7 +123,7 @@ class Bell:
 
     def close(self) -> None:
         """Ring and listen no more; what was to be rung in a moment is rung now."""
-        with self._sending:
+        with self._send_lock:
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -131,17 +131,17 @@ class Bell:
             self._closed = True
             _close(self._sender)
             self._sender = None
-        with self._listening:
+        with self._listen_lock:
             _close(self._listener)
             self._listener = None
 
-    def _connect(self) -> PatientConnection:
-        connection = PatientConnection.connect(self._database.address.conninfo, autocommit=True)
-        connection.patience = PATIENCE
+    def _connect(self) -> TimeoutConnection:
+        connection = TimeoutConnection.connect(self._database.address.conninfo, autocommit=True)
+        connection.response_timeout = RESPONSE_TIMEOUT_SECONDS
         return connection
 
 
-def _close(connection: PatientConnection | None) -> None:
+def _close(connection: TimeoutConnection | None) -> None:
     if connection is not None:
         with suppress(psycopg.Error):
             connection.close()

@@ -12,35 +12,35 @@ from typing import Final
 from inturn.policy.turns import LEVELS, Head
 
 NEVER: Final = 2**63 - 1
-KINDS: Final = ("start_by", "lease", "due", "rate")
+DEADLINE_KINDS: Final = ("start_by", "lease", "due", "rate")
 NO_HEAD: Final = (NEVER, 0)
 
 
 @dataclass(slots=True)
-class Bounds:
+class Deadlines:
     """By kind of deadline a time, by level a head's place in the order of age: nothing lies before."""
 
-    times: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, NEVER))
-    oldest: list[tuple[int, int]] = field(default_factory=lambda: [NO_HEAD for _ in LEVELS])
+    times: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEADLINE_KINDS, NEVER))
+    oldest_heads: list[tuple[int, int]] = field(default_factory=lambda: [NO_HEAD for _ in LEVELS])
 
     @classmethod
-    def read(cls, text: str) -> "Bounds":
+    def from_json(cls, text: str) -> "Deadlines":
         """As they were written."""
         times, oldest = json.loads(text)
-        return cls(dict(zip(KINDS, times, strict=True)), [(ready_at, seq) for ready_at, seq in oldest])
+        return cls(dict(zip(DEADLINE_KINDS, times, strict=True)), [(ready_at, seq) for ready_at, seq in oldest])
 
-    def text(self) -> str:
+    def to_json(self) -> str:
         """To be kept."""
-        oldest = ", ".join([f"[{ready_at}, {seq}]" for ready_at, seq in self.oldest])
+        oldest = ", ".join([f"[{ready_at}, {seq}]" for ready_at, seq in self.oldest_heads])
         return f"[[{', '.join([str(at) for at in self.times.values()])}], [{oldest}]]"
 
-    def lower(self, kind: str, at: int) -> None:
+    def add_deadline(self, kind: str, at: int) -> None:
         """Something of this kind may be due at this time."""
         self.times[kind] = min(self.times[kind], at)
 
-    def head(self, level: int, head: Head) -> None:
+    def add_head(self, level: int, head: Head) -> None:
         """An open line of this level has this head."""
-        self.oldest[level] = min(self.oldest[level], (head.ready_at, head.seq))
+        self.oldest_heads[level] = min(self.oldest_heads[level], (head.ready_at, head.seq))
 
     def any_due(self, now: int) -> bool:
         """Whether it is time to look for what is due."""

@@ -3,21 +3,21 @@
 import json
 from typing import Any, Final, Protocol
 
-from inturn.model import CustomerSettings, plain
+from inturn.model import CustomerSettings, settings_to_dict
 from inturn.policy.turns import Head
-from inturn.stores.postgres.tables import Tables
+from inturn.stores.postgres.tables import Queries
 
-COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings")
+LOG_COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings")
 
 
-class Changes(Protocol):
+class LaneRecorder(Protocol):
     """What happens to lines, told either to the line changes or to the book itself."""
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
         """So many new documents came into a line; `head` is the first."""
         ...
 
-    def returned(self, owner: int, level: int, n: int, head: Head) -> None:
+    def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
         """So many documents came back into a line; `head` is the first."""
         ...
 
@@ -33,20 +33,20 @@ class Changes(Protocol):
         """A document of a customer with a cap runs no more."""
         ...
 
-    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
         """A customer's settings are new, while so many of its documents run."""
         ...
 
-    def falls_due(self, owner: int, kind: str, at: int) -> None:
+    def deadline_set(self, owner: int, kind: str, at: int) -> None:
         """A `start_by`, a lease or a delay of one of its documents ends at this time."""
         ...
 
-    def write(self, tables: Tables) -> None:
+    def flush(self, queries: Queries) -> None:
         """The last thing in a transaction."""
         ...
 
 
-class LaterChanges:
+class LaneLog:
     """Appends line changes for the next claim, all at once, when the transaction has done the rest."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class LaterChanges:
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
         self._rows.append((owner, "joined", level, n, head.seq, head.ready_at, float(head.cost), None))
 
-    def returned(self, owner: int, level: int, n: int, head: Head) -> None:
+    def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
         self._rows.append((owner, "returned", level, n, head.seq, head.ready_at, float(head.cost), None))
 
     def released(self, owner: int, level: int, head: Head) -> None:
@@ -74,12 +74,12 @@ class LaterChanges:
     def stopped(self, owner: int) -> None:
         self._rows.append((owner, "stopped", None, None, None, None, None, None))
 
-    def changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
-        text = json.dumps(plain(settings._asdict()))
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        text = json.dumps(settings_to_dict(settings._asdict()))
         self._rows.append((owner, "changed", None, running, None, None, None, text))
 
-    def falls_due(self, owner: int, kind: str, at: int) -> None:
+    def deadline_set(self, owner: int, kind: str, at: int) -> None:
         self._rows.append((owner, kind, None, None, None, at, None, None))
 
-    def write(self, tables: Tables) -> None:
-        tables.many("add_changes", COLUMNS, self._rows)
+    def flush(self, queries: Queries) -> None:
+        queries.execute_many("add_changes", LOG_COLUMNS, self._rows)

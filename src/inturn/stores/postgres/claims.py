@@ -5,18 +5,27 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from inturn.clock import Clock
-from inturn.model import Claimed
+from inturn.model import Claim
 from inturn.policy import TurnPolicy
-from inturn.store import WORKER_KEPT, ClaimRequest, Discrepancy, EventKind, Exchanged, Outcome, Swept, Verdict
+from inturn.store import (
+    WORKER_RETENTION,
+    AckAndClaim,
+    AckStatus,
+    ClaimRequest,
+    Discrepancy,
+    EventKind,
+    Outcome,
+    SweepResult,
+)
 from inturn.stores.postgres import audit, clocks
-from inturn.stores.postgres.book import Book
-from inturn.stores.postgres.connection import Begin, Database
-from inturn.stores.postgres.known import Known
-from inturn.stores.postgres.moves import AT_ONCE, Moves
-from inturn.stores.postgres.rows import document_of
-from inturn.stores.postgres.standing import QueueRow, Taken, Work
-from inturn.stores.postgres.tables import Row, Tables
-from inturn.stores.postgres.upkeep import Upkeep
+from inturn.stores.postgres.book import ClaimWindow
+from inturn.stores.postgres.connection import Database, TransactionKind
+from inturn.stores.postgres.known import QueueCache
+from inturn.stores.postgres.moves import MAX_DUE_PER_TRANSACTION, Transitions
+from inturn.stores.postgres.rows import document_from_row
+from inturn.stores.postgres.standing import ClaimedRow, ClaimWrite, QueueRow
+from inturn.stores.postgres.tables import Queries, Row
+from inturn.stores.postgres.upkeep import Admin
 
 Answer = TypeVar("Answer")
 
@@ -28,151 +37,160 @@ class Claims:
     outcomes came with it, the answer waits for a second commit that does; the server's lock is free by then.
     """
 
-    def __init__(self, database: Database, known: Known, clock: Clock | None) -> None:
+    def __init__(self, database: Database, cache: QueueCache, clock: Clock | None) -> None:
         self._database = database
-        self._known = known
+        self._cache = cache
         self._clock = clock
-        self._turn = threading.Lock()
-        self.book: Book | None = None
+        self._lock = threading.Lock()
+        self.window: ClaimWindow | None = None
         """The lines as the last claim of this process left them."""
-        self.found = False
+        self.may_find_work = False
         """Whether that one found anything, or somebody has rung since: then the next may as well."""
 
-    def exchange(self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None) -> Exchanged:
+    def ack_and_claim(self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None) -> AckAndClaim:
         """Outcomes and claim in one; again without outcomes while more is due than one transaction moves on."""
-        verdicts, claimed = self._exchange(outcomes, request, now)
+        verdicts, claimed = self._ack_and_claim(outcomes, request, now)
         while claimed is None:
-            _, claimed = self._exchange((), request, now)
-        self.found = bool(claimed)
-        return Exchanged(verdicts, claimed)
+            _, claimed = self._ack_and_claim((), request, now)
+        self.may_find_work = bool(claimed)
+        return AckAndClaim(verdicts, claimed)
 
-    def fold(self) -> None:
+    def apply_lane_log(self) -> None:
         """Let the lines stand as the next claim would find them."""
         self._claim(lambda *_: None, None)
 
-    def sweep(self, now: int | None) -> Swept:
+    def sweep(self, now: int | None) -> SweepResult:
         """Move on what is due until nothing is, and forget what is spent."""
-        total = Swept()
+        total = SweepResult()
         while True:
             swept = self._claim(self._sweep, now)
-            total = Swept(*(one + other for one, other in zip(total, swept, strict=True)))
-            if AT_ONCE not in swept:
+            total = SweepResult(*(one + other for one, other in zip(total, swept, strict=True)))
+            if MAX_DUE_PER_TRANSACTION not in swept:
                 return total
 
     def recount(self, *, repair: bool, now: int | None) -> tuple[Discrepancy, ...]:
         """Compare, and set right."""
-        self.fold()
+        self.apply_lane_log()
 
-        def work(tables: Tables, book: Book) -> tuple[Discrepancy, ...]:
-            book.fold(everything=True)
-            book.save(Work(0))
-            found = audit.discrepancies(tables, self._known)
+        def work(tables: Queries, book: ClaimWindow) -> tuple[Discrepancy, ...]:
+            book.apply_lane_log(all_rows=True)
+            book.save(ClaimWrite(0))
+            found = audit.discrepancies(tables, self._cache)
             if found and repair:
-                (found_now,) = tables.all("queue")
+                (found_now,) = tables.fetch_all("queue")
                 queue = QueueRow._make(found_now)
-                again = Book(tables, queue, self._policy(tables, queue))
+                again = ClaimWindow(tables, queue, self._policy(tables, queue))
                 audit.repair(tables, again)
-                again.save(Work(0))
-                upkeep = Upkeep(tables, self._known, self._at(queue, now))
-                upkeep.note(EventKind.REPAIRED, None, None, {"counts": len(found)})
-            tables.run("commit_surely")
+                again.save(ClaimWrite(0))
+                upkeep = Admin(tables, self._cache, self._time(queue, now))
+                upkeep.add_event(EventKind.REPAIRED, None, None, {"counts": len(found)})
+            tables.execute("commit_surely")
             return found
 
-        with self._turn:
-            self.book = None
-            return self._database.run(Begin.CLAIM, lambda tables: work(tables, self._opened(tables)), patient=False)
+        with self._lock:
+            self.window = None
+            return self._database.run(
+                TransactionKind.CLAIM, lambda tables: work(tables, self._load_window(tables)), with_timeout=False
+            )
 
     # -- in one transaction -----------------------------------------------------------------------------------------
 
-    def _claim(self, work: Callable[[Book, Moves], Answer], now: int | None) -> Answer:
-        def claim(tables: Tables) -> tuple[Answer, Book]:
-            book, moves = self._begun(tables, now)
+    def _claim(self, work: Callable[[ClaimWindow, Transitions], Answer], now: int | None) -> Answer:
+        def claim(tables: Queries) -> tuple[Answer, ClaimWindow]:
+            book, moves = self._begin(tables, now)
             answer = work(book, moves)
-            book.save(Work(moves.now, moves.events))
+            book.save(ClaimWrite(moves.now, moves.events))
             return answer, book
 
-        with self._turn:
-            answer, book = self._database.run(Begin.CLAIM, claim)
-            self._keep(book)
+        with self._lock:
+            answer, book = self._database.run(TransactionKind.CLAIM, claim)
+            self._cache_window(book)
         return answer
 
-    def _exchange(
+    def _ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int | None
-    ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
+    ) -> tuple[tuple[AckStatus, ...], tuple[Claim, ...] | None]:
         """None for the claim when more is due than one transaction moves on."""
 
-        def claim(tables: Tables) -> tuple[tuple[Verdict, ...], Book, Work | None, list[Row]]:
-            book, moves = self._begun(tables, now)
-            verdicts = moves.settle(outcomes)
-            if AT_ONCE in moves.move_on(book):
-                return verdicts, book, None, book.save(Work(moves.now, moves.events), is_last=True)
+        def claim(tables: Queries) -> tuple[tuple[AckStatus, ...], ClaimWindow, ClaimWrite | None, list[Row]]:
+            book, moves = self._begin(tables, now)
+            verdicts = moves.ack(outcomes)
+            if MAX_DUE_PER_TRANSACTION in moves.process_due(book):
+                return verdicts, book, None, book.save(ClaimWrite(moves.now, moves.events), is_last=True)
             work = self._take(book, request, moves)
             return verdicts, book, work, book.save(work, is_last=True)
 
-        with self._turn:
-            verdicts, book, work, rows = self._database.run(Begin.CLAIM, claim, flush=bool(outcomes))
-            self._keep(book)
-        return verdicts, None if work is None else _claimed(work, rows)
+        with self._lock:
+            verdicts, book, work, rows = self._database.run(TransactionKind.CLAIM, claim, flush=bool(outcomes))
+            self._cache_window(book)
+        return verdicts, None if work is None else _to_claims(work, rows)
 
-    def _begun(self, tables: Tables, now: int | None) -> tuple[Book, Moves]:
-        book = self._opened(tables)
-        book.fold()
-        return book, Moves(tables, book, self._known, self._at(book.queue, now))
+    def _begin(self, queries: Queries, now: int | None) -> tuple[ClaimWindow, Transitions]:
+        book = self._load_window(queries)
+        book.apply_lane_log()
+        return book, Transitions(queries, book, self._cache, self._time(book.queue, now))
 
-    def _keep(self, book: Book) -> None:
-        self.book = book if book.is_small else None
+    def _cache_window(self, window: ClaimWindow) -> None:
+        self.window = window if window.is_cacheable else None
 
-    def _opened(self, tables: Tables) -> Book:
+    def _load_window(self, queries: Queries) -> ClaimWindow:
         """This process's book, if nobody else has claimed since; otherwise a new one. Kept again after the commit.
 
         The transaction may have begun with a look at the queue, and with taking the line changes out of their table.
         """
-        (found,), changes = tables.begun or (tables.all("queue"), None)
+        (found,), changes = queries.begin_rows or (queries.fetch_all("queue"), None)
         queue = QueueRow._make(found)
-        book, self.book = self.book, None
+        book, self.window = self.window, None
         if book is None or not book.is_current(queue):
-            book = Book(tables, queue, self._policy(tables, queue))
-        book.begin(tables, queue, changes)
+            book = ClaimWindow(queries, queue, self._policy(queries, queue))
+        book.begin(queries, queue, changes)
         return book
 
-    def _take(self, book: Book, request: ClaimRequest, moves: Moves) -> Work:
+    def _take(self, window: ClaimWindow, request: ClaimRequest, transitions: Transitions) -> ClaimWrite:
         """Take documents in the order of turns, as far as lines and fences go; nothing from a paused queue."""
-        taken: list[Taken] = []
-        book.reach(request.limit)
-        if book.queue.paused_by is None:
-            while len(taken) < request.limit and (found := book.take(moves.now)) is not None:
+        taken: list[ClaimedRow] = []
+        window.set_claim_limit(request.limit)
+        if window.queue.paused_by is None:
+            while len(taken) < request.limit and (found := window.take_next(transitions.now)) is not None:
                 line, head = found
-                book.fence += 1
-                taken.append(Taken(line.owner, line.level, head.seq, book.fence))
-        until = moves.now + request.lease
-        names = self._known.names(moves.tables, {each.owner for each in taken})
+                window.fence += 1
+                taken.append(ClaimedRow(line.owner, line.level, head.seq, window.fence))
+        until = transitions.now + request.lease
+        names = self._cache.customer_names(transitions.queries, {each.owner for each in taken})
         if taken:
-            book.falls_due(0, "lease", until)
-            moves.started([names[each.owner] for each in taken])
-        return Work(moves.now, moves.events, taken, request.worker, until, names)
+            window.deadline_set(0, "lease", until)
+            transitions.add_started_event([names[each.owner] for each in taken])
+        return ClaimWrite(transitions.now, transitions.events, taken, request.worker, until, names)
 
-    def _sweep(self, book: Book, moves: Moves) -> Swept:
-        clocks.review(moves.tables, book, moves.now)
-        swept = moves.move_on(book)
-        book.save(Work(moves.now, moves.events))
-        moves.events = []
-        rested_since = moves.now - book.turns.policy.out_of_turn_interval
-        for level in book.turns.levels:
-            moves.tables.run("forget_spent", level=level.number, turn=level.v.turn, rested_since=rested_since)
-        first, last = moves.now - WORKER_KEPT, moves.now + WORKER_KEPT
-        moves.tables.run("forget_silent_workers", first=first, last=last)
+    def _sweep(self, window: ClaimWindow, transitions: Transitions) -> SweepResult:
+        clocks.review(transitions.queries, window, transitions.now)
+        swept = transitions.process_due(window)
+        window.save(ClaimWrite(transitions.now, transitions.events))
+        transitions.events = []
+        rested_since = transitions.now - window.scheduler.policy.out_of_turn_interval
+        for level in window.scheduler.levels:
+            transitions.queries.execute(
+                "forget_spent", level=level.number, turn=level.virtual_time.turn, rested_since=rested_since
+            )
+        first, last = transitions.now - WORKER_RETENTION, transitions.now + WORKER_RETENTION
+        transitions.queries.execute("forget_silent_workers", first=first, last=last)
         return swept
 
-    def _policy(self, tables: Tables, queue: QueueRow) -> TurnPolicy:
-        return self._known.policy(tables, queue.policy).policy.turns
+    def _policy(self, queries: Queries, queue: QueueRow) -> TurnPolicy:
+        return self._cache.policy(queries, queue.policy).policy.turns
 
-    def _at(self, queue: QueueRow, now: int | None) -> int:
+    def _time(self, queue: QueueRow, now: int | None) -> int:
         if now is not None:
             return now
-        return queue.at if self._clock is None else self._clock.now()
+        return queue.server_time if self._clock is None else self._clock.now()
 
 
-def _claimed(work: Work, rows: list[Row]) -> tuple[Claimed, ...]:
+def _to_claims(claim: ClaimWrite, rows: list[Row]) -> tuple[Claim, ...]:
     """The documents started, in the order in which they were taken."""
     by_seq = {row[2]: row for row in rows}
-    return tuple([Claimed(document_of(by_seq[seq], work.names[owner]), fence) for owner, _, seq, fence in work.taken])
+    return tuple(
+        [
+            Claim(document_from_row(by_seq[seq], claim.customer_names[owner]), fence)
+            for owner, _, seq, fence in claim.claimed
+        ]
+    )

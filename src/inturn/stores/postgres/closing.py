@@ -8,14 +8,14 @@ from typing import Final
 
 from psycopg import sql
 
-from inturn.errors import IllegalMoveError, StoreMovedError
-from inturn.stores.moving import Mark, MarkKind
-from inturn.stores.postgres.address import Address
-from inturn.stores.postgres.tables import Connection, Tables
+from inturn.errors import IllegalTransitionError, StoreMovedError
+from inturn.stores.moving import ClosedKind, ClosedMarker
+from inturn.stores.postgres.address import PostgresUrl
+from inturn.stores.postgres.tables import Connection, Queries
 
-SPARED: Final = {"alive", "capping", "claiming", "closed", "migration", "worker"}
+WRITABLE_TABLES: Final = {"alive", "capping", "claiming", "closed", "migration", "worker"}
 """A worker that takes leave may do so; the others hold nothing of a queue."""
-_CREATE: Final = """
+_CREATE_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS closed (
     one int PRIMARY KEY CHECK (one = 1), kind text NOT NULL, peer text NOT NULL, token text NOT NULL, run text NOT NULL,
     why text NOT NULL
@@ -30,53 +30,53 @@ BEGIN
 END
 $$;
 """
-_TRIGGER: Final = """
+_CREATE_TRIGGER: Final = """
 CREATE OR REPLACE TRIGGER closed BEFORE INSERT OR UPDATE OR DELETE ON {}
 FOR EACH STATEMENT EXECUTE FUNCTION refuse()
 """
 
 
-def refuse_closed(connection: Connection, address: Address) -> None:
+def require_open(connection: Connection, address: PostgresUrl) -> None:
     """Refuse to open a closed queue."""
-    mark = mark_of(connection, address.schema)
+    mark = read_marker(connection, address.schema)
     if mark is not None:
-        raise StoreMovedError(mark.why(address.shown))
+        raise StoreMovedError(mark.describe(address.display_url))
 
 
-def tables_of(tables: Tables) -> set[str]:
+def table_names(queries: Queries) -> set[str]:
     """Every table there is."""
-    return {name for (name,) in tables.all("tables")}
+    return {name for (name,) in queries.fetch_all("tables")}
 
 
-def mark_of(connection: Connection, schema: str) -> Mark | None:
+def read_marker(connection: Connection, schema: str) -> ClosedMarker | None:
     """Why it is closed."""
     if connection.execute("SELECT to_regclass(%s)", (f"{schema}.closed",)).fetchone() == (None,):
         return None
     table = sql.Identifier(schema, "closed")
     found = connection.execute(sql.SQL("SELECT kind, peer, token, run FROM {}").format(table)).fetchone()
-    return None if found is None else Mark(MarkKind(found[0]), *found[1:])
+    return None if found is None else ClosedMarker(ClosedKind(found[0]), *found[1:])
 
 
-def put_mark(tables: Tables, mark: Mark, shown: str) -> None:
+def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> None:
     """Close, inside a transaction; from here on nobody else writes."""
-    tables.connection.execute(_CREATE)
-    tables.connection.execute(
+    queries.connection.execute(_CREATE_TABLE)
+    queries.connection.execute(
         "INSERT INTO closed VALUES (1, %s, %s, %s, %s, %s) ON CONFLICT (one) DO UPDATE SET"
         " kind = excluded.kind, peer = excluded.peer, token = excluded.token, run = excluded.run, why = excluded.why",
-        (mark.kind, mark.peer, mark.token, mark.run, mark.why(shown)),
+        (marker.kind, marker.peer, marker.token, marker.run, marker.describe(display_url)),
     )
-    for table in tables_of(tables) - SPARED:
-        tables.connection.execute(sql.SQL(_TRIGGER).format(sql.Identifier(table)))
+    for table in table_names(queries) - WRITABLE_TABLES:
+        queries.connection.execute(sql.SQL(_CREATE_TRIGGER).format(sql.Identifier(table)))
 
 
-def take_mark_away(tables: Tables) -> None:
+def clear_marker(queries: Queries) -> None:
     """Open again, inside a transaction: the schema is as if nothing had been."""
-    tables.connection.execute("DROP FUNCTION refuse() CASCADE; DROP TABLE closed")
+    queries.connection.execute("DROP FUNCTION refuse() CASCADE; DROP TABLE closed")
 
 
-def lift(tables: Tables, run: str, schema: str, shown: str) -> None:
+def allow_writes(queries: Queries, run: str, schema: str, display_url: str) -> None:
     """Let this transaction write to a queue which this run fills."""
-    is_closed = mark_of(tables.connection, schema) is not None
-    if not is_closed or tables.connection.execute("SELECT run FROM closed FOR SHARE").fetchone() != (run,):
-        raise IllegalMoveError(f"another run of inturn move has taken {shown} over; leave it to that one")
-    tables.connection.execute("SELECT set_config('inturn.run', %s, true)", (run,))
+    is_closed = read_marker(queries.connection, schema) is not None
+    if not is_closed or queries.connection.execute("SELECT run FROM closed FOR SHARE").fetchone() != (run,):
+        raise IllegalTransitionError(f"another run of inturn move has taken {display_url} over; leave it to that one")
+    queries.connection.execute("SELECT set_config('inturn.run', %s, true)", (run,))

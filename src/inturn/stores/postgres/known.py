@@ -4,48 +4,48 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from inturn.store import PolicyVersion
-from inturn.stores.postgres.rows import policy_of
-from inturn.stores.postgres.tables import Tables
+from inturn.stores.postgres.rows import policy_from_row
+from inturn.stores.postgres.tables import Queries
 
-MAX_NAMES: Final = 100_000
+MAX_CACHED_NAMES: Final = 100_000
 
 
-class Known:
+class QueueCache:
     """Shared by all threads: entries are only added, and all dropped when there are too many."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
         self._customers: set[str] = set()
-        self.newest: PolicyVersion | None = None
+        self.latest_policy: PolicyVersion | None = None
         """The version of the policy that was in force when somebody last looked."""
 
-    def names(self, tables: Tables, owners: Iterable[int]) -> Mapping[int, str]:
+    def customer_names(self, queries: Queries, owners: Iterable[int]) -> Mapping[int, str]:
         """Customers' names by their ids."""
         names = self._names
         unknown = [owner for owner in owners if owner not in names]
         if unknown:
-            if len(names) >= MAX_NAMES:
+            if len(names) >= MAX_CACHED_NAMES:
                 names = self._names = {}
                 unknown = list(owners)
-            names.update(tables.all("customer_names", ids=unknown))
+            names.update(queries.fetch_all("customer_names", ids=unknown))
         return names
 
-    def is_customer(self, name: str) -> bool:
+    def has_customer(self, name: str) -> bool:
         """Whether this process has seen a customer of this name."""
         return name in self._customers
 
-    def see_customer(self, name: str) -> None:
+    def add_customer(self, name: str) -> None:
         """There is a customer of this name."""
-        if len(self._customers) >= MAX_NAMES:
+        if len(self._customers) >= MAX_CACHED_NAMES:
             self._customers = set()
         self._customers.add(name)
 
-    def policy(self, tables: Tables, number: int) -> PolicyVersion:
+    def policy(self, queries: Queries, number: int) -> PolicyVersion:
         """A version of the policy that is in force."""
-        known = self.newest
+        known = self.latest_policy
         if known is None or known.number != number:
-            found = tables.one("policy", number=number)
+            found = queries.fetch_one("policy", number=number)
             if found is None:
                 raise AssertionError(f"policy {number} is in force and has no row")
-            known = self.newest = policy_of(found)
+            known = self.latest_policy = policy_from_row(found)
         return known

@@ -4,48 +4,48 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from inturn.model import EXPEDITED, DocumentState, Receipt
+from inturn.model import EXPEDITED_LEVEL, DocumentState, Receipt
 from inturn.policy.turns import Head
 from inturn.store import (
-    ATTEMPTS_KEPT,
     LEASE_LOST_ERROR,
+    MAX_STORED_ATTEMPTS,
     OUTCOME_EVENTS,
+    AckStatus,
     EventKind,
     Operator,
     Outcome,
     OutcomeKind,
-    Swept,
-    Verdict,
-    work_recorded,
+    SweepResult,
+    work_times,
 )
-from inturn.stores.postgres.book import Book
+from inturn.stores.postgres.book import ClaimWindow
 from inturn.stores.postgres.bounds import NEVER
-from inturn.stores.postgres.changes import Changes
-from inturn.stores.postgres.known import Known
-from inturn.stores.postgres.rows import NO_ID, id_of
-from inturn.stores.postgres.tables import NEWS, Row, Tables, Uuids, array
+from inturn.stores.postgres.changes import LaneRecorder
+from inturn.stores.postgres.known import QueueCache
+from inturn.stores.postgres.rows import NO_ID, normalize_id
+from inturn.stores.postgres.tables import EVENT_COLUMNS, Queries, Row, UuidList, array_literal
 
-AT_ONCE: Final = 500
+MAX_DUE_PER_TRANSACTION: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
-MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
-FILE: Final = ("document", "name", "blob", "size", "sha256", "media_type")
-TRIED: Final = (
+DUE_EVENTS: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
+FILE_COLUMNS: Final = ("document", "name", "blob", "size", "sha256", "media_type")
+ATTEMPT_COLUMNS: Final = (
     "customer", "document", "fence", "number", "started_at", "ended", "error", "worker", "began_at", "worked",
 )  # fmt: skip
 
 
-class Facts(NamedTuple):
+class DocumentFacts(NamedTuple):
     """What a move needs to know of a document."""
 
     seq: int
     owner: int
     state: str
     level: int
-    line: int
+    lane: int
     attempt: int
     max_attempts: int
     fence: int | None
-    settled: str | None
+    last_outcome: str | None
     cost: float
     start_by: int | None
     id: str
@@ -55,36 +55,36 @@ class Facts(NamedTuple):
     worked: int | None = None
 
 
-class Moves:
+class Transitions:
     """The moves of one transaction, at one instant."""
 
-    def __init__(self, tables: Tables, changes: Changes, known: Known, now: int) -> None:
-        self.tables = tables
-        self._changes = changes
-        self._known = known
+    def __init__(self, queries: Queries, lane_recorder: LaneRecorder, cache: QueueCache, now: int) -> None:
+        self.queries = queries
+        self._lane_recorder = lane_recorder
+        self._cache = cache
         self.now = now
-        self._told: dict[EventKind, list[tuple[int, str]]] = {}
+        self._recorded: dict[EventKind, list[tuple[int, str]]] = {}
         self.events: list[tuple[Any, ...]] = []
         """What was told, for whoever writes it down."""
-        self._tried: list[tuple[Any, ...]] = []
+        self._ended_attempts: list[tuple[Any, ...]] = []
         self._capped: set[int] | None = None
-        self.wakes = False
+        self.should_notify = False
         """Whether somebody who waits may find something to claim now."""
 
     # -- events -------------------------------------------------------------------------------------------------
 
-    def tell(self, kind: EventKind, owner: int, id_: str) -> None:
+    def record_event(self, kind: EventKind, owner: int, id_: str) -> None:
         """An event of this kind will name this document."""
-        self._told.setdefault(kind, []).append((owner, id_))
+        self._recorded.setdefault(kind, []).append((owner, id_))
 
-    def write_told(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
+    def add_grouped_events(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
         """One event for each kind and customer, in the order of kinds, then of first documents."""
         for kind in kinds:
-            if told := self._told.pop(kind, None):
-                names = self._known.names(self.tables, {owner for owner, _ in told})
-                self._add(kind, [names[owner] for owner, _ in told], [id_ for _, id_ in told], operator)
+            if told := self._recorded.pop(kind, None):
+                names = self._cache.customer_names(self.queries, {owner for owner, _ in told})
+                self._append_event(kind, [names[owner] for owner, _ in told], [id_ for _, id_ in told], operator)
 
-    def note(
+    def add_event(
         self,
         kind: EventKind,
         customer: str | None,
@@ -92,13 +92,13 @@ class Moves:
         detail: Mapping[str, Any] | None = None,
     ) -> None:
         """Add an event that names no document."""
-        self._add(kind, [customer], [], operator, None if detail is None else json.dumps(detail))
+        self._append_event(kind, [customer], [], operator, None if detail is None else json.dumps(detail))
 
-    def started(self, customers: list[str]) -> None:
+    def add_started_event(self, customers: list[str]) -> None:
         """Documents of these customers will be started when the claim is written down, in this order."""
-        self.events.append((str(EventKind.STARTED), array(customers), None, None, None, None))
+        self.events.append((str(EventKind.STARTED), array_literal(customers), None, None, None, None))
 
-    def _add(
+    def _append_event(
         self,
         kind: EventKind,
         customers: list[str] | list[str | None],
@@ -107,48 +107,48 @@ class Moves:
         detail: str | None = None,
     ) -> None:
         who, why = operator or (None, None)
-        self.events.append((str(kind), array(customers), array(ids), who, why, detail))
+        self.events.append((str(kind), array_literal(customers), array_literal(ids), who, why, detail))
 
-    def write(self) -> None:
+    def flush(self) -> None:
         """Write down events and line changes: the last thing in a transaction, unless it is a claim."""
         if self.events:
-            self.tables.many("add_news", NEWS, self.events, at=self.now)
+            self.queries.execute_many("add_news", EVENT_COLUMNS, self.events, at=self.now)
             self.events = []
-        self._changes.write(self.tables)
+        self._lane_recorder.flush(self.queries)
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
-    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
+    def ack(self, outcomes: Sequence[Outcome]) -> tuple[AckStatus, ...]:
         """Record outcomes, each once: successes all at once, the others one by one."""
         if not outcomes:
             return ()
-        ids = [id_of(outcome.id) for outcome in outcomes]
+        ids = [normalize_id(outcome.id) for outcome in outcomes]
         first = {id_: at for at, id_ in reversed(list(enumerate(ids)))}
         finished = self._finish([(id_, outcomes[at]) for id_, at in first.items()])
         others = [id_ for at, id_ in enumerate(ids) if id_ not in finished or first[id_] != at]
-        facts = {each.id: each for each in self._locked(others)}
-        self._know_capped(facts.values())
+        facts = {each.id: each for each in self._lock_rows(others)}
+        self._load_capped(facts.values())
         verdicts = []
         for at, (id_, outcome) in enumerate(zip(ids, outcomes, strict=True)):
             if id_ in finished and first[id_] == at:
                 self._finished(id_, *finished[id_], outcome)
-                verdicts.append(Verdict.RECORDED)
+                verdicts.append(AckStatus.RECORDED)
             else:
-                verdict, facts = self._settle(outcome, id_, facts)
+                verdict, facts = self._ack(outcome, id_, facts)
                 verdicts.append(verdict)
-        self._write_tried()
-        self.write_told(OUTCOME_EVENTS)
+        self._write_attempts()
+        self.add_grouped_events(OUTCOME_EVENTS)
         return tuple(verdicts)
 
-    def _finish(self, said: Sequence[tuple[str, Outcome]]) -> dict[str, tuple[int, int, bool]]:
+    def _finish(self, outcomes: Sequence[tuple[str, Outcome]]) -> dict[str, tuple[int, int, bool]]:
         """Of those that are done and were running under their fence: owner, seq, and whether the owner has a cap."""
-        done = [(id_, outcome) for id_, outcome in said if outcome.kind is OutcomeKind.DONE]
+        done = [(id_, outcome) for id_, outcome in outcomes if outcome.kind is OutcomeKind.DONE]
         if not done:
             return {}
-        found = self.tables.all(
+        found = self.queries.fetch_all(
             "finish_documents",
             now=self.now,
-            ids=Uuids(id_ for id_, _ in done),
+            ids=UuidList(id_ for id_, _ in done),
             fences=[outcome.fence for _, outcome in done],
             results=[outcome.result for _, outcome in done],
             began_after=[outcome.work and outcome.work.began_after for _, outcome in done],
@@ -158,210 +158,216 @@ class Moves:
 
     def _finished(self, id_: str, owner: int, seq: int, capped: bool, outcome: Outcome) -> None:  # noqa: FBT001
         if capped:
-            self._changes.stopped(owner)
-            self.wakes = True
+            self._lane_recorder.stopped(owner)
+            self.should_notify = True
         if outcome.files:
-            self.tables.many("add_files", FILE, [(seq, *file) for file in outcome.files])
-        self.tell(EventKind.FINISHED, owner, id_)
+            self.queries.execute_many("add_files", FILE_COLUMNS, [(seq, *file) for file in outcome.files])
+        self.record_event(EventKind.FINISHED, owner, id_)
 
-    def _settle(self, outcome: Outcome, id_: str, known: dict[str, Facts]) -> tuple[Verdict, dict[str, Facts]]:
+    def _ack(
+        self, outcome: Outcome, id_: str, facts_by_id: dict[str, DocumentFacts]
+    ) -> tuple[AckStatus, dict[str, DocumentFacts]]:
         """One outcome; what is known of the documents afterwards."""
-        facts = known.get(id_)
+        facts = facts_by_id.get(id_)
         if facts is None or facts.fence != outcome.fence:
-            return Verdict.STALE, known
+            return AckStatus.STALE, facts_by_id
         if facts.state != DocumentState.RUNNING:
-            return (Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE), known
+            return (AckStatus.REPEATED if facts.last_outcome == outcome.kind else AckStatus.STALE), facts_by_id
         if outcome.kind is OutcomeKind.DONE:
             self._finished(id_, *self._finish([(id_, outcome)])[id_], outcome)
             after = facts._replace(state=DocumentState.DONE)
-        elif outcome.kind is OutcomeKind.HANDED_BACK:
+        elif outcome.kind is OutcomeKind.RELEASED:
             facts = self._record_work(outcome, facts)
-            self._end_attempt(facts, EventKind.HANDED_BACK)
+            self._end_attempt(facts, EventKind.RELEASED)
             after = self._release(facts)
             if facts.start_by is not None and facts.attempt == 1:
-                self._changes.falls_due(facts.owner, "start_by", facts.start_by)
-            self.tell(EventKind.HANDED_BACK, facts.owner, facts.id)
+                self._lane_recorder.deadline_set(facts.owner, "start_by", facts.start_by)
+            self.record_event(EventKind.RELEASED, facts.owner, facts.id)
         else:
-            after = self._settle_failure(outcome, self._record_work(outcome, facts))
-        return Verdict.RECORDED, {**known, id_: after._replace(settled=outcome.kind)}
+            after = self._ack_failure(outcome, self._record_work(outcome, facts))
+        return AckStatus.RECORDED, {**facts_by_id, id_: after._replace(last_outcome=outcome.kind)}
 
-    def _record_work(self, outcome: Outcome, facts: Facts) -> Facts:
-        began_at, worked = work_recorded(outcome, facts.started_at or 0, self.now)
-        self.tables.run("record_work", seq=facts.seq, began_at=began_at, worked=worked)
+    def _record_work(self, outcome: Outcome, facts: DocumentFacts) -> DocumentFacts:
+        began_at, worked = work_times(outcome, facts.started_at or 0, self.now)
+        self.queries.execute("record_work", seq=facts.seq, began_at=began_at, worked=worked)
         return facts._replace(began_at=began_at, worked=worked)
 
-    def _settle_failure(self, outcome: Outcome, facts: Facts) -> Facts:
+    def _ack_failure(self, outcome: Outcome, facts: DocumentFacts) -> DocumentFacts:
         if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
-            self.end(facts, DocumentState.FAILED, error=outcome.error, settled=outcome.kind)
-            self.tell(EventKind.FAILED, facts.owner, facts.id)
+            self.end(facts, DocumentState.FAILED, error=outcome.error, last_outcome=outcome.kind)
+            self.record_event(EventKind.FAILED, facts.owner, facts.id)
             return facts._replace(state=DocumentState.FAILED)
         due_at = self.now + outcome.retry_in
         self._end_attempt(facts, EventKind.DELAYED, outcome.error)
-        self.tables.run("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
-        self._changes.falls_due(facts.owner, "due", due_at)
-        self.wakes = True
-        self._stopped(facts.owner)
-        self.tell(EventKind.DELAYED, facts.owner, facts.id)
+        self.queries.execute("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
+        self._lane_recorder.deadline_set(facts.owner, "due", due_at)
+        self.should_notify = True
+        self._stopped_if_capped(facts.owner)
+        self.record_event(EventKind.DELAYED, facts.owner, facts.id)
         return facts._replace(state=DocumentState.DELAYED)
 
     # -- moves --------------------------------------------------------------------------------------------------
 
-    def lock(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[tuple[str, Facts]]:
+    def lock_documents(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[tuple[str, DocumentFacts]]:
         """Those of the documents that are in one of these states, in the order given, each once."""
-        found = {facts.id: facts for facts in self._locked([id_of(each) for each in ids])}
-        self._know_capped(found.values())
-        asked = ((each, found.get(id_of(each))) for each in dict.fromkeys(ids))
+        found = {facts.id: facts for facts in self._lock_rows([normalize_id(each) for each in ids])}
+        self._load_capped(found.values())
+        asked = ((each, found.get(normalize_id(each))) for each in dict.fromkeys(ids))
         return [(each, facts) for each, facts in asked if facts is not None and facts.state in states]
 
-    def wait_again(self, facts: Facts, *, attempt: int, settled: str | None) -> Facts:
+    def requeue(self, facts: DocumentFacts, *, attempt: int, last_outcome: str | None) -> DocumentFacts:
         """Back into its line by its seq."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped(facts.owner)
-        self.tables.run("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=settled)
-        self._changes.returned(facts.owner, facts.line, 1, Head(facts.seq, self.now, facts.cost))
-        self.wakes = True
+            self._stopped_if_capped(facts.owner)
+        self.queries.execute("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=last_outcome)
+        self._lane_recorder.requeued(facts.owner, facts.lane, 1, Head(facts.seq, self.now, facts.cost))
+        self.should_notify = True
         return facts._replace(state=DocumentState.WAITING, attempt=attempt)
 
-    def _release(self, facts: Facts) -> Facts:
+    def _release(self, facts: DocumentFacts) -> DocumentFacts:
         """Back into its line by its seq as if it had not been claimed: its wait goes on, nothing is charged."""
-        self._stopped(facts.owner)
-        row = self.tables.one("release_document", seq=facts.seq)
+        self._stopped_if_capped(facts.owner)
+        row = self.queries.fetch_one("release_document", seq=facts.seq)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
-        self._changes.released(facts.owner, facts.line, Head(facts.seq, row[0], facts.cost))
-        self.wakes = True
+        self._lane_recorder.released(facts.owner, facts.lane, Head(facts.seq, row[0], facts.cost))
+        self.should_notify = True
         return facts._replace(state=DocumentState.WAITING, attempt=facts.attempt - 1)
 
-    def end(self, facts: Facts, state: DocumentState, *, error: str | None, settled: str | None) -> None:
+    def end(self, facts: DocumentFacts, state: DocumentState, *, error: str | None, last_outcome: str | None) -> None:
         """The document's life ends, wherever it was."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped(facts.owner)
-        self.tables.run("end_document", seq=facts.seq, state=str(state), now=self.now, error=error, settled=settled)
+            self._stopped_if_capped(facts.owner)
+        self.queries.execute(
+            "end_document", seq=facts.seq, state=str(state), now=self.now, error=error, settled=last_outcome
+        )
         if facts.state == DocumentState.WAITING:
-            self._changes.left(facts.owner, facts.line, facts.seq)
+            self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
-    def cancel(self, facts: Facts) -> None:
+    def cancel(self, facts: DocumentFacts) -> None:
         """End it by hand; what its last attempt said stays."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped(facts.owner)
-        self.tables.run("cancel_document", seq=facts.seq, now=self.now)
+            self._stopped_if_capped(facts.owner)
+        self.queries.execute("cancel_document", seq=facts.seq, now=self.now)
         if facts.state == DocumentState.WAITING:
-            self._changes.left(facts.owner, facts.line, facts.seq)
+            self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
-    def begin_again(self, facts: Facts, id_: str, level: int, count: int) -> Receipt:
+    def retry(self, facts: DocumentFacts, id_: str, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
-        self.tables.run("end_last_attempt", seq=facts.seq)
-        found = self.tables.one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
+        self.queries.execute("end_last_attempt", seq=facts.seq)
+        found = self.queries.fetch_one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
         if found is None:
             raise AssertionError("a document vanished inside its transaction")
-        self._changes.joined(facts.owner, level, 1, Head(found[0], self.now, facts.cost))
+        self._lane_recorder.joined(facts.owner, level, 1, Head(found[0], self.now, facts.cost))
         return Receipt(id_, level, count)
 
-    def expedite(self, facts: Facts) -> None:
+    def expedite(self, facts: DocumentFacts) -> None:
         """Into the line before all levels."""
-        found = self.tables.one("expedite_document", seq=facts.seq, now=self.now)
+        found = self.queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
         if found is None:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
-            self._changes.left(facts.owner, facts.line, facts.seq)
-        self._changes.returned(facts.owner, EXPEDITED, 1, Head(facts.seq, found[0], facts.cost))
+            self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
+        self._lane_recorder.requeued(facts.owner, EXPEDITED_LEVEL, 1, Head(facts.seq, found[0], facts.cost))
 
-    def _end_attempt(self, facts: Facts, ended: EventKind, error: str | None = None) -> None:
+    def _end_attempt(self, facts: DocumentFacts, ended: EventKind, error: str | None = None) -> None:
         """An attempt that does not end its document is to be remembered."""
         what = (facts.started_at, str(ended), error, facts.worker, facts.began_at, facts.worked)
-        self._tried.append((facts.owner, facts.id, facts.fence, facts.attempt, *what))
+        self._ended_attempts.append((facts.owner, facts.id, facts.fence, facts.attempt, *what))
 
-    def _write_tried(self) -> None:
-        self.tables.many("end_attempts", TRIED, self._tried, now=self.now, kept=ATTEMPTS_KEPT)
-        self._tried = []
+    def _write_attempts(self) -> None:
+        self.queries.execute_many(
+            "end_attempts", ATTEMPT_COLUMNS, self._ended_attempts, now=self.now, kept=MAX_STORED_ATTEMPTS
+        )
+        self._ended_attempts = []
 
-    def _stopped(self, owner: int) -> None:
+    def _stopped_if_capped(self, owner: int) -> None:
         """Lines need to know of it only where a cap counts."""
         if self._capped is None:
             raise AssertionError("nobody asked who has a cap")
         if owner in self._capped:
-            self._changes.stopped(owner)
-            self.wakes = True
+            self._lane_recorder.stopped(owner)
+            self.should_notify = True
 
-    def _know_capped(self, facts: Any) -> None:
+    def _load_capped(self, facts: Any) -> None:
         running = {each.owner for each in facts if each.state == DocumentState.RUNNING}
-        found = self.tables.all("capped_of", ids=list(running)) if running else ()
+        found = self.queries.fetch_all("capped_of", ids=list(running)) if running else ()
         self._capped = (self._capped or set()) | {owner for (owner,) in found}
 
-    def _locked(self, ids: Sequence[str]) -> list[Facts]:
+    def _lock_rows(self, ids: Sequence[str]) -> list[DocumentFacts]:
         """One order for everybody: by seq."""
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ != NO_ID]
         if not wanted:
             return []
-        return [Facts(*row) for row in self.tables.all("lock_documents", ids=wanted)]
+        return [DocumentFacts(*row) for row in self.queries.fetch_all("lock_documents", ids=wanted)]
 
     # -- what is due --------------------------------------------------------------------------------------------
 
-    def move_on(self, book: Book) -> Swept:
+    def process_due(self, window: ClaimWindow) -> SweepResult:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
-        if not book.bounds.any_due(self.now):
-            return Swept()
-        swept = Swept(
-            self._expire(book),
-            self._lose_leases(book),
-            self._wake(book),
-            self._open(book),
+        if not window.deadlines.any_due(self.now):
+            return SweepResult()
+        swept = SweepResult(
+            self._expire(window),
+            self._expire_leases(window),
+            self._requeue_delayed(window),
+            self._reopen_rate_limited(window),
         )
-        self.write_told(MOVED)
+        self.add_grouped_events(DUE_EVENTS)
         return swept
 
-    def _due(self, book: Book, kind: str, query: str) -> list[Facts]:
-        floor = book.bounds.times[kind]
+    def _due_documents(self, window: ClaimWindow, kind: str, query: str) -> list[DocumentFacts]:
+        floor = window.deadlines.times[kind]
         if floor > self.now:
             return []
-        rows = self.tables.all(query, now=self.now, floor=floor, limit=AT_ONCE)
-        found = [Facts(*row) for row in rows]
-        self._know_capped(found)
+        rows = self.queries.fetch_all(query, now=self.now, floor=floor, limit=MAX_DUE_PER_TRANSACTION)
+        found = [DocumentFacts(*row) for row in rows]
+        self._load_capped(found)
         return found
 
-    def _until_next(self, book: Book, kind: str, query: str, moved: Sequence[object]) -> None:
+    def _advance_deadline(self, window: ClaimWindow, kind: str, query: str, processed: Sequence[object]) -> None:
         """Nothing of this kind is due any more, unless there was too much for one transaction."""
-        if book.bounds.times[kind] <= self.now and len(moved) < AT_ONCE:
-            found: Row | None = self.tables.one(query, now=self.now)
-            book.bounds.times[kind] = NEVER if found is None else found[0]
+        if window.deadlines.times[kind] <= self.now and len(processed) < MAX_DUE_PER_TRANSACTION:
+            found: Row | None = self.queries.fetch_one(query, now=self.now)
+            window.deadlines.times[kind] = NEVER if found is None else found[0]
 
-    def _expire(self, book: Book) -> int:
-        expired = self._due(book, "start_by", "late_to_start")
+    def _expire(self, window: ClaimWindow) -> int:
+        expired = self._due_documents(window, "start_by", "late_to_start")
         for facts in expired:
-            self.end(facts, DocumentState.EXPIRED, error=None, settled=facts.settled)
-            self.tell(EventKind.EXPIRED, facts.owner, facts.id)
-        self._until_next(book, "start_by", "next_start_by", expired)
+            self.end(facts, DocumentState.EXPIRED, error=None, last_outcome=facts.last_outcome)
+            self.record_event(EventKind.EXPIRED, facts.owner, facts.id)
+        self._advance_deadline(window, "start_by", "next_start_by", expired)
         return len(expired)
 
-    def _lose_leases(self, book: Book) -> int:
-        lost = self._due(book, "lease", "lost_leases")
+    def _expire_leases(self, window: ClaimWindow) -> int:
+        lost = self._due_documents(window, "lease", "lost_leases")
         for facts in lost:
             if facts.attempt >= facts.max_attempts:
-                self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, settled=None)
-                self.tell(EventKind.FAILED, facts.owner, facts.id)
+                self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
+                self.record_event(EventKind.FAILED, facts.owner, facts.id)
             else:
                 self._end_attempt(facts, EventKind.LEASE_LOST)
-                self.wait_again(facts, attempt=facts.attempt, settled=None)
-                self.tell(EventKind.LEASE_LOST, facts.owner, facts.id)
-        self._write_tried()
-        floor = book.bounds.times["lease"]
-        if floor <= self.now and len(lost) < AT_ONCE:
-            self.tables.run("look_later", now=self.now, floor=floor)
-        self._until_next(book, "lease", "next_look", lost)
+                self.requeue(facts, attempt=facts.attempt, last_outcome=None)
+                self.record_event(EventKind.LEASE_LOST, facts.owner, facts.id)
+        self._write_attempts()
+        floor = window.deadlines.times["lease"]
+        if floor <= self.now and len(lost) < MAX_DUE_PER_TRANSACTION:
+            self.queries.execute("look_later", now=self.now, floor=floor)
+        self._advance_deadline(window, "lease", "next_look", lost)
         return len(lost)
 
-    def _wake(self, book: Book) -> int:
-        due = self._due(book, "due", "due_documents")
+    def _requeue_delayed(self, window: ClaimWindow) -> int:
+        due = self._due_documents(window, "due", "due_documents")
         for facts in due:
-            self.wait_again(facts, attempt=facts.attempt, settled=facts.settled)
-            self.tell(EventKind.DUE, facts.owner, facts.id)
-        self._until_next(book, "due", "next_due", due)
+            self.requeue(facts, attempt=facts.attempt, last_outcome=facts.last_outcome)
+            self.record_event(EventKind.DUE, facts.owner, facts.id)
+        self._advance_deadline(window, "due", "next_due", due)
         return len(due)
 
-    def _open(self, book: Book) -> int:
-        if book.bounds.times["rate"] > self.now:
+    def _reopen_rate_limited(self, window: ClaimWindow) -> int:
+        if window.deadlines.times["rate"] > self.now:
             return 0
-        owners = self.tables.all("due_rates", now=self.now, limit=AT_ONCE)
-        opened = sum([book.rate_allows(owner, self.now) for (owner,) in owners])
-        self._until_next(book, "rate", "next_rate", owners)
+        owners = self.queries.fetch_all("due_rates", now=self.now, limit=MAX_DUE_PER_TRANSACTION)
+        opened = sum([window.reopen_if_rate_allows(owner, self.now) for (owner,) in owners])
+        self._advance_deadline(window, "rate", "next_rate", owners)
         return opened

@@ -5,12 +5,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
-from inturn.errors import IllegalMoveError
-from inturn.stores.moving import Mark, MarkKind
+from inturn.errors import IllegalTransitionError
+from inturn.stores.moving import ClosedKind, ClosedMarker
 from inturn.stores.postgres import backup
-from inturn.stores.postgres.address import parse
-from inturn.stores.postgres.closing import lift, mark_of, put_mark, take_mark_away
-from inturn.stores.postgres.moving import PostgresEnd
+from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.closing import allow_writes, clear_marker, read_marker, write_marker
+from inturn.stores.postgres.moving import PostgresEndpoint
 from inturn.stores.postgres.store import PostgresStore
 from inturn.stores.snapshots import RestoreTarget, SnapshotSource
 
@@ -41,45 +41,49 @@ class PostgresTarget(RestoreTarget):
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.shown = parse(url).shown
+        self.display_url = parse_url(url).display_url
 
     def is_begun(self, token: str) -> bool:
-        with self._opened() as end:
+        with self._endpoint() as end:
             return self._is_begun(end, token)
 
     def fill(self, snapshot: Path, backup_: str, token: str) -> None:
-        with self._opened() as end:
+        with self._endpoint() as end:
             if self._is_begun(end, token):
                 return
-            end.make()
+            end.create()
             with end.transaction() as tables:
-                put_mark(tables, Mark(MarkKind.RESTORING, backup_, token, token), self.shown)
-                lift(tables, token, end.address.schema, self.shown)
+                write_marker(tables, ClosedMarker(ClosedKind.RESTORING, backup_, token, token), self.display_url)
+                allow_writes(tables, token, end.address.schema, self.display_url)
                 backup.read(tables, snapshot)
 
     def open(self, token: str) -> None:
-        with self._opened() as end, end.transaction() as tables:
-            mark = mark_of(tables.connection, end.address.schema)
+        with self._endpoint() as end, end.transaction() as tables:
+            mark = read_marker(tables.connection, end.address.schema)
             if mark is None or mark.token != token:
-                raise IllegalMoveError(f"another run of inturn restore has taken {self.shown} over; leave it to that")
-            take_mark_away(tables)
+                raise IllegalTransitionError(
+                    f"another run of inturn restore has taken {self.display_url} over; leave it to that"
+                )
+            clear_marker(tables)
 
-    def _is_begun(self, end: PostgresEnd, token: str) -> bool:
-        if not end.is_there():
+    def _is_begun(self, endpoint: PostgresEndpoint, token: str) -> bool:
+        if not endpoint.exists():
             return False
-        mark = end.mark()
+        mark = endpoint.closed_marker()
         if mark is None:
-            if end.is_used():
-                raise IllegalMoveError(f"{self.shown} holds a queue that was used; restore to another ?schema=")
+            if endpoint.is_used():
+                raise IllegalTransitionError(
+                    f"{self.display_url} holds a queue that was used; restore to another ?schema="
+                )
             return False
-        if mark.kind is not MarkKind.RESTORING or mark.token != token:
-            raise IllegalMoveError(f"{mark.why(self.shown)}; or restore to another ?schema=")
+        if mark.kind is not ClosedKind.RESTORING or mark.token != token:
+            raise IllegalTransitionError(f"{mark.describe(self.display_url)}; or restore to another ?schema=")
         return True
 
     @contextmanager
-    def _opened(self) -> Iterator[PostgresEnd]:
-        end = PostgresEnd(self._url)
+    def _endpoint(self) -> Iterator[PostgresEndpoint]:
+        end = PostgresEndpoint(self._url)
         try:
             yield end
         finally:
-            end.let_go()
+            end.disconnect()

@@ -11,13 +11,13 @@ from psycopg.rows import tuple_row
 from inturn.errors import InvalidInputError
 from inturn.model import Receipt
 from inturn.store import Submission
-from inturn.stores.postgres.intake import Intake
-from inturn.stores.postgres.known import Known
+from inturn.stores.postgres.intake import Submitter
+from inturn.stores.postgres.known import QueueCache
 from inturn.stores.postgres.rows import adapt
-from inturn.stores.postgres.tables import QUERIES, Row, Tables, sent
+from inturn.stores.postgres.tables import QUERIES, Queries, Row, encode_params
 
 
-class Riding(Tables):
+class UserTransactionQueries(Queries):
     """The named queries on a cursor of somebody else's connection, which keeps its own ways with types and rows."""
 
     __slots__ = ("_cursor",)
@@ -27,12 +27,12 @@ class Riding(Tables):
         self._cursor = connection.cursor(binary=True, row_factory=tuple_row)
         adapt(self._cursor)
 
-    def execute(self, query: str, values: Mapping[str, Any], *, binary: bool) -> Cursor[Row]:
-        return self._cursor.execute(QUERIES[query], sent(values), binary=binary)
+    def send(self, query: str, values: Mapping[str, Any], *, binary: bool) -> Cursor[Row]:
+        return self._cursor.execute(QUERIES[query], encode_params(values), binary=binary)
 
 
 def submit_in(
-    schema: str, known: Known, connection: UsersConnection[Any], submission: Submission, now: int | None
+    schema: str, cache: QueueCache, connection: UsersConnection[Any], submission: Submission, now: int | None
 ) -> tuple[Receipt, ...]:
     """Take in documents on this connection; a call that is refused leaves its transaction as it was."""
     if not isinstance(connection, UsersConnection):
@@ -41,12 +41,12 @@ def submit_in(
         raise InvalidInputError(
             "this connection is in autocommit and no transaction has begun: write `with connection.transaction():`",
         )
-    tables = Riding(connection)
+    tables = UserTransactionQueries(connection)
     # The first statement begins the user's transaction where none has begun, so that the block below is a savepoint in
     # it: as the outermost block it would commit.
-    (path,) = tables.one("search_path") or ("",)
+    (path,) = tables.fetch_one("search_path") or ("",)
     with connection.transaction():
-        tables.run("set_search_path", path=f"{schema}, pg_temp")
-        receipts = Intake(tables, known, now).submit(submission)
-        tables.run("set_search_path", path=path)
+        tables.execute("set_search_path", path=f"{schema}, pg_temp")
+        receipts = Submitter(tables, cache, now).submit(submission)
+        tables.execute("set_search_path", path=path)
     return receipts

@@ -9,7 +9,7 @@ from psycopg.adapt import Loader
 from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_of
+from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_from_dict
 from inturn.policy import Policy
 from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
 from inturn.stores.postgres.tables import Row
@@ -36,7 +36,7 @@ def adapt(context: AdaptContext) -> None:
     context.adapters.register_loader("uuid", IdLoader)
 
 
-def id_of(text: str) -> str:
+def normalize_id(text: str) -> str:
     """An id as the database takes it; for what is no UUID, one that no document has."""
     try:
         return str(UUID(text))
@@ -44,14 +44,14 @@ def id_of(text: str) -> str:
         return NO_ID
 
 
-def lower_of(name: str) -> str | None:
+def search_name(name: str) -> str | None:
     """What a search looks into, by Python's idea of lower case; None where the name itself will do."""
     lower = name.lower()
     return None if lower == name else lower
 
 
-def document_of(row: Row, customer: str | None = None) -> Document:
-    """A document from a row of `document_view`."""
+def document_from_row(row: Row, customer: str | None = None) -> Document:
+    """A document from a row of `serialize_document`."""
     (
         id_, name_of, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
@@ -66,13 +66,13 @@ def document_of(row: Row, customer: str | None = None) -> Document:
     )  # fmt: skip
 
 
-def policy_of(row: Row) -> PolicyVersion:
+def policy_from_row(row: Row) -> PolicyVersion:
     """A version from its row."""
     number, settings, at, operator, why = row
-    return PolicyVersion(number, Policy.of(json.loads(settings)), at, Operator(operator, why))
+    return PolicyVersion(number, Policy.from_dict(json.loads(settings)), at, Operator(operator, why))
 
 
-def event_of(row: Row) -> Event:
+def event_from_row(row: Row) -> Event:
     """An event from its row."""
     number, at, kind, customer, documents, operator, why, detail = row
     return Event(
@@ -86,12 +86,12 @@ def event_of(row: Row) -> Event:
     )
 
 
-def attempt_of(row: Row) -> Attempt:
+def attempt_from_row(row: Row) -> Attempt:
     """An attempt from its row."""
     fence, number, started_at, ended_at, ended, error, worker, began_at, worked = row
     return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, began_at, worked)
 
 
-def read_settings(text: str | None) -> CustomerSettings:
+def parse_settings(text: str | None) -> CustomerSettings:
     """A customer's settings from their column."""
-    return CustomerSettings() if text is None else settings_of(json.loads(text))
+    return CustomerSettings() if text is None else settings_from_dict(json.loads(text))

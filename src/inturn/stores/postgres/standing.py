@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from inturn.stores.postgres.tables import NEWS, Row, columns
+from inturn.stores.postgres.tables import EVENT_COLUMNS, Row, to_columns
 
 
 class QueueRow(NamedTuple):
@@ -12,22 +12,22 @@ class QueueRow(NamedTuple):
 
     policy: int
     ordered: str
-    standing: str
-    bounds: str
+    scheduler_state: str
+    deadlines: str
     version: int
     fence: int
     reserved: int
     paused_by: str | None
-    alive: bool
+    has_crash_sentinel: bool
     has_limits: bool
     """Whether any customer has settings of its own."""
     is_foreign: bool
     """The snapshot of the last fold is of another server: it tells nothing here."""
     has_changes: bool
-    at: int
+    server_time: int
 
 
-class Taken(NamedTuple):
+class ClaimedRow(NamedTuple):
     """A document that a claim takes."""
 
     owner: int
@@ -36,23 +36,23 @@ class Taken(NamedTuple):
     fence: int
 
 
-class Work(NamedTuple):
+class ClaimWrite(NamedTuple):
     """What a claim writes down together with the lines: the documents it starts, and the events."""
 
     now: int
-    news: Sequence[Row] = ()
-    taken: Sequence[Taken] = ()
+    events: Sequence[Row] = ()
+    claimed: Sequence[ClaimedRow] = ()
     worker: str = ""
-    until: int = 0
-    names: Mapping[int, str] = MappingProxyType({})
+    lease_until: int = 0
+    customer_names: Mapping[int, str] = MappingProxyType({})
     """The customers'."""
 
-    def values(self) -> dict[str, Any]:
+    def to_params(self) -> dict[str, Any]:
         """For its statement."""
         return {
             "now": self.now,
             "worker": self.worker,
-            "until": self.until,
-            **columns(NEWS, self.news),
-            **columns(Taken._fields, self.taken),
+            "until": self.lease_until,
+            **to_columns(EVENT_COLUMNS, self.events),
+            **to_columns(ClaimedRow._fields, self.claimed),
         }

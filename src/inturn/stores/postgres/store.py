@@ -13,7 +13,7 @@ from inturn.clock import Clock
 from inturn.errors import InvalidInputError, NotFoundError, StoreReadOnlyError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
-    EXPEDITED,
+    EXPEDITED_LEVEL,
     RETRYABLE,
     Check,
     Customer,
@@ -24,11 +24,13 @@ from inturn.model import (
     ResultFile,
     Worker,
     WorkerReport,
-    report_texts,
+    report_to_json,
 )
 from inturn.policy import Policy
 from inturn.store import (
     MAX_SEQ,
+    AckAndClaim,
+    AckStatus,
     AheadOfClock,
     Attempt,
     ClaimRequest,
@@ -39,38 +41,36 @@ from inturn.store import (
     DocumentSort,
     Event,
     EventKind,
-    Exchanged,
-    Hold,
+    LeaseStatus,
     MaintenanceRecord,
     Operator,
     Outcome,
-    Pace,
     Page,
     PolicyVersion,
-    Removed,
-    Standings,
+    PruneResult,
+    SchedulerSnapshot,
     Store,
     Submission,
-    Submitted,
-    Swept,
-    Verdict,
+    SubmitResult,
+    SweepResult,
+    Throughput,
 )
 from inturn.stores.postgres import backup, clocks, keys, schema
-from inturn.stores.postgres.address import parse
-from inturn.stores.postgres.bell import Bell
-from inturn.stores.postgres.changes import LaterChanges
+from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.bell import Notifier
+from inturn.stores.postgres.changes import LaneLog
 from inturn.stores.postgres.claims import Claims
-from inturn.stores.postgres.closing import refuse_closed
-from inturn.stores.postgres.connection import Begin, Database
-from inturn.stores.postgres.intake import Intake
-from inturn.stores.postgres.known import Known
-from inturn.stores.postgres.moves import Moves
-from inturn.stores.postgres.reading import Reading
+from inturn.stores.postgres.closing import require_open
+from inturn.stores.postgres.connection import Database, TransactionKind
+from inturn.stores.postgres.intake import Submitter
+from inturn.stores.postgres.known import QueueCache
+from inturn.stores.postgres.moves import Transitions
+from inturn.stores.postgres.reading import QueueReader
 from inturn.stores.postgres.riding import submit_in
-from inturn.stores.postgres.rows import id_of
-from inturn.stores.postgres.tables import Tables
-from inturn.stores.postgres.trouble import errors_of
-from inturn.stores.postgres.upkeep import Upkeep, lock_customers_of, number_events
+from inturn.stores.postgres.rows import normalize_id
+from inturn.stores.postgres.tables import Queries
+from inturn.stores.postgres.trouble import translate_errors
+from inturn.stores.postgres.upkeep import Admin, lock_owners, number_events
 
 Answer = TypeVar("Answer")
 
@@ -79,60 +79,67 @@ class PostgresStore(Store):
     """The contract on one schema of a PostgreSQL database."""
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
-        self.address = parse(url)
+        self.address = parse_url(url)
         self._clock = clock
-        self._known = Known()
+        self._cache = QueueCache()
         self._database = Database(self.address)
         try:
-            with errors_of(self.address.shown), self._database.connected() as first:
-                first.patience = None
+            with translate_errors(self.address.display_url), self._database.dedicated_connection() as first:
+                first.response_timeout = None
                 schema.require_current(first, self.address)
-                refuse_closed(first, self.address)
+                require_open(first, self.address)
         except BaseException:
             self._database.close()
             raise
-        self._bell = Bell(self._database)
-        self._claims = Claims(self._database, self._known, clock)
-        self.keys = keys.PostgresKeys(self._write, partial(self._database.run, Begin.READ), self._upkeep)
+        self._notifier = Notifier(self._database)
+        self._claims = Claims(self._database, self._cache, clock)
+        self.api_keys = keys.PostgresApiKeys(
+            self._write, partial(self._database.run, TransactionKind.READ), self._admin
+        )
 
     # -- documents come in ------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        return self._take_in(customer, now, lambda intake: intake.check(customer, n, key))
+        return self._run_submit(customer, now, lambda intake: intake.check(customer, n, key))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
-        receipts = None if submission.key is not None else self._submit_at_once(submission, now)
+        receipts = None if submission.idempotency_key is not None else self._submit_in_one_trip(submission, now)
         if receipts is None:
-            receipts = self._take_in(submission.customer, now, lambda intake: intake.submit(submission))
-            self._bell.ring()
+            receipts = self._run_submit(submission.customer, now, lambda intake: intake.submit(submission))
+            self._notifier.notify()
         return receipts
 
-    def _submit_at_once(self, submission: Submission, now: int | None) -> tuple[Receipt, ...] | None:
+    def _submit_in_one_trip(self, submission: Submission, now: int | None) -> tuple[Receipt, ...] | None:
         """In one round trip, commit and ring included; None, and nothing was done, where that does not do."""
-        if self._database.pooled:
+        if self._database.is_behind_pooler:
             return None
-        stroke = self._bell.first_stroke()
+        stroke = self._notifier.take_notify_statement()
         receipts = self._database.run(
-            Begin.AT_ONCE, lambda tables: self._intake(tables, now).submit_at_once(submission, tables, stroke)
+            TransactionKind.SINGLE_WRITE,
+            lambda tables: self._submitter(tables, now).submit_in_one_trip(submission, tables, stroke),
         )
         if stroke is None and receipts is not None:
-            self._bell.ring()
+            self._notifier.notify()
         elif receipts is None:
-            self._bell.did_not_ring(stroke)
+            self._notifier.cancel_notify(stroke)
         return receipts
 
-    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[Submitted, ...]:
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
         """By one commit, where no call has a key and every customer is free; otherwise one by one."""
-        taken: Sequence[Submitted | None] = [None] * len(submissions)
-        if len(submissions) > 1 and not self._database.pooled and all(each.key is None for each in submissions):
+        taken: Sequence[SubmitResult | None] = [None] * len(submissions)
+        if (
+            len(submissions) > 1
+            and not self._database.is_behind_pooler
+            and all(each.idempotency_key is None for each in submissions)
+        ):
             with suppress(InvalidInputError):
                 taken = self._database.run(
-                    Begin.WRITE, lambda tables: self._intake(tables, now).submit_together(submissions, tables)
+                    TransactionKind.WRITE, lambda tables: self._submitter(tables, now).submit_batch(submissions, tables)
                 )
                 if any(taken):
-                    self._bell.ring()
+                    self._notifier.notify()
         return tuple(
-            self._submitted(each, now) if receipts is None else receipts
+            self._try_submit(each, now) if receipts is None else receipts
             for each, receipts in zip(submissions, taken, strict=True)
         )
 
@@ -148,25 +155,25 @@ class PostgresStore(Store):
         Until then its customer's other submits wait; nobody's claims do. Workers find them by looking, within half a
         second: the commit is the user's, so nothing can be sent after it.
         """
-        with errors_of(self.address.shown):
-            return submit_in(self.address.schema, self._known, connection, submission, self._now(now))
+        with translate_errors(self.address.display_url):
+            return submit_in(self.address.schema, self._cache, connection, submission, self._now(now))
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
-    def exchange(
+    def ack_and_claim(
         self,
         outcomes: Sequence[Outcome],
         request: ClaimRequest | None,
         *,
         now: int | None = None,
-    ) -> Exchanged:
+    ) -> AckAndClaim:
         if request is None:
-            verdicts: tuple[Verdict, ...] = self._move(now, lambda moves: moves.settle(outcomes))
-            return Exchanged(verdicts, ())
-        may_be_idle = not outcomes and not self._claims.found
-        if may_be_idle and not self._glance(lambda reading: reading.may_be_claimed(self._now(now))):
-            return Exchanged((), ())
-        return self._claims.exchange(outcomes, request, now)
+            verdicts: tuple[AckStatus, ...] = self._run_transitions(now, lambda moves: moves.ack(outcomes))
+            return AckAndClaim(verdicts, ())
+        may_be_idle = not outcomes and not self._claims.may_find_work
+        if may_be_idle and not self._read_single(lambda reading: reading.may_be_claimed(self._now(now))):
+            return AckAndClaim((), ())
+        return self._claims.ack_and_claim(outcomes, request, now)
 
     def heartbeat(
         self,
@@ -174,35 +181,37 @@ class PostgresStore(Store):
         lease: int,
         *,
         now: int | None = None,
-    ) -> tuple[Hold, ...]:
-        pairs = [(id_of(id_), fence) for id_, fence in claims]
+    ) -> tuple[LeaseStatus, ...]:
+        pairs = [(normalize_id(id_), fence) for id_, fence in claims]
         ids, fences = [id_ for id_, _ in pairs], [fence for _, fence in pairs]
 
-        def work(tables: Tables) -> tuple[Hold, ...]:
-            at = self._instant(tables, now)
+        def work(tables: Queries) -> tuple[LeaseStatus, ...]:
+            at = self._time(tables, now)
             until = at + lease
-            held, later = set(), LaterChanges()
-            for id_, fence, owner, shorter in tables.all("heartbeat", ids=ids, fences=fences, until=until, now=at):
+            held, later = set(), LaneLog()
+            for id_, fence, owner, shorter in tables.fetch_all(
+                "heartbeat", ids=ids, fences=fences, until=until, now=at
+            ):
                 held.add((id_, fence))
                 if shorter:
-                    later.falls_due(owner, "lease", until)
-            later.write(tables)
+                    later.deadline_set(owner, "lease", until)
+            later.flush(tables)
             others = [id_ for id_, fence in pairs if (id_, fence) not in held]
-            states = {(id_, fence): state for id_, fence, state in tables.all("states_of", ids=others) if others}
-            return tuple([Hold.HELD if pair in held else _lost(states.get(pair)) for pair in pairs])
+            states = {(id_, fence): state for id_, fence, state in tables.fetch_all("states_of", ids=others) if others}
+            return tuple([LeaseStatus.HELD if pair in held else _lease_status(states.get(pair)) for pair in pairs])
 
         return self._write(work)
 
-    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
-        name, (text, at_work) = report.name, report_texts(report)
+    def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        name, (text, at_work) = report.name, report_to_json(report)
         self._write(
-            lambda tables: tables.run(
-                "see_worker", name=name, now=self._instant(tables, now), report=text, at_work=at_work
+            lambda tables: tables.execute(
+                "see_worker", name=name, now=self._time(tables, now), report=text, at_work=at_work
             )
         )
 
     def forget_worker(self, name: str) -> None:
-        self._write(lambda tables: tables.run("forget_worker", name=name))
+        self._write(lambda tables: tables.execute("forget_worker", name=name))
 
     def workers(self) -> tuple[Worker, ...]:
         return self._read(lambda reading: reading.workers())
@@ -210,60 +219,60 @@ class PostgresStore(Store):
     # -- operators --------------------------------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
-        def work(moves: Moves) -> tuple[str, ...]:
+        def work(moves: Transitions) -> tuple[str, ...]:
             cancelled = []
-            for id_, facts in moves.lock(ids, CANCELLABLE):
+            for id_, facts in moves.lock_documents(ids, CANCELLABLE):
                 moves.cancel(facts)
-                moves.tell(EventKind.CANCELLED, facts.owner, facts.id)
+                moves.record_event(EventKind.CANCELLED, facts.owner, facts.id)
                 cancelled.append(id_)
-            moves.write_told((EventKind.CANCELLED,), operator)
+            moves.add_grouped_events((EventKind.CANCELLED,), operator)
             return tuple(cancelled)
 
-        return self._move(now, work)
+        return self._run_transitions(now, work)
 
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
-        def work(tables: Tables) -> tuple[Receipt, ...]:
-            counters = lock_customers_of(tables, [id_of(each) for each in ids])
-            intake = self._intake(tables, now)
-            number, at = intake.instant()
-            later, receipts = LaterChanges(), []
-            moves = Moves(tables, later, self._known, at)
-            for id_, facts in moves.lock(ids, RETRYABLE):
-                checked = intake.lowered(counters[facts.owner], 1, at, number)
+        def work(tables: Queries) -> tuple[Receipt, ...]:
+            counters = lock_owners(tables, [normalize_id(each) for each in ids])
+            intake = self._submitter(tables, now)
+            number, at = intake.policy_and_time()
+            later, receipts = LaneLog(), []
+            moves = Transitions(tables, later, self._cache, at)
+            for id_, facts in moves.lock_documents(ids, RETRYABLE):
+                checked = intake.compute_checks(counters[facts.owner], 1, at, number)
                 counters[facts.owner] = checked.counter
-                intake.keep(facts.owner, checked)
-                receipts.append(moves.begin_again(facts, id_, checked.levels[0][0], checked.counter.count))
-                moves.tell(EventKind.RETRIED, facts.owner, facts.id)
-            moves.write_told((EventKind.RETRIED,), operator)
-            moves.write()
+                intake.save_counter(facts.owner, checked)
+                receipts.append(moves.retry(facts, id_, checked.levels[0][0], checked.counter.count))
+                moves.record_event(EventKind.RETRIED, facts.owner, facts.id)
+            moves.add_grouped_events((EventKind.RETRIED,), operator)
+            moves.flush()
             return tuple(receipts)
 
-        receipts = self._write(work, Begin.MOVES)
-        self._bell.ring()
+        receipts = self._write(work, TransactionKind.TRANSITIONS)
+        self._notifier.notify()
         return receipts
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
-        def work(moves: Moves) -> bool:
-            found = moves.lock((id,), frozenset(DocumentState))
+        def work(moves: Transitions) -> bool:
+            found = moves.lock_documents((id,), frozenset(DocumentState))
             if not found:
                 raise NotFoundError(f"there is no document {id}")
             _, facts = found[0]
-            if facts.line == EXPEDITED or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+            if facts.lane == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
                 return False
             moves.expedite(facts)
-            moves.tell(EventKind.EXPEDITED, facts.owner, facts.id)
-            moves.write_told((EventKind.EXPEDITED,), operator)
-            moves.wakes = True
+            moves.record_event(EventKind.EXPEDITED, facts.owner, facts.id)
+            moves.add_grouped_events((EventKind.EXPEDITED,), operator)
+            moves.should_notify = True
             return True
 
-        return self._move(now, work)
+        return self._run_transitions(now, work)
 
-    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
-        def work(tables: Tables) -> Removed:
-            tables.run("purge_access_keys", customer=customer)
-            return self._upkeep(tables, now).purge(customer, operator)
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
+        def work(tables: Queries) -> PruneResult:
+            tables.execute("purge_access_keys", customer=customer)
+            return self._admin(tables, now).purge(customer, operator)
 
-        return self._write(work, Begin.MOVES, patient=False)
+        return self._write(work, TransactionKind.TRANSITIONS, with_timeout=False)
 
     def change_customer(
         self,
@@ -273,11 +282,11 @@ class PostgresStore(Store):
         *,
         now: int | None = None,
     ) -> CustomerSettings:
-        def work(tables: Tables) -> CustomerSettings:
-            return self._upkeep(tables, now).change_customer(customer, changes, operator)
+        def work(tables: Queries) -> CustomerSettings:
+            return self._admin(tables, now).change_customer(customer, changes, operator)
 
         settings = self._write(work)
-        self._bell.ring()
+        self._notifier.notify()
         return settings
 
     def pause(self, operator: Operator, *, now: int | None = None) -> None:
@@ -285,14 +294,14 @@ class PostgresStore(Store):
 
     def resume(self, operator: Operator, *, now: int | None = None) -> None:
         self._set_paused(operator, EventKind.QUEUE_RESUMED, now)
-        self._bell.ring()
+        self._notifier.notify()
 
     def _set_paused(self, operator: Operator, kind: EventKind, now: int | None) -> None:
         by, why = operator if kind is EventKind.QUEUE_PAUSED else (None, None)
 
-        def work(tables: Tables) -> None:
-            tables.run("pause", by=by, why=why)
-            self._upkeep(tables, now).note(kind, None, operator)
+        def work(tables: Queries) -> None:
+            tables.execute("pause", by=by, why=why)
+            self._admin(tables, now).add_event(kind, None, operator)
 
         self._write(work)
 
@@ -310,22 +319,22 @@ class PostgresStore(Store):
         expected: int | None = None,
         now: int | None = None,
     ) -> PolicyVersion:
-        def work(tables: Tables) -> PolicyVersion:
-            (current,) = tables.one("lock_policy") or (0,)
+        def work(tables: Queries) -> PolicyVersion:
+            (current,) = tables.fetch_one("lock_policy") or (0,)
             if expected is not None and expected != current:
                 raise VersionConflictError(
                     f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
                 )
-            version = PolicyVersion(current + 1, policy, self._instant(tables, now), operator)
-            text, by, why = json.dumps(policy.plain()), operator.name, operator.why
-            tables.run("add_policy", number=version.number, settings=text, at=version.at, by=by, why=why)
-            tables.run("use_policy", number=version.number)
+            version = PolicyVersion(current + 1, policy, self._time(tables, now), operator)
+            text, by, why = json.dumps(policy.to_dict()), operator.name, operator.why
+            tables.execute("add_policy", number=version.number, settings=text, at=version.at, by=by, why=why)
+            tables.execute("use_policy", number=version.number)
             detail = {"version": version.number}
-            self._upkeep(tables, version.at).note(EventKind.POLICY_SET, None, operator, detail)
+            self._admin(tables, version.at).add_event(EventKind.POLICY_SET, None, operator, detail)
             return version
 
         version = self._write(work)
-        self._bell.ring()
+        self._notifier.notify()
         return version
 
     def policies(self) -> tuple[PolicyVersion, ...]:
@@ -345,8 +354,8 @@ class PostgresStore(Store):
     def attempts(self, id: str) -> tuple[Attempt, ...]:
         return self._read(lambda reading: reading.attempts(id))
 
-    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
-        return self._read(lambda reading: reading.unknown_blobs(blobs))
+    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        return self._read(lambda reading: reading.unreferenced_blobs(blobs))
 
     def documents(
         self,
@@ -373,53 +382,57 @@ class PostgresStore(Store):
 
     def last_event(self) -> int:
         self._number_events()
-        return self._database.run(Begin.READ, keys.last_event)
+        return self._database.run(TransactionKind.READ, keys.last_event)
 
     def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
         self._number_events()
-        return self._database.run(Begin.READ, lambda tables: keys.by_hand(tables, limit, before, customer))
+        return self._database.run(
+            TransactionKind.READ, lambda tables: keys.operator_events(tables, limit, before, customer)
+        )
 
-    def kept_bytes(self, customer: str) -> int:
-        return self._database.run(Begin.READ, lambda tables: keys.kept_bytes(tables, customer))
+    def stored_bytes(self, customer: str) -> int:
+        return self._database.run(TransactionKind.READ, lambda tables: keys.stored_bytes(tables, customer))
 
-    def standings(self) -> Standings:
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
         with suppress(StoreReadOnlyError):  # who may only read sees the lines as the last claim left them
-            self._claims.fold()
-        return self._read(lambda reading: reading.standings())
+            self._claims.apply_lane_log()
+        return self._read(lambda reading: reading.scheduler_snapshot())
 
-    def ahead(self, id: str) -> int:
-        return self._read(lambda reading: reading.ahead(id))
+    def ahead_in_lane(self, id: str) -> int:
+        return self._read(lambda reading: reading.ahead_in_lane(id))
 
-    def pace(self, since: int) -> Pace:
-        return self._read(lambda reading: reading.pace(since))
+    def throughput(self, since: int) -> Throughput:
+        return self._read(lambda reading: reading.throughput(since))
 
     def next_due(self) -> int | None:
         return self._read(lambda reading: reading.next_due())
 
     def wait(self, timeout: float) -> None:
-        if self._bell.wait(timeout):
-            self._claims.found = True
+        if self._notifier.wait(timeout):
+            self._claims.may_find_work = True
 
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
-    def sweep(self, *, now: int | None = None) -> Swept:
+    def sweep(self, *, now: int | None = None) -> SweepResult:
         swept = self._claims.sweep(now)
         self._number_events()
         return swept
 
     def now(self) -> int:
-        return self._database.run(Begin.GLANCE, lambda tables: self._instant(tables, None))
+        return self._database.run(TransactionKind.SINGLE_READ, lambda tables: self._time(tables, None))
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
-        return self._database.run(Begin.READ, lambda tables: clocks.ahead_of_clock(tables, self._instant(tables, now)))
+        return self._database.run(
+            TransactionKind.READ, lambda tables: clocks.ahead_of_clock(tables, self._time(tables, now))
+        )
 
     def maintenance(self) -> MaintenanceRecord | None:
-        (text,) = self._database.run(Begin.READ, lambda tables: tables.one("maintenance")) or (None,)
+        (text,) = self._database.run(TransactionKind.READ, lambda tables: tables.fetch_one("maintenance")) or (None,)
         return None if text is None else MaintenanceRecord.from_json(text)
 
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         text = record.to_json()
-        self._write(lambda tables: tables.run("record_maintenance", record=text))
+        self._write(lambda tables: tables.execute("record_maintenance", record=text))
 
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
         return self._read(lambda reading: reading.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
@@ -432,19 +445,19 @@ class PostgresStore(Store):
         customer: str | None = None,
         up_to: int | None = None,
         now: int | None = None,
-    ) -> Removed:
+    ) -> PruneResult:
         last = MAX_SEQ if up_to is None else up_to
 
-        def work_for(name: str) -> Removed:
-            return self._write(lambda tables: self._upkeep(tables, now).prune_customer(name, before, last, limit))
+        def work_for(name: str) -> PruneResult:
+            return self._write(lambda tables: self._admin(tables, now).prune_customer(name, before, last, limit))
 
         if customer is not None:
             return work_for(customer)
         self._number_events()
-        return self._write(lambda tables: self._upkeep(tables, now).prune(before, last, limit), patient=False)
+        return self._write(lambda tables: self._admin(tables, now).prune(before, last, limit), with_timeout=False)
 
     def backup(self, path: Path) -> None:
-        self._database.run(Begin.READ, lambda tables: backup.write(tables, path), patient=False)
+        self._database.run(TransactionKind.READ, lambda tables: backup.write(tables, path), with_timeout=False)
 
     @classmethod
     def restore(cls, path: Path, url: str, clock: Clock | None = None) -> "PostgresStore":
@@ -452,7 +465,7 @@ class PostgresStore(Store):
         schema.migrate_at(url)
         store = cls(url, clock)
         try:
-            store._write(lambda tables: backup.read(tables, path), patient=False)
+            store._write(lambda tables: backup.read(tables, path), with_timeout=False)
         except BaseException:
             store.close()
             raise
@@ -462,7 +475,7 @@ class PostgresStore(Store):
         return self._claims.recount(repair=repair, now=now)
 
     def close(self) -> None:
-        self._bell.close()
+        self._notifier.close()
         self._database.close()
 
     # -- helpers ----------------------------------------------------------------------------------------------------
@@ -471,54 +484,59 @@ class PostgresStore(Store):
         """The time, where somebody gave it or gave us a clock; None: the server's own."""
         return self._clock.now() if now is None and self._clock is not None else now
 
-    def _instant(self, tables: Tables, now: int | None) -> int:
-        return self._upkeep(tables, now).now()
+    def _time(self, queries: Queries, now: int | None) -> int:
+        return self._admin(queries, now).now()
 
-    def _upkeep(self, tables: Tables, now: int | None) -> Upkeep:
-        return Upkeep(tables, self._known, self._now(now))
+    def _admin(self, queries: Queries, now: int | None) -> Admin:
+        return Admin(queries, self._cache, self._now(now))
 
     def _write(
-        self, work: Callable[[Tables], Answer], begin: Begin = Begin.WRITE, *, patient: bool = True, **given: Any
+        self,
+        work: Callable[[Queries], Answer],
+        kind: TransactionKind = TransactionKind.WRITE,
+        *,
+        with_timeout: bool = True,
+        **params: Any,
     ) -> Answer:
-        def surely(tables: Tables) -> Answer:
-            self._database.surely(tables)
+        def surely(tables: Queries) -> Answer:
+            self._database.require_durable_commit(tables)
             return work(tables)
 
-        return self._database.run(begin, surely, patient=patient, given=given or None)
+        return self._database.run(kind, surely, with_timeout=with_timeout, params=params or None)
 
-    def _take_in(self, customer: str, now: int | None, work: Callable[[Intake], Answer]) -> Answer:
+    def _run_submit(self, customer: str, now: int | None, work: Callable[[Submitter], Answer]) -> Answer:
         """The customer is locked and read with the first words to the server."""
-        return self._write(lambda tables: work(self._intake(tables, now)), Begin.INTAKE, name=customer)
+        return self._write(lambda tables: work(self._submitter(tables, now)), TransactionKind.SUBMIT, name=customer)
 
-    def _intake(self, tables: Tables, now: int | None) -> Intake:
-        return Intake(tables, self._known, self._now(now))
+    def _submitter(self, queries: Queries, now: int | None) -> Submitter:
+        return Submitter(queries, self._cache, self._now(now))
 
-    def _move(self, now: int | None, work: Callable[[Moves], Answer]) -> Answer:
+    def _run_transitions(self, now: int | None, work: Callable[[Transitions], Answer]) -> Answer:
         """Moves that the next claim will hear of; those who wait for one are woken."""
 
-        def told(tables: Tables) -> tuple[Answer, bool]:
-            moves = Moves(tables, LaterChanges(), self._known, self._instant(tables, now))
+        def told(tables: Queries) -> tuple[Answer, bool]:
+            moves = Transitions(tables, LaneLog(), self._cache, self._time(tables, now))
             answer = work(moves)
-            moves.write()
-            return answer, moves.wakes
+            moves.flush()
+            return answer, moves.should_notify
 
-        answer, wakes = self._write(told, Begin.MOVES)
+        answer, wakes = self._write(told, TransactionKind.TRANSITIONS)
         if wakes:
-            self._bell.ring()
+            self._notifier.notify()
         return answer
 
-    def _read(self, work: Callable[[Reading], Answer]) -> Answer:
+    def _read(self, work: Callable[[QueueReader], Answer]) -> Answer:
         """Several queries see one state of the store."""
-        return self._database.run(Begin.READ, lambda tables: work(Reading(tables, self._known)))
+        return self._database.run(TransactionKind.READ, lambda tables: work(QueueReader(tables, self._cache)))
 
-    def _glance(self, work: Callable[[Reading], Answer]) -> Answer:
-        return self._database.run(Begin.GLANCE, lambda tables: work(Reading(tables, self._known)))
+    def _read_single(self, work: Callable[[QueueReader], Answer]) -> Answer:
+        return self._database.run(TransactionKind.SINGLE_READ, lambda tables: work(QueueReader(tables, self._cache)))
 
     def _number_events(self) -> None:
         """Give numbers to what has none yet; who may only read sees what others have numbered."""
-        if self._glance(lambda reading: reading.has_unnumbered()):
+        if self._read_single(lambda reading: reading.has_unnumbered_events()):
             number_events(self._database)
 
 
-def _lost(state: str | None) -> Hold:
-    return Hold.CANCELLED if state == DocumentState.CANCELLED else Hold.LOST
+def _lease_status(state: str | None) -> LeaseStatus:
+    return LeaseStatus.CANCELLED if state == DocumentState.CANCELLED else LeaseStatus.LOST

@@ -7,79 +7,79 @@ import psycopg
 
 from inturn.stores._sql import named_queries
 
-_TEXTS: Final = named_queries("inturn.stores.postgres")
+_QUERY_TEXTS: Final = named_queries("inturn.stores.postgres")
 QUERIES: Final[Mapping[str, bytes]] = {
-    name: text.replace("{lowered}", _TEXTS["lowered"]).encode() for name, text in _TEXTS.items()
+    name: text.replace("{lowered}", _QUERY_TEXTS["lowered"]).encode() for name, text in _QUERY_TEXTS.items()
 }
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
-NEWS: Final = ("kind", "customers", "documents", "operator", "why", "detail")
+EVENT_COLUMNS: Final = ("kind", "customers", "documents", "operator", "why", "detail")
 """The columns of an event that has no number yet."""
-_BARE: Final = frozenset({int, float, bool})
-EDGE: Final = "\x1f"
+_UNQUOTED_TYPES: Final = frozenset({int, float, bool})
+SEPARATOR: Final = "\x1f"
 """Stands between texts that are treated or sent as one. JSON never has it as it is."""
 
 
-class Uuids(list[str]):
+class UuidList(list[str]):
     """Ids of documents, at least one: on connections of ours they are sent as they are kept."""
 
 
-class Tables:
+class Queries:
     """One transaction's queries by name. A list among the values is sent as an array."""
 
-    __slots__ = ("begun", "connection")
+    __slots__ = ("begin_rows", "connection")
 
-    def __init__(self, connection: Connection, begun: Sequence[Any] = ()) -> None:
+    def __init__(self, connection: Connection, begin_rows: Sequence[Any] = ()) -> None:
         self.connection = connection
-        self.begun = begun
+        self.begin_rows = begin_rows
         """What the statements that began the transaction found: a row of each that asked for one; of a claim, rows."""
 
-    def execute(self, query: str, values: Mapping[str, Any], *, binary: bool) -> psycopg.Cursor[Row]:
+    def send(self, query: str, values: Mapping[str, Any], *, binary: bool) -> psycopg.Cursor[Row]:
         """Run a query of this name; what has no values and no binary rows may be several statements."""
-        return self.connection.execute(QUERIES[query], sent(values), binary=binary)
+        return self.connection.execute(QUERIES[query], encode_params(values), binary=binary)
 
-    def all(self, query: str, /, **values: Any) -> list[Row]:
+    def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
         """Every row of a query."""
-        return self.execute(query, values, binary=True).fetchall()
+        return self.send(query, values, binary=True).fetchall()
 
-    def one(self, query: str, /, **values: Any) -> Row | None:
+    def fetch_one(self, query: str, /, **values: Any) -> Row | None:
         """The first row of a query, or None."""
-        return self.execute(query, values, binary=True).fetchone()
+        return self.send(query, values, binary=True).fetchone()
 
-    def run(self, query: str, /, **values: Any) -> int:
+    def execute(self, query: str, /, **values: Any) -> int:
         """Run a statement; how many rows it changed."""
-        return self.execute(query, values, binary=False).rowcount
+        return self.send(query, values, binary=False).rowcount
 
-    def last(self, query: str, /, **values: Any) -> list[Row]:
+    def fetch_final(self, query: str, /, **values: Any) -> list[Row]:
         """Every row of a transaction's last query, which may be committed with it."""
-        return self.all(query, **values)
+        return self.fetch_all(query, **values)
 
-    def many(self, query: str, names: Sequence[str], rows: Sequence[Sequence[Any]], **values: Any) -> None:
+    def execute_many(self, query: str, names: Sequence[str], rows: Sequence[Sequence[Any]], **values: Any) -> None:
         """Run a statement on several rows at once, which it takes as one array for each column."""
         if rows:
-            self.run(query, **columns(names, rows), **values)
+            self.execute(query, **to_columns(names, rows), **values)
 
 
-def columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
+def to_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:
     """One list for each column."""
     if not rows:
         return {name: [] for name in names}
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def array(values: Sequence[Any]) -> str:
+def array_literal(values: Sequence[Any]) -> str:
     """An array as PostgreSQL reads it. Psycopg's own writer takes five times as long, and one value at a time three."""
-    if _BARE.issuperset(map(type, values)):
+    if _UNQUOTED_TYPES.issuperset(map(type, values)):
         return f"{{{','.join(map(str, values))}}}"
     if set(map(type, values)) == {str}:
-        joined = EDGE.join(values)
-        if joined.count(EDGE) == len(values) - 1:
-            escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace(EDGE, '","')
+        joined = SEPARATOR.join(values)
+        if joined.count(SEPARATOR) == len(values) - 1:
+            escaped = joined.replace("\\", "\\\\").replace('"', '\\"').replace(SEPARATOR, '","')
             return f'{{"{escaped}"}}'
-    return f"{{{','.join([_element(value) for value in values])}}}"
+    return f"{{{','.join([_array_element(value) for value in values])}}}"
 
 
-def _element(value: Any) -> str:
+def _array_element(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
@@ -88,6 +88,6 @@ def _element(value: Any) -> str:
     return str(value)
 
 
-def sent(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def encode_params(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Values as they are sent; None, where there are none."""
-    return {name: array(value) if isinstance(value, list) else value for name, value in values.items()} or None
+    return {name: array_literal(value) if isinstance(value, list) else value for name, value in values.items()} or None

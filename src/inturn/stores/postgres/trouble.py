@@ -20,77 +20,77 @@ from inturn.errors import (
     StoreReadOnlyError,
     StoreVersionError,
 )
-from inturn.stores.postgres.address import Address
+from inturn.stores.postgres.address import PostgresUrl
 
 CONTENTION: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was first: the same work, begun anew, may succeed."""
-MOVED: Final = "INTMV"
+MOVED_SQLSTATE: Final = "INTMV"
 """What the triggers of a closed queue raise: see `closing`."""
-READ_ONLY: Final = (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)
+READ_ONLY_ERRORS: Final = (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)
 
 
 @contextmanager
-def errors_of(shown: str) -> Iterator[None]:
+def translate_errors(display_url: str) -> Iterator[None]:
     """Every error of the database or of the way to it becomes one of ours."""
     try:
         yield
     except (psycopg.Error, PoolTimeout, PoolClosed) as wrong:
-        raise error_of(shown, wrong) from wrong
+        raise to_store_error(display_url, wrong) from wrong
 
 
 @contextmanager
-def errors_at_open(address: Address) -> Iterator[None]:
+def translate_connect_errors(address: PostgresUrl) -> Iterator[None]:
     """Describe a connection that could not be made: which part of the address to correct."""
     try:
         yield
     except psycopg.ProgrammingError as error:
         raise InvalidInputError(
-            f"{address.shown} is no address that PostgreSQL's own library understands: {_said(error)}"
+            f"{address.display_url} is no address that PostgreSQL's own library understands: {_message(error)}"
         ) from error
     except psycopg.OperationalError as error:
         if error.sqlstate is not None:  # it was connected by then
             raise
-        raise _refusal(address, _said(error)) from error
+        raise _connect_error(address, _message(error)) from error
 
 
-def _refusal(address: Address, said: str) -> StoreError:
+def _connect_error(address: PostgresUrl, message: str) -> StoreError:
     """Refusals at the door have no SQLSTATE, only words. Those of a server that speaks no English are passed on."""
-    place = address.shown.partition("?")[0]
-    if _NO_DATABASE.search(said):
+    place = address.display_url.partition("?")[0]
+    if _NO_DATABASE.search(message):
         return StoreNotFoundError(
-            f"there is no such database: {place} ({said}); correct its name in the address, or make it with"
+            f"there is no such database: {place} ({message}); correct its name in the address, or make it with"
             f" CREATE DATABASE and then run: {address.migrate_command}"
         )
-    for pattern, advice in _AT_THE_DOOR:
-        if pattern.search(said):
-            return StoreError(f"{place}: {advice} ({said})")
+    for pattern, advice in _CONNECT_ERRORS:
+        if pattern.search(message):
+            return StoreError(f"{place}: {advice} ({message})")
     return StoreError(
-        f"{place} cannot be reached ({said}); check host, port, database, user and password of the address, and that"
+        f"{place} cannot be reached ({message}); check host, port, database, user and password of the address, and that"
         f" the server runs"
     )
 
 
-def error_of(shown: str, wrong: BaseException) -> StoreError:
+def to_store_error(display_url: str, exc: BaseException) -> StoreError:
     """Ours for theirs."""
-    for kinds, error, advice in _MEANING:
-        if isinstance(wrong, kinds):
-            return error(f"{shown}: {advice}")
-    if isinstance(wrong, psycopg.Error) and wrong.sqlstate == MOVED:
-        return StoreMovedError(wrong.diag.message_primary or shown)
-    if isinstance(wrong, psycopg.OperationalError):
+    for kinds, error, advice in _ERROR_MAP:
+        if isinstance(exc, kinds):
+            return error(f"{display_url}: {advice}")
+    if isinstance(exc, psycopg.Error) and exc.sqlstate == MOVED_SQLSTATE:
+        return StoreMovedError(exc.diag.message_primary or display_url)
+    if isinstance(exc, psycopg.OperationalError):
         return StoreError(
-            f"{shown} cannot be reached or broke off ({_said(wrong)}); connections are made anew by themselves:"
+            f"{display_url} cannot be reached or broke off ({_message(exc)}); connections are made anew by themselves:"
             f" try again, and repeat a submit with its key",
         )
-    return StoreError(f"{shown}: {_said(wrong)}; nothing was written")
+    return StoreError(f"{display_url}: {_message(exc)}; nothing was written")
 
 
-def _said(wrong: BaseException) -> str:
-    return " ".join(str(wrong).split()) or type(wrong).__name__
+def _message(exc: BaseException) -> str:
+    return " ".join(str(exc).split()) or type(exc).__name__
 
 
 _NO_DATABASE: Final = re.compile(r'database ".*" does not exist')
-_AT_THE_DOOR: Final = (
+_CONNECT_ERRORS: Final = (
     (
         re.compile(r"password|authentication failed|SCRAM|SASL"),
         "the server refuses user or password; correct the user in the address, the password there or in PGPASSWORD",
@@ -104,7 +104,7 @@ _AT_THE_DOOR: Final = (
         "no server answers there; check host and port of the address, that the server runs, and that it listens",
     ),
 )
-_MEANING: Final[tuple[tuple[tuple[type[BaseException], ...], type[StoreError], str], ...]] = (
+_ERROR_MAP: Final[tuple[tuple[tuple[type[BaseException], ...], type[StoreError], str], ...]] = (
     (
         (PoolTimeout, errors.TooManyConnections),
         StoreBusyError,

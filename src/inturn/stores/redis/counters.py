@@ -23,22 +23,22 @@ from inturn.errors import (
 )
 from inturn.model import SECOND, Check
 from inturn.policy.priority import Counter, PriorityPolicy
-from inturn.store import KEY_KEPT, Operator
-from inturn.stores.redis.wire import ClusterWire, Wire, wire_to
+from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
+from inturn.stores.redis.wire import Client, ClusterClient, open_client
 
-COUNTER_KEPT: Final = 7 * 86_400 * SECOND
+COUNTER_RETENTION: Final = 7 * 86_400 * SECOND
 """How long a counter is kept beyond its reset: room for clocks that go back and for intervals that are made longer."""
-POLICY_SEEN: Final = 5.0
+POLICY_CACHE_SECONDS: Final = 5.0
 """Seconds after which a process reads the policy again."""
-LATEST: Final = 2**53
+MAX_LUA_INTEGER: Final = 2**53
 """What a number in Lua holds exactly."""
 POLICY_KEY: Final = "inturn:policy"
 _SCRIPT: Final = resources.files(__package__).joinpath("check.lua").read_text(encoding="utf-8")
-_SHA: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+_SCRIPT_SHA1: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 _ESCAPES: Final = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 
 
-def tag(customer: str) -> str:
+def key_prefix(customer: str) -> str:
     """What all keys of a customer begin with: its name is what a cluster finds their slot by."""
     return f"inturn:{{{customer if customer.isalnum() else customer.translate(_ESCAPES)}}}"
 
@@ -48,20 +48,22 @@ class RedisCounters:
 
     def __init__(self, url: str, clock: Clock | None = None) -> None:
         self._url = url
-        self._errors = Errors(url)
+        self._errors = ErrorTranslator(url)
         self._clock = clock
         self._policy: PriorityPolicy | None = None
-        self._read_again = 0.0
+        self._policy_expires_at = 0.0
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         with self._errors:
             policy = self._current_policy()
-            given = (n, self._time(now), policy.reset_interval, COUNTER_KEPT)
-            counter = f"{tag(customer)}:counter"
+            given = (n, self._time(now), policy.reset_interval, COUNTER_RETENTION)
+            counter = f"{key_prefix(customer)}:counter"
             if key is None:
-                return _checks(policy, self._begun(1, counter, *given)(), n)
+                return _checks(policy, self._start_script(1, counter, *given)(), n)
             text = " ".join(map(str, policy.thresholds))
-            answer = self._begun(2, counter, f"{tag(customer)}:key:{key}", *given, KEY_KEPT, text)()
+            answer = self._start_script(
+                2, counter, f"{key_prefix(customer)}:key:{key}", *given, IDEMPOTENCY_KEY_RETENTION, text
+            )()
         if answer == "conflict":
             raise KeyConflictError(
                 f"key {key!r} of {customer!r} was used before for something else; use a new key for new content",
@@ -72,8 +74,8 @@ class RedisCounters:
     def begin(self, customer: str) -> Callable[[], Check]:
         with self._errors:
             policy = self._current_policy()
-            given = (1, self._time(None), policy.reset_interval, COUNTER_KEPT)
-            answer = self._begun(1, f"{tag(customer)}:counter", *given)
+            given = (1, self._time(None), policy.reset_interval, COUNTER_RETENTION)
+            answer = self._start_script(1, f"{key_prefix(customer)}:counter", *given)
 
         def heard() -> Check:
             with self._errors:
@@ -84,7 +86,7 @@ class RedisCounters:
 
     def counter(self, customer: str) -> Counter | None:
         with self._errors:
-            kept: str | None = self._wire.ask("GET", f"{tag(customer)}:counter")
+            kept: str | None = self._client.execute("GET", f"{key_prefix(customer)}:counter")
         if kept is None:
             return None
         count, updated_at = kept.split()
@@ -92,7 +94,7 @@ class RedisCounters:
 
     def policy(self) -> PriorityPolicy:
         with self._errors:
-            self._read_again = 0.0
+            self._policy_expires_at = 0.0
             return self._current_policy()
 
     def set_policy(self, policy: PriorityPolicy, operator: Operator) -> None:
@@ -103,78 +105,78 @@ class RedisCounters:
             "why": operator.why,
         }
         with self._errors:
-            self._wire.ask("SET", POLICY_KEY, json.dumps(kept))
-        self._read_again = 0.0
+            self._client.execute("SET", POLICY_KEY, json.dumps(kept))
+        self._policy_expires_at = 0.0
 
     def close(self) -> None:
         if "_wire" in self.__dict__:
-            self._wire.close()
+            self._client.close()
 
     @cached_property
-    def _wire(self) -> Wire | ClusterWire:
-        return wire_to(self._url)
+    def _client(self) -> Client | ClusterClient:
+        return open_client(self._url)
 
-    def _begun(self, *given: str | int) -> Callable[[], Any]:
+    def _start_script(self, *arguments: str | int) -> Callable[[], Any]:
         """The script is on its way; its answer comes from calling this."""
-        answer = self._wire.begin("EVALSHA", _SHA, *given)
+        answer = self._client.begin("EVALSHA", _SCRIPT_SHA1, *arguments)
 
         def heard() -> Any:
             try:
                 return answer()
             except redis.exceptions.NoScriptError:
-                return self._wire.ask("EVAL", _SCRIPT, *given)
+                return self._client.execute("EVAL", _SCRIPT, *arguments)
 
         return heard
 
     def _current_policy(self) -> PriorityPolicy:
-        if self._policy is None or time.monotonic() >= self._read_again:
-            text: str | None = self._wire.ask("GET", POLICY_KEY)
+        if self._policy is None or time.monotonic() >= self._policy_expires_at:
+            text: str | None = self._client.execute("GET", POLICY_KEY)
             kept = json.loads(text) if text else None
             policy = PriorityPolicy(kept["reset_interval"], tuple(kept["thresholds"])) if kept else PriorityPolicy()
-            self._policy, self._read_again = policy, time.monotonic() + POLICY_SEEN
+            self._policy, self._policy_expires_at = policy, time.monotonic() + POLICY_CACHE_SECONDS
         return self._policy
 
     def _time(self, now: int | None) -> int | str:
         if now is None and self._clock is not None:
             now = self._clock.now()
-        if now is not None and not 0 <= now < LATEST:
+        if now is not None and not 0 <= now < MAX_LUA_INTEGER:
             raise InvalidInputError(f"Redis counts microseconds from 0 to 2^53, in the year 2255: not {now}")
         return "" if now is None else now
 
 
-class Errors:
+class ErrorTranslator:
     """Around every call: each error of Redis or of the way to it becomes one of ours."""
 
     def __init__(self, url: str) -> None:
-        self._shown = _shown(url)
+        self._display_url = _without_password(url)
 
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(wrong, redis.RedisError | OSError):
-            raise _error_of(self._shown, wrong) from wrong
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if isinstance(error, redis.RedisError | OSError):
+            raise _to_store_error(self._display_url, error) from error
 
 
 def _checks(policy: PriorityPolicy, first: int, n: int) -> tuple[Check, ...]:
     return tuple([Check(policy.level(count), count) for count in range(first, first - n, -1)])
 
 
-def _shown(url: str) -> str:
+def _without_password(url: str) -> str:
     """For messages: without a password."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _error_of(shown: str, wrong: Exception) -> StoreError:
-    said = " ".join(str(wrong).split()) or type(wrong).__name__
-    for kinds, error, advice in _MEANING:
-        if isinstance(wrong, kinds):
-            return error(f"{shown}: {advice} ({said})")
-    return StoreError(f"{shown}: {said}; nothing was counted")
+def _to_store_error(display_url: str, exc: Exception) -> StoreError:
+    said = " ".join(str(exc).split()) or type(exc).__name__
+    for kinds, error, advice in _ERROR_MAP:
+        if isinstance(exc, kinds):
+            return error(f"{display_url}: {advice} ({said})")
+    return StoreError(f"{display_url}: {said}; nothing was counted")
 
 
-_MEANING: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]] = (
+_ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]] = (
     (
         (redis.exceptions.ReadOnlyError,),
         StoreReadOnlyError,

@@ -15,12 +15,12 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-CLUSTER: Final = "+cluster"
-RESTED: Final = 1.0
+CLUSTER_SUFFIX: Final = "+cluster"
+IDLE_CHECK_SECONDS: Final = 1.0
 """Seconds of rest after which a connection is looked at before it is used: the server may have closed it."""
-PATIENCE: Final = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
+TIMEOUT_SECONDS: Final = {"socket_timeout": 2.0, "socket_connect_timeout": 2.0}
 """Whatever the address itself says comes first."""
-LONGEST: Final = 65_536
+RECEIVE_BYTES: Final = 65_536
 _ERRORS: Final[dict[str, type[redis.RedisError]]] = {
     "NOSCRIPT": redis.exceptions.NoScriptError,
     "READONLY": redis.exceptions.ReadOnlyError,
@@ -32,29 +32,29 @@ _ERRORS: Final[dict[str, type[redis.RedisError]]] = {
 """By the first word of what Redis says; redis-py has the same."""
 
 
-class Line:
+class Connection:
     """A connection: redis-py makes it, with all that its address asks for; what goes over it is ours."""
 
-    __slots__ = ("__weakref__", "_connection", "_reader", "_socket", "used")
+    __slots__ = ("__weakref__", "_connection", "_reader", "_socket", "last_used_at")
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._socket: Any = None
         self._reader: Any = None
-        self.used = 0.0
+        self.last_used_at = 0.0
 
-    def say(self, packed: bytes) -> None:
+    def send(self, packed: bytes) -> None:
         """Send a command, connecting first where that is still to be done."""
         if self._socket is None:
             self._connection.connect()
             self._socket, self._reader = self._connection._sock, hiredis.Reader(encoding="utf-8")  # noqa: SLF001
         self._socket.sendall(packed)
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """Wait for the answer to the last command."""
         answer: Any = False
         while answer is False:
-            data = self._socket.recv(LONGEST)
+            data = self._socket.recv(RECEIVE_BYTES)
             if not data:
                 raise redis.ConnectionError("the server hung up")
             self._reader.feed(data)
@@ -62,30 +62,30 @@ class Line:
                 answer = self._reader.gets()
             except hiredis.ProtocolError as wrong:
                 raise redis.InvalidResponse(f"this is not how Redis answers: {wrong}") from wrong
-        self.used = time.monotonic()
+        self.last_used_at = time.monotonic()
         if isinstance(answer, hiredis.ReplyError):
             code, _, said = str(answer).partition(" ")
             raise _ERRORS[code](said) if code in _ERRORS else redis.ResponseError(str(answer))
         return answer
 
-    def is_spoiled(self) -> bool:
+    def has_unexpected_data(self) -> bool:
         """Whether the server has said something unasked, which is mostly that it hangs up."""
         try:
             return self._socket is not None and bool(self._connection.can_read(timeout=0))
         except (redis.RedisError, OSError):
             return True
 
-    def hang_up(self) -> None:
+    def disconnect(self) -> None:
         """Whatever still comes in belongs to nobody; the next command connects anew."""
         self._connection.disconnect()
         self._socket = None
 
     def __del__(self) -> None:
         with suppress(Exception):
-            self.hang_up()
+            self.disconnect()
 
 
-class Wire:
+class Client:
     """One server. A command is sent once: a check whose answer was lost may have been counted.
 
     Each question has a connection of its own from the moment it is sent until its answer has been read, whichever
@@ -93,71 +93,71 @@ class Wire:
     """
 
     def __init__(self, url: str) -> None:
-        pool = redis.ConnectionPool.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **PATIENCE)
-        self._make = pool.connection_class
+        pool = redis.ConnectionPool.from_url(url, decode_responses=True, retry=Retry(NoBackoff(), 0), **TIMEOUT_SECONDS)
+        self._connection_class = pool.connection_class
         self._options = {**pool.connection_kwargs, "protocol": 2}  # in the third a server speaks unasked
-        self._free: list[Line] = []
-        self._all: WeakSet[Line] = WeakSet()
+        self._free: list[Connection] = []
+        self._connections: WeakSet[Connection] = WeakSet()
 
-    def ask(self, *command: str | int) -> Any:
+    def execute(self, *command: str | int) -> Any:
         """Send a command and hear the answer."""
         return self.begin(*command)()
 
     def begin(self, *command: str | int) -> Callable[[], Any]:
         """Send a command; its answer comes, once, from calling what this returns."""
-        line = self._line()
+        line = self._acquire()
         try:
-            line.say(packed(*command))
+            line.send(encode_command(*command))
         except BaseException:
-            line.hang_up()
+            line.disconnect()
             raise
-        return Question(line, self._free).hear
+        return PendingReply(line, self._free).receive
 
     def close(self) -> None:
         """Hang up."""
-        for line in list(self._all):
-            line.hang_up()
+        for line in list(self._connections):
+            line.disconnect()
 
-    def _line(self) -> Line:
+    def _acquire(self) -> Connection:
         try:
             line = self._free.pop()
         except IndexError:
-            line = Line(self._make(**self._options))
-            self._all.add(line)
+            line = Connection(self._connection_class(**self._options))
+            self._connections.add(line)
         else:
-            if time.monotonic() - line.used > RESTED and line.is_spoiled():
-                line.hang_up()
+            if time.monotonic() - line.last_used_at > IDLE_CHECK_SECONDS and line.has_unexpected_data():
+                line.disconnect()
         return line
 
 
-class Question:
+class PendingReply:
     """Sent, and not heard yet. One whose answer nobody wants takes its connection along: it is in no list meanwhile."""
 
-    __slots__ = ("_free", "_line")
+    __slots__ = ("_connection", "_free")
 
-    def __init__(self, line: Line, free: list[Line]) -> None:
-        self._line: Line | None = line
+    def __init__(self, connection: Connection, free: list[Connection]) -> None:
+        self._connection: Connection | None = connection
         self._free = free
 
-    def hear(self) -> Any:
+    def receive(self) -> Any:
         """Wait for the answer."""
-        line, self._line = self._line, None
+        line, self._connection = self._connection, None
         if line is None:
             raise AssertionError("an answer is heard once")
         try:
-            answer = line.hear()
+            answer = line.receive()
         except redis.ResponseError:
             self._free.append(line)  # an answer too: the connection is as good as before
             raise
         except BaseException:
-            line.hang_up()
+            line.disconnect()
             raise
         self._free.append(line)
         return answer
 
 
 @lru_cache(1_000)
-def packed(*command: str | int) -> bytes:
+def encode_command(*command: str | int) -> bytes:
     """A command as Redis reads it: how many parts there are, and each after its length in bytes."""
     parts = [str(part) for part in command]
     text = "".join([f"${len(part)}\r\n{part}\r\n" for part in parts])
@@ -166,28 +166,28 @@ def packed(*command: str | int) -> bytes:
     return f"*{len(parts)}\r\n{text}".encode()
 
 
-class ClusterWire:
+class ClusterClient:
     """A cluster, found through any of its nodes."""
 
     def __init__(self, url: str) -> None:
         scheme, rest = url.split("://", 1)
         self._client = redis.RedisCluster.from_url(
-            f"{scheme.removesuffix(CLUSTER)}://{rest}", decode_responses=True, **PATIENCE
+            f"{scheme.removesuffix(CLUSTER_SUFFIX)}://{rest}", decode_responses=True, **TIMEOUT_SECONDS
         )
 
-    def ask(self, *command: str | int) -> Any:
+    def execute(self, *command: str | int) -> Any:
         """Send a command to the node that has its key."""
         return self._client.execute_command(*command)  # type: ignore[no-untyped-call]
 
     def begin(self, *command: str | int) -> Callable[[], Any]:
         """Nothing is sent before the answer is wanted."""
-        return partial(self.ask, *command)
+        return partial(self.execute, *command)
 
     def close(self) -> None:
         """Hang up."""
         self._client.close()
 
 
-def wire_to(url: str) -> Wire | ClusterWire:
+def open_client(url: str) -> Client | ClusterClient:
     """By the scheme of the address."""
-    return ClusterWire(url) if url.partition("://")[0].endswith(CLUSTER) else Wire(url)
+    return ClusterClient(url) if url.partition("://")[0].endswith(CLUSTER_SUFFIX) else Client(url)

@@ -1,38 +1,38 @@
 """Review what a clock ahead of this one has set: leases, delays, rates. The rules are in `inturn.policy`."""
 
 from inturn.policy import rates
-from inturn.policy.clocks import Term, reviewed
+from inturn.policy.clocks import Term, review_term
 from inturn.store import AheadOfClock
-from inturn.stores.sqlite.book import Book
-from inturn.stores.sqlite.tables import Tables, read_settings
+from inturn.stores.sqlite.book import ClaimWindow
+from inturn.stores.sqlite.tables import Queries, parse_settings
 
 
-def review(tables: Tables, book: Book, now: int) -> None:
+def review(queries: Queries, window: ClaimWindow, now: int) -> None:
     """Doubt or end leases and delays that began in the future, and bring rates back."""
     changed = []
-    for seq, *times in (*tables.all("leases_ahead", now=now), *tables.all("delays_ahead", now=now)):
+    for seq, *times in (*queries.fetch_all("leases_ahead", now=now), *queries.fetch_all("delays_ahead", now=now)):
         term = Term(*times)
-        after = reviewed(term, now)
+        after = review_term(term, now)
         if after != term:
             changed.append((after.ends_at, after.doubted_at, seq))
-    tables.many("set_term", changed)
+    queries.execute_many("set_term", changed)
     if changed:
-        book.next_due = 0  # look: one of them may be over
-    for owner in _rates_ahead(tables, now):
-        book.bound_rate(owner, now)
+        window.next_due = 0  # look: one of them may be over
+    for owner in _rates_ahead(queries, now):
+        window.clamp_rate(owner, now)
 
 
-def ahead_of_clock(tables: Tables, now: int) -> AheadOfClock:
+def ahead_of_clock(queries: Queries, now: int) -> AheadOfClock:
     """Count what `review` would look at."""
-    leases, delays = tables.all("leases_ahead", now=now), tables.all("delays_ahead", now=now)
-    return AheadOfClock(len(leases), len(delays), len(_rates_ahead(tables, now)))
+    leases, delays = queries.fetch_all("leases_ahead", now=now), queries.fetch_all("delays_ahead", now=now)
+    return AheadOfClock(len(leases), len(delays), len(_rates_ahead(queries, now)))
 
 
-def _rates_ahead(tables: Tables, now: int) -> list[int]:
+def _rates_ahead(queries: Queries, now: int) -> list[int]:
     """The customers whose rate was charged by a clock ahead of this one."""
     ahead = []
-    for owner, settings, whole_at in tables.all("rates_ahead", now=now):
-        rate = read_settings(settings).rate
-        if rate is not None and rates.bounded(rate, whole_at, now) < whole_at:
+    for owner, settings, whole_at in queries.fetch_all("rates_ahead", now=now):
+        rate = parse_settings(settings).rate
+        if rate is not None and rates.clamped_tat(rate, whole_at, now) < whole_at:
             ahead.append(owner)
     return ahead

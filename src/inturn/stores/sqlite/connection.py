@@ -25,45 +25,45 @@ from inturn.errors import (
     StoreMovedError,
     StoreReadOnlyError,
 )
-from inturn.files import FILE_MODE, create_private, open_private
-from inturn.stores.sqlite.doorbell import Doorbell
+from inturn.files import FILE_MODE, open_private_fd, touch_private_file
+from inturn.stores.sqlite.doorbell import Notifier
 
-BUSY_MS: Final = 30_000
-AT_ONCE: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
-GATE_POLL: Final = 0.05
+BUSY_TIMEOUT_MS: Final = 30_000
+EXCLUSIVE_NONBLOCKING: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
+LOCK_POLL_SECONDS: Final = 0.05
 """Seconds after which a writer at the gate looks for itself: one that died inside rang for nobody."""
-CHECKPOINT_PAGES: Final = 4_000
+WAL_CHECKPOINT_PAGES: Final = 4_000
 """16 MB of log: pages at the heads of indexes are written by every commit, and so into the database by one in many."""
-WAL_LIMIT: Final = 64 * 1024 * 1024
+MAX_WAL_BYTES: Final = 64 * 1024 * 1024
 Answer = TypeVar("Answer")
 
 
 def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
     """Open the file with the settings that the store's promises rest on. A new one is its owner's alone."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    with errors_of(path):
+    with translate_errors(path):
         if path.is_dir():
             raise StoreError(f"{path} is a folder; give the path of a file")
         if vfs is None:
             with suppress(OSError):  # SQLite says what keeps it from opening the file
-                create_private(path)
+                touch_private_file(path)
         connection = apsw.Connection(str(path), flags=flags, vfs=vfs)
-        connection.set_busy_timeout(BUSY_MS)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         # Without this SQLite plans a statement anew for every value bound to it: 13 us instead of 3.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = OFF")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {MAX_WAL_BYTES}")
         connection.execute("PRAGMA cache_size = -65536")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     return connection
 
 
-def begin_log(connection: apsw.Connection) -> None:
+def enable_wal(connection: apsw.Connection) -> None:
     """Change the file to WAL. When two do so at once, SQLite answers busy without waiting."""
-    until = time.monotonic() + BUSY_MS / 1000
+    until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -76,47 +76,47 @@ def begin_log(connection: apsw.Connection) -> None:
 
 
 @contextmanager
-def errors_of(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """What went wrong in SQLite, said in terms of what to do."""
     try:
         yield
     except (apsw.Error, PermissionError) as wrong:
-        raise _error(path, wrong) from wrong
+        raise _to_store_error(path, wrong) from wrong
 
 
-def _error(path: Path, wrong: Exception) -> StoreError:
-    if isinstance(wrong, PermissionError):
+def _to_store_error(path: Path, exc: Exception) -> StoreError:
+    if isinstance(exc, PermissionError):
         return StoreReadOnlyError(f"{path} cannot be reached: check the rights of the folders above it")
-    if getattr(wrong, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:  # only a closed queue has triggers
-        return StoreMovedError(str(wrong))
-    return _sqlite_error(path, wrong)
+    if getattr(exc, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_TRIGGER:  # only a closed queue has triggers
+        return StoreMovedError(str(exc))
+    return _sqlite_error(path, exc)
 
 
-def _sqlite_error(path: Path, wrong: Exception) -> StoreError:
-    if isinstance(wrong, (apsw.BusyError, apsw.LockedError)):
-        return StoreBusyError(f"{path} has been locked by another process for {BUSY_MS // 1000} s; try again")
-    if isinstance(wrong, apsw.FullError):
+def _sqlite_error(path: Path, exc: Exception) -> StoreError:
+    if isinstance(exc, (apsw.BusyError, apsw.LockedError)):
+        return StoreBusyError(f"{path} has been locked by another process for {BUSY_TIMEOUT_MS // 1000} s; try again")
+    if isinstance(exc, apsw.FullError):
         return StoreFullError(f"the disk of {path} is full; nothing was written: make room and try again")
-    if isinstance(wrong, (apsw.ReadOnlyError, apsw.PermissionsError)):
+    if isinstance(exc, (apsw.ReadOnlyError, apsw.PermissionsError)):
         return StoreReadOnlyError(f"{path} cannot be written: check the rights of the file and of its folder")
-    if isinstance(wrong, apsw.CantOpenError):
+    if isinstance(exc, apsw.CantOpenError):
         return StoreReadOnlyError(f"{path} cannot be opened: check that its folder exists and may be written to")
-    if isinstance(wrong, (apsw.CorruptError, apsw.NotADBError)):
-        return StoreCorruptError(f"{path} is damaged or no Inturn database ({wrong}); restore a backup")
-    return StoreError(f"{path}: {wrong}; nothing was written")
+    if isinstance(exc, (apsw.CorruptError, apsw.NotADBError)):
+        return StoreCorruptError(f"{path} is damaged or no Inturn database ({exc}); restore a backup")
+    return StoreError(f"{path}: {exc}; nothing was written")
 
 
-def gate_of(database: Path) -> Path:
+def write_lock_path(database: Path) -> Path:
     """The file beside a database that its writers lock, and write to when they have committed."""
     return database.with_name(database.name + "-gate")
 
 
-def files_of(database: Path) -> tuple[Path, ...]:
+def database_files(database: Path) -> tuple[Path, ...]:
     """Every file that belongs to a database, whether it is there now or not."""
     return (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal", "-gate")))
 
 
-def _mode_of(database: Path) -> int:
+def _file_mode(database: Path) -> int:
     """The mode of the database file, which SQLite gives to the files beside it too."""
     try:
         return database.stat().st_mode & 0o666
@@ -124,39 +124,39 @@ def _mode_of(database: Path) -> int:
         return FILE_MODE
 
 
-class Gate:
+class WriteLock:
     """The processes that want to write to one file, one at a time, without polling; leaving it rings the doorbell."""
 
     def __init__(self, path: Path, mode: int = FILE_MODE) -> None:
-        self._file: int | None = None
-        self._bell = Doorbell(path)
+        self._fd: int | None = None
+        self._notifier = Notifier(path)
         with suppress(OSError):
-            self._file = open_private(path, os.O_RDWR, mode)
+            self._fd = open_private_fd(path, os.O_RDWR, mode)
 
-    def enter(self) -> None:
+    def acquire(self) -> None:
         """Hold the gate until `leave`. Where no lock file can be made, SQLite's own lock does."""
-        if self._file is not None:
+        if self._fd is not None:
             try:
-                fcntl.flock(self._file, AT_ONCE)
+                fcntl.flock(self._fd, EXCLUSIVE_NONBLOCKING)
             except BlockingIOError:
-                self._wait(self._file)
+                self._wait_for_release(self._fd)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Let the next one in, and ring."""
-        if self._file is not None:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+        if self._fd is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
             try:  # noqa: SIM105 - a context manager takes longer than the write
-                os.pwrite(self._file, b"!", 0)
+                os.pwrite(self._fd, b"!", 0)
             except OSError:  # a full disk, say: who waits looks for itself after a while
                 pass
 
-    def _wait(self, file: int) -> None:
+    def _wait_for_release(self, fd: int) -> None:
         """Whoever leaves rings, and all who wait try again; nobody waits for ever for one that does not leave."""
-        until = time.monotonic() + BUSY_MS / 1000
+        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         while True:
-            self._bell.wait(GATE_POLL)
+            self._notifier.wait(LOCK_POLL_SECONDS)
             try:
-                fcntl.flock(file, AT_ONCE)
+                fcntl.flock(fd, EXCLUSIVE_NONBLOCKING)
             except BlockingIOError:
                 if time.monotonic() > until:
                     raise apsw.BusyError("the gate is held") from None
@@ -165,10 +165,10 @@ class Gate:
 
     def close(self) -> None:
         """Let go of the lock file."""
-        self._bell.close()
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._notifier.close()
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
 
 class Job(Generic[Answer]):
@@ -190,13 +190,13 @@ class Writer:
         self,
         path: Path,
         connection: apsw.Connection,
-        rolled_back: Callable[[], None],
+        on_rollback: Callable[[], None],
     ) -> None:
         self.connection = connection
         self._path = path
-        self._gate = Gate(gate_of(path), _mode_of(path))
-        self._rolled_back = rolled_back
-        self._turn = threading.Lock()
+        self._write_lock = WriteLock(write_lock_path(path), _file_mode(path))
+        self._on_rollback = on_rollback
+        self._commit_lock = threading.Lock()
         self._pending: list[Job[Any]] = []
         self._pending_lock = threading.Lock()
 
@@ -222,20 +222,20 @@ class Writer:
     def _commit(self, jobs: Sequence[Job[Any]]) -> None:
         with self._pending_lock:
             self._pending.extend(jobs)
-        with self._turn:
+        with self._commit_lock:
             if not jobs[-1].done:
                 self._commit_pending()
 
     def close(self) -> None:
         """Close the connection."""
-        with self._turn:
+        with self._commit_lock:
             self.connection.close()
-            self._gate.close()
+            self._write_lock.close()
 
     def _commit_pending(self) -> None:
         jobs: list[Job[Any]] = []
         try:
-            self._gate.enter()
+            self._write_lock.acquire()
             try:
                 jobs = self._take_pending()
                 self._transact(jobs)
@@ -243,18 +243,18 @@ class Writer:
                 self._roll_back()
                 raise
             finally:
-                self._gate.leave()
+                self._write_lock.release()
         except BaseException as wrong:  # noqa: BLE001 - each caller raises it in its own thread
             jobs = jobs or self._take_pending()
             self._fail(jobs, wrong)
         for job in jobs:
             job.done = True
 
-    def _fail(self, jobs: list[Job[Any]], wrong: BaseException) -> None:
-        told = wrong
-        if isinstance(wrong, (apsw.Error, PermissionError)):
-            told = _error(self._path, wrong)
-            told.__cause__ = wrong
+    def _fail(self, jobs: list[Job[Any]], exc: BaseException) -> None:
+        told = exc
+        if isinstance(exc, (apsw.Error, PermissionError)):
+            told = _to_store_error(self._path, exc)
+            told.__cause__ = exc
         for job in jobs:
             job.error = job.error or told
 
@@ -271,10 +271,10 @@ class Writer:
             jobs[0].answer = jobs[0].work()
         else:
             for job in jobs:
-                self._attempt(job)
+                self._run_in_savepoint(job)
         self.connection.execute("COMMIT")
 
-    def _attempt(self, job: Job[Any]) -> None:
+    def _run_in_savepoint(self, job: Job[Any]) -> None:
         """One of several: what it refuses concerns nobody else."""
         self.connection.execute("SAVEPOINT job")
         try:
@@ -284,11 +284,11 @@ class Writer:
         except Exception as refused:  # noqa: BLE001 - raised in the thread of whoever asked
             job.error = refused
             self.connection.execute("ROLLBACK TO job")
-            self._rolled_back()
+            self._on_rollback()
         self.connection.execute("RELEASE job")
 
     def _roll_back(self) -> None:
-        self._rolled_back()
+        self._on_rollback()
         with suppress(apsw.Error):
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")

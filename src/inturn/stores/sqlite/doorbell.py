@@ -12,46 +12,46 @@ from pathlib import Path
 from typing import Final
 
 IN_MODIFY: Final = 0x00000002
-POLL: Final = 0.5
+POLL_INTERVAL_SECONDS: Final = 0.5
 """Seconds after which a waiter looks for itself, whatever the doorbell does."""
 
 
-class Doorbell:
+class Notifier:
     """Rings when a writer has left the gate. One thread waits at a time; where there is no inotify, it sleeps."""
 
-    def __init__(self, gate: Path) -> None:
-        self._gate = gate
-        self._file = -1
-        self._waiting = threading.Lock()
+    def __init__(self, lock_path: Path) -> None:
+        self._lock_path = lock_path
+        self._inotify_fd = -1
+        self._wait_lock = threading.Lock()
 
     def wait(self, timeout: float) -> None:
         """Until it rings, or the time is over, or it is time to look anyway."""
-        timeout = max(0.0, min(timeout, POLL))
-        with self._waiting:
-            if self._file < 0:
-                self._file = _watch(self._gate)
-            if self._file < 0:
+        timeout = max(0.0, min(timeout, POLL_INTERVAL_SECONDS))
+        with self._wait_lock:
+            if self._inotify_fd < 0:
+                self._inotify_fd = _open_inotify(self._lock_path)
+            if self._inotify_fd < 0:
                 time.sleep(min(timeout, 0.02))
                 return
-            ready, _, _ = select.select([self._file], [], [], timeout)
+            ready, _, _ = select.select([self._inotify_fd], [], [], timeout)
             if ready:
-                os.read(self._file, 65_536)
+                os.read(self._inotify_fd, 65_536)
 
-    def arm(self) -> None:
+    def start(self) -> None:
         """Begin to listen: what is committed after this will ring, even before `wait` is called."""
-        with self._waiting:
-            if self._file < 0:
-                self._file = _watch(self._gate)
+        with self._wait_lock:
+            if self._inotify_fd < 0:
+                self._inotify_fd = _open_inotify(self._lock_path)
 
     def close(self) -> None:
         """Listen no more."""
-        with self._waiting:
-            if self._file >= 0:
-                os.close(self._file)
-                self._file = -1
+        with self._wait_lock:
+            if self._inotify_fd >= 0:
+                os.close(self._inotify_fd)
+                self._inotify_fd = -1
 
 
-def _watch(path: Path) -> int:
+def _open_inotify(path: Path) -> int:
     """A descriptor that can be read when the file was written to; -1 where that cannot be had."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)

@@ -6,71 +6,71 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from inturn.model import EXPEDITED, DocumentState, Receipt
+from inturn.model import EXPEDITED_LEVEL, DocumentState, Receipt
 from inturn.policy.turns import Head
 from inturn.store import (
-    ATTEMPTS_KEPT,
     LEASE_LOST_ERROR,
+    MAX_STORED_ATTEMPTS,
     OUTCOME_EVENTS,
+    AckStatus,
     EventKind,
     Operator,
     Outcome,
     OutcomeKind,
-    Swept,
-    Verdict,
-    work_recorded,
+    SweepResult,
+    work_times,
 )
-from inturn.stores.sqlite.book import Book
-from inturn.stores.sqlite.changes import Changes
-from inturn.stores.sqlite.tables import Tables, packed
+from inturn.stores.sqlite.book import ClaimWindow
+from inturn.stores.sqlite.changes import LaneRecorder
+from inturn.stores.sqlite.tables import Queries, pack_id
 
-AT_ONCE: Final = 500
+MAX_DUE_PER_TRANSACTION: Final = 500
 """Due documents of a kind that one transaction moves on at most: the next one goes on."""
-UNKNOWN: Final = (None, None)
+UNKNOWN_WORK: Final = (None, None)
 """Stands for the work that an outcome says nothing of."""
-MOVED: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
+DUE_EVENTS: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
 
 
-class Facts(NamedTuple):
+class DocumentFacts(NamedTuple):
     """What a move needs to know of a document."""
 
     seq: int
     owner: int
     state: str
     level: int
-    line: int
+    lane: int
     attempt: int
     max_attempts: int
     fence: int | None
-    settled: str | None
+    last_outcome: str | None
     cost: float
     start_by: int | None
 
 
-class Moves:
+class Transitions:
     """The moves of one transaction, at one instant."""
 
-    def __init__(self, tables: Tables, changes: Changes, now: int) -> None:
-        self._tables = tables
-        self._changes = changes
+    def __init__(self, queries: Queries, lane_recorder: LaneRecorder, now: int) -> None:
+        self._queries = queries
+        self._lane_recorder = lane_recorder
         self.now = now
-        self._told: dict[EventKind, dict[int, list[bytes]]] = {}
+        self._recorded: dict[EventKind, dict[int, list[bytes]]] = {}
         self._events: list[tuple[Any, ...]] = []
         self._has_new_deadlines = False
 
     # -- events -------------------------------------------------------------------------------------------------
 
-    def tell(self, kind: EventKind, owner: int, id_: bytes) -> None:
+    def record_event(self, kind: EventKind, owner: int, id_: bytes) -> None:
         """An event of this kind will name this document."""
-        self._told.setdefault(kind, {}).setdefault(owner, []).append(id_)
+        self._recorded.setdefault(kind, {}).setdefault(owner, []).append(id_)
 
-    def write_told(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
+    def add_grouped_events(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
         """One event for each kind and customer, in the order of kinds, then of first documents."""
         for kind in kinds:
-            for owner, ids in self._told.pop(kind, {}).items():
-                self.note(kind, self._tables.name(owner), b"".join(ids), operator)
+            for owner, ids in self._recorded.pop(kind, {}).items():
+                self.add_event(kind, self._queries.customer_name(owner), b"".join(ids), operator)
 
-    def note(
+    def add_event(
         self,
         kind: EventKind,
         customer: str | None,
@@ -83,211 +83,216 @@ class Moves:
         text = None if detail is None else json.dumps(detail)
         self._events.append((self.now, kind, customer, ids, who, why, text))
 
-    def write(self) -> None:
+    def flush(self) -> None:
         """Write the events down: the last thing in a transaction."""
         if self._events:
             n = len(self._events)
-            last = self._changes.give_events(n)
-            self._tables.many("add_event", [(last - n + at, *each) for at, each in enumerate(self._events, start=1)])
+            last = self._lane_recorder.allocate_event_numbers(n)
+            self._queries.execute_many(
+                "add_event", [(last - n + at, *each) for at, each in enumerate(self._events, start=1)]
+            )
             self._events = []
 
     # -- outcomes -----------------------------------------------------------------------------------------------
 
-    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Verdict, ...]:
+    def ack(self, outcomes: Sequence[Outcome]) -> tuple[AckStatus, ...]:
         """Record outcomes, each once."""
-        verdicts: list[Verdict] = []
+        verdicts: list[AckStatus] = []
         for are_done, each in groupby(outcomes, key=_is_done):
             run = list(each)
-            verdicts += self._finish(run) if are_done else map(self._settle, run)
-        if self._told:
-            self.write_told(OUTCOME_EVENTS)
+            verdicts += self._finish(run) if are_done else map(self._ack, run)
+        if self._recorded:
+            self.add_grouped_events(OUTCOME_EVENTS)
         return tuple(verdicts)
 
-    def _finish(self, outcomes: Sequence[Outcome]) -> Iterator[Verdict]:
+    def _finish(self, outcomes: Sequence[Outcome]) -> Iterator[AckStatus]:
         """Successes, all at once; the ones that come to nothing are looked at."""
         values = [
-            (packed(outcome.id), outcome.fence, self.now, outcome.result, *(outcome.work or UNKNOWN))
+            (pack_id(outcome.id), outcome.fence, self.now, outcome.result, *(outcome.work or UNKNOWN_WORK))
             for outcome in outcomes
         ]
-        done = deque(self._tables.each("finish_document", values))
+        done = deque(self._queries.execute_many_returning("finish_document", values))
         for outcome, (id_, fence, *_) in zip(outcomes, values, strict=True):
             if not done or done[0][:2] != (id_, fence):
-                yield self._settle(outcome)
+                yield self._ack(outcome)
                 continue
             _, _, owner, capped, seq = done.popleft()
             if capped:
-                self._changes.stopped(owner)
+                self._lane_recorder.stopped(owner)
             if outcome.files:
-                self._tables.many("add_file", [(seq, *file) for file in outcome.files])
-            self.tell(EventKind.FINISHED, owner, id_)
-            yield Verdict.RECORDED
+                self._queries.execute_many("add_file", [(seq, *file) for file in outcome.files])
+            self.record_event(EventKind.FINISHED, owner, id_)
+            yield AckStatus.RECORDED
 
-    def _settle(self, outcome: Outcome) -> Verdict:
-        id_ = packed(outcome.id)
-        found = self._tables.one("row", id=id_)
+    def _ack(self, outcome: Outcome) -> AckStatus:
+        id_ = pack_id(outcome.id)
+        found = self._queries.fetch_one("row", id=id_)
         if found is None:
-            return Verdict.STALE
-        facts = Facts._make(found)
+            return AckStatus.STALE
+        facts = DocumentFacts._make(found)
         if facts.fence != outcome.fence:
-            return Verdict.STALE
+            return AckStatus.STALE
         if facts.state != DocumentState.RUNNING:
-            return Verdict.REPEATED if facts.settled == outcome.kind else Verdict.STALE
+            return AckStatus.REPEATED if facts.last_outcome == outcome.kind else AckStatus.STALE
         self._record_work(outcome, facts.seq)
-        if outcome.kind is OutcomeKind.HANDED_BACK:
-            self._end_attempt(facts, id_, EventKind.HANDED_BACK)
+        if outcome.kind is OutcomeKind.RELEASED:
+            self._end_attempt(facts, id_, EventKind.RELEASED)
             self._release(facts)
             self._has_new_deadlines |= facts.start_by is not None
-            self.tell(EventKind.HANDED_BACK, facts.owner, id_)
+            self.record_event(EventKind.RELEASED, facts.owner, id_)
         else:
-            self._settle_failure(outcome, facts, id_)
-        return Verdict.RECORDED
+            self._ack_failure(outcome, facts, id_)
+        return AckStatus.RECORDED
 
     def _record_work(self, outcome: Outcome, seq: int) -> None:
-        (started_at,) = self._tables.one("started_at", seq=seq) or (0,)
-        self._tables.run("record_work", *work_recorded(outcome, started_at, self.now), seq)
+        (started_at,) = self._queries.fetch_one("started_at", seq=seq) or (0,)
+        self._queries.execute("record_work", *work_times(outcome, started_at, self.now), seq)
 
-    def _settle_failure(self, outcome: Outcome, facts: Facts, id_: bytes) -> None:
+    def _ack_failure(self, outcome: Outcome, facts: DocumentFacts, id_: bytes) -> None:
         if outcome.retry_in is None or facts.attempt >= facts.max_attempts:
-            self.end(facts, DocumentState.FAILED, error=outcome.error, settled=outcome.kind)
-            self.tell(EventKind.FAILED, facts.owner, id_)
+            self.end(facts, DocumentState.FAILED, error=outcome.error, last_outcome=outcome.kind)
+            self.record_event(EventKind.FAILED, facts.owner, id_)
         else:
             due_at = self.now + outcome.retry_in
             self._end_attempt(facts, id_, EventKind.DELAYED, outcome.error)
-            self._tables.one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
+            self._queries.fetch_one("delay_document", seq=facts.seq, due_at=due_at, error=outcome.error, now=self.now)
             self._has_new_deadlines = True
-            self._stopped(facts.owner)
-            self.tell(EventKind.DELAYED, facts.owner, id_)
+            self._stopped_if_capped(facts.owner)
+            self.record_event(EventKind.DELAYED, facts.owner, id_)
 
     # -- moves --------------------------------------------------------------------------------------------------
 
-    def wait_again(self, facts: Facts, *, attempt: int, settled: str | None) -> None:
+    def requeue(self, facts: DocumentFacts, *, attempt: int, last_outcome: str | None) -> None:
         """Back into its line by its seq."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped(facts.owner)
-        self._tables.one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=settled)
-        self._return(facts, facts.line, self.now)
+            self._stopped_if_capped(facts.owner)
+        self._queries.fetch_one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=last_outcome)
+        self._add_requeued(facts, facts.lane, self.now)
 
-    def _release(self, facts: Facts) -> None:
+    def _release(self, facts: DocumentFacts) -> None:
         """Back into its line by its seq as if it had not been claimed: its wait goes on, nothing is charged."""
-        self._stopped(facts.owner)
-        row = self._tables.one("release_document", seq=facts.seq)
+        self._stopped_if_capped(facts.owner)
+        row = self._queries.fetch_one("release_document", seq=facts.seq)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
         head = Head(facts.seq, row[0], facts.cost)
-        self._tables.run("keep_returned", facts.owner, facts.line, *head)
-        self._changes.released(facts.owner, facts.line, head)
+        self._queries.execute("keep_returned", facts.owner, facts.lane, *head)
+        self._lane_recorder.released(facts.owner, facts.lane, head)
 
-    def _return(self, facts: Facts, line: int, ready_at: int) -> None:
+    def _add_requeued(self, facts: DocumentFacts, lane: int, ready_at: int) -> None:
         """Into a line whose front may have passed it."""
         head = Head(facts.seq, ready_at, facts.cost)
-        self._tables.run("keep_returned", facts.owner, line, *head)
-        self._changes.returned(facts.owner, line, 1, head)
+        self._queries.execute("keep_returned", facts.owner, lane, *head)
+        self._lane_recorder.requeued(facts.owner, lane, 1, head)
 
-    def _leave(self, facts: Facts) -> None:
+    def _leave_lane(self, facts: DocumentFacts) -> None:
         """Out of the line in which it waits."""
-        self._tables.run("forget_returned", facts.owner, facts.line, facts.seq)
-        self._changes.left(facts.owner, facts.line, facts.seq)
+        self._queries.execute("forget_returned", facts.owner, facts.lane, facts.seq)
+        self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
-    def end(self, facts: Facts, state: DocumentState, *, error: str | None, settled: str | None) -> None:
+    def end(self, facts: DocumentFacts, state: DocumentState, *, error: str | None, last_outcome: str | None) -> None:
         """The document's life ends, wherever it was."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped(facts.owner)
-        self._tables.one("end_document", seq=facts.seq, state=state, now=self.now, error=error, settled=settled)
+            self._stopped_if_capped(facts.owner)
+        self._queries.fetch_one(
+            "end_document", seq=facts.seq, state=state, now=self.now, error=error, settled=last_outcome
+        )
         if facts.state == DocumentState.WAITING:
-            self._leave(facts)
+            self._leave_lane(facts)
 
-    def cancel(self, facts: Facts) -> None:
+    def cancel(self, facts: DocumentFacts) -> None:
         """End it by hand; what its last attempt said stays."""
         if facts.state == DocumentState.RUNNING:
-            self._stopped(facts.owner)
-        self._tables.one("cancel_document", seq=facts.seq, now=self.now)
+            self._stopped_if_capped(facts.owner)
+        self._queries.fetch_one("cancel_document", seq=facts.seq, now=self.now)
         if facts.state == DocumentState.WAITING:
-            self._leave(facts)
+            self._leave_lane(facts)
 
-    def begin_again(self, facts: Facts, id_: str, seq: int, level: int, count: int) -> Receipt:
+    def retry(self, facts: DocumentFacts, id_: str, seq: int, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
-        self._tables.one("end_last_attempt", seq=facts.seq)
-        self._tables.one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
-        self._changes.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
+        self._queries.fetch_one("end_last_attempt", seq=facts.seq)
+        self._queries.fetch_one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
+        self._lane_recorder.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
-    def expedite(self, facts: Facts) -> None:
+    def expedite(self, facts: DocumentFacts) -> None:
         """Into the line before all levels."""
-        found = self._tables.one("expedite_document", seq=facts.seq, now=self.now)
+        found = self._queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
         if found is None:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
-            self._leave(facts)
-        self._return(facts, EXPEDITED, found[0])
+            self._leave_lane(facts)
+        self._add_requeued(facts, EXPEDITED_LEVEL, found[0])
 
-    def _end_attempt(self, facts: Facts, id_: bytes, ended: EventKind, error: str | None = None) -> None:
+    def _end_attempt(self, facts: DocumentFacts, id_: bytes, ended: EventKind, error: str | None = None) -> None:
         """Remember an attempt that does not end its document, before the document forgets it."""
-        self._tables.one("end_attempt", seq=facts.seq, now=self.now, ended=ended, error=error)
-        self._tables.one("forget_old_attempts", customer=facts.owner, document=id_, kept=ATTEMPTS_KEPT)
+        self._queries.fetch_one("end_attempt", seq=facts.seq, now=self.now, ended=ended, error=error)
+        self._queries.fetch_one("forget_old_attempts", customer=facts.owner, document=id_, kept=MAX_STORED_ATTEMPTS)
 
-    def _stopped(self, owner: int) -> None:
+    def _stopped_if_capped(self, owner: int) -> None:
         """Lines need to know of it only where a cap counts."""
-        found = self._tables.one("is_capped", id=owner)
+        found = self._queries.fetch_one("is_capped", id=owner)
         if found is not None and found[0]:
-            self._changes.stopped(owner)
+            self._lane_recorder.stopped(owner)
 
     # -- what is due --------------------------------------------------------------------------------------------
 
-    def move_on(self, book: Book) -> Swept:
+    def process_due(self, window: ClaimWindow) -> SweepResult:
         """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
         now = self.now
         if self._has_new_deadlines:  # of this transaction: perhaps of now
-            book.next_due = 0
-        if book.next_due > now:
-            return Swept()
-        start_by, lease, due, rate = self._tables.one("deadlines") or (None, None, None, None)
-        swept = Swept(
+            window.next_due = 0
+        if window.next_due > now:
+            return SweepResult()
+        start_by, lease, due, rate = self._queries.fetch_one("deadlines") or (None, None, None, None)
+        swept = SweepResult(
             self._expire() if start_by is not None and start_by <= now else 0,
-            self._lose_leases() if lease is not None and lease <= now else 0,
-            self._wake() if due is not None and due <= now else 0,
-            self._open(book) if rate is not None and rate <= now else 0,
+            self._expire_leases() if lease is not None and lease <= now else 0,
+            self._requeue_delayed() if due is not None and due <= now else 0,
+            self._reopen_rate_limited(window) if rate is not None and rate <= now else 0,
         )
-        if self._told:
-            self.write_told(MOVED)
+        if self._recorded:
+            self.add_grouped_events(DUE_EVENTS)
         return swept
 
-    def _due(self, query: str) -> list[tuple[bytes, Facts]]:
+    def _due_documents(self, query: str) -> list[tuple[bytes, DocumentFacts]]:
         found = []
-        for (seq,) in self._tables.all(query, now=self.now, limit=AT_ONCE):
-            row = self._tables.one("row_by_seq", seq=seq)
+        for (seq,) in self._queries.fetch_all(query, now=self.now, limit=MAX_DUE_PER_TRANSACTION):
+            row = self._queries.fetch_one("row_by_seq", seq=seq)
             if row is not None:
-                found.append((row[-1], Facts._make(row[:-1])))
+                found.append((row[-1], DocumentFacts._make(row[:-1])))
         return found
 
     def _expire(self) -> int:
-        expired = self._due("late_to_start")
+        expired = self._due_documents("late_to_start")
         for id_, facts in expired:
-            self.end(facts, DocumentState.EXPIRED, error=None, settled=facts.settled)
-            self.tell(EventKind.EXPIRED, facts.owner, id_)
+            self.end(facts, DocumentState.EXPIRED, error=None, last_outcome=facts.last_outcome)
+            self.record_event(EventKind.EXPIRED, facts.owner, id_)
         return len(expired)
 
-    def _lose_leases(self) -> int:
-        lost = self._due("lost_leases")
+    def _expire_leases(self) -> int:
+        lost = self._due_documents("lost_leases")
         for id_, facts in lost:
             if facts.attempt >= facts.max_attempts:
-                self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, settled=None)
-                self.tell(EventKind.FAILED, facts.owner, id_)
+                self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
+                self.record_event(EventKind.FAILED, facts.owner, id_)
             else:
                 self._end_attempt(facts, id_, EventKind.LEASE_LOST)
-                self.wait_again(facts, attempt=facts.attempt, settled=None)
-                self.tell(EventKind.LEASE_LOST, facts.owner, id_)
+                self.requeue(facts, attempt=facts.attempt, last_outcome=None)
+                self.record_event(EventKind.LEASE_LOST, facts.owner, id_)
         return len(lost)
 
-    def _wake(self) -> int:
-        due = self._due("due_documents")
+    def _requeue_delayed(self) -> int:
+        due = self._due_documents("due_documents")
         for id_, facts in due:
-            self.wait_again(facts, attempt=facts.attempt, settled=facts.settled)
-            self.tell(EventKind.DUE, facts.owner, id_)
+            self.requeue(facts, attempt=facts.attempt, last_outcome=facts.last_outcome)
+            self.record_event(EventKind.DUE, facts.owner, id_)
         return len(due)
 
-    def _open(self, book: Book) -> int:
+    def _reopen_rate_limited(self, window: ClaimWindow) -> int:
         return sum(
-            book.rate_allows(owner, self.now) for (owner,) in self._tables.all("due_rates", now=self.now, limit=AT_ONCE)
+            window.reopen_if_rate_allows(owner, self.now)
+            for (owner,) in self._queries.fetch_all("due_rates", now=self.now, limit=MAX_DUE_PER_TRANSACTION)
         )
 
 

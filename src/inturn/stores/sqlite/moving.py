@@ -10,154 +10,170 @@ from typing import Any, Final
 import apsw
 
 from inturn.clock import SystemClock
-from inturn.errors import IllegalMoveError, StoreError, StoreVersionError
+from inturn.errors import IllegalTransitionError, StoreError, StoreVersionError
 from inturn.store import Discrepancy
-from inturn.stores.moving import BATCH, SILENT_AFTER, Busy, End, Mark, QueueRecord, Reader, Row
+from inturn.stores.moving import (
+    BATCH_ROWS,
+    WORKER_TIMEOUT,
+    ClosedMarker,
+    QueueRecord,
+    Row,
+    TransferBlockers,
+    TransferEndpoint,
+    TransferReader,
+)
 from inturn.stores.sqlite import schema
-from inturn.stores.sqlite.closing import lifted, mark_of, put_mark, tables_of, take_mark_away, transaction
-from inturn.stores.sqlite.connection import connect, errors_of
+from inturn.stores.sqlite.closing import (
+    clear_marker,
+    fill_transaction,
+    read_marker,
+    table_names,
+    transaction,
+    write_marker,
+)
+from inturn.stores.sqlite.connection import connect, translate_errors
 from inturn.stores.sqlite.store import SqliteStore
-from inturn.stores.sqlite.tables import QUERIES, packed, packed_all, unpacked_all
+from inturn.stores.sqlite.tables import QUERIES, pack_id, pack_ids, unpack_ids
 
-_ids: Final = (lambda kept: list(unpacked_all(kept)), packed_all)
-_id: Final = (lambda kept: unpacked_all(kept)[0], packed)
-_flag: Final = (bool, int)
-SHAPES: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]] = {
-    "customer": {"paused": _flag, "capped": _flag, "keeps": _flag},
-    "attempt": {"document": _id},
-    "document": {"id": _id},
-    "line": {"filed": _flag},
-    "event": {"documents": _ids},
+_IDS_CONVERTERS: Final = (lambda kept: list(unpack_ids(kept)), pack_ids)
+_ID_CONVERTERS: Final = (lambda kept: unpack_ids(kept)[0], pack_id)
+_FLAG_CONVERTERS: Final = (bool, int)
+COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]] = {
+    "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
+    "attempt": {"document": _ID_CONVERTERS},
+    "document": {"id": _ID_CONVERTERS},
+    "line": {"filed": _FLAG_CONVERTERS},
+    "event": {"documents": _IDS_CONVERTERS},
 }
 """Columns that are kept in another shape than they are moved in: how they are read, and written."""
-OWN: Final = {"closed", "line_change", "queue", "returned", "worker"}
+TABLES_NOT_COPIED: Final = {"closed", "line_change", "queue", "returned", "worker"}
 """Tables that are not moved row by row: changes are folded in before, and workers say for themselves how they are."""
-NOT_MOVED: Final = {"front", "leased_at", "doubted_at", "old_result"}
+COLUMNS_NOT_COPIED: Final = {"front", "leased_at", "doubted_at", "old_result"}
 """Columns that are not moved: in a queue that arrives every document counts as one that came back, and nothing runs."""
-MOVED_AS: Final = {("document", "result"): "coalesce(result, old_result)"}
+COLUMN_EXPRESSIONS: Final = {("document", "result"): "coalesce(result, old_result)"}
 """Columns that are read from several."""
 
 
-class SqliteEnd(End):
+class SqliteEndpoint(TransferEndpoint):
     """One file; made by the first transaction that writes to it, if it is missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.shown = str(self.path)
+        self.display_url = str(self.path)
 
     @cached_property
     def _connection(self) -> apsw.Connection:
         return connect(self.path)
 
-    def is_there(self) -> bool:
+    def exists(self) -> bool:
         if not self.path.exists() or self.path.stat().st_size == 0:
             return False
-        with errors_of(self.path):
-            version = schema.version_of(self.path, self._connection)
+        with translate_errors(self.path):
+            version = schema.read_version(self.path, self._connection)
         if version < len(schema.MIGRATIONS):
             raise StoreVersionError(
-                f"{self.shown} has schema {version} and this version of Inturn {len(schema.MIGRATIONS)};"
-                f" run inturn migrate --store {self.shown} first"
+                f"{self.display_url} has schema {version} and this version of Inturn {len(schema.MIGRATIONS)};"
+                f" run inturn migrate --store {self.display_url} first"
             )
         return True
 
-    def is_same(self, other: End) -> bool:
-        if not isinstance(other, SqliteEnd):
+    def is_same(self, other: TransferEndpoint) -> bool:
+        if not isinstance(other, SqliteEndpoint):
             return False
         both_there = self.path.exists() and other.path.exists()
         return self.path.samefile(other.path) if both_there else self.path.resolve() == other.path.resolve()
 
-    def mark(self) -> Mark | None:
-        with errors_of(self.path):
-            return mark_of(self._connection)
+    def closed_marker(self) -> ClosedMarker | None:
+        with translate_errors(self.path):
+            return read_marker(self._connection)
 
     def tables(self) -> dict[str, list[str]]:
-        names = sorted(tables_of(self._connection) - OWN)
+        names = sorted(table_names(self._connection) - TABLES_NOT_COPIED)
         return {
-            table: [name for _, name, *_ in _columns(self._connection, table) if name not in NOT_MOVED]
+            table: [name for _, name, *_ in _columns(self._connection, table) if name not in COLUMNS_NOT_COPIED]
             for table in names
         }
 
-    def let_go(self) -> None:
+    def disconnect(self) -> None:
         if "_connection" in self.__dict__:
             self._connection.close()
 
     # -- a source -----------------------------------------------------------------------------------------------------
 
-    def settle(self) -> tuple[Discrepancy, ...]:
+    def fold_and_recount(self) -> tuple[Discrepancy, ...]:
         with closing(SqliteStore(self.path)) as store:
             return store.recount(repair=False)
 
-    def close(self, mark: Mark) -> Busy:
-        with errors_of(self.path), transaction(self._connection):
-            busy = SqliteReader(self._connection).busy()
-            if not busy.running and not busy.workers and not busy.unsettled:
-                put_mark(self._connection, mark, self.shown)
+    def close(self, marker: ClosedMarker) -> TransferBlockers:
+        with translate_errors(self.path), transaction(self._connection):
+            busy = SqliteTransferReader(self._connection).blockers()
+            if not busy.running and not busy.workers and not busy.has_pending_changes:
+                write_marker(self._connection, marker, self.display_url)
             return busy
 
-    def remark(self, mark: Mark) -> None:
-        with errors_of(self.path), transaction(self._connection):
-            found = mark_of(self._connection)
-            if found is None or found.token != mark.token:
-                raise IllegalMoveError(f"{self.shown} was opened again meanwhile; run inturn move again")
-            put_mark(self._connection, mark, self.shown)
+    def update_marker(self, marker: ClosedMarker) -> None:
+        with translate_errors(self.path), transaction(self._connection):
+            found = read_marker(self._connection)
+            if found is None or found.token != marker.token:
+                raise IllegalTransitionError(f"{self.display_url} was opened again meanwhile; run inturn move again")
+            write_marker(self._connection, marker, self.display_url)
 
     def reopen(self) -> None:
-        with errors_of(self.path), transaction(self._connection):
-            take_mark_away(self._connection)
+        with translate_errors(self.path), transaction(self._connection):
+            clear_marker(self._connection)
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
-        with errors_of(self.path), closing(connect(self.path, read_only=True)) as connection:
+    def open_reader(self) -> Iterator[TransferReader]:
+        with translate_errors(self.path), closing(connect(self.path, read_only=True)) as connection:
             connection.execute("BEGIN")
-            yield SqliteReader(connection)
+            yield SqliteTransferReader(connection)
 
     # -- a target -----------------------------------------------------------------------------------------------------
 
-    def make(self) -> None:
+    def create(self) -> None:
         schema.migrate(self.path, self._connection, SystemClock().now())
 
     def is_used(self) -> bool:
         tables = ("customer", "document", "key", "event")
         return any(self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM {each})").get for each in tables)  # noqa: S608 - our own names
 
-    def arrive(self, mark: Mark) -> None:
-        with errors_of(self.path), transaction(self._connection):
-            put_mark(self._connection, mark, self.shown)
-        with errors_of(self.path), lifted(self._connection, mark.run, self.path):
+    def begin_load(self, marker: ClosedMarker) -> None:
+        with translate_errors(self.path), transaction(self._connection):
+            write_marker(self._connection, marker, self.display_url)
+        with translate_errors(self.path), fill_transaction(self._connection, marker.run, self.path):
             for table in self.tables():
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
     def write(self, run: str, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        shapes = [(columns.index(name), write) for name, (_, write) in SHAPES.get(table, {}).items()]
+        shapes = [(columns.index(name), write) for name, (_, write) in COLUMN_CONVERTERS.get(table, {}).items()]
         names, places = ", ".join(columns), ", ".join("?" for _ in columns)
         statement = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names of the catalog
-        with errors_of(self.path), lifted(self._connection, run, self.path):
-            self._connection.executemany(statement, _shaped(rows, shapes))
+        with translate_errors(self.path), fill_transaction(self._connection, run, self.path):
+            self._connection.executemany(statement, _convert_rows(rows, shapes))
 
     def counts(self) -> dict[str, int]:
-        return {table: SqliteReader(self._connection).count(table) for table in self.tables()}
+        return {table: SqliteTransferReader(self._connection).count(table) for table in self.tables()}
 
     def complete(self, run: str, queue: QueueRecord) -> None:
         names = ", ".join(f"{name} = ?" for name in QueueRecord._fields)
-        with errors_of(self.path), lifted(self._connection, run, self.path):
+        with translate_errors(self.path), fill_transaction(self._connection, run, self.path):
             self._connection.execute(f"UPDATE queue SET version = version + 1, {names}", queue)  # noqa: S608 - fields
             self._connection.execute(QUERIES["return_all"])
-            take_mark_away(self._connection)
+            clear_marker(self._connection)
 
 
-class SqliteReader(Reader):
+class SqliteTransferReader(TransferReader):
     """One transaction of a file."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
-    def busy(self) -> Busy:
-        since = SystemClock().now() - SILENT_AFTER
+    def blockers(self) -> TransferBlockers:
+        since = SystemClock().now() - WORKER_TIMEOUT
         workers = self._connection.execute("SELECT name FROM worker WHERE seen_at >= ? ORDER BY name", (since,))
         names = tuple(name for (name,) in workers)
         running = self._connection.execute("SELECT count(*) FROM document WHERE state = 'running'").get
-        return Busy(running, names, bool(self.count("line_change")))
+        return TransferBlockers(running, names, bool(self.count("line_change")))
 
     def queue(self) -> QueueRecord:
         found = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields
@@ -169,14 +185,14 @@ class SqliteReader(Reader):
         return int(self._connection.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608 - our own names
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
-        shapes = [(columns.index(name), read) for name, (read, _) in SHAPES.get(table, {}).items()]
+        shapes = [(columns.index(name), read) for name, (read, _) in COLUMN_CONVERTERS.get(table, {}).items()]
         key = ", ".join(
             name for *_, name in sorted((at, name) for _, name, *_, at in _columns(self._connection, table) if at)
         )
-        names = ", ".join(MOVED_AS.get((table, name), name) for name in columns)
+        names = ", ".join(COLUMN_EXPRESSIONS.get((table, name), name) for name in columns)
         found = self._connection.execute(f"SELECT {names} FROM {table} ORDER BY {key}")  # noqa: S608 - names of the catalog
-        while rows := list(islice(found, BATCH)):
-            yield list(_shaped(rows, shapes))
+        while rows := list(islice(found, BATCH_ROWS)):
+            yield list(_convert_rows(rows, shapes))
 
     def blobs(self) -> Iterator[tuple[str, str | None]]:
         yield from self._connection.execute(
@@ -190,12 +206,12 @@ def _columns(connection: apsw.Connection, table: str) -> Sequence[Row]:
     return connection.execute(f"PRAGMA table_info({table})").fetchall()
 
 
-def _shaped(rows: Sequence[Row], shapes: Sequence[tuple[int, Callable[[Any], Any]]]) -> Iterator[Row]:
-    if not shapes:
+def _convert_rows(rows: Sequence[Row], converters: Sequence[tuple[int, Callable[[Any], Any]]]) -> Iterator[Row]:
+    if not converters:
         yield from rows
         return
     for row in rows:
         new = list(row)
-        for at, shape in shapes:
+        for at, shape in converters:
             new[at] = shape(new[at])
         yield new

@@ -2,11 +2,11 @@
 
 from typing import Any, Final, NamedTuple
 
-from inturn.stores._lines import TableLine
+from inturn.stores._lines import TableLane
 from inturn.stores.sqlite.tables import Row
 
 NEVER: Final = 2**63
-TURN, STAMP, HEAD = 3, 4, 6
+TURN_COLUMN, STAMP_COLUMN, HEAD_COLUMN = 3, 4, 6
 """Where a line's row says where it stands, and which document is its head."""
 
 
@@ -17,11 +17,11 @@ class QueueRow(NamedTuple):
     event: int
     policy: int
     ordered: str
-    turns: str
+    scheduler_state: str
     paused_by: str | None
     version: int
     has_changes: int
-    has_returned: int
+    has_requeued: int
     start_by: int | None
     lease: int | None
     due: int | None
@@ -34,7 +34,7 @@ class QueueRow(NamedTuple):
         return min([at for at in times if at is not None], default=NEVER)
 
 
-class SqlLine(TableLine):
+class SqlLane(TableLane):
     """A line, its next documents, and its row."""
 
     __slots__ = ()
@@ -43,9 +43,9 @@ class SqlLine(TableLine):
         """The row as it should be, without its place."""
         head = self.head or (None, None, None)
         stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
-        return (*stands, *head, int(self.filed), self.front, self.out_of_turn_at)
+        return (*stands, *head, int(self.scheduled), self.scan_from, self.out_of_turn_at)
 
 
-def placed(row: Row, *, fair: bool) -> Row:
+def with_sort_key(row: Row, *, fair: bool) -> Row:
     """A line's row, with what sorts it among the open lines of its level."""
-    return (*row, row[TURN], row[STAMP]) if fair else (*row, row[HEAD] or 0, 0)
+    return (*row, row[TURN_COLUMN], row[STAMP_COLUMN]) if fair else (*row, row[HEAD_COLUMN] or 0, 0)

@@ -8,21 +8,21 @@ import apsw
 
 from inturn.errors import StoreCorruptError, StoreVersionError
 from inturn.policy import Policy
-from inturn.store import FIRST_OPERATOR
+from inturn.store import SYSTEM_OPERATOR
 from inturn.stores._sql import migrations
-from inturn.stores._turns import START
-from inturn.stores.sqlite.connection import begin_log, errors_of
+from inturn.stores._turns import INITIAL_STATE
+from inturn.stores.sqlite.connection import enable_wal, translate_errors
 
-APPLICATION: Final = 0x1A7D0C5
+APPLICATION_ID: Final = 0x1A7D0C5
 """Marks the file as ours (PRAGMA application_id)."""
 MIGRATIONS: Final = migrations("inturn.stores.sqlite")
 
 
 def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
     """Apply what is missing, under the write lock; the names of the migrations applied."""
-    with errors_of(path):
-        known = version_of(path, connection)
-        begin_log(connection)
+    with translate_errors(path):
+        known = read_version(path, connection)
+        enable_wal(connection)
         if known == len(MIGRATIONS):
             return []
         connection.execute("BEGIN IMMEDIATE")
@@ -42,37 +42,38 @@ def sql() -> str:
 
 
 def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:
-    version = version_of(path, connection)
+    version = read_version(path, connection)
     for migration in MIGRATIONS[version:]:
         connection.execute(migration.sql)
     if version == 0:
-        _begin(connection, now)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        _insert_initial_rows(connection, now)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     return [migration.name for migration in MIGRATIONS[version:]]
 
 
-def version_of(path: Path, connection: apsw.Connection) -> int:
+def read_version(path: Path, connection: apsw.Connection) -> int:
     """How many migrations were applied; a file that is newer, or not ours, is refused."""
     # Looked at first: another process may make the file meanwhile, and then its marks come with the tables.
     empty = connection.execute("SELECT count(*) FROM sqlite_schema").get == 0
     version = int(connection.pragma("user_version"))
     application = int(connection.pragma("application_id"))
-    if version > len(MIGRATIONS) and application == APPLICATION:
+    if version > len(MIGRATIONS) and application == APPLICATION_ID:
         raise StoreVersionError(
             f"{path} was made by a newer version of Inturn (schema {version}; this one knows {len(MIGRATIONS)});"
             f" use that version, or restore a backup made before the upgrade",
         )
-    if application != APPLICATION and not empty:
+    if application != APPLICATION_ID and not empty:
         raise StoreCorruptError(f"{path} is an SQLite database, but none of Inturn's; give another path")
-    return version if application == APPLICATION else 0
+    return version if application == APPLICATION_ID else 0
 
 
-def _begin(connection: apsw.Connection, now: int) -> None:
+def _insert_initial_rows(connection: apsw.Connection, now: int) -> None:
     connection.execute(
         "INSERT INTO policy (number, settings, at, operator, why) VALUES (1, ?, ?, ?, ?)",
-        (json.dumps(Policy().plain()), now, *FIRST_OPERATOR),
+        (json.dumps(Policy().to_dict()), now, *SYSTEM_OPERATOR),
     )
     connection.execute(
-        "INSERT INTO queue (one, seq, fence, event, policy, ordered, turns) VALUES (1, 0, 0, 0, 1, 'fair', ?)", (START,)
+        "INSERT INTO queue (one, seq, fence, event, policy, ordered, turns) VALUES (1, 0, 0, 0, 1, 'fair', ?)",
+        (INITIAL_STATE,),
     )

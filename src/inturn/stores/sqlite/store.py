@@ -15,10 +15,10 @@ from inturn.errors import NotFoundError, StoreError, VersionConflictError
 from inturn.model import (
     CANCELLABLE,
     ENDED,
-    EXPEDITED,
+    EXPEDITED_LEVEL,
     RETRYABLE,
     Check,
-    Claimed,
+    Claim,
     Customer,
     CustomerSettings,
     Document,
@@ -28,14 +28,16 @@ from inturn.model import (
     Worker,
     WorkerReport,
     clean_settings,
-    plain,
-    report_texts,
+    report_to_json,
+    settings_to_dict,
 )
 from inturn.policy import Policy
 from inturn.store import (
-    KEY_KEPT,
+    IDEMPOTENCY_KEY_RETENTION,
     MAX_SEQ,
-    WORKER_KEPT,
+    WORKER_RETENTION,
+    AckAndClaim,
+    AckStatus,
     AheadOfClock,
     Attempt,
     ClaimRequest,
@@ -46,34 +48,32 @@ from inturn.store import (
     DocumentSort,
     Event,
     EventKind,
-    Exchanged,
-    Hold,
+    LeaseStatus,
     MaintenanceRecord,
     Operator,
     Outcome,
-    Pace,
     Page,
     PolicyVersion,
-    Removed,
-    Standings,
+    PruneResult,
+    SchedulerSnapshot,
     Store,
     Submission,
-    Submitted,
-    Swept,
-    Verdict,
+    SubmitResult,
+    SweepResult,
+    Throughput,
 )
 from inturn.stores.sqlite import audit, clocks, schema
 from inturn.stores.sqlite.backup import write_copy
-from inturn.stores.sqlite.book import Book
-from inturn.stores.sqlite.changes import LaterChanges
-from inturn.stores.sqlite.closing import refuse_closed
-from inturn.stores.sqlite.connection import Writer, connect, errors_of, gate_of
-from inturn.stores.sqlite.doorbell import Doorbell
-from inturn.stores.sqlite.intake import DELAYED, WAITING, Intake
-from inturn.stores.sqlite.keys import SqliteKeys
-from inturn.stores.sqlite.moves import AT_ONCE, Facts, Moves
-from inturn.stores.sqlite.reading import Reading
-from inturn.stores.sqlite.tables import QUERIES, Row, Tables, document_of, packed, read_settings
+from inturn.stores.sqlite.book import ClaimWindow
+from inturn.stores.sqlite.changes import LaneLog
+from inturn.stores.sqlite.closing import require_open
+from inturn.stores.sqlite.connection import Writer, connect, translate_errors, write_lock_path
+from inturn.stores.sqlite.doorbell import Notifier
+from inturn.stores.sqlite.intake import DELAYED, WAITING, Submitter
+from inturn.stores.sqlite.keys import SqliteApiKeys
+from inturn.stores.sqlite.moves import MAX_DUE_PER_TRANSACTION, DocumentFacts, Transitions
+from inturn.stores.sqlite.reading import QueueReader
+from inturn.stores.sqlite.tables import QUERIES, Queries, Row, document_from_row, pack_id, parse_settings
 
 Answer = TypeVar("Answer")
 
@@ -84,98 +84,102 @@ class SqliteStore(Store):
     def __init__(self, path: Path | str, clock: Clock | None = None, *, vfs: str | None = None) -> None:
         self.path = Path(path).absolute()
         self._clock = clock or SystemClock()
-        self._process = os.getpid()
+        self._pid = os.getpid()
         connection = connect(self.path, vfs=vfs)
-        with errors_of(self.path):
-            refuse_closed(connection, str(self.path))
+        with translate_errors(self.path):
+            require_open(connection, str(self.path))
         schema.migrate(self.path, connection, self._clock.now())
-        self._tables = Tables(connection)
-        self._writer = Writer(self.path, connection, self._tables.forget)
-        self._later = LaterChanges(self._tables)
-        self._intake = Intake(self._tables, self._later)
+        self._queries = Queries(connection)
+        self._writer = Writer(self.path, connection, self._queries.clear_cache)
+        self._lane_log = LaneLog(self._queries)
+        self._submitter = Submitter(self._queries, self._lane_log)
         self._read_lock = threading.Lock()
-        with errors_of(self.path):
-            self._reader = Tables(connect(self.path, read_only=True, vfs=vfs))
-        self._reading = Reading(self._reader)
-        self._doorbell = Doorbell(gate_of(self.path))
-        self._doorbell.arm()
-        self._found = False
+        with translate_errors(self.path):
+            self._read_queries = Queries(connect(self.path, read_only=True, vfs=vfs))
+        self._queue_reader = QueueReader(self._read_queries)
+        self._notifier = Notifier(write_lock_path(self.path))
+        self._notifier.start()
+        self._may_find_work = False
         """Whether the last claim found anything: then the next may as well."""
-        self.keys = SqliteKeys(self._tables, self._reader, self._write, self._read, self._note)
+        self.api_keys = SqliteApiKeys(self._queries, self._read_queries, self._write, self._read, self._add_event)
 
     # -- documents come in ------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        return self._write(lambda: self._intake.check(customer, n, key, self._now(now)))
+        return self._write(lambda: self._submitter.check(customer, n, key, self._now(now)))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
         return self._write(partial(self._submit, submission, now))
 
-    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[Submitted, ...]:
-        self._same_process()
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
+        self._require_same_process()
         return tuple(self._writer.run_all([partial(self._submit, each, now) for each in submissions]))
 
     def _submit(self, submission: Submission, now: int | None) -> tuple[Receipt, ...]:
-        return self._intake.submit(submission, self._now(now))
+        return self._submitter.submit(submission, self._now(now))
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
-    def exchange(
+    def ack_and_claim(
         self,
         outcomes: Sequence[Outcome],
         request: ClaimRequest | None,
         *,
         now: int | None = None,
-    ) -> Exchanged:
+    ) -> AckAndClaim:
         if request is None:
-            return Exchanged(self._write(lambda: self._settle(outcomes, self._now(now))), ())
-        if not (outcomes or self._found or self._read(lambda: self._reading.may_be_claimed(self._now(now)))):
-            return Exchanged((), ())
-        verdicts, claimed = self._write(lambda: self._exchange(outcomes, request, self._now(now)))
+            return AckAndClaim(self._write(lambda: self._ack(outcomes, self._now(now))), ())
+        if not (
+            outcomes or self._may_find_work or self._read(lambda: self._queue_reader.may_be_claimed(self._now(now)))
+        ):
+            return AckAndClaim((), ())
+        verdicts, claimed = self._write(lambda: self._ack_and_claim(outcomes, request, self._now(now)))
         while claimed is None:
-            _, claimed = self._write(lambda: self._exchange((), request, self._now(now)))
-        self._found = bool(claimed)
-        return Exchanged(verdicts, claimed)
+            _, claimed = self._write(lambda: self._ack_and_claim((), request, self._now(now)))
+        self._may_find_work = bool(claimed)
+        return AckAndClaim(verdicts, claimed)
 
-    def _settle(self, outcomes: Sequence[Outcome], now: int) -> tuple[Verdict, ...]:
-        with self._moves(now) as moves:
-            return moves.settle(outcomes)
+    def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
+        with self._transitions(now) as moves:
+            return moves.ack(outcomes)
 
-    def _exchange(
+    def _ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
-    ) -> tuple[tuple[Verdict, ...], tuple[Claimed, ...] | None]:
+    ) -> tuple[tuple[AckStatus, ...], tuple[Claim, ...] | None]:
         """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
-        book = self._fold()
-        moves = Moves(self._tables, book, now)
-        verdicts = moves.settle(outcomes)
-        claimed: tuple[Claimed, ...] | None = None
-        if AT_ONCE not in moves.move_on(book):
+        book = self._load_window()
+        moves = Transitions(self._queries, book, now)
+        verdicts = moves.ack(outcomes)
+        claimed: tuple[Claim, ...] | None = None
+        if MAX_DUE_PER_TRANSACTION not in moves.process_due(book):
             claimed = () if book.paused_by is not None else self._claim(book, request, moves, now)
-        moves.write()
+        moves.flush()
         book.save()
         return verdicts, claimed
 
-    def _claim(self, book: Book, request: ClaimRequest, moves: Moves, now: int) -> tuple[Claimed, ...]:
-        book.reach(request.limit)
+    def _claim(
+        self, window: ClaimWindow, request: ClaimRequest, transitions: Transitions, now: int
+    ) -> tuple[Claim, ...]:
+        window.set_claim_limit(request.limit)
         taken: list[tuple[int, str, int, int, int, str]] = []
         places: list[tuple[int, int, int]] = []
         until = now + request.lease
-        while len(taken) < request.limit and (found := book.take(now)) is not None:
+        while len(taken) < request.limit and (found := window.take_next(now)) is not None:
             line, head = found
-            book.fence += 1
-            taken.append((head.seq, self._tables.name(line.owner), now, until, book.fence, request.worker))
+            window.fence += 1
+            taken.append((head.seq, self._queries.customer_name(line.owner), now, until, window.fence, request.worker))
             places.append((line.owner, line.level, head.seq))
-        if book.has_returned:
-            self._tables.many("forget_returned", places)
-        rows = self._tables.each("start_document", taken)
+        if window.has_requeued:
+            self._queries.execute_many("forget_returned", places)
+        rows = self._queries.execute_many_returning("start_document", taken)
         if len(rows) != len(taken):
             raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} wait")
         claimed = tuple(
-            [Claimed(document_of(row), fence) for row, (_, _, _, _, fence, _) in zip(rows, taken, strict=True)]
+            [Claim(document_from_row(row), fence) for row, (_, _, _, _, fence, _) in zip(rows, taken, strict=True)]
         )
         for row in rows:
-            moves.tell(EventKind.STARTED, row[-1], row[0])
-        moves.write_told((EventKind.STARTED,))
+            transitions.record_event(EventKind.STARTED, row[-1], row[0])
+        transitions.add_grouped_events((EventKind.STARTED,))
         return claimed
 
     def heartbeat(
@@ -184,42 +188,44 @@ class SqliteStore(Store):
         lease: int,
         *,
         now: int | None = None,
-    ) -> tuple[Hold, ...]:
-        def work() -> tuple[Hold, ...]:
+    ) -> tuple[LeaseStatus, ...]:
+        def work() -> tuple[LeaseStatus, ...]:
             at = self._now(now)
-            return tuple([self._beat(id_, fence, lease, at) for id_, fence in claims])
+            return tuple([self._renew_lease(id_, fence, lease, at) for id_, fence in claims])
 
         return self._write(work)
 
-    def see_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
-        name, (text, at_work) = report.name, report_texts(report)
-        self._write(lambda: self._tables.one("see_worker", name=name, now=self._now(now), report=text, at_work=at_work))
+    def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        name, (text, at_work) = report.name, report_to_json(report)
+        self._write(
+            lambda: self._queries.fetch_one("see_worker", name=name, now=self._now(now), report=text, at_work=at_work)
+        )
 
     def forget_worker(self, name: str) -> None:
-        self._write(lambda: self._tables.one("forget_worker", name=name))
+        self._write(lambda: self._queries.fetch_one("forget_worker", name=name))
 
     def workers(self) -> tuple[Worker, ...]:
-        return self._read(self._reading.workers)
+        return self._read(self._queue_reader.workers)
 
-    def _beat(self, id_: str, fence: int, lease: int, now: int) -> Hold:
-        if self._tables.one("heartbeat", id=packed(id_), fence=fence, lease=lease, now=now) is not None:
-            return Hold.HELD
-        facts = self._facts(id_)
+    def _renew_lease(self, id_: str, fence: int, lease: int, now: int) -> LeaseStatus:
+        if self._queries.fetch_one("heartbeat", id=pack_id(id_), fence=fence, lease=lease, now=now) is not None:
+            return LeaseStatus.HELD
+        facts = self._document_facts(id_)
         if facts is None or facts.fence != fence:
-            return Hold.LOST
-        return Hold.CANCELLED if facts.state == DocumentState.CANCELLED else Hold.LOST
+            return LeaseStatus.LOST
+        return LeaseStatus.CANCELLED if facts.state == DocumentState.CANCELLED else LeaseStatus.LOST
 
     # -- operators --------------------------------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
         def work() -> tuple[str, ...]:
             cancelled = []
-            with self._moves(self._now(now)) as moves:
-                for id_, facts in self._all_facts(ids, CANCELLABLE):
+            with self._transitions(self._now(now)) as moves:
+                for id_, facts in self._facts_in_states(ids, CANCELLABLE):
                     moves.cancel(facts)
-                    moves.tell(EventKind.CANCELLED, facts.owner, packed(id_))
+                    moves.record_event(EventKind.CANCELLED, facts.owner, pack_id(id_))
                     cancelled.append(id_)
-                moves.write_told((EventKind.CANCELLED,), operator)
+                moves.add_grouped_events((EventKind.CANCELLED,), operator)
             return tuple(cancelled)
 
         return self._write(work)
@@ -227,53 +233,53 @@ class SqliteStore(Store):
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
         def work() -> tuple[Receipt, ...]:
             at, receipts = self._now(now), []
-            with self._moves(at) as moves:
-                for id_, facts in self._all_facts(ids, RETRYABLE):
-                    _, counter = self._intake.customer(self._tables.name(facts.owner))
-                    seq, version = self._tables.one("give_seqs", n=1) or (0, 0)
-                    checked = self._intake.lower(facts.owner, counter, 1, at, version)
+            with self._transitions(at) as moves:
+                for id_, facts in self._facts_in_states(ids, RETRYABLE):
+                    _, counter = self._submitter.get_or_add_customer(self._queries.customer_name(facts.owner))
+                    seq, version = self._queries.fetch_one("give_seqs", n=1) or (0, 0)
+                    checked = self._submitter.apply_checks(facts.owner, counter, 1, at, version)
                     level = checked.levels[0][0]
-                    receipts.append(moves.begin_again(facts, id_, seq, level, checked.counter.count))
-                    moves.tell(EventKind.RETRIED, facts.owner, packed(id_))
-                moves.write_told((EventKind.RETRIED,), operator)
+                    receipts.append(moves.retry(facts, id_, seq, level, checked.counter.count))
+                    moves.record_event(EventKind.RETRIED, facts.owner, pack_id(id_))
+                moves.add_grouped_events((EventKind.RETRIED,), operator)
             return tuple(receipts)
 
         return self._write(work)
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
         def work() -> bool:
-            facts = self._facts(id)
+            facts = self._document_facts(id)
             if facts is None:
                 raise NotFoundError(f"there is no document {id}")
-            if facts.line == EXPEDITED or facts.state not in {WAITING, DELAYED}:
+            if facts.lane == EXPEDITED_LEVEL or facts.state not in {WAITING, DELAYED}:
                 return False
-            with self._moves(self._now(now)) as moves:
+            with self._transitions(self._now(now)) as moves:
                 moves.expedite(facts)
-                moves.tell(EventKind.EXPEDITED, facts.owner, packed(id))
-                moves.write_told((EventKind.EXPEDITED,), operator)
+                moves.record_event(EventKind.EXPEDITED, facts.owner, pack_id(id))
+                moves.add_grouped_events((EventKind.EXPEDITED,), operator)
             return True
 
         return self._write(work)
 
-    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> Removed:
-        def work() -> Removed:
-            owner = self._owner(customer)
-            for level, n in self._tables.all("waiting_of", customer=owner):
-                self._later.emptied(owner, level, n)
-            if (self._tables.one("is_capped", id=owner) or (0,))[0]:
-                for _ in range(self._running(owner)):
-                    self._later.stopped(owner)
-            blobs = tuple(blob for (blob,) in self._tables.all("blobs_of", customer=owner))
-            self._tables.one("purge_files", customer=owner)
-            self._tables.one("purge_attempts", customer=owner)
-            self._tables.one("purge_returned", customer=owner)
-            self._tables.one("purge_documents", customer=owner)
-            documents = self._tables.connection.changes()
-            self._tables.one("purge_keys", customer=owner)
-            keys = self._tables.connection.changes()
-            self._tables.one("purge_access_keys", customer=customer)
-            self._note(now, EventKind.PURGED, customer, operator, {"documents": documents})
-            return Removed(documents, 0, keys, blobs)
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
+        def work() -> PruneResult:
+            owner = self._customer_id(customer)
+            for level, n in self._queries.fetch_all("waiting_of", customer=owner):
+                self._lane_log.emptied(owner, level, n)
+            if (self._queries.fetch_one("is_capped", id=owner) or (0,))[0]:
+                for _ in range(self._running_count(owner)):
+                    self._lane_log.stopped(owner)
+            blobs = tuple(blob for (blob,) in self._queries.fetch_all("blobs_of", customer=owner))
+            self._queries.fetch_one("purge_files", customer=owner)
+            self._queries.fetch_one("purge_attempts", customer=owner)
+            self._queries.fetch_one("purge_returned", customer=owner)
+            self._queries.fetch_one("purge_documents", customer=owner)
+            documents = self._queries.connection.changes()
+            self._queries.fetch_one("purge_keys", customer=owner)
+            keys = self._queries.connection.changes()
+            self._queries.fetch_one("purge_access_keys", customer=customer)
+            self._add_event(now, EventKind.PURGED, customer, operator, {"documents": documents})
+            return PruneResult(documents, 0, keys, blobs)
 
         return self._write(work)
 
@@ -286,17 +292,17 @@ class SqliteStore(Store):
         now: int | None = None,
     ) -> CustomerSettings:
         def work() -> CustomerSettings:
-            found = self._tables.one("customer", name=customer)
-            before = CustomerSettings() if found is None else read_settings(found[3])
+            found = self._queries.fetch_one("customer", name=customer)
+            before = CustomerSettings() if found is None else parse_settings(found[3])
             settings = clean_settings(before._replace(**changes))
-            owner, _ = self._intake.customer(customer)
-            self._later.changed(owner, settings, self._running(owner))
-            text = json.dumps(plain(settings._asdict()))
+            owner, _ = self._submitter.get_or_add_customer(customer)
+            self._lane_log.settings_changed(owner, settings, self._running_count(owner))
+            text = json.dumps(settings_to_dict(settings._asdict()))
             capped, keeps = settings.cap is not None, settings.keep is not None
-            self._tables.one(
+            self._queries.fetch_one(
                 "set_settings", id=owner, settings=text, paused=settings.paused, capped=capped, keeps=keeps
             )
-            self._note(now, EventKind.CUSTOMER_CHANGED, customer, operator, plain(changes))
+            self._add_event(now, EventKind.CUSTOMER_CHANGED, customer, operator, settings_to_dict(changes))
             return settings
 
         return self._write(work)
@@ -311,16 +317,16 @@ class SqliteStore(Store):
         by, why = operator if kind is EventKind.QUEUE_PAUSED else (None, None)
 
         def work() -> None:
-            self._tables.one("pause", by=by, why=why)
-            self._note(now, kind, None, operator)
+            self._queries.fetch_one("pause", by=by, why=why)
+            self._add_event(now, kind, None, operator)
 
         self._write(work)
 
     def paused(self) -> Operator | None:
-        return self._read(self._reading.paused)
+        return self._read(self._queue_reader.paused)
 
     def policy(self) -> PolicyVersion:
-        return self._read(self._reading.policy)
+        return self._read(self._queue_reader.policy)
 
     def set_policy(
         self,
@@ -331,14 +337,14 @@ class SqliteStore(Store):
         now: int | None = None,
     ) -> PolicyVersion:
         def work() -> PolicyVersion:
-            (current,) = self._tables.one("policy_number") or (0,)
+            (current,) = self._queries.fetch_one("policy_number") or (0,)
             if expected is not None and expected != current:
                 raise VersionConflictError(
                     f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
                 )
             version = PolicyVersion(current + 1, policy, self._now(now), operator)
-            settings = json.dumps(policy.plain())
-            self._tables.one(
+            settings = json.dumps(policy.to_dict())
+            self._queries.fetch_one(
                 "add_policy",
                 number=version.number,
                 settings=settings,
@@ -346,31 +352,31 @@ class SqliteStore(Store):
                 by=operator.name,
                 why=operator.why,
             )
-            self._tables.one("use_policy", number=version.number)
-            self._note(version.at, EventKind.POLICY_SET, None, operator, {"version": version.number})
+            self._queries.fetch_one("use_policy", number=version.number)
+            self._add_event(version.at, EventKind.POLICY_SET, None, operator, {"version": version.number})
             return version
 
         return self._write(work)
 
     def policies(self) -> tuple[PolicyVersion, ...]:
-        return self._read(self._reading.policies)
+        return self._read(self._queue_reader.policies)
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
     def document(self, id: str) -> Document:
-        return self._read(lambda: self._reading.document(id))
+        return self._read(lambda: self._queue_reader.document(id))
 
     def result(self, id: str) -> str | None:
-        return self._read(lambda: self._reading.result(id))
+        return self._read(lambda: self._queue_reader.result(id))
 
     def files(self, id: str) -> tuple[ResultFile, ...]:
-        return self._read(lambda: self._reading.files(id))
+        return self._read(lambda: self._queue_reader.files(id))
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
-        return self._read(lambda: self._reading.attempts(id))
+        return self._read(lambda: self._queue_reader.attempts(id))
 
-    def unknown_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
-        return self._read(lambda: self._reading.unknown_blobs(blobs))
+    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        return self._read(lambda: self._queue_reader.unreferenced_blobs(blobs))
 
     def documents(
         self,
@@ -380,89 +386,92 @@ class SqliteStore(Store):
         after: str | None = None,
         sort: DocumentSort = DocumentSort.NEWEST,
     ) -> Page[Document]:
-        return self._read(lambda: self._reading.documents(where, limit, after, sort))
+        return self._read(lambda: self._queue_reader.documents(where, limit, after, sort))
 
     def customer(self, name: str) -> Customer:
-        return self._read(lambda: self._reading.customer(name))
+        return self._read(lambda: self._queue_reader.customer(name))
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
-        return self._read(lambda: self._reading.customers(where, limit, after))
+        return self._read(lambda: self._queue_reader.customers(where, limit, after))
 
     def counts(self, where: DocumentFilter) -> Counts:
-        return self._read(lambda: self._reading.counts(where))
+        return self._read(lambda: self._queue_reader.counts(where))
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
-        return self._read(lambda: self._reading.events(after, limit))
+        return self._read(lambda: self._queue_reader.events(after, limit))
 
     def last_event(self) -> int:
-        return self._read(self._reading.last_event)
+        return self._read(self._queue_reader.last_event)
 
     def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
-        return self._read(lambda: self._reading.by_hand(limit, before, customer))
+        return self._read(lambda: self._queue_reader.operator_events(limit, before, customer))
 
-    def kept_bytes(self, customer: str) -> int:
-        return self._read(lambda: self._reading.kept_bytes(customer))
+    def stored_bytes(self, customer: str) -> int:
+        return self._read(lambda: self._queue_reader.stored_bytes(customer))
 
-    def standings(self) -> Standings:
-        self._write(lambda: self._fold().save())
-        return self._read(self._reading.standings)
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
+        self._write(lambda: self._load_window().save())
+        return self._read(self._queue_reader.scheduler_snapshot)
 
-    def ahead(self, id: str) -> int:
-        return self._read(lambda: self._reading.ahead(id))
+    def ahead_in_lane(self, id: str) -> int:
+        return self._read(lambda: self._queue_reader.ahead_in_lane(id))
 
-    def pace(self, since: int) -> Pace:
-        return self._read(lambda: self._reading.pace(since))
+    def throughput(self, since: int) -> Throughput:
+        return self._read(lambda: self._queue_reader.throughput(since))
 
     def next_due(self) -> int | None:
-        return self._read(self._reading.next_due)
+        return self._read(self._queue_reader.next_due)
 
     def wait(self, timeout: float) -> None:
-        self._doorbell.wait(timeout)
+        self._notifier.wait(timeout)
 
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
-    def sweep(self, *, now: int | None = None) -> Swept:
-        def work() -> Swept:
-            book = self._fold()
-            moves = Moves(self._tables, book, self._now(now))
-            clocks.review(self._tables, book, moves.now)
-            swept = moves.move_on(book)
-            moves.write()
+    def sweep(self, *, now: int | None = None) -> SweepResult:
+        def work() -> SweepResult:
+            book = self._load_window()
+            moves = Transitions(self._queries, book, self._now(now))
+            clocks.review(self._queries, book, moves.now)
+            swept = moves.process_due(book)
+            moves.flush()
             book.save()
-            self._forget_spent(book, moves.now)
-            first, last = moves.now - WORKER_KEPT, moves.now + WORKER_KEPT
-            self._tables.one("forget_silent_workers", first=first, last=last)
+            self._delete_spent_lanes(book, moves.now)
+            first, last = moves.now - WORKER_RETENTION, moves.now + WORKER_RETENTION
+            self._queries.fetch_one("forget_silent_workers", first=first, last=last)
             return swept
 
-        total = Swept()
+        total = SweepResult()
         while True:
             swept = self._write(work)
-            total = Swept(*(one + other for one, other in zip(total, swept, strict=True)))
-            if AT_ONCE not in swept:
+            total = SweepResult(*(one + other for one, other in zip(total, swept, strict=True)))
+            if MAX_DUE_PER_TRANSACTION not in swept:
                 return total
 
     def now(self) -> int:
         return self._now(None)
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
-        return self._read(lambda: clocks.ahead_of_clock(self._reader, self._now(now)))
+        return self._read(lambda: clocks.ahead_of_clock(self._read_queries, self._now(now)))
 
     def maintenance(self) -> MaintenanceRecord | None:
-        (text,) = self._read(lambda: self._reader.one("maintenance")) or (None,)
+        (text,) = self._read(lambda: self._read_queries.fetch_one("maintenance")) or (None,)
         return None if text is None else MaintenanceRecord.from_json(text)
 
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         text = record.to_json()
-        self._write(lambda: self._tables.one("record_maintenance", record=text))
+        self._write(lambda: self._queries.fetch_one("record_maintenance", record=text))
 
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
-        return self._read(lambda: self._reading.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
+        return self._read(lambda: self._queue_reader.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
 
-    def _forget_spent(self, book: Book, now: int) -> None:
-        v, rested_since = [level.v.turn for level in book.turns.levels], now - book.turns.policy.out_of_turn_interval
-        empty = self._tables.all("empty_lines", rested_since=rested_since)
+    def _delete_spent_lanes(self, window: ClaimWindow, now: int) -> None:
+        v, rested_since = (
+            [level.virtual_time.turn for level in window.scheduler.levels],
+            now - window.scheduler.policy.out_of_turn_interval,
+        )
+        empty = self._queries.fetch_all("empty_lines", rested_since=rested_since)
         spent = [(owner, level) for owner, level, turn in empty if turn <= v[level]]
-        self._tables.many("forget_line", spent)
+        self._queries.execute_many("forget_line", spent)
 
     def prune(
         self,
@@ -472,61 +481,61 @@ class SqliteStore(Store):
         customer: str | None = None,
         up_to: int | None = None,
         now: int | None = None,
-    ) -> Removed:
+    ) -> PruneResult:
         last = MAX_SEQ if up_to is None else up_to
 
-        def work_for(name: str) -> Removed:
-            owner = self._owner(name)
-            ended = self._tables.all("ended_before_of", customer=owner, before=before, up_to=last, limit=limit)
-            return self._forget_all(ended)
+        def work_for(name: str) -> PruneResult:
+            owner = self._customer_id(name)
+            ended = self._queries.fetch_all("ended_before_of", customer=owner, before=before, up_to=last, limit=limit)
+            return self._delete_documents(ended)
 
-        def work() -> Removed:
-            removed = self._forget_all(self._ended(before, last, limit))
-            self._tables.one("forget_events", before=before, limit=limit)
-            events = self._tables.connection.changes()
-            self._tables.one("forget_keys", before=self._now(now) - KEY_KEPT)
-            keys = self._tables.connection.changes()
+        def work() -> PruneResult:
+            removed = self._delete_documents(self._oldest_ended(before, last, limit))
+            self._queries.fetch_one("forget_events", before=before, limit=limit)
+            events = self._queries.connection.changes()
+            self._queries.fetch_one("forget_keys", before=self._now(now) - IDEMPOTENCY_KEY_RETENTION)
+            keys = self._queries.connection.changes()
             return removed._replace(events=events, keys=keys)
 
         return self._write(work if customer is None else lambda: work_for(customer))
 
-    def _ended(self, before: int, up_to: int, limit: int) -> list[Row]:
+    def _oldest_ended(self, before: int, up_to: int, limit: int) -> list[Row]:
         """The documents that ended first, however they did, but for those of customers with a time of their own."""
         where = {"before": before, "up_to": up_to, "limit": limit}
         ended = [
             (finished_at, seq, blob)
             for state in ENDED
-            for seq, blob, finished_at in self._tables.all("ended_before", state=state, **where)
+            for seq, blob, finished_at in self._queries.fetch_all("ended_before", state=state, **where)
         ]
         return [(seq, blob) for _, seq, blob in sorted(ended, key=itemgetter(0, 1))[:limit]]
 
-    def _forget_all(self, old: list[Row]) -> Removed:
+    def _delete_documents(self, rows: list[Row]) -> PruneResult:
         """Delete these documents, given as seq and blob, with their attempts and the files of their results."""
-        blobs = [blob for _, blob in old if blob is not None]
-        for seq, _ in old:
-            blobs += [blob for (blob,) in self._tables.connection.execute(QUERIES["forget_files"], (seq,))]
-        self._tables.many("forget_attempts", [(seq,) for seq, _ in old])
-        self._tables.many("forget_document", [(seq,) for seq, _ in old])
-        return Removed(len(old), 0, 0, tuple(blobs))
+        blobs = [blob for _, blob in rows if blob is not None]
+        for seq, _ in rows:
+            blobs += [blob for (blob,) in self._queries.connection.execute(QUERIES["forget_files"], (seq,))]
+        self._queries.execute_many("forget_attempts", [(seq,) for seq, _ in rows])
+        self._queries.execute_many("forget_document", [(seq,) for seq, _ in rows])
+        return PruneResult(len(rows), 0, 0, tuple(blobs))
 
     def backup(self, path: Path) -> None:
         write_copy(self.path, path)
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         def work() -> tuple[Discrepancy, ...]:
-            self._fold().save()
-            found = audit.discrepancies(self._tables)
+            self._load_window().save()
+            found = audit.discrepancies(self._queries)
             if found and repair:
-                audit.repair(self._tables)
-                self._note(now, EventKind.REPAIRED, None, None, {"counts": len(found)})
+                audit.repair(self._queries)
+                self._add_event(now, EventKind.REPAIRED, None, None, {"counts": len(found)})
             return found
 
         return self._write(work)
 
     def close(self) -> None:
-        self._doorbell.close()
+        self._notifier.close()
         with self._read_lock:
-            self._reader.connection.close()
+            self._read_queries.connection.close()
         self._writer.close()
 
     # -- helpers ----------------------------------------------------------------------------------------------------
@@ -535,35 +544,35 @@ class SqliteStore(Store):
         return self._clock.now() if now is None else now
 
     def _write(self, work: Callable[[], Answer]) -> Answer:
-        self._same_process()
+        self._require_same_process()
         return self._writer.run(work)
 
     def _read(self, work: Callable[[], Answer]) -> Answer:
         """Several queries see one state of the store."""
-        self._same_process()
-        with self._read_lock, errors_of(self.path):
-            self._reader.connection.execute("BEGIN")
+        self._require_same_process()
+        with self._read_lock, translate_errors(self.path):
+            self._read_queries.connection.execute("BEGIN")
             try:
                 return work()
             finally:
-                if self._reader.connection.in_transaction:
-                    self._reader.connection.execute("ROLLBACK")
+                if self._read_queries.connection.in_transaction:
+                    self._read_queries.connection.execute("ROLLBACK")
 
-    def _same_process(self) -> None:
-        if os.getpid() != self._process:
+    def _require_same_process(self) -> None:
+        if os.getpid() != self._pid:
             raise StoreError(
                 f"{self.path} was opened before this process was forked; open it again in the child,"
                 f" or start children with spawn",
             )
 
     @contextmanager
-    def _moves(self, now: int) -> Iterator[Moves]:
+    def _transitions(self, now: int) -> Iterator[Transitions]:
         """The moves of this transaction, which the next claim will hear of; their events are written at the end."""
-        moves = Moves(self._tables, self._later, now)
+        moves = Transitions(self._queries, self._lane_log, now)
         yield moves
-        moves.write()
+        moves.flush()
 
-    def _note(
+    def _add_event(
         self,
         now: int | None,
         kind: EventKind,
@@ -571,30 +580,32 @@ class SqliteStore(Store):
         operator: Operator | None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        with self._moves(self._now(now)) as moves:
-            moves.note(kind, customer, b"", operator, detail)
+        with self._transitions(self._now(now)) as moves:
+            moves.add_event(kind, customer, b"", operator, detail)
 
-    def _fold(self) -> Book:
+    def _load_window(self) -> ClaimWindow:
         """The lines, with everything folded in; to be saved."""
-        book = Book.opened(self._tables)
-        book.fold()
+        book = ClaimWindow.load(self._queries)
+        book.apply_lane_log()
         return book
 
-    def _owner(self, customer: str) -> int:
-        found = self._tables.one("customer", name=customer)
+    def _customer_id(self, customer: str) -> int:
+        found = self._queries.fetch_one("customer", name=customer)
         if found is None:
             raise NotFoundError(f"there is no customer {customer!r}")
         return int(found[0])
 
-    def _running(self, owner: int) -> int:
-        return int((self._tables.one("running_of", customer=owner) or (0,))[0])
+    def _running_count(self, owner: int) -> int:
+        return int((self._queries.fetch_one("running_of", customer=owner) or (0,))[0])
 
-    def _facts(self, id_: str) -> Facts | None:
-        row = self._tables.one("row", id=packed(id_))
-        return None if row is None else Facts._make(row)
+    def _document_facts(self, id_: str) -> DocumentFacts | None:
+        row = self._queries.fetch_one("row", id=pack_id(id_))
+        return None if row is None else DocumentFacts._make(row)
 
-    def _all_facts(self, ids: Sequence[str], states: frozenset[DocumentState]) -> Iterator[tuple[str, Facts]]:
+    def _facts_in_states(
+        self, ids: Sequence[str], states: frozenset[DocumentState]
+    ) -> Iterator[tuple[str, DocumentFacts]]:
         for id_ in dict.fromkeys(ids):
-            facts = self._facts(id_)
+            facts = self._document_facts(id_)
             if facts is not None and facts.state in states:
                 yield id_, facts

@@ -35,23 +35,33 @@ pytest.register_assert_rewrite(
     "inturn.testing.contract.working",
 )
 
-from inturn.testing.contract.checking import Checking, CountersContract  # noqa: E402 - after the rewrite is registered
-from inturn.testing.contract.claiming import Claiming  # noqa: E402
-from inturn.testing.contract.clocks import Clocks  # noqa: E402
-from inturn.testing.contract.keeping import Keeping  # noqa: E402
-from inturn.testing.contract.limiting import Limiting  # noqa: E402
+from inturn.testing.contract.checking import CheckTests, CountersContract  # noqa: E402 - after the rewrite is registered
+from inturn.testing.contract.claiming import ClaimTests  # noqa: E402
+from inturn.testing.contract.clocks import ClockSkewTests  # noqa: E402
+from inturn.testing.contract.keeping import MaintenanceTests  # noqa: E402
+from inturn.testing.contract.limiting import LimitTests  # noqa: E402
 from inturn.testing.contract.machine import same_steps  # noqa: E402
-from inturn.testing.contract.operating import Operating  # noqa: E402
-from inturn.testing.contract.reading import Reading  # noqa: E402
-from inturn.testing.contract.serving import Serving  # noqa: E402
-from inturn.testing.contract.submitting import Submitting  # noqa: E402
-from inturn.testing.contract.trying import Trying  # noqa: E402
-from inturn.testing.contract.working import Working  # noqa: E402
+from inturn.testing.contract.operating import OperationTests  # noqa: E402
+from inturn.testing.contract.reading import QueryTests  # noqa: E402
+from inturn.testing.contract.serving import ApiKeyAndAuditTests  # noqa: E402
+from inturn.testing.contract.submitting import SubmissionTests  # noqa: E402
+from inturn.testing.contract.trying import AttemptTests  # noqa: E402
+from inturn.testing.contract.working import WorkTimeTests  # noqa: E402
 
 __all__ = ["CountersContract", "StoreContract", "same_steps"]
 
 
 class StoreContract(
-    Checking, Submitting, Claiming, Limiting, Operating, Reading, Keeping, Serving, Trying, Clocks, Working
+    CheckTests,
+    SubmissionTests,
+    ClaimTests,
+    LimitTests,
+    OperationTests,
+    QueryTests,
+    MaintenanceTests,
+    ApiKeyAndAuditTests,
+    AttemptTests,
+    ClockSkewTests,
+    WorkTimeTests,
 ):
     """Everything that a store promises."""

@@ -10,28 +10,28 @@ from inturn.counters import Counters
 from inturn.errors import InvalidInputError, KeyConflictError
 from inturn.model import seconds
 from inturn.policy import Counter, PriorityPolicy
-from inturn.store import KEY_KEPT
+from inturn.store import IDEMPOTENCY_KEY_RETENTION
 from inturn.testing.contract.rig import ANNA, START
 
-BURST: Final = [1] * 3 + [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7] + [8] * 6 + [9] * 4
-INTERVAL: Final = seconds(1500)
+BURST_LEVELS: Final = [1] * 3 + [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7] + [8] * 6 + [9] * 4
+RESET_INTERVAL: Final = seconds(1500)
 
 
-class Checking:
+class CheckTests:
     """How customers are looked at. Needs the fixtures `counters` and `clock`."""
 
     def test_s1_a_check_is_the_policys(self, counters: Counters) -> None:
         """Counts and levels of a burst."""
         checks = counters.check("acme", 25)
-        assert [check.level for check in checks] == BURST
+        assert [check.level for check in checks] == BURST_LEVELS
         assert [check.count for check in checks] == list(range(0, -25, -1))
 
     def test_s1_a_counter_resets_when_the_interval_is_exceeded(self, counters: Counters, clock: ManualClock) -> None:
         """Exactly 1500 s do not; a microsecond more does."""
         counters.check("acme", 5)
-        clock.advance(INTERVAL)
+        clock.advance(RESET_INTERVAL)
         assert counters.check("acme")[0] == (3, -5)
-        clock.advance(INTERVAL + 1)
+        clock.advance(RESET_INTERVAL + 1)
         assert counters.check("acme")[0] == (1, 0)
 
     def test_s1_a_clock_that_runs_backwards_resets_no_counter(self, counters: Counters, clock: ManualClock) -> None:
@@ -40,12 +40,12 @@ class Checking:
         clock.advance(-100)
         assert counters.check("acme")[0].count == -2
         assert counters.counter("acme") == Counter(-2, START)
-        clock.set(START - INTERVAL)
+        clock.set(START - RESET_INTERVAL)
         counters.check("acme")
         assert counters.counter("acme") == Counter(-3, START)
         clock.advance(-1)
         counters.check("acme")
-        assert counters.counter("acme") == Counter(-4, START - INTERVAL - 1)
+        assert counters.counter("acme") == Counter(-4, START - RESET_INTERVAL - 1)
 
     def test_s1_names_are_told_apart(self, counters: Counters) -> None:
         """By case, by braces and by percent signs, which some store might take for something else."""
@@ -62,7 +62,7 @@ class Checking:
             n = 1 + step % 4
             checks = counters.check("acme", n)
             checked = policy.check_many(counter, clock.now(), n)
-            assert [tuple(check) for check in checks] == list(checked.each())
+            assert [tuple(check) for check in checks] == list(checked.per_document())
             counter = checked.counter
             assert counters.counter("acme") == counter
 
@@ -75,7 +75,7 @@ class Checking:
         clock.advance(seconds(10) + 1)
         assert counters.check("acme")[0] == (1, 0)
         counters.set_policy(PriorityPolicy(), ANNA)
-        clock.advance(INTERVAL)
+        clock.advance(RESET_INTERVAL)
         assert counters.check("acme")[0] == (1, -1)
 
     def test_s1_a_counter_that_nobody_checked_is_none(self, counters: Counters) -> None:
@@ -103,7 +103,7 @@ class Checking:
     def test_s3_a_key_is_forgotten_after_seven_days(self, counters: Counters, clock: ManualClock) -> None:
         """Kept for exactly that long."""
         first = counters.check("acme", 2, key="k")
-        clock.advance(KEY_KEPT)
+        clock.advance(IDEMPOTENCY_KEY_RETENTION)
         assert counters.check("acme", 2, key="k") == first
         counters.check("acme")
         clock.advance(1)
@@ -115,7 +115,7 @@ class Checking:
         """Then it rules instead of the clock."""
         counters.check("acme", now=5)
         assert counters.counter("acme") == Counter(0, 5)
-        assert counters.check("acme", now=5 + INTERVAL)[0].count == -1
+        assert counters.check("acme", now=5 + RESET_INTERVAL)[0].count == -1
 
     @pytest.mark.parametrize("n", [0, -1, True, 1.0, 10_001])
     def test_a2_what_makes_no_sense_is_refused(self, counters: Counters, n: Any) -> None:
@@ -129,7 +129,7 @@ class Checking:
         assert counters.counter("acme") is None
 
 
-class CountersContract(Checking):
+class CountersContract(CheckTests):
     """Everything that counters alone promise."""
 
     def make_counters(self, clock: Clock) -> Counters:

@@ -6,45 +6,45 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import NotFoundError
-from inturn.model import Claimed, DocumentState, Progress, ResultFile, WorkerReport, seconds
-from inturn.store import CustomerFilter, DocumentFilter, EventKind, Swept, Verdict
-from inturn.testing.contract.rig import ANNA, START, Rig, StoreSuite
+from inturn.model import Claim, DocumentState, Progress, ResultFile, WorkerReport, seconds
+from inturn.store import AckStatus, CustomerFilter, DocumentFilter, EventKind, SweepResult
+from inturn.testing.contract.rig import ANNA, START, StoreHarness, StoreSuite
 
 
-class Keeping(StoreSuite):
+class MaintenanceTests(StoreSuite):
     """How a store stays in order."""
 
-    def test_s27_a_sweep_moves_on_what_is_due(self, rig: Rig) -> None:
+    def test_s27_a_sweep_moves_on_what_is_due(self, rig: StoreHarness) -> None:
         """Once; the second finds nothing."""
         rig.queue.change_customer("rated", ANNA, rate=(1, seconds(5)))
-        rig.one("rated")
-        rig.one("acme")
+        rig.submit_one("rated")
+        rig.submit_one("acme")
         rig.claim(2)
-        rig.one("acme", delay=seconds(10))
-        expired = rig.one("beta", start_by=START + seconds(10))
+        rig.submit_one("acme", delay=seconds(10))
+        expired = rig.submit_one("beta", start_by=START + seconds(10))
         rig.advance(60)
-        assert rig.store.sweep() == Swept(expired=1, leases_lost=2, due=1, customers_opened=1)
-        assert rig.store.sweep() == Swept()
+        assert rig.store.sweep() == SweepResult(expired=1, leases_lost=2, due=1, customers_opened=1)
+        assert rig.store.sweep() == SweepResult()
         assert rig.state(expired) is DocumentState.EXPIRED
         assert len(rig.claim(10)) == 3
 
-    def test_s27_a_sweep_forgets_no_debt(self, rig: Rig) -> None:
+    def test_s27_a_sweep_forgets_no_debt(self, rig: StoreHarness) -> None:
         """Whoever was served just now does not come first again because its line was swept."""
         rig.submit("a", 1)
         rig.submit("b", 3)
-        assert rig.order(2) == ["a", "b"]
+        assert rig.claim_customers(2) == ["a", "b"]
         rig.store.sweep()
         rig.submit("a", 2)
-        assert rig.order(4) == ["b", "a", "b", "a"]
+        assert rig.claim_customers(4) == ["b", "a", "b", "a"]
 
-    def test_s28_a_prune_deletes_what_ended_long_ago(self, rig: Rig) -> None:
+    def test_s28_a_prune_deletes_what_ended_long_ago(self, rig: StoreHarness) -> None:
         """Oldest first, up to the limit; what lives is not touched."""
         old = [receipt.id for receipt in rig.submit("acme", 4, blob="blobs/x")]
         for claimed in rig.claim(3):
             rig.queue.finish(claimed)
             rig.advance(1)
         rig.advance(100)
-        young = rig.one("beta")
+        young = rig.submit_one("beta")
         rig.store.cancel([young], ANNA)
         removed = rig.store.prune(rig.clock.now(), limit=2)
         assert (removed.documents, removed.blobs) == (2, ("blobs/x",) * 2)
@@ -55,16 +55,16 @@ class Keeping(StoreSuite):
         assert rig.state(young) is DocumentState.CANCELLED
         assert rig.store.prune(rig.clock.now() + 1, limit=10).documents == 1
 
-    def test_s28_a_customer_may_have_a_time_of_its_own(self, rig: Rig) -> None:
+    def test_s28_a_customer_may_have_a_time_of_its_own(self, rig: StoreHarness) -> None:
         """Its documents are left to a prune that names it, and nobody else's are touched by that."""
         rig.queue.change_customer("acme", ANNA, keep=seconds(1))
         for customer in ("acme", "beta", "acme", "beta"):
-            rig.queue.finish(self._claimed(rig, customer))
+            rig.queue.finish(self._claim_of(rig, customer))
         rig.advance(10)
         events = rig.store.events(0, limit=100)
         assert rig.store.prune(rig.clock.now(), limit=10, customer="acme").documents == 2
         assert rig.store.events(0, limit=100) == events
-        rig.queue.finish(self._claimed(rig, "acme"))
+        rig.queue.finish(self._claim_of(rig, "acme"))
         rig.advance(10)
         assert rig.store.prune(rig.clock.now(), limit=10).documents == 2
         assert [document.customer for document in rig.all_documents()] == ["acme"]
@@ -72,45 +72,45 @@ class Keeping(StoreSuite):
             rig.store.prune(rig.clock.now(), limit=10, customer="nobody")
 
     @staticmethod
-    def _claimed(rig: Rig, customer: str) -> Claimed:
+    def _claim_of(rig: StoreHarness, customer: str) -> Claim:
         rig.submit(customer)
         return rig.claim_one()
 
-    def test_s28_and_s18_the_files_of_results_go_with_their_documents(self, rig: Rig) -> None:
+    def test_s28_and_s18_the_files_of_results_go_with_their_documents(self, rig: StoreHarness) -> None:
         """Pruned and purged alike."""
         for number, customer in enumerate(("acme", "beta")):
-            claimed = self._claimed(rig, customer)
+            claimed = self._claim_of(rig, customer)
             files = (ResultFile("a", f"a{number}", 1, "0"), ResultFile("b", f"b{number}", 2, "1", "text/plain"))
-            assert rig.settle(claimed, result="{}", files=files) is Verdict.RECORDED
+            assert rig.ack(claimed, result="{}", files=files) is AckStatus.RECORDED
             assert rig.store.files(claimed.document.id) == files
         assert rig.store.purge("acme", ANNA).blobs == ("a0", "b0")
         rig.advance(1)
         assert rig.store.prune(rig.clock.now(), limit=10).blobs == ("a1", "b1")
 
-    def test_s36_blobs_that_nothing_refers_to_are_known(self, rig: Rig) -> None:
+    def test_s36_blobs_that_nothing_refers_to_are_known(self, rig: StoreHarness) -> None:
         """Documents and results both refer to blobs."""
         rig.submit("acme", blob="given")
-        rig.settle(rig.claim_one(), result="{}", files=(ResultFile("a", "made", 1, "0"),))
-        assert rig.store.unknown_blobs(["given", "made", "orphan"]) == {"orphan"}
+        rig.ack(rig.claim_one(), result="{}", files=(ResultFile("a", "made", 1, "0"),))
+        assert rig.store.unreferenced_blobs(["given", "made", "orphan"]) == {"orphan"}
         rig.store.purge("acme", ANNA)
-        assert rig.store.unknown_blobs(["given", "made", "orphan"]) == {"given", "made", "orphan"}
+        assert rig.store.unreferenced_blobs(["given", "made", "orphan"]) == {"given", "made", "orphan"}
 
-    def test_s35_workers_are_heard_of_until_they_leave_or_fall_silent(self, rig: Rig) -> None:
+    def test_s35_workers_are_heard_of_until_they_leave_or_fall_silent(self, rig: StoreHarness) -> None:
         """By name, the last report of each."""
         busy = WorkerReport("b", "host", 7, 2, 1, "extract", START, progress={"x": Progress(1, 4)}, at_work={"x": 5})
         other = busy._replace(name="a", at_work=None)
         for report in (busy._replace(busy=0, at_work={"y": 1}), busy, other, busy._replace(name="c")):
-            rig.store.see_worker(report)
+            rig.store.record_worker(report)
         rig.store.forget_worker("c")
         assert [worker.report for worker in rig.store.workers()] == [other, busy]
         assert rig.store.workers()[0].seen_at == START
         rig.advance(86_400)
-        rig.store.see_worker(busy)
+        rig.store.record_worker(busy)
         rig.advance(1)
         rig.store.sweep()
         assert [worker.report.name for worker in rig.store.workers()] == ["b"]
 
-    def test_s28_events_with_an_operator_are_kept(self, rig: Rig) -> None:
+    def test_s28_events_with_an_operator_are_kept(self, rig: StoreHarness) -> None:
         """The rest goes, oldest first; numbers go on."""
         rig.submit("acme")
         rig.queue.pause(ANNA, "acme")
@@ -128,7 +128,7 @@ class Keeping(StoreSuite):
         assert events[0].operator == ANNA
         assert events[-1].number > last
 
-    def test_s28_outlived_keys_are_deleted(self, rig: Rig) -> None:
+    def test_s28_outlived_keys_are_deleted(self, rig: StoreHarness) -> None:
         """And only those."""
         rig.submit("acme", key="old")
         rig.advance(7 * 86_400)
@@ -137,7 +137,7 @@ class Keeping(StoreSuite):
         rig.advance(1)
         assert rig.store.prune(START, limit=10).keys == 1
 
-    def test_s29_a_backup_is_the_store_as_it_was(self, rig: Rig, tmp_path: Path) -> None:
+    def test_s29_a_backup_is_the_store_as_it_was(self, rig: StoreHarness, tmp_path: Path) -> None:
         """With turns, fences, keys and deadlines: both go on alike."""
         rig.queue.change_customer("acme", ANNA, cap=3, weight=2)
         rig.queue.change_customer("rated", ANNA, rate=(1, seconds(50)))
@@ -152,9 +152,9 @@ class Keeping(StoreSuite):
         path = tmp_path / "copy.backup"
         rig.store.backup(path)
         clock = ManualClock(rig.clock.now())
-        copy = Rig(self.reopen(path, clock), clock)
+        copy = StoreHarness(self.reopen(path, clock), clock)
         try:
-            assert _all(copy) == _all(rig)
+            assert _snapshot(copy) == _snapshot(rig)
             assert copy.queue.result(claimed[0].document.id) == {"n": 1}
             assert copy.submit("acme", 30, key="k", metadata={"a": 1}) == first
             for each in (rig, copy):
@@ -166,7 +166,7 @@ class Keeping(StoreSuite):
         finally:
             copy.store.close()
 
-    def test_s30_a_recount_finds_nothing_wrong(self, rig: Rig) -> None:
+    def test_s30_a_recount_finds_nothing_wrong(self, rig: StoreHarness) -> None:
         """After a bit of everything."""
         rig.queue.change_customer("acme", ANNA, cap=2)
         rig.submit("acme", 30)
@@ -182,7 +182,7 @@ class Keeping(StoreSuite):
         assert rig.store.events(0, limit=100) == events
 
 
-def _all(rig: Rig) -> tuple[object, ...]:
+def _snapshot(rig: StoreHarness) -> tuple[object, ...]:
     store = rig.store
     return (
         store.documents(DocumentFilter(), limit=1_000),

@@ -4,26 +4,26 @@ from collections import Counter as Tally
 
 from inturn.model import NewDocument, RateLimit, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.testing.contract.rig import ANNA, START, Rig, StoreSuite
+from inturn.testing.contract.rig import ANNA, START, StoreHarness, StoreSuite
 
-ONE_LEVEL = Policy(PriorityPolicy(thresholds=(-(10**6),)))
+SINGLE_LEVEL_POLICY = Policy(PriorityPolicy(thresholds=(-(10**6),)))
 """Everybody in level 1, so that the tests see turns alone."""
 
 
-class Limiting(StoreSuite):
+class LimitTests(StoreSuite):
     """Who is served, and who has to wait though it is their turn."""
 
-    def test_s12_a_paused_customer_waits_and_others_pass(self, rig: Rig) -> None:
+    def test_s12_a_paused_customer_waits_and_others_pass(self, rig: StoreHarness) -> None:
         """Levels and places are kept."""
         ids = [receipt.id for receipt in rig.submit("acme", 4)]
         rig.submit("beta", 2)
         rig.queue.pause(ANNA, "acme")
-        assert rig.order() == ["beta", "beta"]
-        assert not any(line.is_open for line in rig.store.customer("acme").lines)
+        assert rig.claim_customers() == ["beta", "beta"]
+        assert not any(line.is_open for line in rig.store.customer("acme").lanes)
         rig.queue.resume(ANNA, "acme")
         assert [claimed.document.id for claimed in rig.claim(10)] == ids
 
-    def test_s12_a_paused_queue_starts_nothing(self, rig: Rig) -> None:
+    def test_s12_a_paused_queue_starts_nothing(self, rig: StoreHarness) -> None:
         """Submits go on, what runs may finish."""
         rig.submit("acme", 2)
         running = rig.claim_one()
@@ -34,9 +34,9 @@ class Limiting(StoreSuite):
         rig.submit("beta")
         rig.queue.resume(ANNA)
         assert rig.store.paused() is None
-        assert sorted(rig.order()) == ["acme", "beta"]
+        assert sorted(rig.claim_customers()) == ["acme", "beta"]
 
-    def test_s12_a_cap_is_never_exceeded(self, rig: Rig) -> None:
+    def test_s12_a_cap_is_never_exceeded(self, rig: StoreHarness) -> None:
         """In one call or in many; every end of a claim makes room."""
         rig.queue.change_customer("acme", ANNA, cap=2)
         rig.submit("acme", 10)
@@ -45,13 +45,13 @@ class Limiting(StoreSuite):
         assert Tally(each.document.customer for each in claimed) == {"acme": 2, "beta": 1}
         mine = [each for each in claimed if each.document.customer == "acme"]
         rig.queue.finish(mine[0])
-        assert rig.order(5) == ["acme"]
-        rig.queue.hand_back(mine[1])
-        assert rig.order(5) == ["acme"]
+        assert rig.claim_customers(5) == ["acme"]
+        rig.queue.release(mine[1])
+        assert rig.claim_customers(5) == ["acme"]
         rig.advance(61)
-        assert Tally(rig.order(5)) == {"acme": 2, "beta": 1}
+        assert Tally(rig.claim_customers(5)) == {"acme": 2, "beta": 1}
 
-    def test_s12_a_cap_lowered_below_what_runs_waits_for_it(self, rig: Rig) -> None:
+    def test_s12_a_cap_lowered_below_what_runs_waits_for_it(self, rig: StoreHarness) -> None:
         """And one raised opens at once."""
         rig.submit("acme", 6)
         claimed = rig.claim(3)
@@ -65,7 +65,7 @@ class Limiting(StoreSuite):
         rig.queue.change_customer("acme", ANNA, cap=None)
         assert len(rig.claim(5)) == 2
 
-    def test_s12_cancelling_a_running_document_makes_room(self, rig: Rig) -> None:
+    def test_s12_cancelling_a_running_document_makes_room(self, rig: StoreHarness) -> None:
         """Its worker may still be busy, but its claim is gone."""
         rig.queue.change_customer("acme", ANNA, cap=1)
         rig.submit("acme", 2)
@@ -73,7 +73,7 @@ class Limiting(StoreSuite):
         rig.queue.cancel(running.document.id, ANNA)
         assert len(rig.claim()) == 1
 
-    def test_s12_a_rate_lets_a_burst_go_then_spaces_it(self, rig: Rig) -> None:
+    def test_s12_a_rate_lets_a_burst_go_then_spaces_it(self, rig: StoreHarness) -> None:
         """Three in a minute: three at once, then one every 20 seconds."""
         rig.queue.change_customer("acme", ANNA, rate=RateLimit(3, seconds(60)))
         rig.submit("acme", 10)
@@ -86,7 +86,7 @@ class Limiting(StoreSuite):
         rig.advance(40)
         assert len(rig.claim(10)) == 2
 
-    def test_s12_a_rate_taken_away_opens_at_once(self, rig: Rig) -> None:
+    def test_s12_a_rate_taken_away_opens_at_once(self, rig: StoreHarness) -> None:
         """Also while it is exhausted."""
         rig.queue.change_customer("acme", ANNA, rate=RateLimit(1, seconds(60)))
         rig.submit("acme", 3)
@@ -94,7 +94,7 @@ class Limiting(StoreSuite):
         rig.queue.change_customer("acme", ANNA, rate=None)
         assert len(rig.claim(3)) == 2
 
-    def test_s12_pause_cap_and_rate_must_all_allow(self, rig: Rig) -> None:
+    def test_s12_pause_cap_and_rate_must_all_allow(self, rig: StoreHarness) -> None:
         """A line is open only if nothing closes it."""
         rig.queue.change_customer("acme", ANNA, rate=RateLimit(1, seconds(10)), cap=1)
         rig.submit("acme", 3)
@@ -107,42 +107,42 @@ class Limiting(StoreSuite):
         rig.queue.resume(ANNA, "acme")
         assert len(rig.claim(3)) == 1
 
-    def test_s19_opening_earns_no_credit(self, rig: Rig) -> None:
+    def test_s19_opening_earns_no_credit(self, rig: StoreHarness) -> None:
         """After a long pause a customer gets its share, not its arrears."""
-        rig.set_policy(ONE_LEVEL)
+        rig.set_policy(SINGLE_LEVEL_POLICY)
         rig.submit("acme", 50)
         rig.submit("beta", 50)
         rig.queue.pause(ANNA, "acme")
-        assert set(rig.order(30)) == {"beta"}
+        assert set(rig.claim_customers(30)) == {"beta"}
         rig.queue.resume(ANNA, "acme")
-        assert Tally(rig.order(10)) == {"acme": 5, "beta": 5}
+        assert Tally(rig.claim_customers(10)) == {"acme": 5, "beta": 5}
 
-    def test_s19_weights_share_and_hold_for_what_waits(self, rig: Rig) -> None:
+    def test_s19_weights_share_and_hold_for_what_waits(self, rig: StoreHarness) -> None:
         """Three to one; and back."""
-        rig.set_policy(ONE_LEVEL)
+        rig.set_policy(SINGLE_LEVEL_POLICY)
         rig.submit("acme", 100)
         rig.submit("beta", 100)
         rig.queue.change_customer("acme", ANNA, weight=3)
-        assert Tally(rig.order(40)) == {"acme": 30, "beta": 10}
+        assert Tally(rig.claim_customers(40)) == {"acme": 30, "beta": 10}
         rig.queue.change_customer("acme", ANNA, weight=1)
-        assert Tally(rig.order(20))["acme"] in {9, 10, 11}
+        assert Tally(rig.claim_customers(20))["acme"] in {9, 10, 11}
 
-    def test_s19_cost_is_charged(self, rig: Rig) -> None:
+    def test_s19_cost_is_charged(self, rig: StoreHarness) -> None:
         """A customer of large documents gets fewer of them."""
-        rig.set_policy(ONE_LEVEL)
+        rig.set_policy(SINGLE_LEVEL_POLICY)
         rig.submit("large", 50, cost=4)
         rig.submit("small", 50, cost=1)
-        assert Tally(rig.order(25)) == {"large": 5, "small": 20}
+        assert Tally(rig.claim_customers(25)) == {"large": 5, "small": 20}
 
-    def test_s10_an_idle_customer_gains_nothing(self, rig: Rig) -> None:
+    def test_s10_an_idle_customer_gains_nothing(self, rig: StoreHarness) -> None:
         """Coming late is no merit: it joins at V."""
-        rig.set_policy(ONE_LEVEL)
+        rig.set_policy(SINGLE_LEVEL_POLICY)
         rig.submit("early", 60)
-        rig.order(20)
+        rig.claim_customers(20)
         rig.submit("late", 20)
-        assert Tally(rig.order(20)) == {"early": 10, "late": 10}
+        assert Tally(rig.claim_customers(20)) == {"early": 10, "late": 10}
 
-    def test_s10_the_overdue_slot_serves_a_starving_level(self, rig: Rig) -> None:
+    def test_s10_the_overdue_slot_serves_a_starving_level(self, rig: StoreHarness) -> None:
         """Every tenth document, once a head has waited 900 seconds."""
         rig.submit("bulk", 40)
         for claimed in rig.claim(21):
@@ -159,7 +159,7 @@ class Limiting(StoreSuite):
         assert served[first : first + 100].count(9) == 10
         assert served[:first] == [1] * first
 
-    def test_s10_a_level_that_nobody_looked_at_for_long_is_overdue(self, rig: Rig) -> None:
+    def test_s10_a_level_that_nobody_looked_at_for_long_is_overdue(self, rig: StoreHarness) -> None:
         """Though no claim came since its documents did."""
         rig.submit("bulk", 30)
         for n in range(40):
@@ -169,7 +169,7 @@ class Limiting(StoreSuite):
         assert [levels[slot - 1] for slot in (10, 20, 30, 40)] == [1, 2, 3, 4]
         assert levels.count(1) == 37
 
-    def test_s10_a_line_goes_out_of_turn_at_most_once_in_a_tenth_of_overdue_after(self, rig: Rig) -> None:
+    def test_s10_a_line_goes_out_of_turn_at_most_once_in_a_tenth_of_overdue_after(self, rig: StoreHarness) -> None:
         """Of 40 customers that have waited equally long, the first gets no more starts than the others."""
         rig.set_policy(Policy(PriorityPolicy(thresholds=(-1_000,)), TurnPolicy(overdue_every=2)))
         for n in range(40):
@@ -177,12 +177,12 @@ class Limiting(StoreSuite):
         rig.advance(1_000)
         starts: Tally[str] = Tally()
         for _ in range(80):
-            starts.update(rig.order(5))
+            starts.update(rig.claim_customers(5))
             rig.advance(1)
         assert max(starts.values()) <= 1.2 * 400 / 40
         assert min(starts.values()) >= 0.8 * 400 / 40
 
-    def test_s10_a_slot_goes_to_the_lowest_line_also_when_a_clock_went_back(self, rig: Rig) -> None:
+    def test_s10_a_slot_goes_to_the_lowest_line_also_when_a_clock_went_back(self, rig: StoreHarness) -> None:
         """The document that makes the level overdue came last, by a clock that stood earlier."""
         rig.set_policy(Policy(PriorityPolicy(thresholds=(-1,)), TurnPolicy(overdue_every=8)))
         rig.submit("y", 4)
@@ -198,32 +198,32 @@ class Limiting(StoreSuite):
         eighth = rig.claim_one().document
         assert (eighth.customer, eighth.level) == ("x", 2)
 
-    def test_s10_classic_is_first_come_first_served_in_a_level(self, rig: Rig) -> None:
+    def test_s10_classic_is_first_come_first_served_in_a_level(self, rig: StoreHarness) -> None:
         """And nothing is overdue."""
         rig.set_policy(Policy(turns=TurnPolicy(Order.CLASSIC)))
         rig.submit("flood", 30)
         rig.submit("beta", 25)
         rig.advance(10_000)
-        assert rig.order(6) == ["flood"] * 3 + ["beta"] * 3
+        assert rig.claim_customers(6) == ["flood"] * 3 + ["beta"] * 3
         rest = rig.claim(100)
         levels = [each.document.level for each in rest]
         assert levels == sorted(levels)
         assert [each.document.customer for each in rest][-13:] == ["flood"] * 9 + ["beta"] * 4
 
-    def test_s22_a_new_order_holds_for_what_waits(self, rig: Rig) -> None:
+    def test_s22_a_new_order_holds_for_what_waits(self, rig: StoreHarness) -> None:
         """There and back."""
-        rig.set_policy(ONE_LEVEL)
+        rig.set_policy(SINGLE_LEVEL_POLICY)
         rig.submit("a", 20)
         rig.submit("b", 20)
-        assert rig.order(4) == ["a", "b", "a", "b"]
-        rig.set_policy(Policy(ONE_LEVEL.priority, TurnPolicy(Order.CLASSIC)))
-        assert rig.order(4) == ["a"] * 4
-        rig.set_policy(ONE_LEVEL)
-        assert Tally(rig.order(4)) == {"a": 2, "b": 2}
+        assert rig.claim_customers(4) == ["a", "b", "a", "b"]
+        rig.set_policy(Policy(SINGLE_LEVEL_POLICY.priority, TurnPolicy(Order.CLASSIC)))
+        assert rig.claim_customers(4) == ["a"] * 4
+        rig.set_policy(SINGLE_LEVEL_POLICY)
+        assert Tally(rig.claim_customers(4)) == {"a": 2, "b": 2}
 
-    def test_s12_many_customers_at_their_caps_in_one_claim(self, rig: Rig) -> None:
+    def test_s12_many_customers_at_their_caps_in_one_claim(self, rig: StoreHarness) -> None:
         """Each closes in the middle of the batch, in several levels at once."""
         for n in range(6):
             rig.queue.change_customer(f"c{n}", ANNA, cap=1 + n % 3)
             rig.queue.submit(f"c{n}", [NewDocument("x")] * 8)
-        assert Tally(rig.order(100)) == {f"c{n}": 1 + n % 3 for n in range(6)}
+        assert Tally(rig.claim_customers(100)) == {f"c{n}": 1 + n % 3 for n in range(6)}

@@ -27,10 +27,10 @@ from inturn.store import (
 from inturn.stores import open_store
 from inturn.testing.contract.rig import ANNA, LEASE, START
 
-JUMP = seconds(400 * 86_400)
+CLOCK_JUMP = seconds(400 * 86_400)
 CUSTOMERS = st.sampled_from(["a", "b", "c", "d"])
-KEYS = st.none() | st.sampled_from(["k1", "k2"])
-PICK = st.integers(0, 10**6)
+IDEMPOTENCY_KEYS = st.none() | st.sampled_from(["k1", "k2"])
+INDEXES = st.integers(0, 10**6)
 UNKNOWN_ID = "00000000-0000-7000-9000-000000000000"
 NO_OPS = ("prune", "cancel", "heartbeat", "submit again", "outcome again")
 CALLS = ("submit", "claim", "claim", *OutcomeKind, *NO_OPS)
@@ -48,7 +48,7 @@ POLICIES = st.builds(
         st.sampled_from([2, 3, 10]),
     ),
 )
-CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
+SETTING_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.builds(dict, weight=st.sampled_from([0.001, 0.5, 1.0, 3.0, 1000.0])),
     st.builds(dict, cap=st.sampled_from([None, 1, 2, 5])),
     st.builds(dict, paused=st.booleans()),
@@ -69,7 +69,7 @@ class FixedIds:
         return [f"00000000-0000-7000-8000-{number:012}" for number in range(first, first + n)]
 
 
-class Steps(RuleBasedStateMachine):
+class StoreStateMachine(RuleBasedStateMachine):
     """The same steps on both stores. Fences are compared by meaning, not by number."""
 
     make_store: Callable[[ManualClock], Store]
@@ -82,9 +82,9 @@ class Steps(RuleBasedStateMachine):
         self.claims: list[tuple[str, int, int]] = []
         """Claims ever made: the id, and its fence in each store."""
         self.ids: list[str] = []
-        self.read = [0, 0]
+        self.last_events = [0, 0]
 
-    def both(self, call: Callable[[int], Any]) -> Any:
+    def on_both(self, call: Callable[[int], Any]) -> Any:
         """Do it to both, compare the answers or errors, and return the memory store's."""
         answers = []
         for which in (0, 1):
@@ -100,26 +100,26 @@ class Steps(RuleBasedStateMachine):
     @initialize(policy=POLICIES)
     def begin(self, policy: Policy) -> None:
         """Some policy."""
-        self.both(lambda which: self.stores[which].set_policy(policy, ANNA))
+        self.on_both(lambda which: self.stores[which].set_policy(policy, ANNA))
 
     @rule(
         by=st.sampled_from(
-            [0, 1, 700_000, seconds(2), seconds(15), seconds(61), seconds(1000), -seconds(5), JUMP, -JUMP]
+            [0, 1, 700_000, seconds(2), seconds(15), seconds(61), seconds(1000), -seconds(5), CLOCK_JUMP, -CLOCK_JUMP]
         )
     )
-    def time_passes(self, by: int) -> None:
+    def advance_clock(self, by: int) -> None:
         """Or goes back a little, or jumps."""
         self.clock.advance(by)
 
-    @rule(customer=CUSTOMERS, n=st.integers(1, 4), key=KEYS)
+    @rule(customer=CUSTOMERS, n=st.integers(1, 4), key=IDEMPOTENCY_KEYS)
     def check(self, customer: str, n: int, key: str | None) -> None:
         """A check alone."""
-        self.both(lambda which: self.stores[which].check(customer, n, key=key))
+        self.on_both(lambda which: self.stores[which].check(customer, n, key=key))
 
     @rule(
         customer=CUSTOMERS,
         n=st.integers(1, 6),
-        key=KEYS,
+        key=IDEMPOTENCY_KEYS,
         cost=st.sampled_from([0.5, 1.0, 7.0]),
         delay=st.sampled_from([0, 0, 0, seconds(3)]),
         start_in=st.sampled_from([None, None, seconds(10)]),
@@ -131,77 +131,79 @@ class Steps(RuleBasedStateMachine):
         """Several documents at once."""
         start_by = None if start_in is None else self.clock.now() + start_in
         given = NewDocument("x", cost=cost, delay=delay, start_by=start_by, max_attempts=attempts)
-        answer = self.both(lambda which: self.queues[which].submit(customer, [given] * n, key=key))
+        answer = self.on_both(lambda which: self.queues[which].submit(customer, [given] * n, key=key))
         if not isinstance(answer[0], type):
             self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
 
     @rule(n=st.integers(1, 12))
     def claim(self, n: int) -> None:
         """By one worker."""
-        self._exchange([], n)
+        self._ack_and_claim([], n)
 
     @rule(
-        which=st.lists(st.tuples(PICK, st.sampled_from(list(OutcomeKind)), st.booleans()), max_size=4),
+        which=st.lists(st.tuples(INDEXES, st.sampled_from(list(OutcomeKind)), st.booleans()), max_size=4),
         n=st.integers(0, 6),
     )
-    def exchange(self, which: list[tuple[int, OutcomeKind, bool]], n: int) -> None:
+    def ack_and_claim(self, which: list[tuple[int, OutcomeKind, bool]], n: int) -> None:
         """Outcomes of claims present and past, then a claim."""
-        picked = [(self._claim(pick), kind, final) for pick, kind, final in which if self.claims]
-        self._exchange(picked, n)
+        picked = [(self._pick_claim(pick), kind, final) for pick, kind, final in which if self.claims]
+        self._ack_and_claim(picked, n)
 
-    @rule(pick=st.lists(PICK, min_size=1, max_size=4), lease=st.sampled_from([seconds(5), LEASE]))
+    @rule(pick=st.lists(INDEXES, min_size=1, max_size=4), lease=st.sampled_from([seconds(5), LEASE]))
     @precondition(lambda self: bool(self.claims))
     def heartbeat(self, pick: list[int], lease: int) -> None:
         """Of claims present and past."""
-        claims = [self._claim(each) for each in pick]
-        self.both(lambda which: self.stores[which].heartbeat([(id_, fences[which]) for id_, *fences in claims], lease))
+        claims = [self._pick_claim(each) for each in pick]
+        self.on_both(
+            lambda which: self.stores[which].heartbeat([(id_, fences[which]) for id_, *fences in claims], lease)
+        )
 
-    @rule(pick=st.lists(PICK, min_size=1, max_size=3), what=st.sampled_from(["cancel", "retry"]))
+    @rule(pick=st.lists(INDEXES, min_size=1, max_size=3), what=st.sampled_from(["cancel", "retry"]))
     @precondition(lambda self: bool(self.ids))
-    def end_or_begin_again(self, pick: list[int], what: str) -> None:
+    def cancel_or_retry(self, pick: list[int], what: str) -> None:
         """By hand."""
         ids = [self.ids[each % len(self.ids)] for each in pick]
-        self.both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
+        self.on_both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
 
-    @rule(pick=PICK)
+    @rule(pick=INDEXES)
     @precondition(lambda self: bool(self.ids))
     def expedite(self, pick: int) -> None:
         """To the front."""
         id_ = self.ids[pick % len(self.ids)]
-        self.both(lambda which: self.stores[which].expedite(id_, ANNA))
+        self.on_both(lambda which: self.stores[which].expedite(id_, ANNA))
 
     @rule(customer=CUSTOMERS)
     def purge(self, customer: str) -> None:
         """All of a customer."""
-        self.both(lambda which: _unordered(self.stores[which].purge(customer, ANNA)))
+        self.on_both(lambda which: _with_sorted_blobs(self.stores[which].purge(customer, ANNA)))
 
-    @rule(customer=CUSTOMERS, changes=CHANGES)
+    @rule(customer=CUSTOMERS, changes=SETTING_CHANGES)
     def change_customer(self, customer: str, changes: dict[str, Any]) -> None:
         """Weight, cap, rate, pause."""
-        self.both(lambda which: self.stores[which].change_customer(customer, changes, ANNA))
+        self.on_both(lambda which: self.stores[which].change_customer(customer, changes, ANNA))
 
     @rule(what=st.sampled_from(["pause", "resume", "resume"]))
     def pause_or_resume(self, what: str) -> None:
         """The whole queue."""
-        self.both(lambda which: getattr(self.stores[which], what)(ANNA))
+        self.on_both(lambda which: getattr(self.stores[which], what)(ANNA))
 
     @rule(policy=POLICIES)
     def set_policy(self, policy: Policy) -> None:
         """At run time."""
-        self.both(lambda which: self.stores[which].set_policy(policy, ANNA))
+        self.on_both(lambda which: self.stores[which].set_policy(policy, ANNA))
 
     @rule()
     def sweep(self) -> None:
         """Upkeep."""
-        self.both(lambda which: self.stores[which].sweep())
+        self.on_both(lambda which: self.stores[which].sweep())
 
     @rule(ago=st.sampled_from([0, seconds(10)]), limit=st.integers(1, 5))
     def prune(self, ago: int, limit: int) -> None:
         """History goes."""
-        self.both(lambda which: _unordered(self.stores[which].prune(self.clock.now() - ago, limit=limit)))
+        self.on_both(lambda which: _with_sorted_blobs(self.stores[which].prune(self.clock.now() - ago, limit=limit)))
 
-    @rule(what=st.sampled_from(NO_OPS), pick=PICK)
-    def write_nothing(self, what: str, pick: int) -> None:
+    @rule(what=st.sampled_from(NO_OPS), pick=INDEXES)
+    def write_no_op(self, what: str, pick: int) -> None:
         """A write transaction that changes no row."""
         nothing: dict[str, Callable[[Store], Any]] = {
             "prune": lambda store: store.prune(0, limit=10),
@@ -209,104 +211,106 @@ class Steps(RuleBasedStateMachine):
             "heartbeat": lambda store: store.heartbeat([(UNKNOWN_ID, 1)], LEASE),
         }
         if what in nothing:
-            self.both(lambda which: nothing[what](self.stores[which]))
+            self.on_both(lambda which: nothing[what](self.stores[which]))
         elif what == "submit again":
-            self.both(lambda which: self.queues[which].submit("a", [NewDocument("x")], key="repeated"))
+            self.on_both(lambda which: self.queues[which].submit("a", [NewDocument("x")], key="repeated"))
         elif self.claims:
-            self._exchange([(self._claim(pick), OutcomeKind.DONE, True)], 0)
+            self._ack_and_claim([(self._pick_claim(pick), OutcomeKind.DONE, True)], 0)
 
-    @rule(calls=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(CALLS), PICK), min_size=2, max_size=9))
+    @rule(calls=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(CALLS), INDEXES), min_size=2, max_size=9))
     @precondition(lambda self: self._has_openings())
-    def take_turns(self, calls: list[tuple[int, str, int]]) -> None:
+    def interleave_clients(self, calls: list[tuple[int, str, int]]) -> None:
         """Several openings of the store, perhaps in several processes, write in between each other."""
         for opening, call, pick in calls:
             self.stores[0].use(opening)  # type: ignore[attr-defined]  # see the precondition
             if call == "submit":
                 self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3)
             elif call == "claim":
-                self._exchange([], 1 + pick % 2)
+                self._ack_and_claim([], 1 + pick % 2)
             elif call in NO_OPS:
-                self.write_nothing(call, pick)
+                self.write_no_op(call, pick)
             elif self.claims:
-                self._exchange([(self._claim(pick), OutcomeKind(call), False)], pick % 2)
+                self._ack_and_claim([(self._pick_claim(pick), OutcomeKind(call), False)], pick % 2)
 
     # -- what must be the same --------------------------------------------------------------------------------------
 
     @invariant()
     def documents_are_the_same(self) -> None:
         """All but the fences' numbers."""
-        self.both(lambda which: [_plain(each) for each in self._documents(which, DocumentSort.NEWEST)])
-        self.both(lambda which: self.stores[which].counts(DocumentFilter()))
+        self.on_both(lambda which: [_without_fence(each) for each in self._documents(which, DocumentSort.NEWEST)])
+        self.on_both(lambda which: self.stores[which].counts(DocumentFilter()))
 
     @invariant()
     def customers_are_the_same(self) -> None:
         """Counters, settings, lines."""
-        self.both(lambda which: self.stores[which].customers(CustomerFilter(), limit=100))
+        self.on_both(lambda which: self.stores[which].customers(CustomerFilter(), limit=100))
 
     @invariant()
     def events_are_the_same(self) -> None:
         """But for their numbers, which only grow."""
         news = []
         for which in (0, 1):
-            events = self.stores[which].events(self.read[which], limit=1_000)
-            numbers = [self.read[which], *(event.number for event in events)]
+            events = self.stores[which].events(self.last_events[which], limit=1_000)
+            numbers = [self.last_events[which], *(event.number for event in events)]
             assert numbers == sorted(set(numbers))
-            self.read[which] = numbers[-1]
+            self.last_events[which] = numbers[-1]
             news.append([event[1:] for event in events])
         assert news[0] == news[1]
 
     @invariant()
-    def lines_are_the_same(self) -> None:
+    def lanes_are_the_same(self) -> None:
         """After every step, unless several openings take turns: a look at the lines folds changes, as a claim does."""
-        if not self._has_openings():
-            self.compare_lines()
+        if not self._has_clients():
+            self.compare_lanes()
 
     @rule()
-    def compare_lines(self) -> None:
+    def compare_lanes(self) -> None:
         """Every turn and stamp, where the overdue slot is, what is due, and that the counts are right."""
-        self.both(lambda which: self.stores[which].standings())
-        self.both(lambda which: self.stores[which].next_due())
-        self.both(lambda which: self.stores[which].paused())
-        self.both(lambda which: self.stores[which].ahead_of_clock())
-        assert self.both(lambda which: self.stores[which].recount(repair=False)) == ()
+        self.on_both(lambda which: self.stores[which].scheduler_snapshot())
+        self.on_both(lambda which: self.stores[which].next_due())
+        self.on_both(lambda which: self.stores[which].paused())
+        self.on_both(lambda which: self.stores[which].ahead_of_clock())
+        assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
 
     def teardown(self) -> None:
         """At the end all attempts are remembered alike, and everything still comes out in the same order."""
-        self.compare_lines()
-        self.both(lambda which: [_plain(each) for each in self._documents(which, DocumentSort.OLDEST)])
-        self.both(lambda which: [self._attempts(which, each) for each in self.ids])
-        self.both(lambda which: self.stores[which].resume(ANNA))
+        self.compare_lanes()
+        self.on_both(lambda which: [_without_fence(each) for each in self._documents(which, DocumentSort.OLDEST)])
+        self.on_both(lambda which: [self._attempts(which, each) for each in self.ids])
+        self.on_both(lambda which: self.stores[which].resume(ANNA))
         for _ in range(200):
-            if not self._exchange([], 3):
+            if not self._ack_and_claim([], 3):
                 break
         for store in self.stores:
             store.close()
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 
-    def _has_openings(self) -> bool:
+    def _has_clients(self) -> bool:
         return hasattr(self.stores[0], "use")
 
-    def _claim(self, pick: int) -> tuple[str, int, int]:
+    def _pick_claim(self, pick: int) -> tuple[str, int, int]:
         """Mostly a recent claim: those are the interesting ones."""
         recent = self.claims[-8:]
         return recent[pick % len(recent)]
 
-    def _exchange(self, picked: list[tuple[tuple[str, int, int], OutcomeKind, bool]], n: int) -> int:
+    def _ack_and_claim(self, picked: list[tuple[tuple[str, int, int], OutcomeKind, bool]], n: int) -> int:
         request = ClaimRequest("worker", n, LEASE) if n else None
         fences: list[list[int]] = [[], []]
 
         def call(which: int) -> Any:
             outcomes = [
-                Outcome(id_, fences_of[which], kind, "1", "wrong", None if final else seconds(2), work=_work(id_))
+                Outcome(
+                    id_, fences_of[which], kind, "1", "wrong", None if final else seconds(2), work=_work_report(id_)
+                )
                 for (id_, *fences_of), kind, final in picked
             ]
-            exchanged = self.stores[which].exchange(outcomes, request)
+            exchanged = self.stores[which].ack_and_claim(outcomes, request)
             fences[which] = [claimed.fence for claimed in exchanged.claimed]
             assert fences[which] == sorted(set(fences[which]))
-            return exchanged.verdicts, [_plain(claimed.document) for claimed in exchanged.claimed]
+            return exchanged.statuses, [_without_fence(claimed.document) for claimed in exchanged.claimed]
 
-        _, documents = self.both(call)
+        _, documents = self.on_both(call)
         self.claims += [(document.id, *both) for document, *both in zip(documents, *fences, strict=True)]
         return len(documents)
 
@@ -327,19 +331,19 @@ class Steps(RuleBasedStateMachine):
                 return found
 
 
-def same_steps(make_store: Callable[[ManualClock], Store]) -> type[Steps]:
+def same_steps(make_store: Callable[[ManualClock], Store]) -> type[StoreStateMachine]:
     """The state machine for stores that this makes; its `TestCase` is what pytest runs."""
-    return type("SameSteps", (Steps,), {"make_store": staticmethod(make_store)})
+    return type("SameSteps", (StoreStateMachine,), {"make_store": staticmethod(make_store)})
 
 
-def _work(id_: str) -> Work | None:
+def _work_report(id_: str) -> Work | None:
     """Some say nothing of it, some too much."""
     return (None, Work(seconds(3), seconds(2)), Work(seconds(90), seconds(90)))[int(id_[-1], 16) % 3]
 
 
-def _plain(document: Document) -> Document:
+def _without_fence(document: Document) -> Document:
     return document._replace(fence=None if document.fence is None else -1)
 
 
-def _unordered(removed: Any) -> Any:
+def _with_sorted_blobs(removed: Any) -> Any:
     return removed._replace(blobs=tuple(sorted(removed.blobs)))

@@ -4,21 +4,21 @@ from typing import Any
 
 import pytest
 
-from inturn.errors import IllegalMoveError, InvalidInputError, NotFoundError, VersionConflictError
+from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError, VersionConflictError
 from inturn.model import DocumentState, RateLimit, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import DocumentFilter, EventKind, Hold, Operator, OutcomeKind, Verdict
-from inturn.testing.contract.rig import ANNA, LEASE, START, Rig, StoreSuite
+from inturn.store import AckStatus, DocumentFilter, EventKind, LeaseStatus, Operator, OutcomeKind
+from inturn.testing.contract.rig import ANNA, LEASE, START, StoreHarness, StoreSuite
 
-MISSING = "018f3c5e-0000-7000-8000-000000000000"
+UNKNOWN_ID = "018f3c5e-0000-7000-8000-000000000000"
 
 
-class Operating(StoreSuite):
+class OperationTests(StoreSuite):
     """What people do to documents and customers."""
 
-    def test_s15_cancel_takes_a_document_out_wherever_it_is(self, rig: Rig) -> None:
+    def test_s15_cancel_takes_a_document_out_wherever_it_is(self, rig: StoreHarness) -> None:
         """Waiting, delayed or running; the counter is not given back."""
-        delayed = rig.one("acme", delay=seconds(10))
+        delayed = rig.submit_one("acme", delay=seconds(10))
         running, waiting, other = (receipt.id for receipt in rig.submit("acme", 3))
         claimed = rig.claim_one()
         assert claimed.document.id == running
@@ -26,42 +26,42 @@ class Operating(StoreSuite):
         assert rig.store.cancel(ids, ANNA) == tuple(ids)
         assert {rig.state(each) for each in ids} == {DocumentState.CANCELLED}
         assert rig.document(waiting).finished_at == START
-        assert rig.waiting("acme") == {2: 1}
+        assert rig.waiting_by_level("acme") == {2: 1}
         customer = rig.store.customer("acme")
         assert (customer.count, customer.running) == (-3, 0)
         rig.advance(100)
         assert rig.finish_all() == [other]
 
-    def test_s15_a_cancelled_claim_is_stale_at_once(self, rig: Rig) -> None:
+    def test_s15_a_cancelled_claim_is_stale_at_once(self, rig: StoreHarness) -> None:
         """Its worker hears of it by the next heartbeat."""
-        rig.one("acme")
+        rig.submit_one("acme")
         claimed = rig.claim_one()
         rig.queue.cancel(claimed.document.id, ANNA)
-        assert rig.queue.heartbeat([claimed]) == (Hold.CANCELLED,)
-        assert rig.settle(claimed, result="1") is Verdict.STALE
-        assert rig.settle(claimed, OutcomeKind.HANDED_BACK) is Verdict.STALE
+        assert rig.queue.heartbeat([claimed]) == (LeaseStatus.CANCELLED,)
+        assert rig.ack(claimed, result="1") is AckStatus.STALE
+        assert rig.ack(claimed, OutcomeKind.RELEASED) is AckStatus.STALE
         assert rig.state(claimed.document.id) is DocumentState.CANCELLED
 
-    def test_s15_what_has_ended_is_passed_over(self, rig: Rig) -> None:
+    def test_s15_what_has_ended_is_passed_over(self, rig: StoreHarness) -> None:
         """Alone, it is refused with the reason."""
-        id_ = rig.one("acme")
+        id_ = rig.submit_one("acme")
         rig.finish_all()
-        assert rig.store.cancel([id_, MISSING], ANNA) == ()
-        with pytest.raises(IllegalMoveError, match="done"):
+        assert rig.store.cancel([id_, UNKNOWN_ID], ANNA) == ()
+        with pytest.raises(IllegalTransitionError, match="done"):
             rig.queue.cancel(id_, ANNA)
         with pytest.raises(NotFoundError):
-            rig.queue.cancel(MISSING, ANNA)
+            rig.queue.cancel(UNKNOWN_ID, ANNA)
 
-    def test_s15_cancelling_the_head_lets_the_next_go_first(self, rig: Rig) -> None:
+    def test_s15_cancelling_the_head_lets_the_next_go_first(self, rig: StoreHarness) -> None:
         """And cancelling all of a line empties it."""
         first, second, third = (receipt.id for receipt in rig.submit("acme", 3))
         rig.store.cancel([first], ANNA)
         assert rig.claim_one().document.id == second
         rig.store.cancel([third, third], ANNA)
         assert rig.claim() == ()
-        assert rig.store.customer("acme").lines == ()
+        assert rig.store.customer("acme").lanes == ()
 
-    def test_s15_whatever_matches_can_be_cancelled(self, rig: Rig) -> None:
+    def test_s15_whatever_matches_can_be_cancelled(self, rig: StoreHarness) -> None:
         """By filter, with the number told."""
         rig.submit("acme", 5, batch="march")
         rig.submit("acme", 2)
@@ -73,9 +73,9 @@ class Operating(StoreSuite):
         assert rig.store.counts(where).states == {DocumentState.WAITING: 5}
         assert [document.id for document in reversed(rig.store.documents(where, limit=10).items)] == ids
 
-    def test_s16_a_retry_by_hand_is_a_new_check(self, rig: Rig) -> None:
+    def test_s16_a_retry_by_hand_is_a_new_check(self, rig: StoreHarness) -> None:
         """New level, new place, attempts from zero."""
-        id_ = rig.one("acme", max_attempts=1, start_by=START + seconds(5))
+        id_ = rig.submit_one("acme", max_attempts=1, start_by=START + seconds(5))
         rig.queue.fail(rig.claim_one(), "no")
         rig.submit("acme", 4)
         rig.advance(10)
@@ -88,31 +88,31 @@ class Operating(StoreSuite):
         assert document.seq == max(each.seq for each in rig.all_documents())
         assert rig.finish_all()[-1] == id_
 
-    def test_s16_only_what_ended_without_a_result_is_tried_again(self, rig: Rig) -> None:
+    def test_s16_only_what_ended_without_a_result_is_tried_again(self, rig: StoreHarness) -> None:
         """Failed, cancelled, expired; not done, not waiting, not running."""
         done, running, waiting = (receipt.id for receipt in rig.submit("acme", 3))
         rig.queue.finish(rig.claim_one())
         rig.claim_one()
-        assert rig.store.retry([done, running, waiting, MISSING], ANNA) == ()
-        with pytest.raises(IllegalMoveError, match="running"):
+        assert rig.store.retry([done, running, waiting, UNKNOWN_ID], ANNA) == ()
+        with pytest.raises(IllegalTransitionError, match="running"):
             rig.queue.retry(running, ANNA)
-        cancelled = rig.one("beta")
-        expired = rig.one("beta", start_by=START)
+        cancelled = rig.submit_one("beta")
+        expired = rig.submit_one("beta", start_by=START)
         rig.store.sweep()
         rig.store.cancel([cancelled], ANNA)
         assert len(rig.store.retry([cancelled, expired], ANNA)) == 2
         assert rig.claim_one().document.id == cancelled
 
-    def test_s16_an_old_fence_is_stale_after_a_retry(self, rig: Rig) -> None:
+    def test_s16_an_old_fence_is_stale_after_a_retry(self, rig: StoreHarness) -> None:
         """The worker of the failed attempt has no say any more."""
-        rig.one("acme", max_attempts=1)
+        rig.submit_one("acme", max_attempts=1)
         claimed = rig.claim_one()
         rig.queue.fail(claimed, "no")
         rig.queue.retry(claimed.document.id, ANNA)
-        assert rig.settle(claimed, OutcomeKind.FAILED, error="no") is Verdict.STALE
-        assert rig.settle(claimed, result="1") is Verdict.STALE
+        assert rig.ack(claimed, OutcomeKind.FAILED, error="no") is AckStatus.STALE
+        assert rig.ack(claimed, result="1") is AckStatus.STALE
 
-    def test_s17_an_expedited_document_goes_before_all_levels(self, rig: Rig) -> None:
+    def test_s17_an_expedited_document_goes_before_all_levels(self, rig: StoreHarness) -> None:
         """It keeps its level; the event names the operator."""
         receipts = rig.submit("flood", 30)
         rig.submit("beta", 2)
@@ -120,43 +120,43 @@ class Operating(StoreSuite):
         rig.queue.expedite(last, ANNA)
         document = rig.document(last)
         assert (document.level, document.count, document.expedited) == (9, -29, True)
-        assert rig.waiting("flood")[0] == 1
+        assert rig.waiting_by_level("flood")[0] == 1
         assert rig.claim_one().document.id == last
         event = rig.store.events(0, limit=100)[-2]
         assert (event.kind, event.documents, event.operator) == (EventKind.EXPEDITED, (last,), ANNA)
 
-    def test_s17_expedited_documents_of_customers_take_turns(self, rig: Rig) -> None:
+    def test_s17_expedited_documents_of_customers_take_turns(self, rig: StoreHarness) -> None:
         """Nobody buys the whole front."""
         for customer in ("a", "b"):
             for receipt in rig.submit(customer, 3):
                 rig.queue.expedite(receipt.id, ANNA)
-        assert rig.order() == ["a", "b", "a", "b", "a", "b"]
+        assert rig.claim_customers() == ["a", "b", "a", "b", "a", "b"]
 
-    def test_s17_a_delay_ends_and_a_retry_stays_in_front(self, rig: Rig) -> None:
+    def test_s17_a_delay_ends_and_a_retry_stays_in_front(self, rig: StoreHarness) -> None:
         """Expedited once is expedited until it ends."""
-        id_ = rig.one("acme", delay=seconds(100))
+        id_ = rig.submit_one("acme", delay=seconds(100))
         rig.queue.expedite(id_, ANNA)
         rig.queue.fail(rig.claim_one(), "no", retry_in=seconds(1))
         rig.submit("beta", 1)
         rig.advance(1)
         assert rig.claim_one().document.id == id_
 
-    def test_s17_what_does_not_wait_cannot_be_expedited(self, rig: Rig) -> None:
+    def test_s17_what_does_not_wait_cannot_be_expedited(self, rig: StoreHarness) -> None:
         """Nor what is in front already; a closed line stays closed."""
-        id_ = rig.one("acme")
+        id_ = rig.submit_one("acme")
         rig.queue.pause(ANNA, "acme")
         rig.queue.expedite(id_, ANNA)
         assert rig.claim() == ()
-        with pytest.raises(IllegalMoveError, match="already"):
+        with pytest.raises(IllegalTransitionError, match="already"):
             rig.queue.expedite(id_, ANNA)
         rig.queue.resume(ANNA, "acme")
         rig.claim_one()
-        with pytest.raises(IllegalMoveError, match="running"):
+        with pytest.raises(IllegalTransitionError, match="running"):
             rig.queue.expedite(id_, ANNA)
         with pytest.raises(NotFoundError):
-            rig.queue.expedite(MISSING, ANNA)
+            rig.queue.expedite(UNKNOWN_ID, ANNA)
 
-    def test_s18_a_purge_deletes_documents_and_keys_and_keeps_the_counter(self, rig: Rig) -> None:
+    def test_s18_a_purge_deletes_documents_and_keys_and_keeps_the_counter(self, rig: StoreHarness) -> None:
         """Running claims become stale; others' documents stay."""
         rig.queue.change_customer("acme", ANNA, weight=2, cap=1)
         rig.submit("acme", 3, key="k", blob="blobs/1")
@@ -164,12 +164,12 @@ class Operating(StoreSuite):
         claimed = rig.claim_one()
         removed = rig.queue.purge("acme", ANNA)
         assert (removed.documents, removed.keys, removed.blobs) == (3, 1, ("blobs/1",) * 3)
-        assert rig.settle(claimed, result="1") is Verdict.STALE
-        assert rig.queue.heartbeat([claimed], lease=LEASE) == (Hold.LOST,)
+        assert rig.ack(claimed, result="1") is AckStatus.STALE
+        assert rig.queue.heartbeat([claimed], lease=LEASE) == (LeaseStatus.LOST,)
         with pytest.raises(NotFoundError):
             rig.document(claimed.document.id)
         customer = rig.store.customer("acme")
-        assert (customer.count, customer.running, customer.lines) == (-2, 0, ())
+        assert (customer.count, customer.running, customer.lanes) == (-2, 0, ())
         assert (customer.settings.weight, customer.settings.cap) == (2, 1)
         assert [each.customer for each in rig.all_documents()] == ["beta"]
         assert rig.submit("acme", 3, key="k")[0].count == -3
@@ -178,7 +178,7 @@ class Operating(StoreSuite):
         with pytest.raises(NotFoundError):
             rig.queue.purge("nobody", ANNA)
 
-    def test_s19_settings_are_changed_one_by_one_and_told(self, rig: Rig) -> None:
+    def test_s19_settings_are_changed_one_by_one_and_told(self, rig: StoreHarness) -> None:
         """For a customer not yet seen, too."""
         rig.queue.change_customer("acme", ANNA, weight=2.5)
         rig.queue.change_customer("acme", ANNA, rate=(5, seconds(1)), display_name="Acme GmbH")
@@ -210,7 +210,7 @@ class Operating(StoreSuite):
             {"colour": "red"},
         ],
     )
-    def test_s19_bad_settings_are_refused_and_change_nothing(self, rig: Rig, bad: dict[str, Any]) -> None:
+    def test_s19_bad_settings_are_refused_and_change_nothing(self, rig: StoreHarness, bad: dict[str, Any]) -> None:
         """With the allowed range in the message."""
         rig.submit("acme")
         before = rig.store.customer("acme"), rig.store.events(0, limit=100)
@@ -218,7 +218,7 @@ class Operating(StoreSuite):
             rig.queue.change_customer("acme", ANNA, **bad)
         assert (rig.store.customer("acme"), rig.store.events(0, limit=100)) == before
 
-    def test_s22_policies_are_kept_with_who_when_and_why(self, rig: Rig) -> None:
+    def test_s22_policies_are_kept_with_who_when_and_why(self, rig: StoreHarness) -> None:
         """Newest first, counted from 1."""
         assert rig.store.policy().number == 1
         assert rig.store.policy().policy == Policy()
@@ -236,7 +236,7 @@ class Operating(StoreSuite):
         event = rig.store.events(0, limit=10)[-1]
         assert (event.kind, event.detail["version"]) == (EventKind.POLICY_SET, 2)
 
-    def test_s22_a_change_on_top_of_somebody_elses_is_refused(self, rig: Rig) -> None:
+    def test_s22_a_change_on_top_of_somebody_elses_is_refused(self, rig: StoreHarness) -> None:
         """So that nobody overwrites what they have not seen."""
         rig.store.set_policy(Policy(), ANNA, expected=1)
         with pytest.raises(VersionConflictError, match="version 2"):

@@ -8,17 +8,17 @@ import pytest
 
 from inturn.clock import Clock, ManualClock
 from inturn.counters import Counters, StoreCounters
-from inturn.model import Claimed, Document, DocumentState, NewDocument, Receipt, seconds
+from inturn.model import Claim, Document, DocumentState, NewDocument, Receipt, seconds
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.store import DocumentFilter, Operator, Outcome, OutcomeKind, Store, Verdict
+from inturn.store import AckStatus, DocumentFilter, Operator, Outcome, OutcomeKind, Store
 
 START: Final = seconds(1_700_000_000)
 ANNA: Final = Operator("anna", "because the test says so")
 LEASE: Final = seconds(60)
 
 
-class Rig:
+class StoreHarness:
     """A queue on the store under test, its clock, and what tests say again and again."""
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
@@ -30,25 +30,25 @@ class Rig:
         """Let seconds pass."""
         return self.clock.advance(seconds(by))
 
-    def submit(self, customer: str, n: int = 1, *, key: str | None = None, **given: Any) -> tuple[Receipt, ...]:
+    def submit(self, customer: str, n: int = 1, *, key: str | None = None, **fields: Any) -> tuple[Receipt, ...]:
         """Submit n documents that are alike."""
-        document = NewDocument(**{"name": "a document", **given})
+        document = NewDocument(**{"name": "a document", **fields})
         return self.queue.submit(customer, [document] * n, key=key)
 
-    def one(self, customer: str, **given: Any) -> str:
+    def submit_one(self, customer: str, **fields: Any) -> str:
         """Submit one document; its id."""
-        return self.submit(customer, **given)[0].id
+        return self.submit(customer, **fields)[0].id
 
-    def claim(self, limit: int = 1, worker: str = "worker") -> tuple[Claimed, ...]:
+    def claim(self, limit: int = 1, worker: str = "worker") -> tuple[Claim, ...]:
         """Claim for a minute."""
         return self.queue.claim(worker, limit, lease=LEASE)
 
-    def claim_one(self) -> Claimed:
+    def claim_one(self) -> Claim:
         """Claim exactly one."""
         (claimed,) = self.claim()
         return claimed
 
-    def order(self, limit: int = 100) -> list[str]:
+    def claim_customers(self, limit: int = 100) -> list[str]:
         """Whose documents are claimed, in order."""
         return [claimed.document.customer for claimed in self.claim(limit)]
 
@@ -60,10 +60,10 @@ class Rig:
             self.queue.finish(claimed[0])
         return ids
 
-    def settle(self, claimed: Claimed, kind: OutcomeKind = OutcomeKind.DONE, **said: Any) -> Verdict:
+    def ack(self, claimed: Claim, kind: OutcomeKind = OutcomeKind.DONE, **fields: Any) -> AckStatus:
         """Say one outcome and hear what became of it."""
-        outcome = Outcome(claimed.document.id, claimed.fence, kind, **said)
-        return self.store.exchange([outcome], None).verdicts[0]
+        outcome = Outcome(claimed.document.id, claimed.fence, kind, **fields)
+        return self.store.ack_and_claim([outcome], None).statuses[0]
 
     def state(self, id: str) -> DocumentState:
         """A document's state."""
@@ -73,9 +73,9 @@ class Rig:
         """A document."""
         return self.store.document(id)
 
-    def waiting(self, customer: str) -> dict[int, int]:
+    def waiting_by_level(self, customer: str) -> dict[int, int]:
         """A customer's waiting documents by level, as its lines count them."""
-        return {line.level: line.waiting for line in self.store.customer(customer).lines}
+        return {line.level: line.waiting for line in self.store.customer(customer).lanes}
 
     def all_documents(self) -> Sequence[Document]:
         """Every document, newest first."""
@@ -102,15 +102,15 @@ class StoreSuite:
         """The store under test."""
         clock = ManualClock(START)
         store = self.make_store(clock, tmp_path)
-        yield Rig(store, clock)
+        yield StoreHarness(store, clock)
         store.close()
 
     @pytest.fixture
-    def clock(self, rig: Rig) -> ManualClock:
+    def clock(self, rig: StoreHarness) -> ManualClock:
         """The clock of the store under test."""
         return rig.clock
 
     @pytest.fixture
-    def counters(self, rig: Rig) -> Counters:
+    def counters(self, rig: StoreHarness) -> Counters:
         """The counters of the store under test."""
         return Counters(lambda: StoreCounters(rig.store))
