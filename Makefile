@@ -24,7 +24,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(RUN) ## Process real documents of six customers, one of them a flood, on SQLite with two workers
-	@PYTHONPATH=src $(VENV)/python -m inturn.demo --chart demo/waits.svg $(ARGS)
+	@PYTHONPATH=src:examples $(VENV)/python -m demo --chart demo/waits.svg $(ARGS)
 
 test: lint ## Lint, then run the tests (ARGS='-k turns' for some)
 	@echo 'test: pytest'
@@ -45,7 +45,7 @@ format: $(TEST) ## Format the code and mend what ruff can mend
 	@$(VENV)/ruff check --fix
 
 bench: $(TEST) $(BENCH) ## Measure against others, both sides in one run (ARGS=sqlite for one)
-	@$(VENV)/python -m bench $(ARGS)
+	@PYTHONPATH=examples:tests/support $(VENV)/python -m bench $(ARGS)
 
 mutants: $(TEST) ## Break each guarantee on purpose and see its test fail
 	@$(VENV)/python scripts/mutants.py $(ARGS)
@@ -74,7 +74,7 @@ lock: ## Lock requirements/*.in with uv or pip-tools, whichever is there (ARGS=-
 
 clean: ## Remove the environment, caches and what was built
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov dist build
-	find $(wildcard bench scripts src tests) -type d \( -name __pycache__ -o -name .hypothesis \) -prune -exec rm -rf {} +
+	find $(wildcard bench examples scripts src tests) -type d \( -name __pycache__ -o -name .hypothesis \) -prune -exec rm -rf {} +
 
 $(RUN):
 	@scripts/setup.sh run

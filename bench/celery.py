@@ -15,16 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from celery import Celery
-
 from bench.measure import check_limit, spread
 from bench.services import ROOT, folder, kill, start_process, wait_until
+from celery import Celery
 
 sys.path.append(str(ROOT / "tests"))  # the servers that the tests start
-from services import RabbitServer, RedisServer
-
 import inturn
 from inturn.integrations.celery import install
+from services import RabbitServer, RedisServer
 
 FLOOD_DOCUMENTS = 5_000
 LATE_DOCUMENTS = 5

@@ -24,10 +24,11 @@ from typing import Any
 
 import inturn
 from bench.measure import check_limit, median, pss_of_tree, spread
+from demo.documents import KINDS, SampleDocument, make_binder, make_document
 from inturn import NewDocument, Operator
 from inturn.blobs import FolderBlobs
-from inturn.demo.documents import KINDS, SampleDocument, make_binder, make_document
-from inturn.processing import parser, sandbox
+from inturn.extract import parser
+from inturn.sandbox import confinement
 
 TURNS = 30
 OPERATOR = Operator("bench", "the other side's turn")
@@ -52,7 +53,7 @@ class BarePool:
     def running(cls, folder: Path) -> Iterator["BarePool"]:
         """As one would use it, with the environment that our children have."""
         before = dict(os.environ)
-        os.environ.update({**sandbox.CHILD_ENVIRONMENT, "TMPDIR": str(folder / "library"), "PATH": before["PATH"]})
+        os.environ.update({**confinement.CHILD_ENVIRONMENT, "TMPDIR": str(folder / "library"), "PATH": before["PATH"]})
         with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
             for _ in as_completed([pool.submit(time.sleep, 0.5) for _ in range(2)]):
                 pass  # both are there

@@ -1,6 +1,6 @@
 """Replay: how near it comes to what happened, and what a million documents cost.
 
-Near: a run of the demo and recorded days of two hours on SQLite and PostgreSQL (`tests/recorded_day.py`: clumsy
+Near: a run of the demo and recorded days of two hours on SQLite and PostgreSQL (`tests/support/recorded_day.py`: clumsy
 workers, one of them away for a while, retries, a change of the policy; nothing of the simulator). Cost: a million
 documents from a file and from a SQLite store, as `inturn simulate --replay` by itself, its memory read from outside.
 """
@@ -14,18 +14,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import recorded_day
 from bench.measure import check_limit
 from bench.peers.postgres_server import database, server
-from bench.services import ROOT, folder, start_process
+from bench.services import folder, start_process
 from inturn import NewDocument, Queue
+from inturn.analysis.compare import compare
+from inturn.analysis.history import read_history
+from inturn.analysis.replay import UNCHANGED_PLAN
 from inturn.model import SECOND
-from inturn.simulate.compare import compare
-from inturn.simulate.history import read_history
-from inturn.simulate.replay import UNCHANGED_PLAN
 from inturn.stores import migrate, open_store
-
-sys.path.append(str(ROOT / "tests"))  # the recorded day is the tests' own
-import recorded_day
 
 MILLION = 1_000_000
 SEEDS = (1, 2, 3, 4, 5, 6)
@@ -56,7 +54,7 @@ def check_accuracy(name: str, url: str) -> int:
 
 def demo() -> int:
     with folder() as path:
-        command = [sys.executable, "-m", "inturn.demo", "--documents", "400", "--folder", str(path / "demo")]
+        command = [sys.executable, "-m", "demo", "--documents", "400", "--folder", str(path / "demo")]
         start_process(command, path).wait()
         return check_accuracy("demo", str(path / "demo" / "inturn.db"))
 

@@ -12,13 +12,13 @@ from heapq import heappop, heappush
 
 from bench.measure import check_limit, interleaved, median, pss, spread, wall_seconds
 from inturn import NewDocument, PriorityPolicy, Queue, Receipt
+from inturn.analysis import Scenario, build_report, built_in_scenarios, load_scenario, simulate_scenario
+from inturn.analysis.arrival_processes import Poisson
+from inturn.analysis.engine import Simulation, document_specs
+from inturn.analysis.scenario import Group, ServiceTime, generate_arrivals
 from inturn.clock import ManualClock
 from inturn.model import Claim, Document, DocumentState
 from inturn.policy import Counter
-from inturn.simulate import Scenario, build_report, built_in_scenarios, load_scenario, simulate_scenario
-from inturn.simulate.arrivals import Poisson
-from inturn.simulate.engine import Simulation, document_specs
-from inturn.simulate.scenario import Group, ServiceTime, generate_arrivals
 from inturn.store import AckAndClaim, Outcome
 from inturn.stores import open_store
 

@@ -20,7 +20,7 @@ from bench.measure import check_limit, median
 from bench.peers.celery_app import ACKS_LATE_SETTINGS, DEFAULT_SETTINGS, QUIET_OPTIONS, TUNED_SETTINGS, CelerySystem
 from bench.peers.handler import payload
 from bench.peers.huey_app import HueySystem
-from bench.peers.inturn_side import InturnSystem, has_worker
+from bench.peers.inturn_system import InturnSystem, has_worker
 from bench.peers.rq_jobs import RqSystem
 from bench.services import SystemUnderTest, wait_until
 

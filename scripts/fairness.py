@@ -16,11 +16,11 @@ from math import factorial
 from pathlib import Path
 from typing import NamedTuple
 
-from inturn.simulate import Scenario, build_report, load_scenario, simulate_scenario
-from inturn.simulate.arrivals import Poisson
-from inturn.simulate.engine import Discipline
-from inturn.simulate.report import GroupReport
-from inturn.simulate.scenario import Group, ServiceTime
+from inturn.analysis import Scenario, build_report, load_scenario, simulate_scenario
+from inturn.analysis.arrival_processes import Poisson
+from inturn.analysis.engine import Discipline
+from inturn.analysis.metrics import GroupReport
+from inturn.analysis.scenario import Group, ServiceTime
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "fairness.md"
 TABLE = re.compile(r"(<!-- table: (?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -52,10 +52,10 @@ def is_killed(mutant: Mutant) -> bool:
     """Whether the named tests fail on the mutant, and for no other reason than an assertion or error in them."""
     with tempfile.TemporaryDirectory(prefix="inturn-mutant-") as folder:
         copy = Path(folder)
-        shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(ROOT / "tests", copy / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("src", "examples", "tests"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", copy)
-        mutate(mutant, copy / "src" / "inturn")
+        mutate(mutant, copy)
         environment = {**os.environ, "PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests]
         done = subprocess.run(  # noqa: S603 - our own tests

@@ -22,9 +22,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from inturn.clock import ManualClock
 from inturn.http.app import create_app
 from inturn.http.metrics import WaitSample
-from inturn.http.run import Server, bind
-from inturn.http.service import AppState
+from inturn.http.server import Server, bind
 from inturn.http.settings import ServerSettings
+from inturn.http.state import AppState
 from inturn.model import SECOND, Claim, DocumentState, NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.store import DocumentFilter

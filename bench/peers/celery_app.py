@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from celery import Celery
 from redis import Redis
 
 from bench.peers.handler import handle
 from bench.services import DURABLE_REDIS, SystemUnderTest, redis
+from celery import Celery
 
 DEFAULT_SETTINGS: dict[str, Any] = {}
 ACKS_LATE_SETTINGS = {

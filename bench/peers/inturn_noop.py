@@ -3,7 +3,7 @@
 from typing import Any
 
 from bench.peers.handler import handle
-from inturn.processing.handler import OpenDocument
+from inturn.processor import OpenDocument
 
 
 def process(document: OpenDocument) -> dict[str, Any]:

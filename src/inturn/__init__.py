@@ -28,7 +28,7 @@ from inturn.model import (
     seconds,
 )
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, RetryPolicy, TurnPolicy
-from inturn.processing.handler import OpenDocument, Reject, Result, Retry
+from inturn.processor import OpenDocument, Reject, Result, Retry
 from inturn.queue import Queue
 from inturn.store import Attempt, CustomerFilter, DocumentFilter, DocumentSort, Operator
 from inturn.stores import migrate, open_store
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from inturn.blobs import open_blobs
     from inturn.client import Client
     from inturn.counters import Counters, open_counters
-    from inturn.processing.options import WorkerOptions
-    from inturn.processing.perform import runs_in
-    from inturn.processing.worker import Worker
+    from inturn.worker.invoke import runs_in
+    from inturn.worker.options import WorkerOptions
+    from inturn.worker.worker import Worker
 
 __version__ = "0.1.0"
 
 _LAZY_IMPORTS = {
     "Client": "inturn.client",
     "Counters": "inturn.counters",
-    "Worker": "inturn.processing.worker",
-    "WorkerOptions": "inturn.processing.options",
+    "Worker": "inturn.worker.worker",
+    "WorkerOptions": "inturn.worker.options",
     "open_blobs": "inturn.blobs",
     "open_counters": "inturn.counters",
-    "runs_in": "inturn.processing.perform",
+    "runs_in": "inturn.worker.invoke",
 }
 """Found when they are asked for: whoever only submits needs none of what a worker needs."""
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
-from inturn.blobs.copying import FAR_FUTURE, copy_blob
+from inturn.blobs.copy import FAR_FUTURE, copy_blob
 from inturn.errors import (
     BlobDamagedError,
     BlobNotFoundError,

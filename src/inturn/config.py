@@ -15,7 +15,7 @@ from inturn.errors import InvalidInputError
 
 CONFIG_FILE: Final = "inturn.toml"
 CONFIG_FILE_VARIABLE: Final = "INTURN_CONFIG"
-BUILT_IN_PROCESSOR: Final = "inturn.processing.extract:extract"
+BUILT_IN_PROCESSOR: Final = "inturn.extract.extract:extract"
 """The processor that comes with Inturn."""
 DAY_SECONDS: Final = 86_400
 

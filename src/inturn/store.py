@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from inturn.access import ApiKey
+from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
 from inturn.model import (
     NO_METADATA,
@@ -33,7 +33,7 @@ from inturn.model import (
 )
 from inturn.policy import Policy, TurnPolicy
 from inturn.policy.retention import Checkpoint
-from inturn.policy.turns import Head
+from inturn.policy.scheduler import Head
 
 IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
 """How long an idempotency key is remembered."""
@@ -442,7 +442,7 @@ class Store(Protocol):
             between the claim and now, and ended by now. A claim forgets both until then.
         S9. A claim first moves on everything that is due: `start_by` (never started documents only), lost leases,
             delays, rate limits. Each in the order of its time, then of seq or name.
-        S10. It then takes documents in the order of `inturn.policy.turns`; k at once equal k claims of one.
+        S10. It then takes documents in the order of `inturn.policy.scheduler`; k at once equal k claims of one.
         S11. A document is in one worker's hands at a time; fences are never given twice, and grow.
         S12. Nothing is claimed from a paused queue or customer, above a cap or above a rate.
         S13. With anything open and waiting, a claim with room never returns nothing (work conservation).
@@ -692,7 +692,8 @@ class Store(Protocol):
         """Move on what is due (S9) without claiming.
 
         S27. Any number may do it at once, as often as they like.
-        S46. First it looks at leases and delays that began in the future, by `inturn.policy.clocks.review_term`, and
+        S46. First it looks at leases and delays that began in the future, by `inturn.policy.clock_skew.review_term`,
+        and
              brings rates back to `inturn.policy.rates.clamped_tat`: once the clock is right nothing is held longer
              than its
              own length. A heartbeat ends the doubt in a lease. Workers last heard of more than a day in the future

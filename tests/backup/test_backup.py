@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import pytest
-from services import drop_schema, needs_postgres, new_schema
 
 import inturn
 from inturn.backup import Backup, Manifest, Restore, RestoreResult, read_manifest, require_free_path
 from inturn.blobs import BlobWriter, FolderBlobs
-from inturn.blobs.copying import list_keys
+from inturn.blobs.copy import list_keys
 from inturn.errors import (
     BlobFullError,
     IllegalTransitionError,
@@ -28,10 +27,11 @@ from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, Operator
 from inturn.stores import migrate, restore_target, snapshot_file, snapshot_source
-from inturn.stores.moving import ClosedKind, ClosedMarker
 from inturn.stores.snapshots import SnapshotSource
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.backup import SqliteTarget
+from inturn.stores.transfer import ClosedKind, ClosedMarker
+from services import drop_schema, needs_postgres, new_schema
 
 ANNA = Operator("anna", "because the test says so")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from inturn.blobs import FolderBlobs
-from inturn.blobs.copying import copy_blob, list_keys, require_keys
+from inturn.blobs.copy import copy_blob, list_keys, require_keys
 from inturn.errors import BlobDamagedError, BlobNotFoundError
 
 BYTES = b"a document" * 300_000

@@ -1,4 +1,4 @@
-"""What every blob store promises, in the words of inturn.blobs.contract."""
+"""What every blob store promises, in the words of inturn.blobs.base."""
 
 import hashlib
 import io
@@ -215,9 +215,9 @@ def test_tidying_leaves_finished_and_fresh_ones_alone(rig: Any) -> None:
     blob = rig.blobs.put(io.BytesIO(b"x"))
     with rig.blobs.begin() as writing:
         writing.write(b"y")
-        assert rig.blobs.tidy(now() - HOUR) == 0
+        assert rig.blobs.remove_unfinished(now() - HOUR) == 0
         other = writing.commit()
-    assert rig.blobs.tidy(now() + HOUR) == 0
+    assert rig.blobs.remove_unfinished(now() + HOUR) == 0
     assert set(rig.blobs.keys(now() + HOUR)) == {blob.key, other.key}
 
 

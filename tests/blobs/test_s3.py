@@ -11,9 +11,9 @@ from obstore.store import LocalStore, MemoryStore
 
 import inturn
 from inturn.backup import Backup, Restore
-from inturn.blobs import objects as objects_module
+from inturn.blobs import object_store as objects_module
 from inturn.blobs import open_blobs
-from inturn.blobs.objects import ObjectBlobs
+from inturn.blobs.object_store import ObjectBlobs
 from inturn.cli.missing_files import find_missing
 from inturn.errors import BlobError, BlobFullError, InvalidInputError
 from inturn.stores import restore_target, snapshot_file, snapshot_source
@@ -189,7 +189,7 @@ def test_other_mistakes_in_the_address_are_refused(address: str) -> None:
 
 
 def test_without_obstore_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "inturn.blobs.objects")
+    monkeypatch.delitem(sys.modules, "inturn.blobs.object_store")
     monkeypatch.delattr(sys.modules["inturn.blobs"], "objects")
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(BlobError, match=r"pip install 'inturn\[s3\]'"):

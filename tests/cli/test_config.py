@@ -6,7 +6,7 @@ import pytest
 
 from inturn.config import Settings, load
 from inturn.errors import InvalidInputError
-from inturn.processing.perform import DEFAULT_PROCESSOR
+from inturn.worker.invoke import DEFAULT_PROCESSOR
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import inturn
-from inturn.access import verify_api_key
+from inturn.api_keys import verify_api_key
 
 Inturn = Callable[..., Any]
 

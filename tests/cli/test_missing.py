@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 import typer
-from services import drop_schema, needs_postgres, new_schema
 
 from inturn.cli import app
+from services import drop_schema, needs_postgres, new_schema
 
 from .conftest import CommandResult
 

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import everything
 import pytest
-from everything import BEGIN, contents
 
+import full_queue
 import inturn as package
+from full_queue import BEGIN, contents
 from inturn.blobs import FolderBlobs, open_blobs
 from inturn.clock import ManualClock
 from inturn.errors import StoreMovedError
 from inturn.insights import Insights
 from inturn.model import NewDocument, WorkerReport
 from inturn.stores import open_transfer_endpoint
-from inturn.stores.moving import MAX_TRIES, Transfer, TransferEndpoint, undo
-from inturn.stores.sqlite.moving import SqliteEndpoint
+from inturn.stores.sqlite.transfer import SqliteEndpoint
+from inturn.stores.transfer import MAX_TRIES, Transfer, TransferEndpoint, undo
 
 Inturn = Callable[..., Any]
 MOVE = ("move", "--from", "inturn.db", "--to", "new.db")
@@ -32,7 +32,7 @@ def inturn(inturn_here: Inturn) -> Inturn:
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
     """A queue with everything in it, and its files beside it."""
-    everything.fill(str(tmp_path / "inturn.db"), FolderBlobs(tmp_path / "inturn.db.blobs"), ManualClock(BEGIN))
+    full_queue.fill(str(tmp_path / "inturn.db"), FolderBlobs(tmp_path / "inturn.db.blobs"), ManualClock(BEGIN))
     return tmp_path / "inturn.db"
 
 
@@ -219,7 +219,7 @@ def test_a_source_into_which_documents_keep_coming_is_refused(
             queue.submit("acme", [NewDocument("one more")])
         return found
 
-    monkeypatch.setattr(SqliteEndpoint, "settle", settled_and_then)
+    monkeypatch.setattr(SqliteEndpoint, "fold_and_recount", settled_and_then)
     for more in ((), ("--keep-source",)):
         assert "documents keep coming into" in refusal(inturn(*MOVE, *more))
     assert len(times) == 2 * MAX_TRIES

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from inturn.cli.telling import progress_reporter
+from inturn.cli.progress import progress_reporter
 from inturn.clock import ManualClock
 from inturn.i18n import Texts
 from inturn.model import SECOND, NewDocument

@@ -13,7 +13,7 @@ import pytest
 import inturn as package
 from inturn.cli import submit as module
 from inturn.errors import StoreFullError
-from inturn.processing.kinds import media_type_of
+from inturn.media_types import media_type_of
 from inturn.queue import Queue
 
 Inturn = Callable[..., Any]

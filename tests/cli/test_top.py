@@ -19,7 +19,7 @@ from rich.console import Console
 import inturn as package
 from inturn import DocumentState, NewDocument, Operator, seconds
 from inturn.cli import doctor as module
-from inturn.cli.panels import format_duration, render_screen
+from inturn.cli.top_view import format_duration, render_screen
 from inturn.errors import BlobError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.insights import Insights, LiveView
@@ -185,7 +185,7 @@ def test_the_doctor_measures_what_pages_take(inturn_here: Inturn, tmp_path: Path
 def test_light_commands_load_neither_parsers_nor_object_stores(environment: dict[str, str], tmp_path: Path) -> None:
     script = (
         "import sys, inturn.cli\n"
-        "heavy = {'kreuzberg', 'obstore', 'ssl', 'inturn.processing.worker', 'inturn.processing.fetch'}\n"
+        "heavy = {'kreuzberg', 'obstore', 'ssl', 'inturn.worker.worker', 'inturn.fetch'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(  # noqa: S603 - our own

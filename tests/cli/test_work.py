@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile import hidden_bomb_pdf, package
 
-from inturn.demo import make_document
+from demo import make_document
+from hostile_files import hidden_bomb_pdf, package
 
 Inturn = Callable[..., Any]
 
 PROCESSOR = """
 import time
-from inturn.processing.handler import Reject, Result, Retry
+from inturn.processor import Reject, Result, Retry
 
 def process(document):
     text = document.open().read().decode()

@@ -5,7 +5,6 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
-from services import drop_schema, needs_postgres, new_schema
 
 from inturn import NewDocument, Queue
 from inturn.clock import ManualClock
@@ -13,6 +12,7 @@ from inturn.model import seconds
 from inturn.policy import Policy, PriorityPolicy, TurnPolicy
 from inturn.store import Operator, Store
 from inturn.stores import open_store
+from services import drop_schema, needs_postgres, new_schema
 
 POLICY = Policy(PriorityPolicy(thresholds=(-1_000,)), TurnPolicy(overdue_every=2))
 ANNA = Operator("anna", "a test")

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from steps import STATE_MACHINE_SETTINGS
-
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
 from inturn.testing.contract import StoreContract, same_steps
+from state_machine_settings import STATE_MACHINE_SETTINGS
 
 
 class TestMemory(StoreContract):

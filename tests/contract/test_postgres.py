@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from openings import MultiClientStore, open_in_processes
-from services import drop_schema, needs_postgres, new_schema
-from steps import SOAK, STATE_MACHINE_SETTINGS
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.postgres import PostgresStore
 from inturn.testing.contract import StoreContract, same_steps
+from multi_client_store import MultiClientStore, open_in_processes
+from services import drop_schema, needs_postgres, new_schema
+from state_machine_settings import SOAK, STATE_MACHINE_SETTINGS
 
 pytestmark = needs_postgres
 

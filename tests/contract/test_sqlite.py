@@ -4,14 +4,14 @@ import tempfile
 from pathlib import Path
 
 from hypothesis import settings
-from openings import MultiClientStore, open_in_processes
-from steps import STATE_MACHINE_SETTINGS
 
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.book import ClaimWindow
+from inturn.stores.sqlite.claim_window import ClaimWindow
 from inturn.testing.contract import StoreContract, same_steps
+from multi_client_store import MultiClientStore, open_in_processes
+from state_machine_settings import STATE_MACHINE_SETTINGS
 
 
 class TestSqlite(StoreContract):

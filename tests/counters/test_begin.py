@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 import redis as client
-from services import RedisServer, drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema, wait_until
 
 from inturn.counters import Counters, open_counters
 from inturn.errors import InvalidInputError, StoreError
 from inturn.policy import PriorityPolicy
-from inturn.stores.redis import wire
+from inturn.stores.redis import connection
+from services import RedisServer, drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema, wait_until
 
 BURST = [tuple(each) for each in PriorityPolicy().check_many(None, 0, 25).per_document()]
 
@@ -141,7 +141,7 @@ def test_a_server_that_dies_between_is_an_error_and_the_next_one_is_found(server
 def test_a_connection_that_rested_is_looked_at_before_it_is_used(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire, "IDLE_CHECK_SECONDS", -1.0)
+    monkeypatch.setattr(connection, "IDLE_CHECK_SECONDS", -1.0)
     with open_counters(server.url) as counters:
         counters.check("acme", 5)
         server.stop()

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from services import drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema
 
 from inturn.clock import Clock
 from inturn.counters import Counters, open_counters
 from inturn.testing.contract import CountersContract
+from services import drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema
 
 
 class TestMemory(CountersContract):

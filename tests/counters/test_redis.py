@@ -11,7 +11,6 @@ import pytest
 import redis as client
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from services import RedisServer, fresh_redis, needs_redis
 
 from inturn.counters import Counters, open_counters
 from inturn.errors import InvalidInputError, StoreError, StoreFullError, StoreReadOnlyError
@@ -19,6 +18,7 @@ from inturn.model import SECOND, seconds
 from inturn.policy import Counter, PriorityPolicy
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
 from inturn.stores.redis.counters import COUNTER_RETENTION, MAX_LUA_INTEGER, key_prefix
+from services import RedisServer, fresh_redis, needs_redis
 
 pytestmark = needs_redis
 

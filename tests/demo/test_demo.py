@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from inturn.demo import command
-from inturn.demo.command import EXIT_INTERRUPTED, main
-from inturn.demo.plan import CUSTOMERS
-from inturn.demo.record import first_come_waits
-from inturn.demo.workers import DemoError, Workers
+from demo import run
+from demo.processes import DemoError, Workers
+from demo.run import EXIT_INTERRUPTED, main
+from demo.timings import first_come_waits
+from demo.workload import CUSTOMERS
 
 FEW = "16"
 
@@ -64,7 +64,7 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest
 def test_what_is_wrong_is_told_and_is_no_success(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "play", lambda *_: command._require_no_problems(["a.pdf: its result is empty"]))
+    monkeypatch.setattr(run, "run_demo", lambda *_: run._require_no_problems(["a.pdf: its result is empty"]))
     assert main(["--folder", str(tmp_path)]) == 1
     assert "not as it must be:\n  a.pdf: its result is empty" in capsys.readouterr().err
 
@@ -81,7 +81,7 @@ def started(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     (folder / "tmp").mkdir()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(folder / "tmp")}
     process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-u", "-m", "inturn.demo", "--documents", "250", "--chart", str(folder / "waits.svg")],
+        [sys.executable, "-u", "-m", "demo", "--documents", "250", "--chart", str(folder / "waits.svg")],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

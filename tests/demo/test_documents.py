@@ -7,7 +7,7 @@ from email import message_from_bytes
 
 import pytest
 
-from inturn.demo import KINDS, make_document
+from demo import KINDS, make_document
 from inturn.errors import InvalidInputError
 
 

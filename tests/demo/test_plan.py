@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from inturn.demo.documents import KINDS, make_binder
-from inturn.demo.plan import BINDER, BULK, CUSTOMERS, FLOOD, LATE, MIN_DOCUMENTS, TRICKLE, plan_submissions
+from demo.documents import KINDS, make_binder
+from demo.workload import BINDER, BULK, CUSTOMERS, FLOOD, LATE, MIN_DOCUMENTS, TRICKLE, plan_submissions
 
 
 @pytest.mark.parametrize("number", [MIN_DOCUMENTS, 24, 400, 1_001])

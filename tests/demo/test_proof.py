@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from demo.submitter import PreparedDocument, Submitter, prepare
+from demo.timings import all_documents, build_report
+from demo.verify import find_problems
+from demo.workload import plan_submissions
 from inturn.blobs import FolderBlobs
-from inturn.demo.intake import PreparedDocument, Submitter, prepare
-from inturn.demo.plan import plan_submissions
-from inturn.demo.proof import find_problems
-from inturn.demo.record import all_documents, build_report
 from inturn.errors import InvalidInputError
 from inturn.queue import Queue
 from inturn.stores import open_store
@@ -96,7 +96,7 @@ def test_bytes_that_were_others_from_the_start(bench: Bench) -> None:
 
 def test_what_goes_wrong_while_submitting_is_told(bench: Bench) -> None:
     ready = next(iter(bench.expected.values()))
-    submitter = Submitter(bench.queue, [ready._replace(coming=ready.planned._replace(customer="\0"))])
+    submitter = Submitter(bench.queue, [ready._replace(planned=ready.planned._replace(customer="\0"))])
     submitter.start()
     submitter.join()
     with pytest.raises(InvalidInputError, match="control characters"):
@@ -105,7 +105,7 @@ def test_what_goes_wrong_while_submitting_is_told(bench: Bench) -> None:
 
 def test_a_submitter_can_be_stopped_long_before_its_time(bench: Bench) -> None:
     ready = next(iter(bench.expected.values()))
-    submitter = Submitter(bench.queue, [ready._replace(coming=ready.planned._replace(at=3_600.0))])
+    submitter = Submitter(bench.queue, [ready._replace(planned=ready.planned._replace(at=3_600.0))])
     submitter.start()
     submitter.stop()
     assert submitter.by_id == {}

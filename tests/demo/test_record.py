@@ -8,16 +8,16 @@ from random import Random
 import pytest
 from rich.console import Console
 
+from demo import chart, summary
+from demo.timings import DocumentTiming, RunReport, SummaryRow, first_come_waits
+from demo.timings import summarize as rows_of
+from demo.workload import CUSTOMERS, FLOOD, LATE, TRICKLE
+from inturn.analysis.engine import OPERATOR, Discipline, SequentialIds, Simulation
+from inturn.analysis.scenario import Arrival
 from inturn.clock import ManualClock
-from inturn.demo import chart, summary
-from inturn.demo.plan import CUSTOMERS, FLOOD, LATE, TRICKLE
-from inturn.demo.record import DocumentTiming, RunReport, SummaryRow, first_come_waits
-from inturn.demo.record import summarize as rows_of
 from inturn.model import NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.simulate.engine import OPERATOR, Discipline, SequentialIds, Simulation
-from inturn.simulate.scenario import Arrival
 from inturn.stores import open_store
 
 SECOND = 1_000_000

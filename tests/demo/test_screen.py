@@ -5,8 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from inturn.demo.plan import CUSTOMERS
-from inturn.demo.screen import CustomerProgress, ProgressDisplay, progress_bar, progress_by_customer
+from demo.display import CustomerProgress, ProgressDisplay, progress_bar, progress_by_customer
+from demo.workload import CUSTOMERS
 from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.stores import open_store
@@ -38,7 +38,7 @@ def test_a_bar_for_each_customer_on_a_terminal(width: int) -> None:
 
 def test_plain_lines_elsewhere_and_not_one_for_each_look(monkeypatch: pytest.MonkeyPatch) -> None:
     by, now = console(1_000, terminal=False), [0.0]
-    monkeypatch.setattr("inturn.demo.screen.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("demo.display.time.monotonic", lambda: now[0])
     with ProgressDisplay(by) as screen:
         screen.show_preparing(3, 10)
         screen.start_clock()

@@ -31,7 +31,7 @@ class Terminal:
         temporary.mkdir()
         path = os.pathsep.join(filter(None, sys.path))
         self.process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, "-m", "inturn.demo", "--chart", str(folder / "waits.svg"), *options],
+            [sys.executable, "-m", "demo", "--chart", str(folder / "waits.svg"), *options],
             stdin=screen,
             stdout=screen,
             stderr=screen,

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import typer
-from pages import BLOCKS, PAGES, ROOT, Block, blocks, commands
 
+from doc_pages import BLOCKS, PAGES, ROOT, Block, blocks, commands
 from inturn import config
 from inturn.cli import app
 

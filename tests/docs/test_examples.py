@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import recorded_day
-from pages import Block, Shell, blocks, commands
 
 import inturn
-from inturn.demo.contents import make_content
-from inturn.demo.pdf import write_pdf
+import recorded_day
+from demo.contents import make_content
+from demo.pdf import write_pdf
+from doc_pages import Block, Shell, blocks, commands
 from inturn.stores import open_store
 
 ID = "0190f3c5-…"

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from inturn.simulate import built_in_scenarios
+from inturn.analysis import built_in_scenarios
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUICK = {"two-bulk", "flood"}
@@ -28,7 +28,7 @@ def test_the_page_shows_every_scenario_and_theory() -> None:
 def test_quick_tables_are_what_the_simulator_says_now() -> None:
     module = fairness()
     page = module.PAGE.read_text(encoding="utf-8")
-    assert module.regenerated(page, QUICK.__contains__) == page
+    assert module.regenerate(page, QUICK.__contains__) == page
 
 
 def ranges(page: str) -> list[list[str]]:
@@ -42,7 +42,7 @@ def test_quick_ranges_are_what_the_simulator_says_now() -> None:
     shown = ranges(module.PAGE.read_text(encoding="utf-8"))
     assert len(shown) == len(module.FIGURES)
     for figure, row in zip(module.FIGURES, shown, strict=True):
-        assert row[:4] == [f"`{figure.scenario}`", f"`{figure.play}`", figure.group, figure.figure]
+        assert row[:4] == [f"`{figure.scenario}`", f"`{figure.discipline}`", figure.group, figure.figure]
         if figure.scenario == "two-bulk":
             assert row == list(module.range_row(figure))
 

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from services import fresh_redis, needs_redis
 
-from inturn.integrations import celery, publishing
+from inturn.integrations import celery, common
+from services import fresh_redis, needs_redis
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "celery.md").read_text(encoding="utf-8")
@@ -32,8 +32,8 @@ def test_the_table_of_brokers_is_what_is_done() -> None:
         "redis": celery.PRIORITY_BY_TRANSPORT[celery.REDIS],
     }
     assert told == {name: (rule(1), rule(9)) for name, rule in rules.items()}
-    assert f"level {publishing.FALLBACK_LEVEL}, and a warning" in " ".join(PAGE.split())
-    assert f"task_queue_max_priority = {publishing.MAX_PRIORITY}" in PAGE
+    assert f"level {common.FALLBACK_LEVEL}, and a warning" in " ".join(PAGE.split())
+    assert f"task_queue_max_priority = {common.MAX_PRIORITY}" in PAGE
 
 
 @pytest.mark.parametrize("page", ["celery.md", "which.md"])

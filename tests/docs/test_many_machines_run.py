@@ -10,10 +10,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from pages import Shell, blocks, commands
-from services import PostgresServer, binaries, needs_own_postgres
 
 import inturn
+from doc_pages import Shell, blocks, commands
+from services import PostgresServer, binaries, needs_own_postgres
 
 pytestmark = needs_own_postgres
 PAGE = "docs/many-machines.md"

@@ -8,7 +8,7 @@ import pytest
 
 from inturn import PriorityPolicy, TurnPolicy
 from inturn.model import SECOND
-from inturn.policy.turns import OLDEST_HEAD_INTERVAL
+from inturn.policy.scheduler import OLDEST_HEAD_INTERVAL
 
 PAGES = Path(__file__).parents[2] / "docs" / "priority"
 LANGUAGES = ("de", "en", "es", "pl", "pt")

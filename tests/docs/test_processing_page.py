@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from inturn.processing import layers
+from inturn.sandbox import layers
 
 PAGE = Path(__file__).parents[2] / "docs" / "processing.md"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import ANNA, ServerProcess, create_api_key
 from starlette.testclient import TestClient
 
 import inturn as package
-from inturn.access import ApiKeyScope
+from http_server import ANNA, ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.blobs import open_blobs
 from inturn.http.app import create_app
-from inturn.http.service import AppState
 from inturn.http.settings import Limits, ServerSettings
+from inturn.http.state import AppState
 from inturn.model import Claim
 from inturn.queue import Queue
 from inturn.stores import open_store

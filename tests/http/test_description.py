@@ -81,16 +81,16 @@ OPERATIONS = """
 """
 REQUIRED = {
     "CheckRequest": set(),
-    "Chosen": {"ids"},
+    "DocumentIds": {"ids"},
     "CustomerChange": set(),
-    "Filter": set(),
-    "GivenDocument": {"name"},
-    "KeyWanted": {"name", "scope"},
+    "BulkFilter": set(),
+    "DocumentSpec": {"name"},
+    "ApiKeySpec": {"name", "scope"},
     "PolicyChange": {"policy"},
     "PolicyPreview": {"policy"},
     "Purge": {"confirm"},
     "Replay": set(),
-    "Rotation": set(),
+    "ApiKeyRotation": set(),
     "Simulation": {"scenario"},
     "Submission": {"documents"},
 }

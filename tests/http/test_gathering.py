@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from inturn.http.gathering import MAX_BATCH, Batcher
+from inturn.http.uploads.batcher import MAX_BATCH, Batcher
 
 
 def test_what_comes_in_meanwhile_is_done_together() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
-from inturn.http import live
+from inturn.http import sse
 from inturn.http.errors import TooManyError
-from inturn.http.live import Broadcaster, parse_last_event_id
-from inturn.http.watcher import EventPoller
+from inturn.http.event_poller import EventPoller
+from inturn.http.sse import Broadcaster, parse_last_event_id
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
@@ -136,7 +136,7 @@ def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | Non
 
 
 def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_BUFFERED_FRAMES", 5)
+    monkeypatch.setattr(sse, "MAX_BUFFERED_FRAMES", 5)
 
     async def script(station: Station) -> None:
         stream = station.listen(None)
@@ -158,7 +158,7 @@ def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("customer", [None, "acme"])
 def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_REPLAYED_EVENTS", 5)
+    monkeypatch.setattr(sse, "MAX_REPLAYED_EVENTS", 5)
 
     async def script(station: Station) -> None:
         for _ in range(20):
@@ -176,12 +176,12 @@ def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypa
 def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_welcome(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "KEEPALIVE_SECONDS", 0.01)
+    monkeypatch.setattr(sse, "KEEPALIVE_SECONDS", 0.01)
 
     async def script(station: Station) -> None:
         stream = station.listen(None)
         assert (await anext(stream)).startswith(b"retry:")
-        assert await anext(stream) == live.KEEPALIVE_FRAME
+        assert await anext(stream) == sse.KEEPALIVE_FRAME
         assert len(station.hub) == 1
         unwelcome = station.hub.stream(None, None, no)
         await anext(unwelcome)
@@ -194,7 +194,7 @@ def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_wel
 
 def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is always something to tell, so it never comes to rest."""
-    monkeypatch.setattr(live, "KEEPALIVE_SECONDS", 0.05)
+    monkeypatch.setattr(sse, "KEEPALIVE_SECONDS", 0.05)
 
     async def script(station: Station) -> None:
         async def chatter() -> None:
@@ -215,7 +215,7 @@ def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypat
 def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are pruned by age: who comes back later than that has to look anew."""
     for most in (10_000, 3):
-        monkeypatch.setattr(live, "MAX_REPLAYED_EVENTS", most)
+        monkeypatch.setattr(sse, "MAX_REPLAYED_EVENTS", most)
 
         async def script(station: Station) -> None:
             for _ in range(6):

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from inturn.access import ApiKeyScope
+from inturn.api_keys import ApiKeyScope
 from inturn.model import CANCELLABLE, RETRYABLE, NewDocument, ResultFile
 from inturn.store import DocumentFilter, Outcome, OutcomeKind
 

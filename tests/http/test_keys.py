@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import inturn
-from inturn.access import ApiKeyScope
-from inturn.http import audit
+from inturn.api_keys import ApiKeyScope
+from inturn.http.routes import audit
 from inturn.http.settings import Limits
 from inturn.model import SECOND, NewDocument
 from inturn.store import EventKind, Operator

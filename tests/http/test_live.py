@@ -14,7 +14,7 @@ import pytest
 from fastapi import Request
 from fastapi.security import HTTPAuthorizationCredentials
 
-from inturn.http import jobs
+from inturn.http import simulation_jobs
 from inturn.http.auth import Caller, is_still_authorized
 from inturn.http.sessions import COOKIE_NAME
 from inturn.http.settings import Limits
@@ -199,7 +199,7 @@ def test_a_preview_has_bounds(rig: Harness) -> None:
     told = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert told.status_code == 422
     assert "in memory" in told.json()["detail"]
-    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
     acme = rig.client_as(rig.create_api_key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

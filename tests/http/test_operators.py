@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from inturn.access import ApiKey, ApiKeyScope, generate_api_key
+from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.model import NewDocument, WorkerReport
 from inturn.store import EventKind
 

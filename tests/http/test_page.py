@@ -11,7 +11,7 @@ import pytest
 
 import inturn
 from inturn.http.app import create_app
-from inturn.http.service import AppState
+from inturn.http.state import AppState
 
 from .conftest import ServerProcess
 

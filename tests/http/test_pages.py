@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services import wait_until
 from starlette.testclient import TestClient
 
-from inturn.access import ApiKeyScope
+from inturn.api_keys import ApiKeyScope
 from inturn.clock import ManualClock
 from inturn.http.app import create_app
-from inturn.http.pages import CONTENT_SECURITY_POLICY, PAGE_PATHS, load_bundle
-from inturn.http.service import AppState
+from inturn.http.routes.session import queue_name
+from inturn.http.routes.static_files import CONTENT_SECURITY_POLICY, PAGE_PATHS, load_bundle
 from inturn.http.sessions import COOKIE_NAME, RENEW_AFTER_SECONDS, SESSION_LIFETIME_SECONDS
 from inturn.http.settings import Limits, ServerSettings
-from inturn.http.signing import queue_name
+from inturn.http.state import AppState
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.store import EventKind
+from services import wait_until
 
 from .conftest import ANNA, UNLIMITED, Harness
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import changed_past
 import httpx2
 import pytest
 
-from inturn.access import ApiKeyScope
-from inturn.http import jobs
+import changed_past
+from inturn.api_keys import ApiKeyScope
+from inturn.http import simulation_jobs
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
 
@@ -58,7 +58,7 @@ def test_a_judgement_has_bounds(rig: Harness) -> None:
     rig.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
     assert "in memory" in client.post(path).json()["detail"]
-    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post(path).status_code == 429
     assert client.post("/v1/policy/versions/0/judgement").status_code == 422
     assert client.post("/v1/policy/versions/two/judgement").status_code == 422
@@ -106,7 +106,7 @@ def test_replays_have_bounds_and_are_for_operators(rig: Harness) -> None:
     rig.app_state.replay_jobs._url = "queue.db"
     for wrong in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
         assert client.post("/v1/replays", json=wrong).status_code == 422, wrong
-    rig.app_state.job_runner._running = jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/replays", json={}).status_code == 429
     assert rig.client_as(rig.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
     assert (

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from inturn.access import ApiKey, ApiKeyScope, generate_api_key
+from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.cli.logs import JsonFormatter
 from inturn.config import Settings
 from inturn.errors import InvalidInputError
-from inturn.http.run import require_live_api_key
+from inturn.http.server import require_live_api_key
 from inturn.http.settings import Limits, server_settings
 from inturn.model import NewDocument
 
@@ -242,7 +242,7 @@ def test_a_uri_is_kept_and_never_fetched_by_the_server(rig: Harness) -> None:
     for uri in ("http://127.0.0.1:1/x", "file:///etc/passwd", "http://169.254.169.254/latest"):
         answer = client.post("/v1/documents", json={"documents": [{"name": "a", "uri": uri}]})
         assert answer.status_code == 202
-    source = "\n".join(each.read_text() for each in (Path(__file__).parents[2] / "src/inturn/http").glob("*.py"))
+    source = "\n".join(each.read_text() for each in (Path(__file__).parents[2] / "src/inturn/http").rglob("*.py"))
     assert "pickle" not in source
     assert "urlopen" not in source
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from inturn.access import ApiKeyScope
-from inturn.http import jobs
+from inturn.analysis import built_in_scenarios
+from inturn.analysis.scenario import generate_arrivals
+from inturn.api_keys import ApiKeyScope
+from inturn.http import simulation_jobs
 from inturn.http.playing import apply_overrides, run_scenario
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
-from inturn.simulate import built_in_scenarios
-from inturn.simulate.scenario import generate_arrivals
 
 from .conftest import ANNA, Harness, ServerProcess
 
@@ -26,7 +26,7 @@ SMALL = {"scenario": "two-bulk", "orders": ["fair", "classic"], "load": 0.1}
 def told(**asked: Any) -> list[dict[str, Any]]:
     """What the process says."""
     lines: list[dict[str, Any]] = []
-    run_scenario({"orders": ["fair"], "most": jobs.MAX_JOB_DOCUMENTS, **asked}, lines.append)
+    run_scenario({"orders": ["fair"], "most": simulation_jobs.MAX_JOB_DOCUMENTS, **asked}, lines.append)
     return lines
 
 
@@ -89,7 +89,7 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
         SMALL | {"seed": -1},
     ):
         assert client.post("/v1/simulations", json=wrong).status_code == 422, wrong
-    rig.app_state.job_runner._running = jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
     customer, reader = (
         rig.client_as(rig.create_api_key("acme")),

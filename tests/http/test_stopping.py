@@ -71,13 +71,13 @@ def test_a_body_that_comes_within_the_grace_is_taken_in(serve: Callable[..., Ser
 
 STOPPED_WHILE_IT_STARTS = """
 import os, signal, sys
-from inturn.http import run
-from inturn.http.service import Service
+from inturn.http import server
+from inturn.http.state import AppState
 from inturn.queue import Queue
 from inturn.stores import open_store
 
-service = Service(Queue(open_store("memory://")), None)
-run.serve(service, run.bind("127.0.0.1", 0), grace=1, ready=lambda: os.kill(os.getpid(), int(sys.argv[1])))
+state = AppState(Queue(open_store("memory://")), None)
+server.serve(state, server.bind("127.0.0.1", 0), grace=1, on_ready=lambda: os.kill(os.getpid(), int(sys.argv[1])))
 print("stopped")
 """
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from serving import ServerProcess
 
 import inturn
+from http_server import ServerProcess
 from inturn.model import DocumentState
 
 SLOW = """

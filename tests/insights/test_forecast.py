@@ -1,8 +1,10 @@
 """When a document should start: the pace under load, and who may still come before it."""
 
 import pytest
-import recorded_day
 
+import recorded_day
+from inturn.analysis.forecast_accuracy import measure_accuracy
+from inturn.analysis.history import read_history
 from inturn.insights.forecast import (
     ArrivalRates,
     ForecastTarget,
@@ -15,9 +17,7 @@ from inturn.insights.forecast import (
     start_times_from_events,
 )
 from inturn.model import SECOND
-from inturn.policy.places import Ahead
-from inturn.simulate.estimates import measure_accuracy
-from inturn.simulate.history import read_history
+from inturn.policy.position import Ahead
 from inturn.store import Event, EventKind
 from inturn.stores import open_store
 

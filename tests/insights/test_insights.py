@@ -12,7 +12,7 @@ from inturn.model import SECOND, DocumentState, RateLimit, WorkerReport, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import SchedulerSnapshot
 from inturn.stores import open_store
-from inturn.testing.contract.rig import ANNA, START, StoreHarness
+from inturn.testing.contract.harness import ANNA, START, StoreHarness
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -171,7 +171,7 @@ def test_the_summary_is_read_once_a_second(
         read.append(rig.clock.now())
         return standings()
 
-    monkeypatch.setattr(rig.store, "standings", counted)
+    monkeypatch.setattr(rig.store, "scheduler_snapshot", counted)
     mine = rig.submit_one("acme")
     for _ in range(3):
         insights.why(mine)

@@ -5,7 +5,7 @@ import pytest
 import inturn
 from inturn.clock import ManualClock
 from inturn.insights import TimelineEntry, document_timeline
-from inturn.insights.life import MAX_PAGES, PAGE_SIZE
+from inturn.insights.timeline import MAX_PAGES, PAGE_SIZE
 from inturn.model import SECOND, NewDocument
 from inturn.queue import Queue
 from inturn.store import MAX_STORED_ATTEMPTS, EventKind, Operator

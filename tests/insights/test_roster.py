@@ -6,7 +6,7 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import StoreError
-from inturn.insights import CustomerEntry, CustomerIndex, SortBy, roster
+from inturn.insights import CustomerEntry, CustomerIndex, SortBy, customer_index
 from inturn.model import NewDocument
 from inturn.policy import PriorityPolicy
 from inturn.queue import Queue
@@ -126,7 +126,7 @@ def test_everybody_is_read_again_in_a_while_beside_those_who_ask(
 def test_after_too_many_changes_everybody_is_read_again(
     kept: CustomerIndex, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(roster, "MAX_STALE_CUSTOMERS", 2)
+    monkeypatch.setattr(customer_index, "MAX_STALE_CUSTOMERS", 2)
     names(kept)
     queue.submit("a", [NewDocument("x")] * 9)
     hear_all(kept, queue)
@@ -159,7 +159,7 @@ def test_a_store_that_does_not_answer_leaves_what_was_known(
 
 def test_a_counter_starts_anew_only_after_more_than_the_interval(queue: Queue) -> None:
     policy = PriorityPolicy()
-    entry = roster.entry_from_customer(queue.customer("D"))
+    entry = customer_index.entry_from_customer(queue.customer("D"))
     assert entry.updated_at is not None
     assert entry.next_count(policy, entry.updated_at + policy.reset_interval) == -5
     assert entry.next_count(policy, entry.updated_at + policy.reset_interval + 1) == 0

@@ -1,6 +1,7 @@
 """A broker of each kind, shared by all tests of the run."""
 
 import pytest
+
 from services import CI, RABBITMQ, fresh_redis, rabbitmq
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+import inturn
 from celery import Celery, chain, chord, group
 from celery_fleet import make
 from fleets import Record, log_contains, running_process
-from services import fresh_redis, needs_redis
-
-import inturn
 from inturn.counters import Counters
+from services import fresh_redis, needs_redis
 
 pytestmark = needs_redis
 

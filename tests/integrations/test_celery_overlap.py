@@ -8,15 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from celery import Celery
 from celery.app.amqp import AMQP
-from services import RedisServer, fresh_redis, needs_redis, wait_until
 
 import inturn
+from celery import Celery
 from inturn.counters import Counters
 from inturn.errors import StoreError
-from inturn.integrations import publishing
+from inturn.integrations import common
 from inturn.integrations.celery import install
+from services import RedisServer, fresh_redis, needs_redis, wait_until
 
 pytestmark = needs_redis
 
@@ -108,7 +108,7 @@ def test_a_message_that_was_never_made_takes_nobodys_answer(counters: Counters) 
 def test_counters_that_die_between_stop_nothing(
     server: RedisServer, between: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(publishing, "COUNTERS_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(common, "COUNTERS_RETRY_SECONDS", 0.0)
     with inturn.open_counters(server.url) as counters:
         app = fair(counters)
         counters.check("bulk", 20)
@@ -126,7 +126,7 @@ def test_counters_that_die_between_stop_nothing(
 def test_counters_that_answer_too_late_are_not_heard_later(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publishing, "COUNTERS_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(common, "COUNTERS_RETRY_SECONDS", 0.0)
     with inturn.open_counters(f"{server.url}?socket_timeout=0.2") as counters:
         app = fair(counters)
         counters.check("bulk", 20)
@@ -135,7 +135,7 @@ def test_counters_that_answer_too_late_are_not_heard_later(
         os.kill(server.pids[0], signal.SIGCONT)
         for customer in ("acme", "bulk", "acme"):
             publish(app, customer)
-        assert sent(app) == [("bulk", publishing.FALLBACK_LEVEL), ("acme", 1), ("bulk", 9), ("acme", 1)]
+        assert sent(app) == [("bulk", common.FALLBACK_LEVEL), ("acme", 1), ("bulk", 9), ("acme", 1)]
         app.close()
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import inturn
 from celery import Celery
 from celery_fleet import make
 from fleets import running_process
-from services import RedisServer, fresh_redis, needs_rabbitmq, needs_redis, rabbitmq, wait_until
-
-import inturn
 from inturn.errors import InvalidInputError, StoreError
-from inturn.integrations import publishing
+from inturn.integrations import common
 from inturn.integrations.celery import install
+from services import RedisServer, fresh_redis, needs_rabbitmq, needs_redis, rabbitmq, wait_until
 
 pytestmark = needs_redis
 
@@ -107,18 +107,18 @@ def test_while_counters_fail_the_last_level_known_is_used(caplog: pytest.LogCapt
     server.remove()
     with caplog.at_level(logging.WARNING):
         levels = [published(app, customer=each)["inturn_level"] for each in ("known", "known", "stranger")]
-    assert levels == [8, 8, publishing.FALLBACK_LEVEL]
+    assert levels == [8, 8, common.FALLBACK_LEVEL]
     assert caplog.text.count("was not checked") == 1
     app.close()
 
 
 def test_counters_that_come_back_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publishing, "COUNTERS_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(common, "COUNTERS_RETRY_SECONDS", 0.0)
     server = RedisServer()
     server.start()
     app = fair(server.url)
     server.stop()
-    assert published(app, customer="acme")["inturn_level"] == publishing.FALLBACK_LEVEL
+    assert published(app, customer="acme")["inturn_level"] == common.FALLBACK_LEVEL
     server.start(server.port)
     assert published(app, customer="acme")["inturn_level"] == 1
     server.remove()
@@ -139,7 +139,7 @@ def test_publishing_fails_where_that_is_wanted() -> None:
 
 def test_a_customer_whose_name_is_no_name_is_published_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     app = fair("memory://")
-    assert published(app, customer="a\nb")["inturn_level"] == publishing.FALLBACK_LEVEL
+    assert published(app, customer="a\nb")["inturn_level"] == common.FALLBACK_LEVEL
     assert "control characters" in caplog.text
     assert published(app, customer="acme")["inturn_level"] == 1
     app.close()

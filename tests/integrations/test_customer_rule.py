@@ -9,17 +9,17 @@ from typing import Any
 
 import dramatiq
 import pytest
-from celery import Celery
-from celery_fleet import make
 from dramatiq.brokers.stub import StubBroker
-from fleets import log_contains, running_process
-from services import fresh_redis, needs_redis, wait_until
 
 import inturn
+from celery import Celery
+from celery_fleet import make
+from fleets import log_contains, running_process
 from inturn.errors import InvalidInputError
-from inturn.integrations import celery, publishing
+from inturn.integrations import celery, common
 from inturn.integrations import dramatiq as dramatiqs
-from inturn.integrations.publishing import CustomerResolver, FromHeader, Publish, TaskArgument, find_argument
+from inturn.integrations.common import CustomerResolver, FromHeader, Publish, TaskArgument, find_argument
+from services import fresh_redis, needs_redis, wait_until
 
 WORKER = ("celery", "-A", "celery_fleet", "worker", "--pool=solo", "--loglevel=WARNING", "--without-gossip")
 
@@ -117,7 +117,7 @@ def test_a_task_that_is_registered_later_is_known_from_then_on() -> None:
 
 def test_a_header_that_no_task_has_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     slip, good = rules(rule=FromHeader("tennant")), rules(rule=FromHeader("tenant"))
-    for number in range(3 * publishing.MISSING_HEADER_WARN_COUNT):
+    for number in range(3 * common.MISSING_HEADER_WARN_COUNT):
         headers = {"tenant": "acme"} if number % 10 == 9 else {}
         assert slip.resolve(Publish("work", (), {}, headers)) is None
         good.resolve(Publish("work", (), {}, headers))

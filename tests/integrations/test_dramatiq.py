@@ -11,14 +11,14 @@ import dramatiq
 import pytest
 from dramatiq.brokers.redis import RedisBroker
 from dramatiq.brokers.stub import StubBroker
-from dramatiq_fleet import make
-from fleets import Record, log_contains, running_process
-from services import RedisServer, fresh_redis, needs_redis, wait_until
 
 import inturn
+from dramatiq_fleet import make
+from fleets import Record, log_contains, running_process
 from inturn.counters import Counters
 from inturn.errors import InvalidInputError
 from inturn.integrations.dramatiq import FairRedisBroker, UncheckedError, install
+from services import RedisServer, fresh_redis, needs_redis, wait_until
 
 pytestmark = needs_redis
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from fleets import ENVIRONMENT, log_contains, running_process
 from services import fresh_redis, needs_redis, wait_until
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "celery"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "celery_service"
 
 
 @needs_redis

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import changed_past
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
-from serving import ServerProcess, create_api_key
 
+import changed_past
 import inturn
-from inturn.access import ApiKeyScope
+from http_server import ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Operator

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from serving import ANNA, ServerProcess, create_api_key
 
 import inturn
-from inturn.access import ApiKeyScope
+from http_server import ANNA, ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.blobs import open_blobs
 from inturn.model import Claim, NewDocument, Progress, ResultFile, WorkerReport
 from inturn.queue import Queue

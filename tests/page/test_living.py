@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Page, Request, expect
-from proxy import Proxy
-from serving import ServerProcess
 
 import inturn
+from http_server import ServerProcess
 from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
+from tcp_proxy import Proxy
 
 from .conftest import Wrong
 from .looking import ready

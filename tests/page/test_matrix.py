@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from serving import ServerProcess, create_api_key
 
-from inturn.access import ApiKeyScope
-from inturn.http.pages import load_bundle
+from http_server import ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
+from inturn.http.routes.static_files import load_bundle
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ServerProcess, create_api_key
 
 import inturn
-from inturn.access import ApiKeyScope
+from http_server import ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.queue import Queue
 from inturn.store import Operator

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ANNA, ServerProcess, create_api_key
 
-from inturn.access import ApiKeyScope
+from http_server import ANNA, ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy

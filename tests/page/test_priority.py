@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ANNA, ServerProcess, create_api_key
 
+from http_server import ANNA, ServerProcess, create_api_key
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.model import SECOND
 from inturn.policy import Counter, Policy, PriorityPolicy

@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ServerProcess, create_api_key
 
 import inturn
-from inturn.access import ApiKeyScope
+from http_server import ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.model import NewDocument
 from inturn.store import Operator
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from serving import ServerProcess, create_api_key
 
-from inturn.access import ApiKeyScope
+from http_server import ServerProcess, create_api_key
+from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
 

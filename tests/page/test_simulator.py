@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, Route, expect
-from serving import ServerProcess, create_api_key
 
-from inturn.access import ApiKeyScope
+from http_server import ServerProcess, create_api_key
+from inturn.analysis import built_in_scenarios
+from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
-from inturn.simulate import built_in_scenarios
 from inturn.stores import open_store
 
 from .looking import barriers, problems

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from serving import ServerProcess, create_api_key
 
 import inturn
+from http_server import ServerProcess, create_api_key
 from inturn.queue import Queue
 
 from .conftest import Wrong

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from inturn.model import SECOND, RateLimit
 from inturn.policy import rates
-from inturn.policy.clocks import Term, review_term
+from inturn.policy.clock_skew import Term, review_term
 
 TIMES = st.integers(0, 10**12)
 LENGTHS = st.integers(1, 10**9)

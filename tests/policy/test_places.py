@@ -9,8 +9,8 @@ from inturn.clock import ManualClock
 from inturn.insights import open_lanes
 from inturn.model import MAX_TIME, NewDocument
 from inturn.policy import Policy
-from inturn.policy.places import Ahead, OpenLane, classic_ahead, fair_ahead
-from inturn.policy.turns import Head, Lane, Order, Scheduler, TurnPolicy
+from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
+from inturn.policy.scheduler import Head, Lane, Order, Scheduler, TurnPolicy
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store

@@ -6,10 +6,10 @@ from itertools import combinations, count, pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lanes import DocumentLane, Lanes
 
 from inturn import InvalidInputError, Order, TurnPolicy
-from inturn.policy.turns import LEVELS, VIRTUAL_TIME_UNIT, Head, VirtualTime, increment
+from inturn.policy.scheduler import LEVELS, VIRTUAL_TIME_UNIT, Head, VirtualTime, increment
+from model_lanes import DocumentLane, Lanes
 
 NEVER = 10**15
 STRICT = TurnPolicy(overdue_after=NEVER)

@@ -13,12 +13,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from services import PostgresServer, drop_schema, new_schema
 
 import inturn
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.wire import TimeoutConnection
+from inturn.stores.postgres.libpq import TimeoutConnection
+from services import PostgresServer, drop_schema, new_schema
 
 CHILD_TIMEOUT_SECONDS = 60
 """Seconds after which a child is taken for stuck; nothing is measured by it."""
@@ -88,7 +88,7 @@ def start() -> Iterator[Callable[..., Child]]:
     started: list[Child] = []
 
     def begin(*args: object) -> Child:
-        script = Path(__file__).with_name("children.py")
+        script = Path(__file__).parents[1] / "support" / "postgres_processes.py"
         child = Child([sys.executable, str(script), *map(str, args)])
         started.append(child)
         return child
@@ -145,7 +145,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return counted
 
-    for name in ("ask", "ask_all", "execute"):
+    for name in ("query", "query_pipeline", "execute"):
         monkeypatch.setattr(TimeoutConnection, name, counting(name))
     return told
 

@@ -5,7 +5,6 @@ import time
 
 import psycopg
 import pytest
-from services import needs_postgres
 
 import inturn
 from inturn.clock import ManualClock
@@ -13,7 +12,8 @@ from inturn.model import SECOND, NewDocument
 from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.url import parse_url
+from services import needs_postgres
 
 pytestmark = needs_postgres
 ANNA = Operator("anna", "because the test says so")

@@ -5,7 +5,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from services import needs_postgres, wait_until
 
 import inturn
 from inturn import Queue
@@ -14,6 +13,7 @@ from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, Outcome, OutcomeKind, Submission
 from inturn.stores.postgres import PostgresStore
+from services import needs_postgres, wait_until
 
 pytestmark = needs_postgres
 REQUEST = ClaimRequest("worker", 1, 60_000_000)

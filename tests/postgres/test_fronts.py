@@ -4,8 +4,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from coming_back import RandomWalk, check_nothing_lost, make_unclaimed_changes
-from services import needs_postgres
 
 import inturn
 from inturn import NewDocument, Queue
@@ -14,7 +12,9 @@ from inturn.model import seconds
 from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.url import parse_url
+from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
+from services import needs_postgres
 
 pytestmark = needs_postgres
 Admin = psycopg.Connection[tuple[Any, ...]]

@@ -9,15 +9,15 @@ from typing import Any
 
 import psycopg
 import pytest
-from children import known_ids
-from proxy import Proxy
-from services import PostgresServer, needs_own_postgres, wait_until
 
 from inturn.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Submission
 from inturn.stores.postgres import PostgresStore, connection
+from postgres_processes import known_ids
+from services import PostgresServer, needs_own_postgres, wait_until
+from tcp_proxy import Proxy
 
 pytestmark = needs_own_postgres
 Start = Callable[..., Any]
@@ -53,11 +53,11 @@ def test_g9_after_two_crashes_nothing_accepted_is_lost_or_recorded_twice(start: 
     submitters = [start("submit_for_ever", server.url, seed, seed) for seed in ("one", "other")]
     workers = [start("work_for_ever", server.url, f"worker {n}", 3) for n in range(2)]
     for child in (*submitters, *workers):
-        assert child.hear() == "ready"
+        assert child.receive() == "ready"
     for crash in range(3):
         for child in submitters:
             for _ in range(20):
-                child.hear()
+                child.receive()
         if crash < 2:
             restart(server)
     accepted = {

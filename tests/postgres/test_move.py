@@ -15,13 +15,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import everything
 import psycopg
 import pytest
-from everything import ANNA, BEGIN, contents, drain, transfer
-from services import drop_schema, needs_postgres, new_schema
 
+import full_queue
 import inturn
+from full_queue import ANNA, BEGIN, contents, drain, transfer
 from inturn.blobs import FolderBlobs
 from inturn.clock import ManualClock
 from inturn.errors import (
@@ -34,15 +33,16 @@ from inturn.errors import (
 )
 from inturn.model import NewDocument, WorkerReport
 from inturn.stores import migrate, open_transfer_endpoint
-from inturn.stores.moving import Transfer, TransferEndpoint, undo
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.address import parse_url
-from inturn.stores.postgres.moving import PostgresEndpoint
-from inturn.stores.sqlite.moving import SqliteEndpoint
+from inturn.stores.postgres.transfer import PostgresEndpoint
+from inturn.stores.postgres.url import parse_url
+from inturn.stores.sqlite.transfer import SqliteEndpoint
+from inturn.stores.transfer import Transfer, TransferEndpoint, undo
+from services import drop_schema, needs_postgres, new_schema
 
 pytestmark = needs_postgres
 SOAK = os.environ.get("INTURN_SOAK") == "1"
-STEPS = ("settle", "close", "make", "remark", "arrive", "write", "counts", "complete")
+STEPS = ("fold_and_recount", "close", "create", "update_marker", "begin_load", "write", "counts", "complete")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """A file in which there is something of everything, and the time in it."""
     folder = tmp_path_factory.mktemp("filled")
     clock = ManualClock(BEGIN)
-    everything.fill(str(folder / "queue.db"), FolderBlobs(folder / "blobs"), clock)
+    full_queue.fill(str(folder / "queue.db"), FolderBlobs(folder / "blobs"), clock)
     return folder / "queue.db", clock.now()
 
 
@@ -199,9 +199,9 @@ def test_interrupted_anywhere_and_run_again_it_ends_the_same(
 def test_killed_and_run_again_it_ends_the_same(source: str, url: str, at: int) -> None:
     program = f"""
 import os, signal, sys
-import everything
-from inturn.stores.postgres.moving import PostgresEnd
-from inturn.stores.sqlite.moving import SqliteEnd
+import full_queue
+from inturn.stores.postgres.transfer import PostgresEndpoint
+from inturn.stores.sqlite.transfer import SqliteEndpoint
 calls = iter(range(1, 1000))
 def killing(method):
     def call(*args):
@@ -210,12 +210,12 @@ def killing(method):
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
     return call
-for end in (SqliteEnd, PostgresEnd):
+for end in (SqliteEndpoint, PostgresEndpoint):
     for step in {STEPS}:
         setattr(end, step, killing(getattr(end, step)))
-everything.move(sys.argv[1], sys.argv[2])
+full_queue.transfer(sys.argv[1], sys.argv[2])
 """
-    path = os.pathsep.join([str(Path(inturn.__file__).parents[1]), str(Path(__file__).parents[1])])
+    path = os.pathsep.join([str(Path(inturn.__file__).parents[1]), str(Path(__file__).parents[1] / "support")])
     command = [sys.executable, "-c", program, source, url]
     killed = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False, timeout=60)  # noqa: S603
     assert killed.returncode == -signal.SIGKILL

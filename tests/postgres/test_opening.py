@@ -6,13 +6,13 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from services import PostgresServer, needs_own_postgres, needs_postgres, wait_until
 
 import inturn
 from inturn.errors import InvalidInputError, NotFoundError, StoreError, StoreNotFoundError, StoreVersionError
 from inturn.stores import open_transfer_endpoint
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.url import parse_url
+from services import PostgresServer, needs_own_postgres, needs_postgres, wait_until
 
 pytestmark = needs_postgres
 SCHEMAS = "SELECT count(*) FROM information_schema.schemata WHERE schema_name = %s"

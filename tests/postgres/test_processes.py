@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from services import needs_postgres
 
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.policy import Policy, PriorityPolicy
 from inturn.store import DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.postgres import PostgresStore
+from services import needs_postgres
 
 pytestmark = needs_postgres
 Start = Callable[..., Any]
@@ -29,7 +29,7 @@ def all_at_once(start: Start, *calls: tuple[object, ...]) -> list[Any]:
     """Run the children together; what each told."""
     children = [start(*call) for call in calls]
     for child in children:
-        assert child.hear() == "ready"
+        assert child.receive() == "ready"
     for child in children:
         child.go()
     return [child.end()[0] for child in children]
@@ -83,7 +83,7 @@ def test_a_submit_held_open_holds_up_nobody_elses_claims(start: Start, store: Po
     store.submit(submission("acme", 100))
     store.submit(submission("held"))
     holder = start("hold_submit", url, "held")
-    assert holder.hear() == "held"
+    assert holder.receive() == "held"
     (taken,) = all_at_once(start, ("claim_all", url, "worker", 1))
     assert Counter(customer for _, _, customer in taken) == {"acme": 100, "held": 1}
     store.submit(submission("other"))
@@ -110,7 +110,7 @@ def test_clocks_that_are_wrong_by_an_hour_do_not_matter(start: Start, store: Pos
 
 def test_a_waiting_process_is_woken_by_a_submit_of_another(start: Start, store: PostgresStore, url: str) -> None:
     child = start("wait_for_one", url)
-    assert child.hear() == "ready"
+    assert child.receive() == "ready"
     (receipt,) = store.submit(submission("acme"))
     assert child.end() == [[receipt.id]]
 

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 import psycopg
 import pytest
-from everything import transfer
-from services import needs_postgres, postgres
 
 import inturn
+from full_queue import transfer
 from inturn.errors import StoreMovedError, StoreReadOnlyError
 from inturn.insights import Insights
 from inturn.model import NewDocument, WorkerReport
 from inturn.store import ClaimRequest, CustomerFilter, DocumentFilter, LeaseStatus, Operator
 from inturn.stores import migrate, open_transfer_endpoint
-from inturn.stores.moving import ClosedKind, ClosedMarker
 from inturn.stores.postgres import PostgresStore
+from inturn.stores.transfer import ClosedKind, ClosedMarker
+from services import needs_postgres, postgres
 
 pytestmark = needs_postgres
 PAGE = Path(__file__).parents[2] / "docs" / "postgres.md"

@@ -6,7 +6,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from services import needs_postgres
 
 import inturn
 from inturn.errors import InvalidInputError, StoreError, StoreVersionError
@@ -14,11 +13,12 @@ from inturn.ids import RandomIds
 from inturn.model import Claim, NewDocument
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
-from inturn.stores.postgres import PostgresStore, connection, lines, schema
-from inturn.stores.postgres.address import parse_url
-from inturn.stores.postgres.moves import ATTEMPT_COLUMNS
-from inturn.stores.postgres.standing import ClaimedRow, ClaimWrite
-from inturn.stores.postgres.tables import QUERIES, encode_params, to_columns
+from inturn.stores.postgres import PostgresStore, connection, lanes, schema
+from inturn.stores.postgres.claim_rows import ClaimedRow, ClaimWrite
+from inturn.stores.postgres.queries import QUERIES, encode_params, to_columns
+from inturn.stores.postgres.transitions import ATTEMPT_COLUMNS
+from inturn.stores.postgres.url import parse_url
+from services import needs_postgres
 
 pytestmark = needs_postgres
 MANY = 200
@@ -120,7 +120,7 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 
 SAVE = {
     **ClaimWrite(1, (), [ClaimedRow(1, 1, 1, 1)], "worker", 1).to_params(),
-    **to_columns(lines.LANE_COLUMNS, ()), **to_columns(lines.OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
+    **to_columns(lanes.LANE_COLUMNS, ()), **to_columns(lanes.OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
     "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
 }  # fmt: skip
 ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker", 1, 0)

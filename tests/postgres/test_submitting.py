@@ -6,7 +6,6 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from services import needs_postgres
 
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
@@ -16,7 +15,8 @@ from inturn.policy import Counter, Policy, PriorityPolicy
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.memory import MemoryStore
 from inturn.stores.postgres import PostgresStore
-from inturn.stores.postgres.tables import array_literal
+from inturn.stores.postgres.queries import array_literal
+from services import needs_postgres
 
 pytestmark = needs_postgres
 ANNA = Operator("anna", "because the test says so")
@@ -143,7 +143,7 @@ def test_a_bell_that_cannot_ring_costs_nobody_a_document(store: PostgresStore) -
 def test_the_bell_rings_no_more_than_it_may(
     store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("inturn.stores.postgres.bell.MIN_NOTIFY_INTERVAL_SECONDS", 3_600.0)
+    monkeypatch.setattr("inturn.stores.postgres.notifier.MIN_NOTIFY_INTERVAL_SECONDS", 3_600.0)
     store.submit(submission())
     admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
     store._notifier._notified_at = -3_600.0

@@ -4,7 +4,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from services import needs_postgres
 
 import inturn
 from inturn.clock import ManualClock
@@ -12,7 +11,8 @@ from inturn.model import SECOND, NewDocument
 from inturn.store import Outcome, OutcomeKind, Work
 from inturn.stores import migrate
 from inturn.stores.postgres import PostgresStore, schema
-from inturn.stores.postgres.address import parse_url
+from inturn.stores.postgres.url import parse_url
+from services import needs_postgres
 
 pytestmark = needs_postgres
 OLD_CLAIM = "UPDATE document SET state = 'running', attempt = attempt + 1, started_at = started_at + 100"

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from boxed import ChildResult, RunInSandbox
-from works import ScriptProcess, WorkerHarness
 
-from inturn.processing import parser, sandbox
+from inturn.extract import parser
+from inturn.sandbox import confinement
+from sandbox_child import ChildResult, RunInSandbox
+from worker_harness import ScriptProcess, WorkerHarness
 
 WALL = 60.0
 
@@ -28,9 +29,9 @@ def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
     scratch.mkdir()
 
     def run(what: str, *arguments: object, cpu: int = 20) -> ChildResult:
-        command = [sys.executable, str(Path(__file__).with_name("boxed.py"))]
+        command = [sys.executable, str(Path(__file__).parents[1] / "support" / "sandbox_child.py")]
         given = [str(argument).replace("SCRATCH", str(scratch)) for argument in (scratch, cpu, what, *arguments)]
-        told = {**sandbox.child_environment(library), "PYTHONPATH": str(Path(sandbox.__file__).parents[2])}
+        told = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
         done = subprocess.run([*command, *given], env=told, capture_output=True, text=True, timeout=WALL, check=False)  # noqa: S603
         return ChildResult([json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr)
 

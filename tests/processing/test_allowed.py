@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from works import SOURCE, WorkerHarness
 
 from inturn.model import DocumentState
-from inturn.processing import allowed
-from inturn.processing.hands import ProcessorError
-from inturn.processing.sandbox import SandboxLimits
-from inturn.processing.worker import Worker
+from inturn.sandbox import allowed_paths
+from inturn.sandbox.confinement import SandboxLimits
+from inturn.worker.pool import ProcessorError
+from inturn.worker.worker import Worker
+from worker_harness import SOURCE, WorkerHarness
 
 BOX = SandboxLimits()
 READER = """
@@ -127,8 +127,8 @@ def test_links_do_not_hide_the_store(shop: WorkerHarness, importing: Callable[[P
     assert outcomes == {"own": "its own da", "store": None, "later": "loaded later"}
     link = shop.folder / "link.db"
     link.symlink_to(shop.path)
-    with pytest.raises(allowed.SandboxError):
-        allowed.refuse_protected([shop.folder], [Path("/nonexistent"), link])
+    with pytest.raises(allowed_paths.SandboxError):
+        allowed_paths.refuse_protected([shop.folder], [Path("/nonexistent"), link])
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_no_folder_around_the_store_or_inside_the_blobs_is_allowed(
     (tmp_path / "queue/inturn.db").touch()
     protected = [tmp_path / "queue/inturn.db", tmp_path / "queue/blobs"]
     try:
-        allowed.refuse_protected([(tmp_path / readable).resolve()], protected)
-    except allowed.SandboxError:
+        allowed_paths.refuse_protected([(tmp_path / readable).resolve()], protected)
+    except allowed_paths.SandboxError:
         assert is_refused
     else:
         assert not is_refused
@@ -167,7 +167,7 @@ def test_only_own_folders_and_files_of_loaded_modules_are_readable(
     importing(tmp_path)
     for name in ("a_loaded_package", "a_loaded_module", "a_namespace"):
         __import__(name)
-    paths = allowed.loaded_paths({name: sys.modules[name] for name in list(sys.modules)})
+    paths = allowed_paths.loaded_paths({name: sys.modules[name] for name in list(sys.modules)})
     below = {path.relative_to(tmp_path.resolve()) for path in paths if path.is_relative_to(tmp_path.resolve())}
     assert below == {Path("a_loaded_package"), Path("a_loaded_module.py"), Path("a_namespace")}
 
@@ -177,9 +177,9 @@ def test_the_import_path_of_the_default_processor_has_no_working_directory(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", ".", "relative", str(tmp_path), str(SOURCE)])
-    assert allowed.import_path() == [str(SOURCE)]
+    assert allowed_paths.import_path() == [str(SOURCE)]
     monkeypatch.chdir(SOURCE)
-    assert allowed.import_path() == [str(tmp_path), str(SOURCE)]
+    assert allowed_paths.import_path() == [str(tmp_path), str(SOURCE)]
 
 
 def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processor(

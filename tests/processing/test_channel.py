@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from works import WorkerHarness, WorkerThread, eventually
 
-from inturn.demo import make_document
+from demo import make_document
 from inturn.model import DocumentState, NewDocument
-from inturn.processing.perform import DEFAULT_PROCESSOR
+from inturn.worker.invoke import DEFAULT_PROCESSOR
+from worker_harness import WorkerHarness, WorkerThread, eventually
 
 SPEAKER = """
 import os, stat, sys

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from inturn.processing.child import Child, ChildDocument
-from inturn.processing.wire import Channel, Message
+from inturn.worker.channel import Channel, Message
+from inturn.worker.child import Child, ChildDocument
 
 FACTS: dict[str, Any] = dict.fromkeys(("id", "customer", "name", "media_type", "size", "uri", "attempt", "path"))
 

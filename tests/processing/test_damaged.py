@@ -2,31 +2,32 @@
 
 import contextlib
 
-import old_office
 import pytest
-import samples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.processing import guards, kinds, ole
-from inturn.processing.bounds import ExtractLimits
-from inturn.processing.doc_text import read_doc
-from inturn.processing.handler import Reject
-from inturn.processing.html_text import read_html
-from inturn.processing.mail_text import read_mail
-from inturn.processing.readers import _read_package
-from inturn.processing.rtf_text import read_rtf
+import old_office
+import sample_documents
+from inturn import media_types
+from inturn.extract import checks, ole
+from inturn.extract.doc_text import read_doc
+from inturn.extract.html_text import read_html
+from inturn.extract.limits import ExtractLimits
+from inturn.extract.mail_text import read_mail
+from inturn.extract.readers import _read_package
+from inturn.extract.rtf_text import read_rtf
+from inturn.processor import Reject
 
 WORDS = ["one two", "three & <four>", "fünf Łódź", "six", "seven eight", "nine", "ten", "eleven", "twelve"]
 PAGE = "<html><title>t</title><p class='a'>one &amp; <b>two</b><!-- c --><table><td>3<script>4</script><textarea>5"
 DAMAGE = st.lists(st.tuples(st.integers(0, 1 << 14), st.integers(0, 255)), max_size=20)
 PACKAGES = {
-    "docx": samples.docx(WORDS),
-    "pptx": samples.pptx([WORDS[:3], WORDS[3:]]),
-    "odt": samples.odt(WORDS),
-    "ods": samples.ods(WORDS),
-    "odp": samples.odp([WORDS]),
-    "epub": samples.epub([PAGE, PAGE]),
+    "docx": sample_documents.docx(WORDS),
+    "pptx": sample_documents.pptx([WORDS[:3], WORDS[3:]]),
+    "odt": sample_documents.odt(WORDS),
+    "ods": sample_documents.ods(WORDS),
+    "odp": sample_documents.odp([WORDS]),
+    "epub": sample_documents.epub([PAGE, PAGE]),
 }
 
 
@@ -42,10 +43,10 @@ def test_single_files(damage: list[tuple[int, int]], cut: int) -> None:
     doc = damaged(old_office.doc(WORDS), damage, cut)
     assert ole.ole_media_type(doc)
     read_doc(doc)
-    read_rtf(damaged(samples.rtf(WORDS), damage, cut))
+    read_rtf(damaged(sample_documents.rtf(WORDS), damage, cut))
     read_html(damaged(PAGE.encode(), damage, cut).decode("latin-1"))
     with contextlib.suppress(Reject):
-        read_mail(damaged(samples.mail("\n".join(WORDS), PAGE), damage, cut), 50)
+        read_mail(damaged(sample_documents.mail("\n".join(WORDS), PAGE), damage, cut), 50)
 
 
 @pytest.mark.parametrize("kind", PACKAGES)
@@ -53,8 +54,8 @@ def test_single_files(damage: list[tuple[int, int]], cut: int) -> None:
 def test_packages(kind: str, damage: list[tuple[int, int]], cut: int) -> None:
     data = damaged(PACKAGES[kind], damage, cut)
     with contextlib.suppress(Reject):
-        media_type = guards.check(data, f"a.{kind}", ExtractLimits())
-        if media_type == guards.check(PACKAGES[kind], "", ExtractLimits()):
+        media_type = checks.check(data, f"a.{kind}", ExtractLimits())
+        if media_type == checks.check(PACKAGES[kind], "", ExtractLimits()):
             _read_package(data, media_type, ExtractLimits())
 
 
@@ -80,4 +81,4 @@ def test_any_name_of_an_encoding(charset: str) -> None:
     head = f'From: a@example.com\nSubject: =?{charset}?q?=FF?=\nContent-Type: text/plain; charset="{charset}"\n\n'
     assert "Größe" in read_mail(f"{head}Größe".encode(), 50).text
     page = f'<html><head><meta charset="{charset}"></head>Größe</html>'
-    assert "Größe" in read_html(kinds.decode_html(page.encode("cp1252"))[0]).text
+    assert "Größe" in read_html(media_types.decode_html(page.encode("cp1252"))[0]).text

@@ -7,20 +7,22 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
-import old_office
 import pytest
-import samples
-from boxed import BytesDocument
-from hostile import WORD_ROOT, archive, package, page, pdf, png, stream, tiff, zeros
 
-from inturn.demo import KINDS, make_document
-from inturn.demo.contents import Content
-from inturn.demo.office import write_docx
-from inturn.demo.pdf import write_pdf
-from inturn.processing import kinds, office_text, parser, readers, sandbox
-from inturn.processing.bounds import ExtractLimits
-from inturn.processing.extract import extract
-from inturn.processing.handler import Reject
+import old_office
+import sample_documents
+from demo import KINDS, make_document
+from demo.contents import Content
+from demo.office import write_docx
+from demo.pdf import write_pdf
+from hostile_files import WORD_ROOT, archive, package, page, pdf, png, stream, tiff, zeros
+from inturn import media_types
+from inturn.extract import office_text, parser, readers
+from inturn.extract.extract import extract
+from inturn.extract.limits import ExtractLimits
+from inturn.processor import Reject
+from inturn.sandbox import confinement
+from sandbox_child import BytesDocument
 
 READ = [kind for kind in KINDS if kind != "png"]
 
@@ -58,15 +60,15 @@ def test_pages_and_metadata(kind: str) -> None:
 
 
 def test_the_name_never_decides_what_a_file_is() -> None:
-    assert read("invoice.pdf", make_document("docx", 1).data)["media_type"] == kinds.DOCX
-    assert read("page.txt", make_document("html", 1).data)["media_type"] == kinds.HTML
-    assert read("letter.eml", b"just words")["media_type"] == kinds.PLAIN
+    assert read("invoice.pdf", make_document("docx", 1).data)["media_type"] == media_types.DOCX
+    assert read("page.txt", make_document("html", 1).data)["media_type"] == media_types.HTML
+    assert read("letter.eml", b"just words")["media_type"] == media_types.PLAIN
 
 
 def test_the_name_chooses_among_texts() -> None:
-    assert read("notes.md", b"some *words*")["media_type"] == kinds.MARKDOWN
-    assert read("notes.txt", b"# some\n\n# words")["media_type"] == kinds.PLAIN
-    assert read("notes", b"# some\n\n# words")["media_type"] == kinds.MARKDOWN
+    assert read("notes.md", b"some *words*")["media_type"] == media_types.MARKDOWN
+    assert read("notes.txt", b"# some\n\n# words")["media_type"] == media_types.PLAIN
+    assert read("notes", b"# some\n\n# words")["media_type"] == media_types.MARKDOWN
 
 
 def test_a_picture_without_ocr_says_so() -> None:
@@ -136,8 +138,8 @@ def test_markdown_that_begins_with_a_tag_is_markdown() -> None:
     text = b'<p align="center">Logo</p>\n\n# Title\n\n- one\n- two\n\n## Install\n\nplain words'
     for name in ("README.md", "README"):
         value = read(name, text)
-        assert (value["media_type"], value["text"]) == (kinds.MARKDOWN, text.decode())
-    assert read("page", b"<p>Some words</p>")["media_type"] == kinds.HTML
+        assert (value["media_type"], value["text"]) == (media_types.MARKDOWN, text.decode())
+    assert read("page", b"<p>Some words</p>")["media_type"] == media_types.HTML
 
 
 def test_a_pdf_in_which_tags_are_printed_keeps_them() -> None:
@@ -148,7 +150,7 @@ def test_a_pdf_in_which_tags_are_printed_keeps_them() -> None:
 
 
 def test_what_was_filled_into_a_pdf_form_is_read() -> None:
-    text = read("a.pdf", samples.form_pdf())["text"]
+    text = read("a.pdf", sample_documents.form_pdf())["text"]
     assert text == "words\n\niban: DE89 3704 0044\nagree: Yes\ncity: Hamburg\nperson.name: Müller"
 
 
@@ -169,7 +171,7 @@ def test_what_follows_damage_is_noted_as_missing() -> None:
 
 
 def test_text_boxes_are_read_once() -> None:
-    text = read("a.docx", samples.docx(["one", "two", "box", "four", "five"]))["text"]
+    text = read("a.docx", sample_documents.docx(["one", "two", "box", "four", "five"]))["text"]
     assert text.count("box") == 1
     assert "removed" not in text
 
@@ -179,11 +181,11 @@ def test_what_is_not_read_of_a_document_is_noted() -> None:
     notes = read("a.docx", package(parts))["notes"]
     assert notes == ["not read: pictures, charts, embedded files inside this document"]
     assert read("a.ppt", old_office.ppt([["words"]]))["notes"] == [readers.OLD_FORMAT_NOTE]
-    assert read("a.rtf", samples.rtf(["a", "b", "c"]))["notes"] == ["not read: pictures inside this document"]
+    assert read("a.rtf", sample_documents.rtf(["a", "b", "c"]))["notes"] == ["not read: pictures inside this document"]
 
 
 def test_the_book_is_read_in_the_order_of_its_spine() -> None:
-    value = read("a.epub", samples.epub(["<p>first</p>", "<p>second</p>", "<p>third</p>"]))
+    value = read("a.epub", sample_documents.epub(["<p>first</p>", "<p>second</p>", "<p>third</p>"]))
     assert value["text"] == "first\n\nsecond\n\nthird"
     assert (value["metadata"]["title"], value["metadata"]["authors"]) == ("A book", ["An author"])
 
@@ -192,11 +194,14 @@ def test_slides_come_in_the_order_in_which_they_are_shown() -> None:
     ids = "".join(f'<p:sldId id="{256 + n}" r:id="rId{n}"/>' for n in (3, 1, 2))
     links = "".join(f'<Relationship Id="rId{n}" Target="slides/slide{n}.xml"/>' for n in (1, 2, 3))
     parts = {
-        "ppt/presentation.xml": samples.xml("p:presentation", f"<p:sldIdLst>{ids}</p:sldIdLst>"),
+        "ppt/presentation.xml": sample_documents.xml("p:presentation", f"<p:sldIdLst>{ids}</p:sldIdLst>"),
         "ppt/_rels/presentation.xml.rels": f"<Relationships>{links}</Relationships>",
-        **{f"ppt/slides/slide{n}.xml": samples.xml("p:sld", f"<a:p><a:t>slide {n}</a:t></a:p>") for n in (1, 2, 3, 4)},
+        **{
+            f"ppt/slides/slide{n}.xml": sample_documents.xml("p:sld", f"<a:p><a:t>slide {n}</a:t></a:p>")
+            for n in (1, 2, 3, 4)
+        },
     }
-    assert read("a.pptx", samples.write_zip(parts))["text"].split("\n\n") == [
+    assert read("a.pptx", sample_documents.write_zip(parts))["text"].split("\n\n") == [
         "slide 3",
         "slide 1",
         "slide 2",
@@ -205,8 +210,8 @@ def test_slides_come_in_the_order_in_which_they_are_shown() -> None:
 
 
 def test_word_may_call_its_main_part_otherwise() -> None:
-    value = read("a.docx", samples.write_zip({"word/document2.xml": write_docx_part("words")}))
-    assert (value["text"], value["media_type"]) == ("words", kinds.DOCX)
+    value = read("a.docx", sample_documents.write_zip({"word/document2.xml": write_docx_part("words")}))
+    assert (value["text"], value["media_type"]) == ("words", media_types.DOCX)
 
 
 def test_an_old_word_file_keeps_its_notes_and_the_results_of_its_fields() -> None:
@@ -216,15 +221,19 @@ def test_an_old_word_file_keeps_its_notes_and_the_results_of_its_fields() -> Non
 
 
 def test_rtf_keeps_what_stands_beside_the_text() -> None:
-    text = read("a.rtf", samples.rtf(["one two", "box", "a b", "last"]))["text"]
+    text = read("a.rtf", sample_documents.rtf(["one two", "box", "a b", "last"]))["text"]
     beside = ["Printed at the foot", "Noted below", "Remarked beside"]
     assert text.split("\n\n") == ["\n".join([*beside, "box"]), "one\ttwo", "a\tb\nlast", "Привет"]
 
 
 def test_a_mail_shows_the_version_that_says_most() -> None:
     page = "<table><tr><td>Total:</td><td>500 EUR</td></tr></table>due<br>now"
-    assert read("a.eml", samples.mail("See the other one", page))["text"].endswith("\n\nTotal:\t500 EUR\n\ndue\nnow")
-    assert read("a.eml", samples.mail("Total: 500 EUR due now, with a plain version", page))["text"].endswith("version")
+    assert read("a.eml", sample_documents.mail("See the other one", page))["text"].endswith(
+        "\n\nTotal:\t500 EUR\n\ndue\nnow"
+    )
+    assert read("a.eml", sample_documents.mail("Total: 500 EUR due now, with a plain version", page))["text"].endswith(
+        "version"
+    )
 
 
 @pytest.mark.parametrize(
@@ -234,7 +243,10 @@ def test_a_mail_shows_the_version_that_says_most() -> None:
         (old_office.doc(["secret"], flags=0x0100), "protected by a password"),
         (old_office.compound({"__properties_version1.0": b"x"}), "save it as an .eml file"),
         (old_office.compound({"Something else": b"x"}), "save it as DOCX, XLSX, PPTX or PDF"),
-        (samples.write_zip({"mimetype": "application/x-other", "content.xml": "<a/>"}), "send its files one by one"),
+        (
+            sample_documents.write_zip({"mimetype": "application/x-other", "content.xml": "<a/>"}),
+            "send its files one by one",
+        ),
     ],
 )
 def test_files_that_cannot_be_read_say_what_to_do(data: bytes, reason: str) -> None:
@@ -347,8 +359,8 @@ def test_a_fault_of_the_machine_is_never_held_against_the_document(
 
 
 def test_warming_up_starts_no_thread(library: Path) -> None:
-    code = "import os; from inturn.processing.extract import warm; warm(); print(len(os.listdir('/proc/self/task')))"
-    told = {**sandbox.child_environment(library), "PYTHONPATH": str(Path(sandbox.__file__).parents[2])}
+    code = "import os; from inturn.extract.extract import warm; warm(); print(len(os.listdir('/proc/self/task')))"
+    told = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
     done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert done.stdout == "1\n"
 

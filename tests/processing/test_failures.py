@@ -4,13 +4,13 @@ import logging
 from typing import Any
 
 import pytest
-from works import WorkerHarness
 
 from inturn.model import DocumentState
-from inturn.processing.fuse import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
-from inturn.processing.handler import describe_unfetched
-from inturn.processing.ledger import MAX_LOGGED_CHARS, describe_failure
-from inturn.processing.worker import OutcomeCounts
+from inturn.processor import describe_unfetched
+from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
+from inturn.worker.inflight import MAX_LOGGED_CHARS, describe_failure
+from inturn.worker.worker import OutcomeCounts
+from worker_harness import WorkerHarness
 
 QUOTED = "IBAN DE89 3704 0044 0532 0130 00"
 

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from inturn.blobs import open_blobs
 from inturn.errors import BlobTooLargeError, FetchError, FetchRefusedError, InvalidInputError
+from inturn.fetch import Fetcher, FetchLimits, FetchResult, is_public
 from inturn.model import SECOND
-from inturn.processing.fetch import Fetcher, FetchLimits, FetchResult, is_public
 
 NAMES = ("files.example.com", "other.example.com", "example.com")
 NO_ONE = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

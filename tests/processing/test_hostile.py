@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from boxed import RunInSandbox
-from hostile import HOSTILE_FILES, HostileFile
 
-from inturn.demo import make_document
+from demo import make_document
+from hostile_files import HOSTILE_FILES, HostileFile
+from sandbox_child import RunInSandbox
 
 LEAST = 26
 

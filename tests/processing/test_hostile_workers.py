@@ -4,16 +4,16 @@ import os
 import re
 import signal
 
-import old_office
 import pytest
-import samples
-from hostile import HOSTILE_FILES, HostileFile, hidden_bomb_pdf, nested_forms_pdf
-from works import WorkerHarness, children_of, descendants_of, eventually, proc_stat
 
-from inturn.demo import make_document
+import old_office
+import sample_documents
+from demo import make_document
+from hostile_files import HOSTILE_FILES, HostileFile, hidden_bomb_pdf, nested_forms_pdf
 from inturn.model import DocumentState, NewDocument
-from inturn.processing.perform import DEFAULT_PROCESSOR
-from inturn.processing.sandbox import SandboxLimits
+from inturn.sandbox.confinement import SandboxLimits
+from inturn.worker.invoke import DEFAULT_PROCESSOR
+from worker_harness import WorkerHarness, children_of, descendants_of, eventually, proc_stat
 
 BOX = SandboxLimits(cpu_seconds=10, wall_seconds=60.0, documents_per_child=5)
 GROUPS = 4
@@ -55,19 +55,19 @@ def test_g7_a_hostile_file_fails_alone_and_the_next_customers_document_completes
 LINES = ["Total due 500 EUR", "two", "three", "four", "five six", "seven"]
 KINDS = {
     **{f"a.{kind}": make_document(kind, 3).data for kind in ("pdf", "md", "html")},
-    "a.docx": samples.docx(LINES),
-    "a.pptx": samples.pptx([LINES]),
-    "a.xlsx": samples.xlsx([LINES]),
-    "a.odt": samples.odt(LINES),
-    "a.ods": samples.ods(LINES),
-    "a.odp": samples.odp([LINES]),
-    "a.epub": samples.epub([LINES[0]]),
-    "a.rtf": samples.rtf(LINES),
-    "a.eml": samples.mail(LINES[0], None),
+    "a.docx": sample_documents.docx(LINES),
+    "a.pptx": sample_documents.pptx([LINES]),
+    "a.xlsx": sample_documents.xlsx([LINES]),
+    "a.odt": sample_documents.odt(LINES),
+    "a.ods": sample_documents.ods(LINES),
+    "a.odp": sample_documents.odp([LINES]),
+    "a.epub": sample_documents.epub([LINES[0]]),
+    "a.rtf": sample_documents.rtf(LINES),
+    "a.eml": sample_documents.mail(LINES[0], None),
     "a.doc": old_office.doc(LINES),
     "a.xls": old_office.xls([LINES]),
     "a.ppt": old_office.ppt([LINES]),
-    "form.pdf": samples.form_pdf(),
+    "form.pdf": sample_documents.form_pdf(),
 }
 
 

@@ -3,10 +3,10 @@
 import logging
 
 import pytest
-from works import WorkerHarness
 
-from inturn.processing.output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND
-from inturn.processing.sandbox import SandboxLimits
+from inturn.sandbox.confinement import SandboxLimits
+from inturn.worker.child_output import MAX_LINE_BYTES, MAX_LINES_PER_SECOND
+from worker_harness import WorkerHarness
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inturn.processing.pace import (
+from inturn.worker.prefetch import (
     CLAIM_LEAD_SECONDS,
     LATE_AFTER_SECONDS,
     MAX_PREFETCH,

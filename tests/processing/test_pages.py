@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from hostile import HOSTILE_FILES, HostileFile, tiff
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.demo import KINDS, make_document
-from inturn.processing.kinds import MAGIC
-from inturn.processing.pages import count_pages
+from demo import KINDS, make_document
+from hostile_files import HOSTILE_FILES, HostileFile, tiff
+from inturn.extract.page_count import count_pages
+from inturn.media_types import MAGIC
 
 STARTS = [b"", b"%PDF-1.7\n", b"RIFF1234WEBP", *(magic for magic, _ in MAGIC)]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
 import pytest
-from scene import AttackScenario, available_users, listening_servers, scenario_for
 
-from inturn.processing import layers
+from attack_scenario import AttackScenario, available_users, listening_servers, scenario_for
+from inturn.sandbox import layers
 
 EVERYBODY = available_users()
 NOT_FOR_ALL = {

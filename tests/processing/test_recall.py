@@ -19,15 +19,15 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
-import old_office
 import pytest
-import samples
-from boxed import BytesDocument
 from markdown_it import MarkdownIt
 
-from inturn.demo.contents import Content
-from inturn.demo.pdf import write_pdf
-from inturn.processing.extract import extract
+import old_office
+import sample_documents
+from demo.contents import Content
+from demo.pdf import write_pdf
+from inturn.extract.extract import extract
+from sandbox_child import BytesDocument
 
 LEAST = 0.98
 MODULES = ("argparse", "csv", "email.message", "json", "pathlib", "shutil", "textwrap", "zipfile")
@@ -146,9 +146,9 @@ def test_mail() -> None:
     def mails() -> Iterator[tuple[str, bytes, str]]:
         for number, (name, page) in enumerate(pages()):
             plain = (None, "This message has a version in HTML.", nodes(page))[number % 3]
-            yield name, samples.mail(plain, page), f"Ann Grüße aus Łódź {nodes(page)}"
+            yield name, sample_documents.mail(plain, page), f"Ann Grüße aus Łódź {nodes(page)}"
         for name, text in readmes().items():
-            yield f"plain-{name}", samples.mail(text, None), text
+            yield f"plain-{name}", sample_documents.mail(text, None), text
 
     check("eml", mails(), 60)
 
@@ -167,7 +167,7 @@ def xml_text(data: bytes, parts: str, text: str, breaks: str) -> str:
 
 
 def test_docx() -> None:
-    made = ((str(n), samples.docx(each)) for n, each in enumerate(prose()))
+    made = ((str(n), sample_documents.docx(each)) for n, each in enumerate(prose()))
     parts = r"word/(document|header1|footnotes)\.xml"
     check("docx", ((name, data, once(xml_text(data, parts, "t", "p|tab|br"), data)) for name, data in made), 15)
 
@@ -182,15 +182,17 @@ def once(text: str, data: bytes) -> str:
 
 
 def test_pptx() -> None:
-    made = ((str(n), samples.pptx([each[:3], each[3:8], each[8:12]])) for n, each in enumerate(prose()))
+    made = ((str(n), sample_documents.pptx([each[:3], each[3:8], each[8:12]])) for n, each in enumerate(prose()))
     check("pptx", ((name, data, xml_text(data, r"ppt/.*\.xml", "t", "p|br")) for name, data in made), 15)
 
 
 def test_xlsx_and_xlsm() -> None:
-    made = ((f"{n}", samples.xlsx([each[at : at + 3] for at in range(0, 12, 3)])) for n, each in enumerate(prose()))
+    made = (
+        (f"{n}", sample_documents.xlsx([each[at : at + 3] for at in range(0, 12, 3)])) for n, each in enumerate(prose())
+    )
     check("xlsx", ((name, data, xml_text(data, r"xl/(sharedS|comm).*\.xml", "t", "si")) for name, data in made), 15)
     rows = [("Total", "500 EUR"), ("IBAN", "DE89")]
-    value = extract(BytesDocument("a.xlsm", samples.xlsx(rows, macros=True))).value
+    value = extract(BytesDocument("a.xlsm", sample_documents.xlsx(rows, macros=True))).value
     assert recall("Total 500 EUR IBAN DE89 remarked", value["text"]) == 1
     assert value["media_type"] == "application/vnd.ms-excel.sheet.macroEnabled.12"
 
@@ -200,12 +202,12 @@ def test_open_document(kind: str) -> None:
     def made() -> Iterator[tuple[str, bytes, str]]:
         for number, each in enumerate(prose()):
             if kind == "odp":
-                data, wanted = samples.odp([each[:4], each[4:]]), f"{' '.join(each)} Spoken Spoken"
+                data, wanted = sample_documents.odp([each[:4], each[4:]]), f"{' '.join(each)} Spoken Spoken"
             elif kind == "ods":
-                data, wanted = samples.ods(each), " ".join(each)
+                data, wanted = sample_documents.ods(each), " ".join(each)
             else:
                 plain = [re.sub(r"[^\w ]", "", line) for line in each]
-                data, wanted = samples.odt(plain), f"{' '.join(plain)} Printed at the foot"
+                data, wanted = sample_documents.odt(plain), f"{' '.join(plain)} Printed at the foot"
             yield str(number), data, wanted
 
     check(kind, made(), 15)
@@ -214,11 +216,11 @@ def test_open_document(kind: str) -> None:
 def test_epub() -> None:
     bodies = [MarkdownIt("commonmark").render(text) for text in readmes().values()]
     made = ((str(at), bodies[at : at + 3]) for at in range(0, len(bodies), 3))
-    check("epub", ((name, samples.epub(each), nodes(" ".join(each))) for name, each in made), 10)
+    check("epub", ((name, sample_documents.epub(each), nodes(" ".join(each))) for name, each in made), 10)
 
 
 def test_rtf() -> None:
-    made = ((str(n), samples.rtf(each), f"{' '.join(each)} {RTF_WORDS}") for n, each in enumerate(prose()))
+    made = ((str(n), sample_documents.rtf(each), f"{' '.join(each)} {RTF_WORDS}") for n, each in enumerate(prose()))
     check("rtf", made, 15)
 
 

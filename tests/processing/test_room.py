@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from inturn.model import NewDocument
-from inturn.processing.floor import Dispatcher
-from inturn.processing.options import WorkerOptions
-from inturn.processing.pace import CLAIM_LEAD_SECONDS
+from inturn.worker.dispatcher import Dispatcher
+from inturn.worker.options import WorkerOptions
+from inturn.worker.prefetch import CLAIM_LEAD_SECONDS
 
 TOOK = 0.3
 

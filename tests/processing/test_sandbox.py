@@ -10,9 +10,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from boxed import RunInSandbox
 
-from inturn.processing import identity, landlock, sandbox, seccomp
+from inturn.sandbox import confinement, landlock, privileges, seccomp
+from sandbox_child import RunInSandbox
 
 OUTSIDE = Path(__file__).resolve()
 
@@ -75,8 +75,8 @@ def test_a_second_thread_is_too_many(tmp_path: Path) -> None:
     thread = threading.Thread(target=wait.wait)
     thread.start()
     try:
-        with pytest.raises(sandbox.SandboxError, match="before the first thread"):
-            sandbox.enter_sandbox(sandbox.SandboxLimits(), [], tmp_path)
+        with pytest.raises(confinement.SandboxError, match="before the first thread"):
+            confinement.enter_sandbox(confinement.SandboxLimits(), [], tmp_path)
     finally:
         wait.set()
         thread.join()
@@ -118,21 +118,21 @@ def test_every_version_gets_the_fields_it_knows(known: int, tmp_path: Path, monk
 def test_a_missing_layer_is_named_and_refused_if_insisted_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, words: str, *, calls: bool, user: bool
 ) -> None:
-    monkeypatch.setattr(sandbox, "_prctl", lambda *_: None)
-    monkeypatch.setattr(sandbox, "_running_threads", lambda: 1)
-    monkeypatch.setattr(sandbox, "_set_rlimits", lambda _: None)
-    monkeypatch.setattr(identity, "is_root", lambda: False)
-    monkeypatch.setattr(identity, "drop", lambda *_, **__: user)
+    monkeypatch.setattr(confinement, "_prctl", lambda *_: None)
+    monkeypatch.setattr(confinement, "_running_threads", lambda: 1)
+    monkeypatch.setattr(confinement, "_set_rlimits", lambda _: None)
+    monkeypatch.setattr(privileges, "is_root", lambda: False)
+    monkeypatch.setattr(privileges, "drop", lambda *_, **__: user)
     monkeypatch.setattr(landlock, "restrict", lambda *_: landlock.LandlockStatus(version, files=version > 0))
     monkeypatch.setattr(seccomp, "restrict", lambda: calls)
-    with pytest.raises(sandbox.SandboxError, match=f"lacks {re.escape(words)}"):
-        sandbox.enter_sandbox(sandbox.SandboxLimits(), [], tmp_path, strict=True)
-    held = sandbox.enter_sandbox(sandbox.SandboxLimits(), [], tmp_path)
+    with pytest.raises(confinement.SandboxError, match=f"lacks {re.escape(words)}"):
+        confinement.enter_sandbox(confinement.SandboxLimits(), [], tmp_path, strict=True)
+    held = confinement.enter_sandbox(confinement.SandboxLimits(), [], tmp_path)
     assert f"; missing: {words}" in str(held)
 
 
 def test_needed_paths_hold_no_secrets_and_no_duplicates() -> None:
-    paths = sandbox.needed_paths()
+    paths = confinement.needed_paths()
     assert not {Path("/"), Path("/etc"), Path("/home"), Path("/root"), Path("/tmp"), Path("/var")} & set(paths)  # noqa: S108
     assert not any(one != other and one.is_relative_to(other) for one in paths for other in paths)
 
@@ -141,7 +141,7 @@ def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("INTURN_KEY", "secret")
     (tmp_path / "eng.traineddata").touch()
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = sandbox.child_environment(tmp_path)
+    told = confinement.child_environment(tmp_path)
     assert "INTURN_KEY" not in told
     assert told["MALLOC_ARENA_MAX"] == "2"
     assert told["TMPDIR"] == told["TESSDATA_PREFIX"] == str(tmp_path)
@@ -154,14 +154,14 @@ def test_it_refuses_to_begin_if_what_is_protected_can_be_opened_from_inside(tmp_
     store.touch(mode=0o644)
     program = f"""
 from pathlib import Path
-from inturn.processing import sandbox
+from inturn.worker import sandbox
 tmp = Path({str(tmp_path)!r})
 try:
     sandbox.enter(sandbox.Limits(), [*sandbox.needed_paths(), tmp], tmp / "scratch", protected=[tmp / "store.db"])
 except sandbox.SandboxError as error:
     print(error)
 """
-    source = str(Path(sandbox.__file__).parents[2])
+    source = str(Path(confinement.__file__).parents[2])
     done = subprocess.run(  # noqa: S603 - ours
         [sys.executable, "-c", program], env={"PYTHONPATH": source}, capture_output=True, text=True, check=True
     )

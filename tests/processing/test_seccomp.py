@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from inturn.processing import seccomp, syscalls
-from inturn.processing.syscalls import AARCH64, AUDIT_ARCHITECTURE, X86_64, Call
+from inturn.sandbox import seccomp, syscalls
+from inturn.sandbox.syscalls import AARCH64, AUDIT_ARCHITECTURE, X86_64, Call
 
 OWN = 4_321
 HEADERS = {

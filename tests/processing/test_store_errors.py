@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from works import WorkerHarness, eventually
 
 from inturn.errors import StoreBusyError
 from inturn.model import DocumentState, seconds
-from inturn.processing import store_errors
-from inturn.processing.store_errors import Backoff, log_store_error
-from inturn.processing.upkeep import Maintenance
 from inturn.stores.sqlite import SqliteStore
+from inturn.worker import store_errors
+from inturn.worker.maintenance import Maintenance
+from inturn.worker.store_errors import Backoff, log_store_error
+from worker_harness import WorkerHarness, eventually
 
 CALLS = ("ack_and_claim", "heartbeat", "record_worker", "next_due", "wait", "sweep", "forget_worker")
 ERRORS = (StoreBusyError("locked"), AssertionError("a lane has no head"), RuntimeError("a bug"), OSError("an old disk"))
@@ -52,7 +52,7 @@ def test_worker_survives_every_error_of_its_store(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("inturn.processing.upkeep.SWEEP_INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr("inturn.worker.maintenance.SWEEP_INTERVAL_SECONDS", 0.01)
     shop.submit_many(5, do="echo")
     shop.submit("wait", place=str(place), sign="go")
     running = shop.start_worker(slots=2, lease=seconds(4), maintenance=Maintenance(shop.queue, shop.blobs))

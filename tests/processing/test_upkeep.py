@@ -7,18 +7,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import processors
 import pytest
-from works import SECOND, TEST_OPERATOR, ScriptProcess, WorkerHarness, eventually
 
+import processors
 from inturn.clock import ManualClock, SystemClock, Uptime, machine_uptime
 from inturn.errors import NotFoundError
 from inturn.model import DocumentState, NewDocument
-from inturn.processing.upkeep import Maintenance, MaintenanceResult
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, EventKind
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
+from inturn.worker.maintenance import Maintenance, MaintenanceResult
+from worker_harness import SECOND, TEST_OPERATOR, ScriptProcess, WorkerHarness, eventually
 
 Start = Callable[..., ScriptProcess]
 DAY = 86_400 * SECOND

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from inturn.processing import wire
-from inturn.processing.wire import Channel, JsonText, encode_result
+from inturn.worker import channel
+from inturn.worker.channel import Channel, JsonText, encode_result
 
 Pair = tuple[socket.socket, Channel]
 NONSENSE = [["nonsense"]]
@@ -92,9 +92,9 @@ def test_escapes_that_nobody_needs_are_written_anew(pair: Pair) -> None:
 
 
 def test_what_never_ends_is_not_kept(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_LINE_BYTES", 1_000)
+    monkeypatch.setattr(channel, "MAX_LINE_BYTES", 1_000)
     pair[0].sendall(b"=" + b"1" * 2_000)
-    with pytest.raises(wire.ChannelError, match="at once"):
+    with pytest.raises(channel.ChannelError, match="at once"):
         pair[1].receive()
 
 
@@ -106,7 +106,7 @@ def test_two_results_for_one_message_are_nonsense(pair: Pair) -> None:
 
 @pytest.mark.parametrize("line", [b"[" + b"[]," * 300 + b"[]]", b"[" + b'{"":0},' * 300 + b"0]"])
 def test_a_result_of_very_many_parts_is_not_read(pair: Pair, monkeypatch: pytest.MonkeyPatch, line: bytes) -> None:
-    monkeypatch.setattr(wire, "MAX_JSON_VALUES", 500)
+    monkeypatch.setattr(channel, "MAX_JSON_VALUES", 500)
     pair[0].sendall(b"=" + line + b'\n["done", 1]\n')
     assert pair[1].receive() == NONSENSE
     pair[0].sendall(line + b"\n")
@@ -114,12 +114,12 @@ def test_a_result_of_very_many_parts_is_not_read(pair: Pair, monkeypatch: pytest
 
 
 def test_a_long_text_of_few_parts_is_read(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_JSON_VALUES", 500)
+    monkeypatch.setattr(channel, "MAX_JSON_VALUES", 500)
     pair[0].sendall(b'="' + b"a " * 1_000 + b'"\n["done", 1]\n')
     assert pair[1].receive() == [["done", 1, JsonText('"' + "a " * 1_000 + '"', 2_002)]]
 
 
 def test_a_message_is_shorter_than_a_result(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "MAX_MESSAGE_BYTES", 1_000)
+    monkeypatch.setattr(channel, "MAX_MESSAGE_BYTES", 1_000)
     pair[0].sendall(b'["error", 1, 0, "' + b"a" * 2_000 + b'"]\n')
     assert pair[1].receive() == NONSENSE

@@ -3,12 +3,12 @@
 from itertools import pairwise
 
 import pytest
-from works import SECOND, WorkerHarness, eventually
 
 from inturn.model import Document
-from inturn.processing.ledger import InflightJobs
 from inturn.queue import DEFAULT_LEASE
 from inturn.store import OutcomeKind, Work
+from inturn.worker.inflight import InflightJobs
+from worker_harness import SECOND, WorkerHarness, eventually
 
 HELD_BACK = SECOND // 50
 """What two clocks and a commit may differ by."""

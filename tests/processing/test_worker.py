@@ -7,20 +7,20 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import processors
 import pytest
-from works import SECOND, TEST_OPERATOR, WorkerHarness, children_of, eventually, sha256
 
+import processors
 from inturn.errors import InvalidInputError
 from inturn.model import DocumentState, Progress
 from inturn.policy import RetryPolicy
-from inturn.processing.desk import RESULT_FILE, read_result
-from inturn.processing.hands import ProcessorError
-from inturn.processing.sandbox import SandboxLimits
-from inturn.processing.worker import OutcomeCounts, Worker, WorkerOptions
 from inturn.queue import Queue
+from inturn.sandbox.confinement import SandboxLimits
 from inturn.store import EventKind
 from inturn.stores.sqlite import SqliteStore
+from inturn.worker.content import RESULT_FILE, read_result
+from inturn.worker.pool import ProcessorError
+from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
+from worker_harness import SECOND, TEST_OPERATOR, WorkerHarness, children_of, eventually, sha256
 
 DONE, FAILED = DocumentState.DONE, DocumentState.FAILED
 EVERYWHERE = ("processors:act", "processors:act_in_threads", "processors:act_in_loop")

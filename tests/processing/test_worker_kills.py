@@ -10,8 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import apsw
+
 import processors
-from works import (
+from inturn.model import DocumentState
+from inturn.store import EventKind
+from worker_harness import (
     SECOND,
     TIMEOUT_SECONDS,
     ScriptProcess,
@@ -22,9 +25,6 @@ from works import (
     is_alive,
     proc_stat,
 )
-
-from inturn.model import DocumentState
-from inturn.store import EventKind
 
 Start = Callable[..., ScriptProcess]
 KILLS = 75

@@ -8,10 +8,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import processors
 import pytest
 from test_worker import DONE, EVERYWHERE, FAILED, busiest
-from works import (
+
+import processors
+from inturn.blobs import BlobWriter, FolderBlobs
+from inturn.model import DocumentState
+from inturn.store import EventKind
+from inturn.worker.heartbeat import Waiter
+from inturn.worker.pool import ProcessorError
+from inturn.worker.worker import OutcomeCounts
+from worker_harness import (
     SECOND,
     TEST_OPERATOR,
     TIMEOUT_SECONDS,
@@ -21,13 +28,6 @@ from works import (
     eventually,
     is_alive,
 )
-
-from inturn.blobs import BlobWriter, FolderBlobs
-from inturn.model import DocumentState
-from inturn.processing.beats import Waiter
-from inturn.processing.hands import ProcessorError
-from inturn.processing.worker import OutcomeCounts
-from inturn.store import EventKind
 
 # -- results that are hard to keep ----------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ def test_a_document_may_be_opened_twice_at_once(shop: WorkerHarness) -> None:
 
 
 def test_the_document_itself_may_be_a_file_of_the_result(shop: WorkerHarness) -> None:
-    from inturn.processing.sandbox import SandboxLimits  # noqa: PLC0415
+    from inturn.sandbox.confinement import SandboxLimits  # noqa: PLC0415
 
     content = b"some bytes"
     id_ = shop.submit("own_bytes", content=content, max_attempts=1)
@@ -273,7 +273,7 @@ def test_nothing_is_claimed_before_the_processor_is_known_to_work(shop: WorkerHa
 
 def test_the_nursery_may_be_killed(shop: WorkerHarness) -> None:
     """Out of memory the kernel may choose it; the worker starts another."""
-    from inturn.processing.perform import DEFAULT_PROCESSOR  # noqa: PLC0415
+    from inturn.worker.invoke import DEFAULT_PROCESSOR  # noqa: PLC0415
 
     others = set(children_of(os.getpid()))
     running = shop.start_worker(DEFAULT_PROCESSOR, slots=1)
@@ -433,7 +433,7 @@ def test_a_worker_that_has_ended_writes_nowhere(shop: WorkerHarness, tmp_path: P
 
 
 def test_a_worker_that_was_never_run_leaves_nothing(tmp_path: Path, shop: WorkerHarness) -> None:
-    from inturn.processing.worker import Worker  # noqa: PLC0415
+    from inturn.worker.worker import Worker  # noqa: PLC0415
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path))
@@ -443,7 +443,7 @@ def test_a_worker_that_was_never_run_leaves_nothing(tmp_path: Path, shop: Worker
 
 
 def test_a_worker_without_blobs_says_so(shop: WorkerHarness, place: Path) -> None:
-    from inturn.processing.worker import Worker, WorkerOptions  # noqa: PLC0415
+    from inturn.worker.worker import Worker, WorkerOptions  # noqa: PLC0415
 
     id_ = shop.submit("files", place=str(place), max_attempts=1)
     tally = Worker(shop.queue, "processors:act", options=WorkerOptions(until_empty=True)).run()

@@ -10,14 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from works import ScriptProcess, WorkerHarness, eventually
 
 from inturn.model import DocumentState
-from inturn.processing import desk, sandbox
-from inturn.processing.workplace import ScratchDir, exceeds_size, remove_abandoned, remove_tree
+from inturn.sandbox import confinement
+from inturn.worker import content
+from inturn.worker.scratch import ScratchDir, exceeds_size, remove_abandoned, remove_tree
+from worker_harness import ScriptProcess, WorkerHarness, eventually
 
 FAILED, DONE = DocumentState.FAILED, DocumentState.DONE
-BOX = sandbox.SandboxLimits(scratch_bytes=4 << 20)
+BOX = confinement.SandboxLimits(scratch_bytes=4 << 20)
 
 
 @pytest.fixture
@@ -66,8 +67,8 @@ def test_what_belongs_to_others_is_left_alone(temporary: Path) -> None:
 
 
 def test_a_killed_process_holds_nothing(temporary: Path) -> None:
-    program = "from inturn.processing.workplace import Workplace as W; w = W(); print(w.path, flush=True); input()"
-    source = str(Path(desk.__file__).parents[2])
+    program = "from inturn.worker.scratch import Workplace as W; w = W(); print(w.path, flush=True); input()"
+    source = str(Path(content.__file__).parents[2])
     with subprocess.Popen(  # noqa: S603 - our own
         [sys.executable, "-c", program],
         env={"PYTHONPATH": os.pathsep.join([source, *sys.path]), "TMPDIR": str(temporary)},
@@ -134,7 +135,7 @@ def test_a_boxed_child_cannot_fill_the_disk(shop: WorkerHarness, place: Path, fi
 
 
 def test_the_files_of_a_result_are_limited_together(shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk, "MAX_FILES_BYTES", 3 << 20)
+    monkeypatch.setattr(content, "MAX_FILES_BYTES", 3 << 20)
     files = {f"{n}.bin": 1 << 20 for n in range(4)}
     bad = shop.submit("make_files", files=files, max_attempts=3)
     good = shop.submit("make_files", files=dict(list(files.items())[:3]))
@@ -172,7 +173,7 @@ def test_what_a_child_nested_deeper_than_the_stack_is_removed(tmp_path: Path) ->
 
 def test_a_boxed_child_that_nests_folders_without_end_takes_no_worker_down(shop: WorkerHarness) -> None:
     bad, good = shop.submit("nest", max_attempts=1), shop.submit("echo", "other")
-    shop.run_until_empty(box=sandbox.SandboxLimits(), slots=1)
+    shop.run_until_empty(box=confinement.SandboxLimits(), slots=1)
     assert shop.state(bad) in {DONE, FAILED}
     assert shop.state(good) is DONE
 

@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from services import FAKETIME, drop_schema, needs_faketime, needs_postgres, new_schema
-from serving import ServerProcess
 
 import inturn as package
+from http_server import ServerProcess
 from inturn.blobs import FolderBlobs
 from inturn.clock import SystemClock
 from inturn.model import SECOND, DocumentState, NewDocument, RateLimit
-from inturn.processing.upkeep import Maintenance
 from inturn.queue import Queue
 from inturn.store import AheadOfClock, DocumentFilter, Operator
 from inturn.stores import open_store
+from inturn.worker.maintenance import Maintenance
+from services import FAKETIME, drop_schema, needs_faketime, needs_postgres, new_schema
 
 pytestmark = needs_faketime
 

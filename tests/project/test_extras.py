@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
 from services import CI, RABBITMQ, fresh_redis, needs_redis, rabbitmq
 
 from .conftest import installer, run
@@ -54,10 +55,10 @@ print([work.send("acme").options["inturn_level"] for _ in range(4)])
 """
 USES = {
     "client": "import inturn; inturn.Client('http://127.0.0.1:1').close()",
-    "extract": "import kreuzberg, inturn.processing.extract",
+    "extract": "import kreuzberg, inturn.extract.extract",
     "postgres": "import inturn.stores.postgres.store",
     "s3": "import inturn; inturn.open_blobs('s3://bucket/prefix')",
-    "server": "import inturn.http.run, uvloop, httptools",
+    "server": "import inturn.http.server, uvloop, httptools",
     "testing": "import inturn.testing.contract",
 }
 

@@ -20,7 +20,7 @@ TESTS = "".join(
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_has_its_piece_and_its_tests(name: str) -> None:
     mutant = MUTANTS[name]
-    text = (ROOT / "src/inturn" / mutant["file"]).read_text(encoding="utf-8")
+    text = (ROOT / mutant["file"]).read_text(encoding="utf-8")
     assert text.count(mutant["old"]) == 1
     assert mutant["new"] != mutant["old"]
     places = [each for each in mutant["tests"] if each.startswith("tests/")]

@@ -7,11 +7,11 @@ from math import factorial
 
 import pytest
 
+from inturn.analysis import Report, Scenario, build_report, load_scenario, simulate_scenario
+from inturn.analysis.arrival_processes import Burst, Newcomers, Poisson
+from inturn.analysis.engine import Discipline
+from inturn.analysis.scenario import Group, ServiceTime, generate_arrivals
 from inturn.model import seconds
-from inturn.simulate import Report, Scenario, build_report, load_scenario, simulate_scenario
-from inturn.simulate.arrivals import Burst, Newcomers, Poisson
-from inturn.simulate.engine import Discipline
-from inturn.simulate.scenario import Group, ServiceTime, generate_arrivals
 
 pytestmark = pytest.mark.usefixtures("untraced")
 

@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import recorded_day
 
+import recorded_day
+from inturn.analysis import policy_evaluation
+from inturn.analysis.advice import Advice, advise, busiest_span, policy_variants
+from inturn.analysis.compare import Comparison, Waits, compare
+from inturn.analysis.csv_history import read_csv
+from inturn.analysis.fairness import FairnessReport, measure_fairness
+from inturn.analysis.forecast_accuracy import measure_accuracy
+from inturn.analysis.goals import parse_goal
+from inturn.analysis.history import History, read_history
+from inturn.analysis.jobs import JobTimeoutError, run_job
+from inturn.analysis.policy_evaluation import PredictionResult, Trend, evaluate_policy
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan
+from inturn.analysis.reports import advice_page, comparison_page, fairness_page
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.simulate import judging
-from inturn.simulate.advice import Advice, advise, busiest_span, policy_variants
-from inturn.simulate.compare import Comparison, Waits, compare
-from inturn.simulate.estimates import measure_accuracy
-from inturn.simulate.fairness import FairnessReport, measure_fairness
-from inturn.simulate.goals import parse_goal
-from inturn.simulate.history import History, read_history
-from inturn.simulate.jobs import JobTimeoutError, run_job
-from inturn.simulate.judging import PredictionResult, Trend, evaluate_policy
-from inturn.simulate.pages import advice_page, comparison_page, fairness_page
-from inturn.simulate.replay import UNCHANGED_PLAN, Plan
-from inturn.simulate.tables import read_csv
 from inturn.store import Store
 from inturn.stores import open_store
 
@@ -193,8 +193,8 @@ def test_a_prediction_came_true_if_waits_went_its_way(
     verdict: PredictionResult,
 ) -> None:
     first, second, third, fourth = (None if each is None else Waits(each, 0, 0, 0) for each in (*expected, *real))
-    assert (judging._trend(first, second), judging._trend(third, fourth)) == ways
-    assert judging._prediction_result(*ways) is verdict
+    assert (policy_evaluation._trend(first, second), policy_evaluation._trend(third, fourth)) == ways
+    assert policy_evaluation._prediction_result(*ways) is verdict
 
 
 def asked_of(day: Store, **asked: Any) -> list[dict[str, Any]]:

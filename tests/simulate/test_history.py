@@ -7,23 +7,23 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-import recorded_day
-from services import drop_schema, new_schema
 
+import recorded_day
+from inturn.analysis.capacity import Capacity, ExecutionLog, QueuedWait
+from inturn.analysis.compare import compare
+from inturn.analysis.csv_history import read_csv, write_csv
+from inturn.analysis.engine import OPERATOR
+from inturn.analysis.history import History, read_history, size_group_of
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay
+from inturn.analysis.scenario import Arrival
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND, CustomerSettings, NewDocument
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.simulate.compare import compare
-from inturn.simulate.engine import OPERATOR
-from inturn.simulate.history import History, read_history, size_group_of
-from inturn.simulate.replay import UNCHANGED_PLAN, Plan, replay
-from inturn.simulate.scenario import Arrival
-from inturn.simulate.staff import Capacity, ExecutionLog, QueuedWait
-from inturn.simulate.tables import read_csv, write_csv
 from inturn.store import Store, Work
 from inturn.stores import open_store
+from services import drop_schema, new_schema
 
 HEADER = "customer,arrived,service,pages,cost,failures,started,level\n"
 

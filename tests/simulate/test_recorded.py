@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import inturn
+from inturn.analysis.advice import advise
+from inturn.analysis.compare import compare
+from inturn.analysis.goals import parse_goal
+from inturn.analysis.history import read_history
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan
 from inturn.insights import Insights
 from inturn.model import NewDocument
-from inturn.simulate.advice import advise
-from inturn.simulate.compare import compare
-from inturn.simulate.goals import parse_goal
-from inturn.simulate.history import read_history
-from inturn.simulate.replay import UNCHANGED_PLAN, Plan
 
 SLOTS = 2
 PROCESSOR = """

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from inturn.analysis.compare import compare
+from inturn.analysis.engine import LEASE, OPERATOR, Discipline, Run, simulate_scenario
+from inturn.analysis.history import History, read_history
+from inturn.analysis.replay import Plan, replay
+from inturn.analysis.scenario import Scenario, load_scenario
 from inturn.clock import ManualClock
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND, NewDocument
 from inturn.policy import CostPolicy, Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.queue import Queue
-from inturn.simulate.compare import compare
-from inturn.simulate.engine import LEASE, OPERATOR, Discipline, Run, simulate_scenario
-from inturn.simulate.history import History, read_history
-from inturn.simulate.replay import Plan, replay
-from inturn.simulate.scenario import Scenario, load_scenario
 from inturn.store import Store
 from inturn.stores import open_store
 
@@ -220,7 +220,7 @@ def test_a_replay_charges_large_files_as_the_queue_did() -> None:
 
 def asked(store: Path, policy: Policy, since: int = 0, most: int = 1_000) -> tuple[int, Sequence[dict[str, object]]]:
     line = json.dumps({"store": str(store), "policy": policy.to_dict(), "since": since, "most": most})
-    command = [sys.executable, "-m", "inturn.simulate.preview"]
+    command = [sys.executable, "-m", "inturn.analysis.job_process"]
     done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
     return done.returncode, [json.loads(each) for each in done.stdout.splitlines()]
 

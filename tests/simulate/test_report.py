@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inturn.simulate import Report, Run, build_report
-from inturn.simulate.arrivals import Burst
-from inturn.simulate.engine import Discipline
-from inturn.simulate.gps import Job, finish_times
-from inturn.simulate.report import percentile
-from inturn.simulate.scenario import Arrival, Group, Scenario, ServiceTime
+from inturn.analysis import Report, Run, build_report
+from inturn.analysis.arrival_processes import Burst
+from inturn.analysis.engine import Discipline
+from inturn.analysis.gps import Job, finish_times
+from inturn.analysis.metrics import percentile
+from inturn.analysis.scenario import Arrival, Group, Scenario, ServiceTime
 
 SECOND = 1_000_000
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from inturn import InvalidInputError
-from inturn.simulate import built_in_scenarios, load_scenario
-from inturn.simulate.scenario import generate_arrivals, parse_scenario
+from inturn.analysis import built_in_scenarios, load_scenario
+from inturn.analysis.scenario import generate_arrivals, parse_scenario
 
 GOOD = """
 title = "mine"

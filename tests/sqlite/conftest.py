@@ -90,7 +90,7 @@ def start() -> Iterator[Callable[..., Child]]:
     started: list[Child] = []
 
     def begin(*args: object) -> Child:
-        script = Path(__file__).with_name("children.py")
+        script = Path(__file__).parents[1] / "support" / "sqlite_processes.py"
         child = Child([sys.executable, str(script), *map(str, args)])
         started.append(child)
         return child

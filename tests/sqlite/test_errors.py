@@ -158,7 +158,7 @@ def test_a_locked_store_is_busy_and_then_free(start: Run, tmp_path: Path, monkey
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 200)
     path = made(tmp_path / "queue.db", 1)
     holder = start("hold_lock", path)
-    assert holder.hear() == "ready"
+    assert holder.receive() == "ready"
     store = SqliteStore(path)
     with pytest.raises(StoreBusyError, match=r"locked by another process.*try again") as refused:
         store.submit(submission())
@@ -173,8 +173,8 @@ def test_a_locked_store_is_busy_and_then_free(start: Run, tmp_path: Path, monkey
 def test_a_gate_that_nobody_leaves_is_busy_too(start: Run, tmp_path: Path) -> None:
     path = made(tmp_path / "queue.db")
     holder = start("hold_write_lock_file", path)
-    assert holder.hear() == "ready"
-    code, message = start("submit_impatiently", path).hear()
+    assert holder.receive() == "ready"
+    code, message = start("submit_impatiently", path).receive()
     assert code == "store_busy"
     assert "try again" in message
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import apsw
 import pytest
-from coming_back import RandomWalk, check_nothing_lost, make_unclaimed_changes
 
 import inturn
 from inturn import NewDocument, Queue
@@ -16,6 +15,7 @@ from inturn.store import Operator
 from inturn.stores import migrate
 from inturn.stores.sqlite import SqliteStore, schema
 from inturn.stores.sqlite.rows import SqlLane
+from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
 
 
 def opened(path: Path, clock: ManualClock) -> SqliteStore:

@@ -74,7 +74,7 @@ def test_processes_killed_at_any_moment_lose_nothing(start: Start, tmp_path: Pat
         submitter = start("submit_for_ever", path, seed, customer, at_once)
         workers = [start("work_for_ever", path, f"worker {number}.{n}", 1 + 4 * n) for n in range(2)]
         for child in (submitter, *workers):
-            assert child.hear() == "ready"
+            assert child.receive() == "ready"
         for child in chance.sample([submitter, *workers], KILLED_A_ROUND):
             time.sleep(chance.uniform(0.03, 0.25))  # a random moment; nothing waits for it
             told = child.kill()

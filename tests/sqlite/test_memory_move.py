@@ -4,24 +4,24 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import everything
 import pytest
-from everything import ANNA, BEGIN, contents, drain, transfer
 
+import full_queue
+from full_queue import ANNA, BEGIN, contents, drain, transfer
 from inturn.blobs import FolderBlobs
 from inturn.clock import ManualClock
 from inturn.errors import IllegalTransitionError, InvalidInputError, StoreBusyError, StoreMovedError
 from inturn.model import SECOND, NewDocument, WorkerReport
 from inturn.queue import Queue
 from inturn.stores.memory import MemoryStore
-from inturn.stores.memory.moving import MemoryEndpoint
-from inturn.stores.moving import Transfer, TransferEndpoint, undo
-from inturn.stores.sqlite.moving import SqliteEndpoint
+from inturn.stores.memory.transfer import MemoryEndpoint
+from inturn.stores.sqlite.transfer import SqliteEndpoint
+from inturn.stores.transfer import Transfer, TransferEndpoint, undo
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> str:
-    everything.fill(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"), ManualClock(BEGIN))
+    full_queue.fill(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"), ManualClock(BEGIN))
     return str(tmp_path / "queue.db")
 
 

@@ -42,7 +42,7 @@ def all_at_once(start: Start, *calls: tuple[object, ...]) -> list[Any]:
     """Run the children together; what each told."""
     children = [start(*call) for call in calls]
     for child in children:
-        assert child.hear() == "ready"
+        assert child.receive() == "ready"
     for child in children:
         child.go()
     return [child.end()[0] for child in children]
@@ -93,7 +93,7 @@ def test_submitters_and_claimers_together_lose_nothing(
 
 def test_a_waiting_process_is_woken_by_a_submit_of_another(start: Start, store: SqliteStore, path: Path) -> None:
     child = start("wait_for_one", path)
-    assert child.hear() == "ready"
+    assert child.receive() == "ready"
     (receipt,) = store.submit(submission("acme"))
     assert child.end() == [[receipt.id]]
 
@@ -219,9 +219,9 @@ def test_several_submissions_are_one_commit(store: SqliteStore, path: Path, soun
 def test_a_refused_call_does_not_concern_the_others(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start
 ) -> None:
-    store.submit(submission("acme", key="k", fingerprint="one"))
+    store.submit(submission("acme", idempotency_key="k", fingerprint="one"))
     spy = Spy(store._writer, monkeypatch)
-    refused = submission("acme", 2, key="k", fingerprint="other")
+    refused = submission("acme", 2, idempotency_key="k", fingerprint="other")
     stranger = submission("a stranger", 2)
     twice = Submission("a stranger", [stranger.ids[0]] * 2, stranger.documents)
     works = [lambda: store.submit(submission("acme"))] * (THREADS - 2)

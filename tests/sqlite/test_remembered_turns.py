@@ -11,7 +11,7 @@ from inturn.model import seconds
 from inturn.store import DocumentFilter, Operator, Store
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.moves import Transitions
+from inturn.stores.sqlite.transitions import Transitions
 
 
 def fill(store: Store) -> None:

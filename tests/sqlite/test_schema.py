@@ -16,7 +16,7 @@ from inturn.model import NewDocument
 from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.sqlite import SqliteStore, connection, schema
-from inturn.stores.sqlite.tables import QUERIES, Queries
+from inturn.stores.sqlite.queries import QUERIES, Queries
 
 Sound = Callable[..., None]
 SOURCE = Path(inturn.stores.sqlite.__file__).parent

@@ -12,7 +12,7 @@ from inturn.model import NewDocument, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
-from inturn.stores.sqlite import SqliteStore, book
+from inturn.stores.sqlite import SqliteStore, claim_window
 
 CUSTOMERS = [f"customer {n}" for n in range(40)]
 ANNA = Operator("anna", "a test")
@@ -29,8 +29,8 @@ def made_id(n: int) -> str:
 def test_many_customers_take_turns_as_in_memory(
     tmp_path: Path, seed: int, order: Order, remembered: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book, "MAX_CACHED_CUSTOMERS", remembered)
-    monkeypatch.setattr(book, "EXTRA_LANES", 1)
+    monkeypatch.setattr(claim_window, "MAX_CACHED_CUSTOMERS", remembered)
+    monkeypatch.setattr(claim_window, "EXTRA_LANES", 1)
     chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
     stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
@@ -67,7 +67,7 @@ def test_the_oldest_heads_are_found_by_one_that_has_not_seen_them_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They came at times in another order than that of their turns, and a claim sees few lines at once."""
-    monkeypatch.setattr(book, "EXTRA_LANES", 1)
+    monkeypatch.setattr(claim_window, "EXTRA_LANES", 1)
     chance, clock = random.Random(7), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
     stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")

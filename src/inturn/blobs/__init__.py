@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from inturn.blobs.contract import Blob, Blobs, BlobWriter
+from inturn.blobs.base import Blob, Blobs, BlobWriter
 from inturn.blobs.folder import FolderBlobs
 from inturn.errors import BlobError, InvalidInputError
 
@@ -58,15 +58,15 @@ def _open_object_store(parts: SplitResult) -> Blobs:
     bucket, prefix = _bucket(parts), _prefix(parts.path)
     options = _parse_options(parts)
     try:
-        from inturn.blobs import objects  # noqa: PLC0415 - a folder needs no obstore
+        from inturn.blobs import object_store  # noqa: PLC0415 - a folder needs no obstore
     except ModuleNotFoundError as missing:
         raise BlobError("blobs in an object store need another package: pip install 'inturn[s3]'") from missing
     if parts.scheme != "s3":
-        return objects.open_by_url(f"{parts.scheme}://{bucket}/{prefix}".rstrip("/"))
+        return object_store.open_by_url(f"{parts.scheme}://{bucket}/{prefix}".rstrip("/"))
     endpoint = options.get("endpoint") or next(
         (os.environ[name] for name in _ENDPOINT_VARIABLES if os.environ.get(name)), None
     )
-    return objects.open_s3(bucket, prefix, endpoint, options.get("region"))
+    return object_store.open_s3(bucket, prefix, endpoint, options.get("region"))
 
 
 def _bucket(parts: SplitResult) -> str:

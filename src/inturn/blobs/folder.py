@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from inturn.blobs.contract import Blobs, BlobWriter, blob_path, is_blob_key, to_blob_error
+from inturn.blobs.base import Blobs, BlobWriter, blob_path, is_blob_key, to_blob_error
 from inturn.clock import Clock, SystemClock
 from inturn.errors import BlobNotFoundError
 from inturn.files import create_private_fd, make_private_folder

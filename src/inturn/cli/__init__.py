@@ -14,26 +14,26 @@ from rich.console import Console
 
 from inturn import __version__
 from inturn.cli import (
+    api_keys,
     backup,
     batch,
     bulk,
+    check,
+    config,
+    database,
     doctor,
-    intake,
-    keys,
     lists,
-    move,
     operate,
     policy,
     report,
     result,
     serve,
-    settings,
     simulate,
     submit,
     top,
-    upkeep,
+    transfer,
     why,
-    work,
+    worker,
 )
 from inturn.cli.output import printable_lines
 from inturn.cli.session import add_command
@@ -50,14 +50,14 @@ policy_app = typer.Typer(help="Show and change thresholds, order and the overdue
 config_app = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
 api_keys_app = typer.Typer(help="Make and revoke the keys of servers.", no_args_is_help=True)
 
-add_command(app, intake.check, may_create=True)
+add_command(app, check.check, may_create=True)
 add_command(app, submit.submit, may_create=True, settings=["blobs"])
-add_command(app, work.worker, may_create=True, settings=work.SETTING_NAMES)
+add_command(app, worker.worker, may_create=True, settings=worker.SETTING_NAMES)
 add_command(app, serve.serve, may_create=True, settings=serve.SETTING_NAMES)
-add_command(api_keys_app, keys.create, may_create=True, needs_operator=True)
-add_command(api_keys_app, keys.list_, "list")
-add_command(api_keys_app, keys.revoke, needs_operator=True)
-add_command(api_keys_app, keys.rotate, needs_operator=True)
+add_command(api_keys_app, api_keys.create, may_create=True, needs_operator=True)
+add_command(api_keys_app, api_keys.list_, "list")
+add_command(api_keys_app, api_keys.revoke, needs_operator=True)
+add_command(api_keys_app, api_keys.rotate, needs_operator=True)
 app.add_typer(api_keys_app, name="keys")
 add_command(app, result.result, settings=["blobs"])
 add_command(app, lists.status)
@@ -80,13 +80,13 @@ add_command(app, operate.expedite, needs_operator=True)
 add_command(app, bulk.retry, needs_operator=True)
 add_command(app, bulk.cancel, needs_operator=True)
 add_command(app, operate.purge, needs_operator=True, settings=["blobs"])
-add_command(app, upkeep.migrate, may_create=True)
+add_command(app, database.migrate, may_create=True)
 add_command(app, backup.backup, settings=["blobs"])
 add_command(app, backup.restore, settings=["blobs"])
-add_command(app, move.move)
+add_command(app, transfer.move)
 add_command(app, doctor.doctor, settings=["blobs"])
-add_command(app, work.upkeep, settings=["blobs", "keep"])
-add_command(config_app, settings.show)
+add_command(app, worker.upkeep, settings=["blobs", "keep"])
+add_command(config_app, config.show)
 app.add_typer(config_app, name="config")
 add_command(app, simulate.simulate)
 add_command(app, report.report)

@@ -7,7 +7,7 @@ import typer
 
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
-from inturn.cli.watch import (
+from inturn.cli.wait import (
     describe_states,
     exit_unless_all_done,
     progress_bar,
@@ -16,8 +16,8 @@ from inturn.cli.watch import (
 )
 from inturn.errors import NotFoundError
 from inturn.insights import BatchStatus
+from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import ENDED, DocumentState, clean_text
-from inturn.prose import STATE_TEXT_KEYS
 from inturn.store import DocumentFilter
 
 

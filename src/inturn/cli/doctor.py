@@ -10,17 +10,17 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from inturn.blobs import local_folder
+from inturn.cli.host_checks import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.missing_files import MissingFiles, describe_missing, find_missing
 from inturn.cli.output import Column, print_details, print_table
-from inturn.cli.probe import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.session import Session, is_missing_folder
-from inturn.cli.watch import WORKER_STALE_AFTER
+from inturn.cli.wait import WORKER_STALE_AFTER
 from inturn.errors import InturnError
 from inturn.files import FILE_MODE, FOLDER_MODE, PermissiveFile, permissive_files
 from inturn.i18n import Texts
 from inturn.model import SECOND
 from inturn.policy.costs import MIN_FIT_DOCUMENTS, CostFit
-from inturn.processing.identity import is_root
+from inturn.sandbox.privileges import is_root
 from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
 from inturn.stores import store_files
 

@@ -5,15 +5,15 @@ from typing import Annotated, Final
 
 import typer
 
+from inturn.cli.durations import parse_duration
+from inturn.cli.json_output import customer_record, document_record, overview_record
 from inturn.cli.output import Column, first_line, print_details, print_table
-from inturn.cli.records import customer_record, document_record, overview_record
 from inturn.cli.session import Session
-from inturn.cli.times import parse_duration
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.insights import Overview
+from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import EXPEDITED_LEVEL, SECOND, Customer, Document, DocumentState, RateLimit
-from inturn.prose import STATE_TEXT_KEYS
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
 WIDE_TERMINAL_WIDTH: Final = 100

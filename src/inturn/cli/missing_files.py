@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
-from inturn.blobs.copying import list_keys
+from inturn.blobs.copy import list_keys
 from inturn.errors import NotFoundError
 from inturn.i18n import Texts
 from inturn.model import ENDED, Document, DocumentState

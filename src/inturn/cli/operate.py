@@ -6,9 +6,9 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from inturn.cli.durations import convert_to_unit
 from inturn.cli.lists import format_rate, parse_rate
 from inturn.cli.session import Session
-from inturn.cli.times import convert_to_unit
 from inturn.config import DAY_SECONDS, Range
 from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError
 from inturn.i18n import Texts

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from inturn.cli.durations import parse_duration
+from inturn.cli.json_output import policy_record
 from inturn.cli.output import Column, print_details, print_table
-from inturn.cli.records import policy_record
 from inturn.cli.session import Session
-from inturn.cli.times import parse_duration
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.model import SECOND

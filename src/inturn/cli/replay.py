@@ -6,30 +6,30 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from inturn.analysis.advice import Advice, advise
+from inturn.analysis.compare import MIN_CHANGE_SECONDS, Comparison, CustomerChange, compare, rounded
+from inturn.analysis.csv_history import read_csv, write_csv
+from inturn.analysis.engine import Discipline
+from inturn.analysis.goals import DEFAULT_GOAL, parse_goal
+from inturn.analysis.history import WARMUP_DURATION, History, read_history
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan
+from inturn.analysis.reports import Page, advice_page, comparison_page
+from inturn.analysis.reports.advice import column_headings as advice_headings
+from inturn.analysis.reports.advice import format_trial_value as shown_trial
+from inturn.analysis.reports.advice import summary as advice_told
+from inturn.analysis.reports.advice import trial_rows as advice_rows
+from inturn.analysis.reports.comparison import group_waits, series_legend, summary
+from inturn.analysis.reports.scales import format_change, format_duration
+from inturn.cli.durations import parse_duration as parsed_length
+from inturn.cli.durations import parse_time
 from inturn.cli.output import Column, print_table
 from inturn.cli.policy import apply_changes, parse_thresholds
+from inturn.cli.progress import progress_reporter
 from inturn.cli.session import Session
-from inturn.cli.telling import progress_reporter
-from inturn.cli.times import parse_duration as parsed_length
-from inturn.cli.times import parse_time
 from inturn.clock import SystemClock
 from inturn.errors import InvalidInputError
 from inturn.files import FOLDER_MODE, write_private
 from inturn.policy import Order, Policy
-from inturn.simulate.advice import Advice, advise
-from inturn.simulate.compare import MIN_CHANGE_SECONDS, Comparison, CustomerChange, compare, rounded
-from inturn.simulate.engine import Discipline
-from inturn.simulate.goals import DEFAULT_GOAL, parse_goal
-from inturn.simulate.history import WARMUP_DURATION, History, read_history
-from inturn.simulate.pages import Page, advice_page, comparison_page
-from inturn.simulate.pages.advice import column_headings as advice_headings
-from inturn.simulate.pages.advice import format_trial_value as shown_trial
-from inturn.simulate.pages.advice import summary as advice_told
-from inturn.simulate.pages.advice import trial_rows as advice_rows
-from inturn.simulate.pages.comparison import group_waits, series_legend, summary
-from inturn.simulate.pages.scales import format_change, format_duration
-from inturn.simulate.replay import UNCHANGED_PLAN, Plan
-from inturn.simulate.tables import read_csv, write_csv
 
 NUMERIC_SETTINGS: Final = {"overdue_every": int, "bytes_per_page": int, "per_document": float, "per_page": float}
 

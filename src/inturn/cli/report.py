@@ -6,18 +6,18 @@ from typing import Annotated, Final
 
 import typer
 
+from inturn.analysis.compare import rounded
+from inturn.analysis.fairness import FairnessReport, measure_fairness
+from inturn.analysis.forecast_accuracy import measure_accuracy
+from inturn.analysis.history import WARMUP_DURATION, read_history
+from inturn.analysis.reports import fairness_page
+from inturn.analysis.reports.fairness import column_headings, customer_row, describe_forecasts, summary
+from inturn.cli.durations import parse_time
 from inturn.cli.output import Column, print_table
+from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import write_page
 from inturn.cli.session import Session
-from inturn.cli.telling import progress_reporter
-from inturn.cli.times import parse_time
 from inturn.clock import SystemClock
-from inturn.simulate.compare import rounded
-from inturn.simulate.estimates import measure_accuracy
-from inturn.simulate.fairness import FairnessReport, measure_fairness
-from inturn.simulate.history import WARMUP_DURATION, read_history
-from inturn.simulate.pages import fairness_page
-from inturn.simulate.pages.fairness import column_headings, customer_row, describe_forecasts, summary
 
 MAX_CUSTOMERS_SHOWN: Final = 50
 """Customers in a terminal; --json and --html show more."""

@@ -33,7 +33,7 @@ def result(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
 ) -> None:
     """Show the result of a document that is done: as JSON, one of its files, or only the text."""
-    from inturn.processing.desk import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
+    from inturn.worker.content import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
 
     if text and file is not None:
         raise InvalidInputError("--text and --file are two different things; give one of them")

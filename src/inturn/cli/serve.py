@@ -14,12 +14,12 @@ import typer
 from inturn import __version__
 from inturn.cli import logs
 from inturn.cli.session import Session, redact_password
-from inturn.cli.work import SETTING_NAMES as WORKER_SETTINGS
+from inturn.cli.worker import SETTING_NAMES as WORKER_SETTINGS
 from inturn.config import Settings
 from inturn.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from inturn.http.service import AppState
+    from inturn.http.state import AppState
 
 SETTING_NAMES: Final = ("host", "port", "auth", *WORKER_SETTINGS)
 REQUIRED_MODULES: Final = ("fastapi", "uvicorn", "python_multipart", "prometheus_client")
@@ -40,17 +40,17 @@ def serve(
     if openapi:
         _print_openapi()
         return
-    from inturn.http import run  # noqa: PLC0415 - brings FastAPI and uvicorn
-    from inturn.http.service import AppState  # noqa: PLC0415
+    from inturn.http import server  # noqa: PLC0415 - brings FastAPI and uvicorn
     from inturn.http.settings import server_settings  # noqa: PLC0415
+    from inturn.http.state import AppState  # noqa: PLC0415
 
     logs.configure(as_json=session.as_json, libraries=("uvicorn", "asyncio"))
     service = AppState(session.queue, session.blobs(may_create=True), server_settings(session.settings))
-    run.require_live_api_key(service)
-    listening = run.bind(service.settings.host, service.settings.port)
+    server.require_live_api_key(service)
+    listening = server.bind(service.settings.host, service.settings.port)
     crew = WorkerProcesses(session.settings, workers, as_json=session.as_json)
     try:
-        run.serve(
+        server.serve(
             service,
             listening,
             grace=session.settings.grace,
@@ -74,7 +74,7 @@ def _on_ready(settings: Settings, service: "AppState", workers: "WorkerProcesses
 
 def _print_openapi() -> None:
     from inturn.http.app import create_app  # noqa: PLC0415 - brings FastAPI
-    from inturn.http.service import AppState  # noqa: PLC0415
+    from inturn.http.state import AppState  # noqa: PLC0415
     from inturn.queue import Queue  # noqa: PLC0415
     from inturn.stores import open_store  # noqa: PLC0415
 

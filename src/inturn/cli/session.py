@@ -17,8 +17,8 @@ import typer
 
 from inturn import config
 from inturn.blobs import Blobs, open_blobs
+from inturn.cli.durations import convert_to_unit
 from inturn.cli.output import printable, stdout_console
-from inturn.cli.times import convert_to_unit
 from inturn.errors import InvalidInputError, StoreNotFoundError
 from inturn.i18n import Texts, choose
 from inturn.insights import Insights

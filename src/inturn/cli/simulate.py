@@ -8,15 +8,15 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
+from inturn.analysis import GroupReport, Report, build_report, built_in_scenarios, load_scenario
+from inturn.analysis.engine import Discipline, simulate_scenario
+from inturn.analysis.goals import DEFAULT_GOAL
+from inturn.analysis.scenario import MAX_WORKERS
 from inturn.cli.output import create_table
+from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import ReplayOptions, replay
 from inturn.cli.session import Session
-from inturn.cli.telling import progress_reporter
 from inturn.errors import InvalidInputError
-from inturn.simulate import GroupReport, Report, build_report, built_in_scenarios, load_scenario
-from inturn.simulate.engine import Discipline, simulate_scenario
-from inturn.simulate.goals import DEFAULT_GOAL
-from inturn.simulate.scenario import MAX_WORKERS
 
 COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]]]] = [
     ("documents", lambda _, group: group.documents),

@@ -10,16 +10,16 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from inturn import media_types
 from inturn.blobs import Blobs
-from inturn.cli.gather import DocumentSource, SourceCollector
+from inturn.cli.file_args import DocumentSource, SourceCollector
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
-from inturn.cli.watch import progress_bar, wait_for_documents
+from inturn.cli.wait import progress_bar, wait_for_documents
 from inturn.config import store_file
 from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
+from inturn.extract.page_count import count_pages
 from inturn.model import NewDocument, Receipt, clean_text
-from inturn.processing import kinds
-from inturn.processing.pages import count_pages
 
 MAX_FILE_BYTES: Final = 50 << 20
 SUBMIT_BATCH_SIZE: Final = 500
@@ -132,7 +132,7 @@ class DocumentSubmitter:
             self._blobs = self._session.require_blobs()
         # A pipe that took the file's place since it was found must not stop us.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as source:
-            media_type = kinds.media_type_of(source.read(kinds.SNIFF_BYTES), path.name)
+            media_type = media_types.media_type_of(source.read(media_types.SNIFF_BYTES), path.name)
             source.seek(0)
             blob = self._blobs.put(source, limit=MAX_FILE_BYTES)
         self._stored_blob_keys.append(blob.key)

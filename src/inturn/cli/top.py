@@ -15,9 +15,9 @@ from typing import Annotated, Final
 import typer
 from rich.live import Live
 
-from inturn.cli.panels import print_plain, render_screen
-from inturn.cli.records import live_record
+from inturn.cli.json_output import live_record
 from inturn.cli.session import Session
+from inturn.cli.top_view import print_plain, render_screen
 from inturn.errors import StoreError
 from inturn.insights import LiveView
 

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from inturn.cli.json_output import why_record
 from inturn.cli.output import Column, first_line, print_details, print_table
-from inturn.cli.records import why_record
 from inturn.cli.session import Session
-from inturn.prose import explain
+from inturn.insights.explain import explain
 from inturn.store import Attempt
 
 

@@ -11,28 +11,27 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import Route
 
 from inturn import __version__
-from inturn.http import (
-    access,
+from inturn.http import errors, schemas
+from inturn.http.middleware import RequestMiddleware
+from inturn.http.routes import (
+    api_keys,
     audit,
     bulk,
     checks,
     customers,
     documents,
-    errors,
     events,
-    operations,
+    health,
     overview,
-    pages,
     policy,
-    schemas,
-    signing,
+    queue,
+    session,
     simulations,
-    whole,
+    static_files,
 )
-from inturn.http.arrivals import submit_batch
-from inturn.http.gathering import Batcher
-from inturn.http.guard import RequestMiddleware
-from inturn.http.service import AppState
+from inturn.http.state import AppState
+from inturn.http.uploads.batcher import Batcher
+from inturn.http.uploads.submit import submit_batch
 
 API_DESCRIPTION: Final = (
     "A durable document queue in which no customer waits behind another customer's pile. "
@@ -48,11 +47,11 @@ ROUTE_MODULES: Final = (
     events,
     overview,
     audit,
-    access,
-    whole,
-    operations,
-    signing,
-    pages,
+    api_keys,
+    queue,
+    health,
+    session,
+    static_files,
 )
 CAPITAL_LETTER: Final = re.compile("[A-Z]")
 EXTRA_SCHEMAS: Final = (schemas.Problem, schemas.Submission, schemas.DocumentSpec)
@@ -77,8 +76,8 @@ def create_app(app_state: AppState) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    app.state.service = app_state
-    app.state.gathering = Batcher(partial(submit_batch, app_state.queue), "inturn-intake")
+    app.state.app_state = app_state
+    app.state.submission_batcher = Batcher(partial(submit_batch, app_state.queue), "inturn-intake")
     app.router.routes.insert(0, Route("/v1/documents", documents.SubmitEndpoint(), methods=["POST"]))
     app.state.routes = [route for module in ROUTE_MODULES for route in module.router.routes]
     for module in ROUTE_MODULES:

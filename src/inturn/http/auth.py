@@ -9,11 +9,11 @@ from anyio import to_thread
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from inturn.access import ApiKey, ApiKeyScope, parse_api_key_id
+from inturn.api_keys import ApiKey, ApiKeyScope, parse_api_key_id
 from inturn.errors import NotFoundError
 from inturn.http.errors import NO_SUCH_ADDRESS, ReadOnlyKeyError, UnauthorizedError
-from inturn.http.service import AppState, get_app_state
 from inturn.http.sessions import COOKIE_NAME
+from inturn.http.state import AppState, get_app_state
 
 LOCAL_CALLER_NAME: Final = "local"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD"})

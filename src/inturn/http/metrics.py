@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from inturn.errors import NotFoundError
 from inturn.insights import WORKER_TIMEOUT, Insights
 from inturn.model import SECOND, DocumentState
-from inturn.policy.turns import LEVELS
+from inturn.policy.scheduler import LEVELS
 from inturn.store import Event, EventKind, Store
 
 OUTCOMES: Final = {

@@ -17,12 +17,12 @@ from math import ceil
 from statistics import fmean
 from typing import Any, Final
 
+from inturn.analysis.arrival_processes import ArrivalProcess, Burst, Daily, Newcomers, Poisson
+from inturn.analysis.engine import Discipline, Run, simulate_scenario
+from inturn.analysis.metrics import build_report, percentile
+from inturn.analysis.scenario import Scenario, load_scenario
 from inturn.errors import InturnError, InvalidInputError
 from inturn.model import SECOND
-from inturn.simulate.arrivals import ArrivalProcess, Burst, Daily, Newcomers, Poisson
-from inturn.simulate.engine import Discipline, Run, simulate_scenario
-from inturn.simulate.report import build_report, percentile
-from inturn.simulate.scenario import Scenario, load_scenario
 
 MAX_LISTED_CUSTOMERS: Final = 12
 """Customers whose own figures are told."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from inturn.errors import InvalidInputError
-from inturn.http.jobs import MAX_JOB_DOCUMENTS, JobRunner
+from inturn.http.simulation_jobs import MAX_JOB_DOCUMENTS, JobRunner
 from inturn.policy import Policy
 
 
@@ -35,4 +35,4 @@ class ReplayJobs:
 
     def _stream(self, kind: str, **request: Any) -> AsyncIterator[bytes]:
         line = {"kind": kind, "store": self._url, "most": MAX_JOB_DOCUMENTS, **request}
-        return self._runner.stream("inturn.simulate.preview", line)
+        return self._runner.stream("inturn.analysis.job_process", line)

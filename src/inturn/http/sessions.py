@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 
-from inturn.access import ApiKey
+from inturn.api_keys import ApiKey
 from inturn.clock import Clock
 from inturn.http.errors import RefusedError, UnauthorizedError
-from inturn.http.keys import ApiKeyCache
+from inturn.http.key_cache import ApiKeyCache
 from inturn.model import SECOND
 
 COOKIE_NAME: Final = "inturn_session"

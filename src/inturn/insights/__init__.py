@@ -1,8 +1,8 @@
 """The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
 
-from inturn.insights.board import MAX_SHOWN_CUSTOMERS, live_overview
+from inturn.insights.customer_index import CustomerEntry, CustomerIndex, SortBy
 from inturn.insights.forecast import expected_start
-from inturn.insights.life import Timeline, TimelineEntry, document_timeline
+from inturn.insights.overview import MAX_SHOWN_CUSTOMERS, live_overview
 from inturn.insights.reader import (
     MIN_FINISHES,
     THROUGHPUT_WINDOW,
@@ -13,7 +13,7 @@ from inturn.insights.reader import (
     open_lanes,
     stored_counter,
 )
-from inturn.insights.roster import CustomerEntry, CustomerIndex, SortBy
+from inturn.insights.timeline import Timeline, TimelineEntry, document_timeline
 from inturn.insights.views import (
     AtWork,
     BatchStatus,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from inturn.insights.views import Span
 from inturn.model import EXPEDITED_LEVEL, SECOND
-from inturn.policy.places import Ahead
+from inturn.policy.position import Ahead
 from inturn.store import Event, EventKind
 
 HISTORY_WINDOW: Final = 600 * SECOND

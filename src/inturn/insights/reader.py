@@ -38,7 +38,7 @@ from inturn.insights.views import (
 from inturn.model import SECOND, Customer, Document, DocumentState, Worker
 from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
-from inturn.policy.places import Ahead, OpenLane, classic_ahead, fair_ahead
+from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
 from inturn.policy.priority import Counter
 from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot, Store
 
@@ -398,7 +398,7 @@ def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> Forecast
 
 
 def open_lanes(snapshot: SchedulerSnapshot) -> list[OpenLane]:
-    """The standings as `inturn.policy.places` takes them."""
+    """The standings as `inturn.policy.position` takes them."""
     return [
         OpenLane(line.level, line.turn, line.stamp, line.weight, line.waiting, line.head.cost, line.head.seq)
         for line in snapshot.lanes

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from inturn.model import Customer, Document, DocumentState, Worker
-from inturn.policy.places import Ahead
+from inturn.policy.position import Ahead
 from inturn.store import Operator, PolicyVersion, Throughput
 
 

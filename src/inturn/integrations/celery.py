@@ -18,17 +18,18 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 try:
-    from celery import Celery
     from celery.app.amqp import AMQP
     from celery.signals import celeryd_after_setup
     from kombu.connection import Connection
     from kombu.utils.imports import symbol_by_name
+
+    from celery import Celery
 except ImportError as missing:
     raise ImportError("Celery is not installed: pip install 'inturn[celery]'") from missing
 
 from inturn.counters import Counters
 from inturn.errors import InvalidInputError
-from inturn.integrations.publishing import (
+from inturn.integrations.common import (
     CUSTOMER_HEADER,
     LEVEL_HEADER,
     MAX_PRIORITY,

@@ -21,7 +21,7 @@ except ImportError as missing:
 
 from inturn.counters import Counters
 from inturn.errors import InvalidInputError, StoreError
-from inturn.integrations.publishing import (
+from inturn.integrations.common import (
     CUSTOMER_HEADER,
     LEVEL_HEADER,
     MAX_PRIORITY,

@@ -7,7 +7,7 @@ from typing import Any
 from inturn.policy.costs import CostPolicy
 from inturn.policy.priority import CheckResult, Counter, PriorityPolicy
 from inturn.policy.retry import RetryPolicy
-from inturn.policy.turns import Order, TurnPolicy
+from inturn.policy.scheduler import Order, TurnPolicy
 
 __all__ = ["CheckResult", "CostPolicy", "Counter", "Order", "Policy", "PriorityPolicy", "RetryPolicy", "TurnPolicy"]
 

@@ -8,8 +8,8 @@ from inturn.clock import Clock, SystemClock
 from inturn.errors import InvalidInputError
 from inturn.store import Store
 from inturn.stores.memory import MemoryStore
-from inturn.stores.moving import TransferEndpoint
 from inturn.stores.snapshots import RestoreTarget, SnapshotFile, SnapshotSource
+from inturn.stores.transfer import TransferEndpoint
 
 if TYPE_CHECKING:
     from inturn.stores.redis import RedisCounters
@@ -63,10 +63,10 @@ def open_transfer_endpoint(url: str) -> TransferEndpoint:
         raise InvalidInputError("a queue in memory ends with its process; move one that is in a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
         _require_psycopg()
-        from inturn.stores.postgres.moving import PostgresEndpoint  # noqa: PLC0415
+        from inturn.stores.postgres.transfer import PostgresEndpoint  # noqa: PLC0415
 
         return PostgresEndpoint(url)
-    from inturn.stores.sqlite.moving import SqliteEndpoint  # noqa: PLC0415
+    from inturn.stores.sqlite.transfer import SqliteEndpoint  # noqa: PLC0415
 
     return SqliteEndpoint(_sqlite_path(url))
 
@@ -77,7 +77,7 @@ def snapshot_source(url: str) -> SnapshotSource:
         raise InvalidInputError("a queue in memory ends with its process; back up one that is in a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
         _require_psycopg()
-        from inturn.stores.postgres.restoring import PostgresSource  # noqa: PLC0415
+        from inturn.stores.postgres.restore import PostgresSource  # noqa: PLC0415
 
         return PostgresSource(url)
     from inturn.stores.sqlite.backup import SqliteSource  # noqa: PLC0415
@@ -103,7 +103,7 @@ def restore_target(url: str) -> RestoreTarget:
         raise InvalidInputError("a queue in memory ends with its process; restore to a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
         _require_psycopg()
-        from inturn.stores.postgres.restoring import PostgresTarget  # noqa: PLC0415
+        from inturn.stores.postgres.restore import PostgresTarget  # noqa: PLC0415
 
         return PostgresTarget(url)
     from inturn.stores.sqlite.backup import SqliteTarget  # noqa: PLC0415
@@ -120,12 +120,12 @@ def migrate(url: str) -> list[str]:
         from inturn.stores.postgres.schema import migrate_at  # noqa: PLC0415
 
         return migrate_at(url)
-    from inturn.stores.sqlite import closing, connection, schema  # noqa: PLC0415
+    from inturn.stores.sqlite import closed_marker, connection, schema  # noqa: PLC0415
 
     path = _sqlite_path(url)
     opened = connection.connect(path)
     try:
-        closing.require_open(opened, str(path))
+        closed_marker.require_open(opened, str(path))
         return schema.migrate(path, opened, SystemClock().now())
     finally:
         opened.close()

@@ -13,10 +13,11 @@ from typing import Any, BinaryIO, Final
 
 from inturn.blobs import Blobs
 from inturn.model import Claim, Document, Progress
-from inturn.processing.desk import ContentIO
-from inturn.processing.handler import Reject, Retry
-from inturn.processing.ledger import InflightJobs, Job
-from inturn.processing.perform import (
+from inturn.processor import Reject, Retry
+from inturn.queue import DEFAULT_LEASE, Queue, json_text
+from inturn.worker.content import ContentIO
+from inturn.worker.inflight import InflightJobs, Job
+from inturn.worker.invoke import (
     ExecutionMode,
     InvocationResult,
     InvocationStatus,
@@ -25,7 +26,6 @@ from inturn.processing.perform import (
     invoke_async,
     write_files,
 )
-from inturn.queue import DEFAULT_LEASE, Queue, json_text
 
 WORKER_NAME: Final = "inline"
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 
 from inturn.model import EXPEDITED_LEVEL, Document, DocumentState, LaneStatus, NewDocument, ResultFile
-from inturn.policy import Counter, turns
-from inturn.policy.lines import CustomerLanes
-from inturn.policy.turns import Head
+from inturn.policy import Counter, scheduler
+from inturn.policy.lanes import CustomerLanes
+from inturn.policy.scheduler import Head
 from inturn.store import OutcomeKind
 
 # Bound once: in Python 3.11 a member read off its Enum costs ten times a plain name, and every claim reads many.
@@ -66,7 +66,7 @@ _FIELDS = attrgetter(*Document._fields)
 
 
 @dataclass(slots=True, eq=False)
-class MemoryLane(turns.Lane):
+class MemoryLane(scheduler.Lane):
     """A line with its documents: a heap by seq, in which those that left other than by a claim are passed over."""
 
     rows: list[tuple[int, Row]] = field(default_factory=list)

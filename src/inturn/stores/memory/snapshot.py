@@ -6,20 +6,20 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from inturn.access import ApiKey, ApiKeyScope
+from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.errors import StoreError
 from inturn.files import write_private
 from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, settings_from_dict, settings_to_dict
 from inturn.policy import Counter, Policy
-from inturn.policy.turns import LEVELS, VirtualTime
+from inturn.policy.scheduler import LEVELS, VirtualTime
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
-from inturn.stores.memory.lines import Lanes
+from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import CustomerRow, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
 FORMAT_VERSION = 1
 SPEC_FIELDS = NewDocument._fields
-ROW_FIELDS = [each.name for each in fields(Row) if each.name not in {"given", "line_level"}]
+ROW_FIELDS = [each.name for each in fields(Row) if each.name not in {"spec", "lane_level"}]
 
 
 def write(state: State, path: Path) -> None:

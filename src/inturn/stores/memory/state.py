@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from inturn.access import ApiKey
+from inturn.api_keys import ApiKey
 from inturn.errors import KeyConflictError, NotFoundError
 from inturn.model import EXPEDITED_LEVEL, DocumentState, NewDocument, Receipt, Worker
 from inturn.policy import Policy
-from inturn.policy.clocks import Term, review_term
+from inturn.policy.clock_skew import Term, review_term
 from inturn.store import (
     IDEMPOTENCY_KEY_RETENTION,
     LEASE_LOST_ERROR,
@@ -27,7 +27,7 @@ from inturn.store import (
 )
 from inturn.stores.memory.deadlines import Deadline, delay_of, lease_of, start_by_of
 from inturn.stores.memory.journal import Journal
-from inturn.stores.memory.lines import Lanes
+from inturn.stores.memory.lanes import Lanes
 from inturn.stores.memory.rows import DELAYED, RUNNING, WAITING, CustomerRow, Row
 
 EMPTY_SWEEP: Final = SweepResult()

@@ -56,8 +56,8 @@ from inturn.store import (
     Throughput,
     check_fingerprint,
 )
-from inturn.stores.memory import audit, lists, snapshot
-from inturn.stores.memory.keys import MemoryApiKeys
+from inturn.stores.memory import reader, recount, snapshot
+from inturn.stores.memory.api_keys import MemoryApiKeys
 from inturn.stores.memory.rows import Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
@@ -323,20 +323,20 @@ class MemoryStore(Store):
         sort: DocumentSort = DocumentSort.NEWEST,
     ) -> Page[Document]:
         with self._lock:
-            return lists.page_of_documents(self._state.documents.values(), where, limit, after, sort)
+            return reader.page_of_documents(self._state.documents.values(), where, limit, after, sort)
 
     def customer(self, name: str) -> Customer:
         with self._lock:
             self._require_customer(name)
-            return lists.customer_view(self._state.lanes.customers[name])
+            return reader.customer_view(self._state.lanes.customers[name])
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
         with self._lock:
-            return lists.page_of_customers(self._state.lanes.customers.values(), where, limit, after)
+            return reader.page_of_customers(self._state.lanes.customers.values(), where, limit, after)
 
     def counts(self, where: DocumentFilter) -> Counts:
         with self._lock:
-            return lists.count_documents(self._state.documents.values(), where)
+            return reader.count_documents(self._state.documents.values(), where)
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         with self._lock:
@@ -357,7 +357,7 @@ class MemoryStore(Store):
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
         with self._lock:
-            return lists.scheduler_snapshot(self._state.lanes)
+            return reader.scheduler_snapshot(self._state.lanes)
 
     def ahead_in_lane(self, id: str) -> int:
         with self._lock:
@@ -369,7 +369,7 @@ class MemoryStore(Store):
 
     def throughput(self, since: int) -> Throughput:
         with self._lock:
-            return lists.throughput(self._state.documents.values(), since)
+            return reader.throughput(self._state.documents.values(), since)
 
     def wait(self, timeout: float) -> None:
         with self._changed:
@@ -457,9 +457,9 @@ class MemoryStore(Store):
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         with self._lock:
-            found = audit.discrepancies(self._state)
+            found = recount.discrepancies(self._state)
             if found and repair:
-                audit.repair(self._state)
+                recount.repair(self._state)
                 self._state.journal.append(EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(found)})
             return found
 

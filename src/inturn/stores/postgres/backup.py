@@ -12,8 +12,8 @@ from psycopg import sql
 
 from inturn.errors import StoreCorruptError, StoreError, StoreVersionError
 from inturn.files import fsync_paths, write_private
+from inturn.stores.postgres.queries import Queries
 from inturn.stores.postgres.schema import MIGRATIONS
-from inturn.stores.postgres.tables import Queries
 from inturn.stores.snapshots import SnapshotFile, SnapshotInfo
 
 TABLES: Final = (

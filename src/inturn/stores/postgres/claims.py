@@ -17,15 +17,15 @@ from inturn.store import (
     Outcome,
     SweepResult,
 )
-from inturn.stores.postgres import audit, clocks
-from inturn.stores.postgres.book import ClaimWindow
+from inturn.stores.postgres import clock_skew, recount
+from inturn.stores.postgres.admin import Admin
+from inturn.stores.postgres.cache import QueueCache
+from inturn.stores.postgres.claim_rows import ClaimedRow, ClaimWrite, QueueRow
+from inturn.stores.postgres.claim_window import ClaimWindow
 from inturn.stores.postgres.connection import Database, TransactionKind
-from inturn.stores.postgres.known import QueueCache
-from inturn.stores.postgres.moves import MAX_DUE_PER_TRANSACTION, Transitions
+from inturn.stores.postgres.queries import Queries, Row
 from inturn.stores.postgres.rows import document_from_row
-from inturn.stores.postgres.standing import ClaimedRow, ClaimWrite, QueueRow
-from inturn.stores.postgres.tables import Queries, Row
-from inturn.stores.postgres.upkeep import Admin
+from inturn.stores.postgres.transitions import MAX_DUE_PER_TRANSACTION, Transitions
 
 Answer = TypeVar("Answer")
 
@@ -75,12 +75,12 @@ class Claims:
         def work(tables: Queries, book: ClaimWindow) -> tuple[Discrepancy, ...]:
             book.apply_lane_log(all_rows=True)
             book.save(ClaimWrite(0))
-            found = audit.discrepancies(tables, self._cache)
+            found = recount.discrepancies(tables, self._cache)
             if found and repair:
                 (found_now,) = tables.fetch_all("queue")
                 queue = QueueRow._make(found_now)
                 again = ClaimWindow(tables, queue, self._policy(tables, queue))
-                audit.repair(tables, again)
+                recount.repair(tables, again)
                 again.save(ClaimWrite(0))
                 upkeep = Admin(tables, self._cache, self._time(queue, now))
                 upkeep.add_event(EventKind.REPAIRED, None, None, {"counts": len(found)})
@@ -163,7 +163,7 @@ class Claims:
         return ClaimWrite(transitions.now, transitions.events, taken, request.worker, until, names)
 
     def _sweep(self, window: ClaimWindow, transitions: Transitions) -> SweepResult:
-        clocks.review(transitions.queries, window, transitions.now)
+        clock_skew.review(transitions.queries, window, transitions.now)
         swept = transitions.process_due(window)
         window.save(ClaimWrite(transitions.now, transitions.events))
         transitions.events = []

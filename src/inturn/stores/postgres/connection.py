@@ -18,11 +18,11 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from inturn.errors import StoreError
-from inturn.stores.postgres.address import PostgresUrl
+from inturn.stores.postgres.errors import CONTENTION, translate_connect_errors, translate_errors
+from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, TimeoutConnection, bind
+from inturn.stores.postgres.queries import QUERIES, Connection, Queries, Row
 from inturn.stores.postgres.rows import adapt
-from inturn.stores.postgres.tables import QUERIES, Connection, Queries, Row
-from inturn.stores.postgres.trouble import CONTENTION, translate_connect_errors, translate_errors
-from inturn.stores.postgres.wire import BoundStatement, LibpqQueries, TimeoutConnection, bind
+from inturn.stores.postgres.url import PostgresUrl
 
 log: Final = logging.getLogger("inturn.postgres")
 RESPONSE_TIMEOUT_SECONDS: Final = 25.0

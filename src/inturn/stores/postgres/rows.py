@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_from_dict
 from inturn.policy import Policy
 from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
-from inturn.stores.postgres.tables import Row
+from inturn.stores.postgres.queries import Row
 
 STATES: Final = {str(state): state for state in DocumentState}
 NO_ID: Final = str(UUID(int=0))

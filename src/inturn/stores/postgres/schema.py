@@ -9,12 +9,12 @@ from psycopg import connect, errors
 from inturn.errors import StoreNotFoundError, StoreVersionError
 from inturn.policy import Policy
 from inturn.store import SYSTEM_OPERATOR
-from inturn.stores._sql import Migration, migrations
-from inturn.stores._turns import INITIAL_STATE
-from inturn.stores.postgres.address import PostgresUrl, parse_url
-from inturn.stores.postgres.bounds import Deadlines
-from inturn.stores.postgres.tables import QUERIES, Connection, Queries
-from inturn.stores.postgres.trouble import translate_connect_errors, translate_errors
+from inturn.stores.postgres.deadlines import Deadlines
+from inturn.stores.postgres.errors import translate_connect_errors, translate_errors
+from inturn.stores.postgres.queries import QUERIES, Connection, Queries
+from inturn.stores.postgres.url import PostgresUrl, parse_url
+from inturn.stores.sql.loader import Migration, migrations
+from inturn.stores.sql.scheduler_state import INITIAL_STATE
 
 MIGRATIONS: Final = migrations("inturn.stores.postgres")
 MAX_LISTED_QUEUES: Final = 10

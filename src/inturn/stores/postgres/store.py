@@ -55,22 +55,22 @@ from inturn.store import (
     SweepResult,
     Throughput,
 )
-from inturn.stores.postgres import backup, clocks, keys, schema
-from inturn.stores.postgres.address import parse_url
-from inturn.stores.postgres.bell import Notifier
-from inturn.stores.postgres.changes import LaneLog
+from inturn.stores.postgres import api_keys, backup, clock_skew, schema
+from inturn.stores.postgres.admin import Admin, lock_owners, number_events
+from inturn.stores.postgres.cache import QueueCache
 from inturn.stores.postgres.claims import Claims
-from inturn.stores.postgres.closing import require_open
+from inturn.stores.postgres.closed_marker import require_open
 from inturn.stores.postgres.connection import Database, TransactionKind
-from inturn.stores.postgres.intake import Submitter
-from inturn.stores.postgres.known import QueueCache
-from inturn.stores.postgres.moves import Transitions
-from inturn.stores.postgres.reading import QueueReader
-from inturn.stores.postgres.riding import submit_in
+from inturn.stores.postgres.errors import translate_errors
+from inturn.stores.postgres.lane_log import LaneLog
+from inturn.stores.postgres.notifier import Notifier
+from inturn.stores.postgres.queries import Queries
+from inturn.stores.postgres.reader import QueueReader
 from inturn.stores.postgres.rows import normalize_id
-from inturn.stores.postgres.tables import Queries
-from inturn.stores.postgres.trouble import translate_errors
-from inturn.stores.postgres.upkeep import Admin, lock_owners, number_events
+from inturn.stores.postgres.submit import Submitter
+from inturn.stores.postgres.transitions import Transitions
+from inturn.stores.postgres.url import parse_url
+from inturn.stores.postgres.user_transaction import submit_in
 
 Answer = TypeVar("Answer")
 
@@ -93,7 +93,7 @@ class PostgresStore(Store):
             raise
         self._notifier = Notifier(self._database)
         self._claims = Claims(self._database, self._cache, clock)
-        self.api_keys = keys.PostgresApiKeys(
+        self.api_keys = api_keys.PostgresApiKeys(
             self._write, partial(self._database.run, TransactionKind.READ), self._admin
         )
 
@@ -382,16 +382,16 @@ class PostgresStore(Store):
 
     def last_event(self) -> int:
         self._number_events()
-        return self._database.run(TransactionKind.READ, keys.last_event)
+        return self._database.run(TransactionKind.READ, api_keys.last_event)
 
     def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
         self._number_events()
         return self._database.run(
-            TransactionKind.READ, lambda tables: keys.operator_events(tables, limit, before, customer)
+            TransactionKind.READ, lambda tables: api_keys.operator_events(tables, limit, before, customer)
         )
 
     def stored_bytes(self, customer: str) -> int:
-        return self._database.run(TransactionKind.READ, lambda tables: keys.stored_bytes(tables, customer))
+        return self._database.run(TransactionKind.READ, lambda tables: api_keys.stored_bytes(tables, customer))
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
         with suppress(StoreReadOnlyError):  # who may only read sees the lines as the last claim left them
@@ -423,7 +423,7 @@ class PostgresStore(Store):
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
         return self._database.run(
-            TransactionKind.READ, lambda tables: clocks.ahead_of_clock(tables, self._time(tables, now))
+            TransactionKind.READ, lambda tables: clock_skew.ahead_of_clock(tables, self._time(tables, now))
         )
 
     def maintenance(self) -> MaintenanceRecord | None:

@@ -24,7 +24,7 @@ from inturn.errors import (
 from inturn.model import SECOND, Check
 from inturn.policy.priority import Counter, PriorityPolicy
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, Operator
-from inturn.stores.redis.wire import Client, ClusterClient, open_client
+from inturn.stores.redis.connection import Client, ClusterClient, open_client
 
 COUNTER_RETENTION: Final = 7 * 86_400 * SECOND
 """How long a counter is kept beyond its reset: room for clocks that go back and for intervals that are made longer."""

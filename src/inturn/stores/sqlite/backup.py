@@ -10,11 +10,11 @@ import apsw
 
 from inturn.errors import IllegalTransitionError, StoreCorruptError, StoreError
 from inturn.files import fsync_paths, touch_private_file, write_private
-from inturn.stores.moving import ClosedKind, ClosedMarker
 from inturn.stores.snapshots import RestoreTarget, SnapshotFile, SnapshotInfo, SnapshotSource
 from inturn.stores.sqlite import schema
-from inturn.stores.sqlite.closing import clear_marker, read_marker, require_open, transaction, write_marker
+from inturn.stores.sqlite.closed_marker import clear_marker, read_marker, require_open, transaction, write_marker
 from inturn.stores.sqlite.connection import connect, database_files, translate_errors
+from inturn.stores.transfer import ClosedKind, ClosedMarker
 
 KIND: Final = "sqlite"
 FILLED_RUN: Final = "filled"

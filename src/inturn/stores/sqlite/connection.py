@@ -26,7 +26,7 @@ from inturn.errors import (
     StoreReadOnlyError,
 )
 from inturn.files import FILE_MODE, open_private_fd, touch_private_file
-from inturn.stores.sqlite.doorbell import Notifier
+from inturn.stores.sqlite.notifier import Notifier
 
 BUSY_TIMEOUT_MS: Final = 30_000
 EXCLUSIVE_NONBLOCKING: Final = fcntl.LOCK_EX | fcntl.LOCK_NB

@@ -2,8 +2,8 @@
 
 from typing import Any, Final, NamedTuple
 
-from inturn.stores._lines import TableLane
-from inturn.stores.sqlite.tables import Row
+from inturn.stores.sql.lanes import TableLane
+from inturn.stores.sqlite.queries import Row
 
 NEVER: Final = 2**63
 TURN_COLUMN, STAMP_COLUMN, HEAD_COLUMN = 3, 4, 6

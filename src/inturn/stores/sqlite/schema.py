@@ -9,8 +9,8 @@ import apsw
 from inturn.errors import StoreCorruptError, StoreVersionError
 from inturn.policy import Policy
 from inturn.store import SYSTEM_OPERATOR
-from inturn.stores._sql import migrations
-from inturn.stores._turns import INITIAL_STATE
+from inturn.stores.sql.loader import migrations
+from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite.connection import enable_wal, translate_errors
 
 APPLICATION_ID: Final = 0x1A7D0C5

@@ -62,18 +62,18 @@ from inturn.store import (
     SweepResult,
     Throughput,
 )
-from inturn.stores.sqlite import audit, clocks, schema
+from inturn.stores.sqlite import clock_skew, recount, schema
+from inturn.stores.sqlite.api_keys import SqliteApiKeys
 from inturn.stores.sqlite.backup import write_copy
-from inturn.stores.sqlite.book import ClaimWindow
-from inturn.stores.sqlite.changes import LaneLog
-from inturn.stores.sqlite.closing import require_open
+from inturn.stores.sqlite.claim_window import ClaimWindow
+from inturn.stores.sqlite.closed_marker import require_open
 from inturn.stores.sqlite.connection import Writer, connect, translate_errors, write_lock_path
-from inturn.stores.sqlite.doorbell import Notifier
-from inturn.stores.sqlite.intake import DELAYED, WAITING, Submitter
-from inturn.stores.sqlite.keys import SqliteApiKeys
-from inturn.stores.sqlite.moves import MAX_DUE_PER_TRANSACTION, DocumentFacts, Transitions
-from inturn.stores.sqlite.reading import QueueReader
-from inturn.stores.sqlite.tables import QUERIES, Queries, Row, document_from_row, pack_id, parse_settings
+from inturn.stores.sqlite.lane_log import LaneLog
+from inturn.stores.sqlite.notifier import Notifier
+from inturn.stores.sqlite.queries import QUERIES, Queries, Row, document_from_row, pack_id, parse_settings
+from inturn.stores.sqlite.reader import QueueReader
+from inturn.stores.sqlite.submit import DELAYED, WAITING, Submitter
+from inturn.stores.sqlite.transitions import MAX_DUE_PER_TRANSACTION, DocumentFacts, Transitions
 
 Answer = TypeVar("Answer")
 
@@ -431,7 +431,7 @@ class SqliteStore(Store):
         def work() -> SweepResult:
             book = self._load_window()
             moves = Transitions(self._queries, book, self._now(now))
-            clocks.review(self._queries, book, moves.now)
+            clock_skew.review(self._queries, book, moves.now)
             swept = moves.process_due(book)
             moves.flush()
             book.save()
@@ -451,7 +451,7 @@ class SqliteStore(Store):
         return self._now(None)
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
-        return self._read(lambda: clocks.ahead_of_clock(self._read_queries, self._now(now)))
+        return self._read(lambda: clock_skew.ahead_of_clock(self._read_queries, self._now(now)))
 
     def maintenance(self) -> MaintenanceRecord | None:
         (text,) = self._read(lambda: self._read_queries.fetch_one("maintenance")) or (None,)
@@ -524,9 +524,9 @@ class SqliteStore(Store):
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         def work() -> tuple[Discrepancy, ...]:
             self._load_window().save()
-            found = audit.discrepancies(self._queries)
+            found = recount.discrepancies(self._queries)
             if found and repair:
-                audit.repair(self._queries)
+                recount.repair(self._queries)
                 self._add_event(now, EventKind.REPAIRED, None, None, {"counts": len(found)})
             return found
 

@@ -21,32 +21,32 @@ except ImportError as missing:
     raise ImportError("the contract suite needs pytest and hypothesis: pip install 'inturn[testing]'") from missing
 
 pytest.register_assert_rewrite(
-    "inturn.testing.contract.checking",
-    "inturn.testing.contract.claiming",
-    "inturn.testing.contract.clocks",
-    "inturn.testing.contract.keeping",
-    "inturn.testing.contract.limiting",
-    "inturn.testing.contract.machine",
-    "inturn.testing.contract.operating",
-    "inturn.testing.contract.reading",
-    "inturn.testing.contract.serving",
-    "inturn.testing.contract.submitting",
-    "inturn.testing.contract.trying",
-    "inturn.testing.contract.working",
+    "inturn.testing.contract.checks",
+    "inturn.testing.contract.claims",
+    "inturn.testing.contract.clock_skew",
+    "inturn.testing.contract.maintenance",
+    "inturn.testing.contract.limits",
+    "inturn.testing.contract.state_machine",
+    "inturn.testing.contract.operations",
+    "inturn.testing.contract.queries",
+    "inturn.testing.contract.api_keys_and_audit",
+    "inturn.testing.contract.submissions",
+    "inturn.testing.contract.attempts",
+    "inturn.testing.contract.work_times",
 )
 
-from inturn.testing.contract.checking import CheckTests, CountersContract  # noqa: E402 - after the rewrite is registered
-from inturn.testing.contract.claiming import ClaimTests  # noqa: E402
-from inturn.testing.contract.clocks import ClockSkewTests  # noqa: E402
-from inturn.testing.contract.keeping import MaintenanceTests  # noqa: E402
-from inturn.testing.contract.limiting import LimitTests  # noqa: E402
-from inturn.testing.contract.machine import same_steps  # noqa: E402
-from inturn.testing.contract.operating import OperationTests  # noqa: E402
-from inturn.testing.contract.reading import QueryTests  # noqa: E402
-from inturn.testing.contract.serving import ApiKeyAndAuditTests  # noqa: E402
-from inturn.testing.contract.submitting import SubmissionTests  # noqa: E402
-from inturn.testing.contract.trying import AttemptTests  # noqa: E402
-from inturn.testing.contract.working import WorkTimeTests  # noqa: E402
+from inturn.testing.contract.api_keys_and_audit import ApiKeyAndAuditTests  # noqa: E402
+from inturn.testing.contract.attempts import AttemptTests  # noqa: E402
+from inturn.testing.contract.checks import CheckTests, CountersContract  # noqa: E402 - after the rewrite is registered
+from inturn.testing.contract.claims import ClaimTests  # noqa: E402
+from inturn.testing.contract.clock_skew import ClockSkewTests  # noqa: E402
+from inturn.testing.contract.limits import LimitTests  # noqa: E402
+from inturn.testing.contract.maintenance import MaintenanceTests  # noqa: E402
+from inturn.testing.contract.operations import OperationTests  # noqa: E402
+from inturn.testing.contract.queries import QueryTests  # noqa: E402
+from inturn.testing.contract.state_machine import same_steps  # noqa: E402
+from inturn.testing.contract.submissions import SubmissionTests  # noqa: E402
+from inturn.testing.contract.work_times import WorkTimeTests  # noqa: E402
 
 __all__ = ["CountersContract", "StoreContract", "same_steps"]
 

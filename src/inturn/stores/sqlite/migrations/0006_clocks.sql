@@ -2,7 +2,7 @@
 --
 --   document.leased_at   when the lease was given or last renewed, by the clock of whoever did so
 --   document.delayed_at  when the delay began
---   document.doubted_at  when a sweep first found the lease or delay to begin in the future (`inturn.policy.clocks`)
+--   document.doubted_at  when a sweep first found the lease or delay to begin in the future (`inturn.policy.clock_skew`)
 --   queue.maintenance    JSON: the last maintenance round that might delete, and the last that was refused since
 --
 -- A process of an older version sets none of them. A time of an earlier lease that it leaves here lies in the past, so

@@ -1,0 +1,307 @@
+"""Who would have waited less, and who more: the same documents under two plans."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import Any, Final, NamedTuple
+
+from inturn.analysis.engine import SimulationResult
+from inturn.analysis.history import SIZE_GROUPS, History, ProgressCallback
+from inturn.analysis.metrics import GroupReport, MetricsInput, group_metrics, percentile
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan, replay, waits_of, weight_under, without_warmup
+from inturn.model import SECOND
+
+MAX_NAMED_CUSTOMERS: Final = 10
+MIN_CHANGE_SECONDS: Final = 0.5
+"""Seconds of mean wait: below that nobody notices."""
+QUEUE_LENGTH_SAMPLES: Final = 120
+MAX_RELATIVE_ERROR: Final = 0.1
+"""Part of a measured mean wait by which a replay of what was may miss it, before it has to say so."""
+MIN_ERROR_SECONDS: Final = 0.1
+"""Seconds: a difference below that is none."""
+
+
+class Waits(NamedTuple):
+    """Seconds from arrival to first start."""
+
+    mean: float
+    p50: float
+    p95: float
+    worst: float
+
+
+class Fairness(NamedTuple):
+    """The simulator's other figures, as in `GroupReport`."""
+
+    slowdown: float
+    jain: float | None
+    behind_ideal: float
+    longest_gap: float
+
+
+class Contradiction(NamedTuple):
+    """A group of customers whose mean wait a replay of what was got wrong, in seconds."""
+
+    group: str
+    measured: float
+    replayed: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A group of customers: what really happened, and what each plan gives. None where nothing is known."""
+
+    group: str
+    customers: int
+    documents: int
+    measured: Waits | None
+    current: Waits
+    proposed: Waits
+    current_fairness: Fairness
+    proposed_fairness: Fairness
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerChange:
+    """One customer's waits in seconds, on average unless said otherwise."""
+
+    customer: str
+    group: str
+    documents: int
+    measured: float | None
+    current: float
+    proposed: float
+    current_p95: float
+    proposed_p95: float
+    current_worst: float
+    proposed_worst: float
+
+
+class QueueLengthSample(NamedTuple):
+    """How many documents waited at a time."""
+
+    at: int
+    measured: int | None
+    current: int
+    proposed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same documents under two plans: the current one, and the one proposed."""
+
+    since: int
+    until: int
+    documents: int
+    customers: int
+    workers: int
+    workers_proposed: int
+    is_cut: bool
+    is_same: bool
+    """Nothing was proposed: history was played once, to see how near that comes to what happened."""
+    contradictions: tuple[Contradiction, ...]
+    """Groups whose measured waits the replay of what was misses by more than a tenth: do not trust it there."""
+    groups: tuple[GroupChange, ...]
+    levels_current: dict[int, int]
+    levels_proposed: dict[int, int]
+    less: tuple[CustomerChange, ...]
+    """Customers who would wait less, those who gain the most first."""
+    more: tuple[CustomerChange, ...]
+    waiting: tuple[QueueLengthSample, ...]
+    everyone: tuple[CustomerChange, ...]
+    """All customers, those with the most documents first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it, without the list of everyone: that may be long."""
+        found = asdict(replace(self, everyone=()))
+        del found["everyone"]
+        plain: dict[str, Any] = rounded(found)
+        return plain
+
+
+def compare(
+    history: History, current: Plan, proposed: Plan | None, progress: ProgressCallback | None = None
+) -> Comparison:
+    """What a change would have meant for these documents."""
+    total = len(history.arrivals)
+    runs = 1 if proposed is None else 2
+    tell = progress or _ignore_progress
+    before = without_warmup(history, replay(history, current, progress=lambda done, _: tell(done, runs * total)))
+    after = before
+    if proposed is not None:
+        after = replay(history, proposed, progress=lambda done, _: tell(total + done, runs * total))
+        after = without_warmup(history, after)
+    tell(runs * total, runs * total)
+    return _build_comparison(
+        history.without_warmup(), (current, before), (proposed or current, after), is_same=proposed is None
+    )
+
+
+def _build_comparison(
+    history: History, first: tuple[Plan, SimulationResult], second: tuple[Plan, SimulationResult], *, is_same: bool
+) -> Comparison:
+    (current, before), (proposed, after) = first, second
+    changes = _customer_changes(history, before, after)
+    fairness = _fairness_by_group(history, current, before)
+    return Comparison(
+        since=history.arrivals[0].at,
+        until=history.arrivals[-1].at,
+        documents=len(history.arrivals),
+        customers=len(changes),
+        workers=current.workers or history.workers,
+        workers_proposed=proposed.workers or history.workers,
+        is_cut=history.is_cut,
+        is_same=is_same,
+        contradictions=find_contradictions(history, before) if current == UNCHANGED_PLAN else (),
+        groups=tuple(
+            _group_changes(
+                history,
+                before,
+                after,
+                (fairness, fairness if is_same else _fairness_by_group(history, proposed, after)),
+            )
+        ),
+        levels_current=dict(sorted(Counter(before.levels).items())),
+        levels_proposed=dict(sorted(Counter(after.levels).items())),
+        less=_largest_changes([each for each in changes if each.current - each.proposed >= MIN_CHANGE_SECONDS]),
+        more=_largest_changes([each for each in changes if each.proposed - each.current >= MIN_CHANGE_SECONDS]),
+        waiting=_queue_lengths(history, before, after),
+        everyone=tuple(sorted(changes, key=lambda each: (-each.documents, each.customer))),
+    )
+
+
+def _ignore_progress(done: int, total: int) -> None:
+    del done, total
+
+
+def _largest_changes(changes: Sequence[CustomerChange]) -> tuple[CustomerChange, ...]:
+    return tuple(
+        sorted(changes, key=lambda each: (-abs(each.proposed - each.current), each.customer))[:MAX_NAMED_CUSTOMERS]
+    )
+
+
+def _customer_changes(history: History, before: SimulationResult, after: SimulationResult) -> list[CustomerChange]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for number, arrival in enumerate(history.arrivals):
+        numbers[arrival.customer].append(number)
+    groups = history.groups()
+    found = []
+    for name, own in numbers.items():
+        measured = measured_waits(history, own)
+        first, second = summarize_waits(waits_of(history, before, own)), summarize_waits(waits_of(history, after, own))
+        found.append(
+            CustomerChange(
+                name,
+                groups[name],
+                len(own),
+                fmean(measured) if measured else None,
+                *(first.mean, second.mean),
+                *(first.p95, second.p95),
+                *(first.worst, second.worst),
+            )
+        )
+    return found
+
+
+def _group_changes(
+    history: History,
+    before: SimulationResult,
+    after: SimulationResult,
+    fairness: tuple[dict[str, GroupReport], dict[str, GroupReport]],
+) -> list[GroupChange]:
+    groups, numbers = history.groups(), defaultdict(list)
+    for number, arrival in enumerate(history.arrivals):
+        numbers[groups[arrival.customer]].append(number)
+    found = []
+    for group in (each for each in SIZE_GROUPS if each in numbers):
+        own = numbers[group]
+        measured = measured_waits(history, own)
+        found.append(
+            GroupChange(
+                group,
+                fairness[0][group].customers,
+                len(own),
+                summarize_waits(measured) if measured else None,
+                summarize_waits(waits_of(history, before, own)),
+                summarize_waits(waits_of(history, after, own)),
+                *(
+                    Fairness(each.slowdown, each.jain, each.behind_ideal, each.longest_gap)
+                    for each in (fairness[0][group], fairness[1][group])
+                ),
+            )
+        )
+    return found
+
+
+def find_contradictions(history: History, result: SimulationResult) -> tuple[Contradiction, ...]:
+    """Where a replay of what was differs from what was measured, of the documents whose wait is known."""
+    groups, numbers = history.groups(), defaultdict(list)
+    for number, arrival in enumerate(history.arrivals):
+        if history.waits[number] is not None:
+            numbers[groups[arrival.customer]].append(number)
+    found = []
+    for group in (each for each in SIZE_GROUPS if each in numbers):
+        measured = fmean(measured_waits(history, numbers[group]))
+        replayed = fmean(waits_of(history, result, numbers[group]))
+        if abs(replayed - measured) > max(MIN_ERROR_SECONDS, MAX_RELATIVE_ERROR * measured):
+            found.append(Contradiction(group, measured, replayed))
+    return tuple(found)
+
+
+def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -> dict[str, GroupReport]:
+    groups = history.groups()
+    subject = MetricsInput(
+        history.arrivals,
+        result.started,
+        result.finished,
+        plan.workers or history.workers,
+        SIZE_GROUPS,
+        lambda arrival: SIZE_GROUPS.index(groups[arrival.customer]),
+        lambda arrival: weight_under(history, plan, arrival.customer),
+    )
+    return {each.group: each for each in group_metrics(subject)[0]}
+
+
+def _queue_lengths(
+    history: History, before: SimulationResult, after: SimulationResult
+) -> tuple[QueueLengthSample, ...]:
+    """How many waited, at moments from the first arrival to the last start."""
+    came = [each.at for each in history.arrivals]
+    known = [number for number, wait in enumerate(history.waits) if wait is not None]
+    real = sorted(came[number] + (history.waits[number] or 0) for number in known)
+    first, second = sorted(before.started), sorted(after.started)
+    begin, end = came[0], max(first[-1], second[-1], real[-1] if real else 0)
+    known_came = [came[number] for number in known]
+    found = []
+    for step in range(QUEUE_LENGTH_SAMPLES + 1):
+        at = begin + (end - begin) * step // QUEUE_LENGTH_SAMPLES
+        measured = bisect_right(known_came, at) - bisect_right(real, at) if real else None
+        there = bisect_right(came, at)
+        found.append(QueueLengthSample(at, measured, there - bisect_right(first, at), there - bisect_right(second, at)))
+    return tuple(found)
+
+
+def measured_waits(history: History, numbers: Sequence[int]) -> list[float]:
+    """Seconds that these documents really waited, as far as that is known."""
+    return [wait / SECOND for number in numbers if (wait := history.waits[number]) is not None]
+
+
+def summarize_waits(waits: Sequence[float]) -> Waits:
+    """The figures of these waits."""
+    ordered = sorted(waits)
+    return Waits(fmean(ordered), percentile(ordered, 0.5), percentile(ordered, 0.95), ordered[-1])
+
+
+def rounded(value: Any) -> Any:
+    """Figures to what they can tell; named tuples as objects."""
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: rounded(each) for name, each in value._asdict().items()}
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(each) for each in value]
+    return value

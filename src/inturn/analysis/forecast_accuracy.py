@@ -1,0 +1,141 @@
+"""How good the expected starts were: what `inturn why` would have said of a document right after it came.
+
+A store keeps no estimates. But the queue's own lines at that moment can be had again by playing the past as it was; the
+pace is taken from when documents really ended, and the answer is compared with when the document really started.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from statistics import median
+from typing import Final, NamedTuple
+
+from inturn.analysis.engine import Simulation
+from inturn.analysis.history import History, ProgressCallback
+from inturn.analysis.replay import UNCHANGED_PLAN, replay
+from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, Span, expected_start, observed_window, open_lanes
+from inturn.insights.forecast import RecentArrivals, Speed, arrival_rates, start_times_from_arrivals
+from inturn.insights.reader import forecast_target
+from inturn.model import SECOND
+from inturn.policy import Order
+from inturn.policy.position import classic_ahead, fair_ahead
+from inturn.store import Store
+
+SAMPLE_SIZE: Final = 300
+MIN_WAIT: Final = SECOND
+"""Whoever waits less has started before it can ask."""
+RECENT_WINDOW: Final = 60 * SECOND
+
+
+class ForecastAccuracy(NamedTuple):
+    """Expected starts of a sample of the documents that had to wait, made again and compared with the real ones."""
+
+    asked: int
+    unknown: int
+    """Too few documents had ended to say anything."""
+    inside: int
+    early: int
+    """Started before the span."""
+    late: int
+    median_error: float | None
+    """Seconds outside the span; most of the time 0 if estimates are good."""
+    median_width: float | None
+    """Seconds from the span's beginning to its end: a wide one is easily right."""
+
+
+def measure_accuracy(
+    history: History, progress: ProgressCallback | None = None, sample_size: int = SAMPLE_SIZE
+) -> ForecastAccuracy | None:
+    """Ask again for a sample; None if nobody had to wait."""
+    waited = [
+        number
+        for number in range(history.warmup_documents, len(history.arrivals))
+        if (history.waits[number] or 0) >= MIN_WAIT
+    ]
+    if not waited:
+        return None
+    sample = (
+        frozenset(waited[at * len(waited) // sample_size] for at in range(sample_size))
+        if len(waited) > sample_size
+        else waited
+    )
+    chosen = frozenset(sample)
+    past = HistoryView(history)
+    spans: dict[int, Span | None] = {}
+
+    def setting(playing: Simulation, store: Store) -> None:
+        def on_arrival(number: int, now: int) -> None:
+            if number in chosen:
+                spans[number] = _forecast(store, number, past, now)
+
+        playing.on_arrival = on_arrival
+
+    replay(history, UNCHANGED_PLAN, progress, setting)
+    return _score(history, spans)
+
+
+class HistoryView:
+    """What could be known of a history at any of its moments."""
+
+    def __init__(self, history: History) -> None:
+        self._arrivals = history.arrivals
+        self._arrived_at = array("q", (each.at for each in history.arrivals))
+        self._recorded_since = history.policies[0][0] if history.policies else history.arrivals[0].at
+        waits = zip(self._arrived_at, history.waits, strict=True)
+        self._starts = start_times_from_arrivals(
+            self._arrived_at, sorted(came + wait for came, wait in waits if wait is not None)
+        )
+        self._ends = array("q", sorted(each for each in history.finished if each is not None))
+
+    def speed(self, now: int) -> Speed | None:
+        """How fast documents were started, or finished if too few were started while others waited."""
+        if (speed := self._starts.speed(now)) is not None:
+            return speed
+        for over in (RECENT_WINDOW, THROUGHPUT_WINDOW):
+            finished = bisect_left(self._ends, now) - bisect_left(self._ends, now - over)
+            if finished >= MIN_FINISHES:
+                each = observed_window(over, self._recorded_since, now) / finished
+                return Speed(each, each, is_loaded=False)
+        return None
+
+    def recent_arrivals(self, now: int) -> RecentArrivals:
+        """Who brought how many."""
+        since = max(now - THROUGHPUT_WINDOW, min(self._recorded_since, now))
+        lately = slice(bisect_left(self._arrived_at, since), bisect_left(self._arrived_at, now))
+        return RecentArrivals(Counter(each.customer for each in self._arrivals[lately]), max(SECOND, now - since))
+
+
+def _forecast(store: Store, number: int, history: HistoryView, now: int) -> Span | None:
+    standings = store.scheduler_snapshot()
+    document = store.document(str(number))
+    place = next(
+        (at for at, each in enumerate(standings.lanes) if each[:2] == (document.customer, document.lane_level)), None
+    )
+    speed = history.speed(now)
+    if place is None or speed is None:
+        return None
+    lines, ahead = open_lanes(standings), store.ahead_in_lane(document.id)
+    if standings.policy.order is Order.FAIR:
+        before = fair_ahead(lines, place, ahead)
+    else:
+        before = classic_ahead(lines, place, ahead, document.seq)
+    mine = forecast_target(document, standings)
+    rates = arrival_rates(mine, history.recent_arrivals(now), store.policy().policy.priority.thresholds)
+    return expected_start(before, mine, speed, rates, now)
+
+
+def _score(history: History, spans: dict[int, Span | None]) -> ForecastAccuracy:
+    inside = early = late = 0
+    errors, widths = [], []
+    for number, span in spans.items():
+        if span is None:
+            continue
+        at = history.arrivals[number].at + (history.waits[number] or 0)
+        early += at < span.earliest
+        late += at > span.latest
+        inside += span.earliest <= at <= span.latest
+        errors.append(max(0, span.earliest - at, at - span.latest) / SECOND)
+        widths.append((span.latest - span.earliest) / SECOND)
+    unknown = len(spans) - len(errors)
+    known = (median(errors), median(widths)) if errors else (None, None)
+    return ForecastAccuracy(len(spans), unknown, inside, early, late, *known)

@@ -1,0 +1,176 @@
+"""What screens let be computed: bounded, told step by step, ended at any time by whoever listens.
+
+`perform(asked, tell)` does one of these; `python -m inturn.analysis.job_process` does it in a process of its own.
+
+    {"kind": "policy",   "store": URL, "policy": {…}, "since": µs, "most": n}                  -> {"comparison": {…}}
+    {"kind": "replay",   "store": URL, "plan": {…}, "since": µs, "until": µs, "most": n}       -> {"comparison": {…}}
+    {"kind": "judge",    "store": URL, "version": n or null, "now": µs, "most": n}             -> {"judgement": {…}}
+    {"kind": "advise",   "store": URL, "goal": "…", "since": µs, "most": n}                    -> {"advice": {…}}
+    {"kind": "scenario", "scenario": name or TOML, "orders": ["fair", …], "seed": n, "most": n} -> {"reports": [{…}]}
+
+A plan is `{"policy": {…}, "order": "classic", "workers": n, "settings": {customer: {"weight": 2}}}`; each may be left
+out. An order without a policy is that of the policy in force. `longest` is the number of seconds that the job may take.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from inturn.analysis.advice import advise
+from inturn.analysis.compare import Comparison, compare, rounded
+from inturn.analysis.engine import Discipline, simulate_scenario
+from inturn.analysis.goals import DEFAULT_GOAL, parse_goal
+from inturn.analysis.history import WARMUP_DURATION, History, ProgressCallback, read_history
+from inturn.analysis.metrics import build_report
+from inturn.analysis.policy_evaluation import evaluate_policy
+from inturn.analysis.replay import UNCHANGED_PLAN, Plan
+from inturn.analysis.scenario import Scenario, built_in_scenarios, parse_scenario
+from inturn.errors import InvalidInputError
+from inturn.policy import Policy
+from inturn.store import Store
+from inturn.stores import open_store
+
+DEFAULT_MAX_DOCUMENTS: Final = 50_000
+"""Documents, unless said otherwise."""
+DEFAULT_TIMEOUT_SECONDS: Final = 60.0
+MAX_LISTED_CUSTOMERS: Final = 200
+"""Customers whose own figures a comparison carries."""
+
+Send = Callable[[dict[str, Any]], None]
+
+
+class JobTimeoutError(InvalidInputError):
+    """A job was ended because of its time."""
+
+
+def run_job(request: Mapping[str, Any], send: Send, store: Store | None = None) -> None:
+    """Do what is asked, telling `{"done": n, "total": n}` on the way and the result at the end.
+
+    `store` is for callers that have it open; else it is opened by its address. Whatever `tell` raises ends the job.
+    """
+    kind = request.get("kind", "policy")
+    if kind not in _JOBS:
+        raise InvalidInputError(f"a job is one of {', '.join(_JOBS)}, not {kind!r}")
+    ends_at = time.monotonic() + request.get("longest", DEFAULT_TIMEOUT_SECONDS)
+
+    def progress(done: int, total: int) -> None:
+        if time.monotonic() > ends_at:
+            raise JobTimeoutError(
+                f"this took longer than {request.get('longest', DEFAULT_TIMEOUT_SECONDS):g} seconds; ask for less"
+            )
+        if total:
+            send({"done": done, "total": total})
+
+    if kind == "scenario":
+        send(_run_scenario(request, progress))
+        return
+    with _borrowed_store(request, store) as opened:
+        send(_JOBS[kind](request, opened, progress))
+
+
+@contextmanager
+def _borrowed_store(request: Mapping[str, Any], store: Store | None) -> Iterator[Store]:
+    if store is not None:
+        yield store
+        return
+    opened = open_store(request["store"])
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def _read_history(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> History:
+    since, until, most = request["since"], request.get("until"), request.get("most", DEFAULT_MAX_DOCUMENTS)
+    return read_history(
+        store, since, until=until, warmup=min(WARMUP_DURATION, since), max_documents=most, progress=progress
+    )
+
+
+def _run_policy(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    current = Plan(store.policy().policy)
+    found = compare(
+        _read_history(request, store, progress), current, Plan(Policy.from_dict(request["policy"])), progress
+    )
+    return {"comparison": _with_customers(found)}
+
+
+def _run_replay(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    kept = request.get("plan") or {}
+    policy = None if kept.get("policy") is None else Policy.from_dict(kept["policy"])
+    if kept.get("order") is not None:
+        (play,) = _parse_disciplines([kept["order"]])
+        policy = play.apply_to(policy or store.policy().policy)
+    proposed = Plan(policy, kept.get("workers"), kept.get("settings") or {})
+    found = compare(
+        _read_history(request, store, progress),
+        UNCHANGED_PLAN,
+        None if proposed == UNCHANGED_PLAN else proposed,
+        progress,
+    )
+    return {"comparison": _with_customers(found)}
+
+
+def _with_customers(comparison: Comparison) -> dict[str, Any]:
+    return {
+        **comparison.to_dict(),
+        "everyone": [rounded(asdict(each)) for each in comparison.everyone[:MAX_LISTED_CUSTOMERS]],
+    }
+
+
+def _run_evaluation(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    most = request.get("most", DEFAULT_MAX_DOCUMENTS)
+    found = evaluate_policy(store, request.get("version"), now=request["now"], max_documents=most, progress=progress)
+    return {"judgement": found.to_dict()}
+
+
+def _run_advice(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+    goal = parse_goal(request.get("goal") or DEFAULT_GOAL)
+    return {
+        "advice": advise(_read_history(request, store, progress), Plan(store.policy().policy), goal, progress).to_dict()
+    }
+
+
+def _run_scenario(request: Mapping[str, Any], progress: ProgressCallback) -> dict[str, Any]:
+    scenario = _find_scenario(request["scenario"])
+    if request.get("seed") is not None:
+        scenario = replace(scenario, seed=request["seed"])
+    plays = _parse_disciplines(request.get("orders") or Discipline)
+    found = []
+    for number, play in enumerate(plays):
+
+        def told(done: int, total: int, before: int = number) -> None:
+            progress(before * total + done, len(plays) * total)
+
+        found.append(
+            build_report(
+                simulate_scenario(
+                    scenario, play, progress=told, max_documents=request.get("most", DEFAULT_MAX_DOCUMENTS)
+                )
+            ).to_dict()
+        )
+    return {"reports": found}
+
+
+def _parse_disciplines(orders: Iterable[str]) -> list[Discipline]:
+    unknown = set(orders) - set(Discipline)
+    if unknown:
+        raise InvalidInputError(f"an order is one of {', '.join(Discipline)}, not {', '.join(sorted(unknown))}")
+    return [Discipline(each) for each in orders]
+
+
+def _find_scenario(text: str) -> Scenario:
+    """A built-in scenario by its name, or one written as TOML; never a file of this machine."""
+    known = built_in_scenarios()
+    return known[text] if text in known else parse_scenario("scenario", text)
+
+
+_JOBS: Final[Mapping[str, Callable[[Mapping[str, Any], Store, ProgressCallback], dict[str, Any]]]] = {
+    "policy": _run_policy,
+    "replay": _run_replay,
+    "judge": _run_evaluation,
+    "advise": _run_advice,
+    "scenario": lambda asked, _, progress: _run_scenario(asked, progress),
+}

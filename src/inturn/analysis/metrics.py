@@ -1,0 +1,255 @@
+"""What a run was like for each group of customers."""
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from heapq import heapreplace
+from itertools import pairwise
+from math import ceil
+from typing import Any, Final, NamedTuple
+
+from inturn.analysis.engine import Run
+from inturn.analysis.gps import Job, finish_times
+from inturn.analysis.scenario import Arrival
+from inturn.model import SECOND
+
+SHARE_WINDOW: Final = 300 * SECOND
+"""Shares are compared over stretches of five minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """One group: waits in seconds from arrival to first start, and how fair they were."""
+
+    group: str
+    customers: int
+    documents: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    worst: float
+    slowdown: float
+    """Time from arrival to finish, against the same when alone in the system; mean over customers."""
+    jain: float | None
+    """Jain's index of what customers of this group got, over windows in which two or more of them had a backlog."""
+    behind_ideal: float
+    """Seconds that documents finished later than under ideal sharing, on average; 0 for those that were early."""
+    longest_gap: float
+    """The longest time a customer had documents waiting and none was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run."""
+
+    scenario: str
+    title: str
+    order: str
+    seed: int
+    workers: int
+    documents: int
+    seconds: float
+    jain: float | None
+    """Jain's index over windows, all customers with a backlog together."""
+    groups: tuple[GroupReport, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON knows it, figures rounded to what they can tell."""
+        return {name: _rounded(value) for name, value in asdict(self).items()}
+
+
+class MetricsInput(NamedTuple):
+    """What figures are read off: documents, what became of them, and who brought them."""
+
+    arrivals: Sequence[Arrival]
+    started: Sequence[int]
+    finished: Sequence[int]
+    workers: int
+    groups: Sequence[str]
+    group_of: Callable[[Arrival], int]
+    """A place in `groups`."""
+    weight_of: Callable[[Arrival], float]
+
+
+def build_report(run: Run) -> Report:
+    """Read the figures off a run."""
+    scenario = run.scenario
+    groups = scenario.groups
+    subject = MetricsInput(
+        run.arrivals,
+        run.started,
+        run.finished,
+        scenario.workers,
+        [each.name for each in groups],
+        lambda arrival: arrival.group,
+        lambda arrival: groups[arrival.group].weight,
+    )
+    figures, jain = group_metrics(subject)
+    span = max(run.finished, default=0) - (run.arrivals[0].at if run.arrivals else 0)
+    return Report(
+        scenario.name,
+        scenario.title,
+        str(run.discipline),
+        scenario.seed,
+        scenario.workers,
+        len(run.arrivals),
+        span / SECOND,
+        jain,
+        figures,
+    )
+
+
+def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], float | None]:
+    """The figures of each group that has documents, and Jain's index of all customers together."""
+    customers = list(_customer_runs(subject))
+    behind = _behind_ideal(subject)
+    groups = []
+    for number, group in enumerate(subject.groups):
+        members = [each for each in customers if each.group == number]
+        documents = [index for each in members for index in each.documents]
+        if documents:
+            groups.append(_group_report(subject, group, members, [behind[index] for index in documents]))
+    return tuple(groups), _jain(subject, customers)
+
+
+class CustomerRun(NamedTuple):
+    """One customer's documents in a run, by number, in the order they came."""
+
+    name: str
+    group: int
+    weight: float
+    documents: list[int]
+    backlog: list[tuple[int, int]]
+    """The stretches in which it had documents waiting."""
+
+
+def _customer_runs(run: MetricsInput) -> Iterator[CustomerRun]:
+    documents: dict[str, list[int]] = defaultdict(list)
+    for number, arrival in enumerate(run.arrivals):
+        documents[arrival.customer].append(number)
+    for name, numbers in documents.items():
+        first = run.arrivals[numbers[0]]
+        backlog = list(_backlog(run, numbers))
+        yield CustomerRun(name, run.group_of(first), run.weight_of(first), numbers, backlog)
+
+
+def _backlog(run: MetricsInput, numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    comings = [run.arrivals[number].at for number in numbers]
+    starts = sorted(run.started[number] for number in numbers)
+    began, index = comings[0], 0
+    for position, start in enumerate(starts):
+        index = max(index, bisect_right(comings, start))
+        if index == position + 1:
+            yield began, start
+            if index < len(comings):
+                began = comings[index]
+
+
+def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
+    documents = [number for each in members for number in each.documents]
+    waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
+    return GroupReport(
+        group=name,
+        customers=len(members),
+        documents=len(documents),
+        mean=sum(waits) / len(waits),
+        p50=percentile(waits, 0.50),
+        p95=percentile(waits, 0.95),
+        p99=percentile(waits, 0.99),
+        worst=waits[-1],
+        slowdown=sum(_slowdown(run, each.documents) for each in members) / len(members),
+        jain=_jain(run, members),
+        behind_ideal=sum(behind) / len(behind),
+        longest_gap=max(_longest_gap(run, each) for each in members) / SECOND,
+    )
+
+
+def percentile(ordered: Sequence[float], fraction: float) -> float:
+    """The smallest value that this part of all values does not exceed."""
+    return ordered[max(0, ceil(fraction * len(ordered)) - 1)]
+
+
+def _slowdown(run: MetricsInput, numbers: Sequence[int]) -> float:
+    """A customer's time in the system against what first come first served would give it alone on all workers."""
+    free = [0] * run.workers
+    alone = together = 0
+    for number in numbers:
+        arrival = run.arrivals[number]
+        end = max(free[0], arrival.at) + arrival.service
+        heapreplace(free, end)
+        alone += end - arrival.at
+        together += run.finished[number] - arrival.at
+    return together / alone
+
+
+def _longest_gap(run: MetricsInput, customer: CustomerRun) -> int:
+    starts = sorted(run.started[number] for number in customer.documents)
+    longest = 0
+    for began, ended in customer.backlog:
+        first, last = bisect_left(starts, began), bisect_right(starts, ended)
+        points = [began, *starts[first:last]]
+        longest = max(longest, *(after - before for before, after in pairwise(points)))
+    return longest
+
+
+def _behind_ideal(run: MetricsInput) -> list[float]:
+    """For each document the seconds by which the customer's n-th finish came after its n-th finish under the ideal."""
+    ideal = finish_times(
+        (Job(each.at / SECOND, each.customer, each.service / SECOND, run.weight_of(each)) for each in run.arrivals),
+        run.workers,
+    )
+    mine: dict[str, list[int]] = defaultdict(list)
+    for number, arrival in enumerate(run.arrivals):
+        mine[arrival.customer].append(number)
+    behind = [0.0] * len(run.arrivals)
+    for numbers in mine.values():
+        finished = sorted(run.finished[number] / SECOND for number in numbers)
+        ideals = sorted(
+            max(ideal[number], (run.arrivals[number].at + run.arrivals[number].service) / SECOND) for number in numbers
+        )
+        for number, real, best in zip(numbers, finished, ideals, strict=True):
+            behind[number] = max(0.0, real - best)
+    return behind
+
+
+def _jain(run: MetricsInput, customers: Sequence[CustomerRun]) -> float | None:
+    """Mean over windows of (sum x)^2 / (n sum x^2); x is the weighted service of a customer backlogged throughout."""
+    shares: dict[int, list[float]] = defaultdict(list)
+    for customer in customers:
+        windows = {
+            window
+            for began, ended in customer.backlog
+            for window in range(ceil(began / SHARE_WINDOW), ended // SHARE_WINDOW)
+        }
+        if windows:
+            served = _service_by_window(run, customer, windows)
+            for window in windows:
+                shares[window].append(served[window] / customer.weight)
+    indices = [
+        sum(each) ** 2 / (len(each) * sum(share**2 for share in each))
+        for each in shares.values()
+        if len(each) > 1 and any(each)
+    ]
+    return sum(indices) / len(indices) if indices else None
+
+
+def _service_by_window(run: MetricsInput, customer: CustomerRun, windows: set[int]) -> dict[int, float]:
+    served: dict[int, float] = defaultdict(float)
+    for number in customer.documents:
+        start, end = run.started[number], run.started[number] + run.arrivals[number].service
+        for window in range(start // SHARE_WINDOW, end // SHARE_WINDOW + 1):
+            if window in windows:
+                served[window] += min(end, (window + 1) * SHARE_WINDOW) - max(start, window * SHARE_WINDOW)
+    return served
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    if isinstance(value, dict):
+        return {name: _rounded(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(each) for each in value]
+    return value

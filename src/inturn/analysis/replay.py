@@ -1,0 +1,105 @@
+"""Plays what really came in once more: as it was, or under another policy, with other workers, weights and caps."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from inturn.analysis.engine import OPERATOR, ScheduledChange, SequentialIds, Simulation, SimulationResult, gc_disabled
+from inturn.analysis.history import History, ProgressCallback
+from inturn.clock import ManualClock
+from inturn.model import SECOND, CustomerSettings, clean_settings
+from inturn.policy import Policy
+from inturn.queue import Queue
+from inturn.store import Store
+from inturn.stores import open_store
+
+NO_CHANGES: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How history is played. What is left out is as it was."""
+
+    policy: Policy | None = None
+    """In force from beginning to end."""
+    workers: int | None = None
+    """Documents that can run at a time, from beginning to end."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: NO_CHANGES)
+    """Changes of customers' settings, by name."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON knows it; None is as it was."""
+        return {
+            "policy": None if self.policy is None else self.policy.to_dict(),
+            "workers": self.workers,
+            "settings": {name: dict(each) for name, each in self.settings.items()},
+        }
+
+
+UNCHANGED_PLAN: Final = Plan()
+SetupHook = Callable[[Simulation, Store], None]
+
+
+def replay(
+    history: History,
+    plan: Plan = UNCHANGED_PLAN,
+    progress: ProgressCallback | None = None,
+    setup: SetupHook | None = None,
+) -> SimulationResult:
+    """The history under this plan; `setting` may look over the shoulder of the run before it starts."""
+    clock = ManualClock()
+    store = open_store("memory://", clock)
+    queue = Queue(store, clock=clock, ids=SequentialIds())
+    policies = history.policies if plan.policy is None else ((0, plan.policy),)
+    queue.set_policy(policies[0][1] if policies else Policy(), OPERATOR, now=0)
+    settings = dict(_settings(history, plan))
+    for name, kept in settings.items():
+        queue.change_customer(name, OPERATOR, weight=kept.weight, cap=kept.cap, rate=kept.rate, now=0)
+    workers = plan.workers or history.workers
+    playing = Simulation(history.arrivals, history.specs, workers, queue, store, progress)
+    playing.has_delays |= any(kept.rate for kept in settings.values())
+    playing.capped_customers = frozenset(name for name, kept in settings.items() if kept.cap is not None)
+    later = [ScheduledChange(at, action=_policy_setter(queue, policy)) for at, policy in policies[1:]]
+    playing.changes = sorted([*later, *(() if plan.workers else _capacity_changes(history))], key=lambda each: each.at)
+    if setup is not None:
+        setup(playing, store)
+    with gc_disabled():
+        return playing.run()
+
+
+def without_warmup(history: History, result: SimulationResult) -> SimulationResult:
+    """Without the documents that were played only to be in the way."""
+    levels, started, finished = result
+    return SimulationResult(
+        levels[history.warmup_documents :], started[history.warmup_documents :], finished[history.warmup_documents :]
+    )
+
+
+def weight_under(history: History, plan: Plan, customer: str) -> float:
+    """A customer's weight under a plan."""
+    kept = history.settings.get(customer, CustomerSettings())
+    return float(plan.settings.get(customer, NO_CHANGES).get("weight", kept.weight))
+
+
+def _settings(history: History, plan: Plan) -> Iterator[tuple[str, CustomerSettings]]:
+    for name in sorted(history.settings.keys() | plan.settings.keys()):
+        kept = history.settings.get(name, CustomerSettings())
+        yield name, clean_settings(kept._replace(**plan.settings.get(name, NO_CHANGES)))
+
+
+def _policy_setter(queue: Queue, policy: Policy) -> Callable[[int], object]:
+    return lambda now: queue.set_policy(policy, OPERATOR, now=now)
+
+
+def _capacity_changes(history: History) -> Iterator[ScheduledChange]:
+    """Workers come and go as they did."""
+    before = history.workers
+    for at, workers in history.capacity.changes:
+        yield ScheduledChange(at, workers - before)
+        before = workers
+
+
+def waits_of(history: History, result: SimulationResult, numbers: range | list[int]) -> list[float]:
+    """Seconds that these documents waited in a run."""
+    return [(result.started[number] - history.arrivals[number].at) / SECOND for number in numbers]

@@ -1,0 +1,264 @@
+"""What is simulated: groups of customers, when their documents come, how long each takes. Read from TOML.
+
+    title = "One flood and fifty small customers"
+    workers = 4
+
+    [policy]                      # optional; the defaults of a new queue otherwise
+    thresholds = [-2, -4]
+
+    [[group]]
+    name = "flood"
+    customers = 1                 # 1 unless given
+    weight = 1.0                  # as in the queue: weight, cap, cost
+    failing = 0.01                # chance that an attempt fails and is tried again
+    arrivals = { kind = "burst", documents = 10000, at = 0 }
+    service = { kind = "exponential", mean = 1.0 }
+
+All times are seconds. Kinds of arrivals and service: `inturn.analysis.arrival_processes` and `SERVICE` below.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from pathlib import Path
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from inturn.analysis.arrival_processes import ARRIVAL_PROCESSES, ArrivalProcess
+from inturn.errors import InvalidInputError
+from inturn.model import (
+    MAX_COST,
+    MAX_WEIGHT,
+    MIN_COST,
+    MIN_WEIGHT,
+    CustomerSettings,
+    clean_number,
+    clean_settings,
+    clean_text,
+    seconds,
+)
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+
+MAX_WORKERS: Final = 10_000
+MAX_CUSTOMERS: Final = 1_000_000
+MAX_DOCUMENTS: Final = 10_000_000
+
+SERVICE_TIME_SAMPLERS: Final[Mapping[str, Callable[[Random, float], float]]] = {
+    "fixed": lambda _, mean: mean,
+    "exponential": lambda random, mean: random.expovariate(1 / mean),
+    "lognormal": lambda random, mean: random.lognormvariate(0, 1) * mean / 1.6487212707,
+}
+"""Seconds that a document takes, with this mean. Lognormal has sigma 1: its own mean is exp(1/2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceTime:
+    """How long documents of a group take."""
+
+    kind: str
+    mean: float
+
+    def draw(self, random: Random) -> int:
+        """Microseconds of one document: at least one, at most a day."""
+        return min(max(1, seconds(SERVICE_TIME_SAMPLERS[self.kind](random, self.mean))), seconds(86_400))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Customers that behave alike."""
+
+    name: str
+    arrivals: ArrivalProcess
+    service: ServiceTime
+    customers: int = 1
+    weight: float = 1.0
+    cap: int | None = None
+    cost: float = 1.0
+    failing: float = 0.0
+
+    @property
+    def settings(self) -> CustomerSettings:
+        """What the queue is told of each of its customers."""
+        return CustomerSettings(weight=self.weight, cap=self.cap)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Everything that a run is made from, apart from the order."""
+
+    name: str
+    title: str
+    workers: int
+    groups: tuple[Group, ...]
+    policy: Policy = field(default_factory=Policy)
+    seed: int = 1
+
+    def with_order(self, order: Order) -> "Scenario":
+        """The same under another order."""
+        return replace(self, policy=replace(self.policy, turns=replace(self.policy.turns, order=order)))
+
+
+class FailedAttempt(NamedTuple):
+    """An attempt that failed: how long it took, its worker's handover, and after how long it was to be tried again."""
+
+    service: int
+    handover: int
+    retry_in: int | None
+    """None: as retries usually are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One document to come: when (microseconds), whose, how long it takes, how often it fails first."""
+
+    at: int
+    customer: str
+    group: int
+    service: int
+    failures: int
+    handover: int = 0
+    """What its worker takes after it until the next one."""
+    wakeup: int = 0
+    """What an idle worker takes to notice it."""
+    failed_attempts: tuple[FailedAttempt, ...] = ()
+    """The failed attempts, as many as `failures`; none if nobody knows: then each takes as long as the last."""
+
+
+def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) -> list[Arrival]:
+    """All documents in the order they come, the same for every order of the same seed; refused if there are more."""
+    found: list[Arrival] = []
+    for number, group in enumerate(scenario.groups):
+        random = Random(f"{scenario.seed}/{group.name}")
+        capacity = scenario.workers / group.service.mean
+        for at, customer in group.arrivals.draw(random, group.customers, capacity):
+            failures = 0
+            while group.failing and failures < 10 and random.random() < group.failing:
+                failures += 1
+            name = group.name if group.customers == 1 and customer == 0 else f"{group.name}-{customer:04}"
+            found.append(Arrival(seconds(at), name, number, group.service.draw(random), failures))
+            if len(found) > max_documents:
+                raise InvalidInputError(f"scenario {scenario.name} has more than {max_documents} documents")
+    found.sort(key=lambda each: (each.at, each.group, each.customer))
+    return found
+
+
+def built_in_scenarios() -> dict[str, Scenario]:
+    """The scenarios that come with Inturn, by name."""
+    folder = resources.files("inturn.analysis") / "scenarios"
+    files = sorted((each for each in folder.iterdir() if each.name.endswith(".toml")), key=lambda each: each.name)
+    return {each.name[:-5]: parse_scenario(each.name[:-5], each.read_text(encoding="utf-8")) for each in files}
+
+
+def load_scenario(name: str) -> Scenario:
+    """A built-in scenario by its name, or one from a TOML file by its path."""
+    if name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise InvalidInputError(f"cannot read scenario {name}: {wrong}") from wrong
+        return parse_scenario(Path(name).stem, text)
+    known = built_in_scenarios()
+    if name not in known:
+        raise InvalidInputError(f"no scenario {name!r}; give a file ending in .toml, or one of {', '.join(known)}")
+    return known[name]
+
+
+def parse_scenario(name: str, text: str) -> Scenario:
+    """A scenario from TOML; errors say which value is wrong."""
+    try:
+        kept = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as wrong:
+        raise InvalidInputError(f"scenario {name} is no TOML: {wrong}") from wrong
+    _require_known_keys(name, kept, {"title", "workers", "seed", "policy", "group"})
+    groups = kept.get("group")
+    if not isinstance(groups, list) or not groups:
+        raise InvalidInputError(f"scenario {name} needs at least one [[group]]")
+    parsed = tuple(_parse_group(name, each) for each in groups)
+    if len({group.name for group in parsed}) < len(parsed):
+        raise InvalidInputError(f"scenario {name} has two groups of one name")
+    return Scenario(
+        name,
+        clean_text(f"title of {name}", kept.get("title", name)),
+        _require_int(f"workers of {name}", kept.get("workers", 1), 1, MAX_WORKERS),
+        parsed,
+        _parse_policy(name, kept.get("policy", {})),
+        _require_int(f"seed of {name}", kept.get("seed", 1), 0, 2**62),
+    )
+
+
+def _parse_policy(name: str, table: Mapping[str, Any]) -> Policy:
+    where = f"[policy] of {name}"
+    _require_known_keys(where, table, {"reset_interval", "thresholds", "overdue_after", "overdue_every"})
+    default = Policy()
+    durations = {
+        each: seconds(clean_number(f"{each} of {name}", table[each], 1e-6, 1e9))
+        for each in ("reset_interval", "overdue_after")
+        if each in table
+    }
+    thresholds = table.get("thresholds", default.priority.thresholds)
+    return Policy(
+        PriorityPolicy(durations.get("reset_interval", default.priority.reset_interval), tuple(thresholds)),
+        TurnPolicy(
+            overdue_after=durations.get("overdue_after", default.turns.overdue_after),
+            overdue_every=table.get("overdue_every", default.turns.overdue_every),
+        ),
+    )
+
+
+def _parse_group(scenario: str, table: Mapping[str, Any]) -> Group:
+    name = clean_text(f"a group's name in {scenario}", table.get("name", ""))
+    where = f"group {name} of {scenario}"
+    _require_known_keys(where, table, {"name", "customers", "weight", "cap", "cost", "failing", "arrivals", "service"})
+    group = Group(
+        name,
+        _parse_arrivals(where, table.get("arrivals")),
+        _parse_service_time(where, table.get("service")),
+        _require_int(f"customers in {where}", table.get("customers", 1), 1, MAX_CUSTOMERS),
+        clean_number(f"weight in {where}", table.get("weight", 1.0), MIN_WEIGHT, MAX_WEIGHT),
+        table.get("cap"),
+        clean_number(f"cost in {where}", table.get("cost", 1.0), MIN_COST, MAX_COST),
+        clean_number(f"failing in {where}", table.get("failing", 0.0), 0, 0.9),
+    )
+    clean_settings(group.settings)
+    return group
+
+
+def _parse_arrivals(where: str, table: Any) -> ArrivalProcess:
+    if not isinstance(table, dict) or table.get("kind") not in ARRIVAL_PROCESSES:
+        raise InvalidInputError(f"{where} needs arrivals with a kind: {', '.join(ARRIVAL_PROCESSES)}")
+    kind = ARRIVAL_PROCESSES[table["kind"]]
+    return kind.from_toml(f"arrivals of {where}", {name: value for name, value in table.items() if name != "kind"})
+
+
+def _parse_service_time(where: str, table: Any) -> ServiceTime:
+    if not isinstance(table, dict) or table.get("kind") not in SERVICE_TIME_SAMPLERS:
+        raise InvalidInputError(f"{where} needs a service with a kind: {', '.join(SERVICE_TIME_SAMPLERS)}")
+    _require_known_keys(f"service of {where}", table, {"kind", "mean"})
+    return ServiceTime(table["kind"], clean_number(f"mean service of {where}", table.get("mean", 1.0), 1e-6, 86_400))
+
+
+def _require_known_keys(where: str, table: Mapping[str, Any], known: set[str]) -> None:
+    if not isinstance(table, dict):
+        raise InvalidInputError(f"{where} must be a table")
+    unknown = sorted(set(table) - known)
+    if unknown:
+        raise InvalidInputError(f"{where} knows {', '.join(sorted(known))}, not {', '.join(unknown)}")
+
+
+def _require_int(name: str, value: Any, lowest: int, highest: int) -> int:
+    if type(value) is not int or not lowest <= value <= highest:
+        raise InvalidInputError(f"{name} must be a whole number from {lowest} to {highest}, not {value!r}")
+    return value
+
+
+__all__ = [
+    "Arrival",
+    "Group",
+    "Scenario",
+    "ServiceTime",
+    "built_in_scenarios",
+    "generate_arrivals",
+    "load_scenario",
+    "parse_scenario",
+]

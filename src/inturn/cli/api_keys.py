@@ -1,0 +1,128 @@
+"""`inturn keys`: who may use the servers of a queue. A key is shown once, when it is made."""
+
+import sys
+import time
+from typing import Annotated, Final
+
+import typer
+
+from inturn import key_rotation
+from inturn.api_keys import ApiKey, ApiKeyScope
+from inturn.cli.durations import convert_to_unit
+from inturn.cli.output import Column, print_table
+from inturn.cli.session import Session
+from inturn.config import DAY_SECONDS, Range
+from inturn.errors import InvalidInputError
+from inturn.i18n import Texts
+from inturn.model import SECOND
+
+EXPIRY_DAYS_RANGE: Final = Range(0.001, 36_500)
+OVERLAP_HOURS_RANGE: Final = Range(0, 24 * 365)
+HOUR_SECONDS: Final = 3_600
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `inturn keys list` shows it.")]
+
+
+def create(
+    session: Session,
+    *,
+    name: Annotated[str, typer.Option("--name", help="What it is for; operators' actions are kept under it.")],
+    customer: Annotated[str | None, typer.Option("--customer", help="It opens this customer's own alone.")] = None,
+    operator: Annotated[bool, typer.Option("--operator", help="It opens everything.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="It changes nothing.")] = False,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            "--expires", metavar="DAYS", help="How long it lives, such as 90 or 12h; else until it is revoked."
+        ),
+    ] = None,
+) -> None:
+    """Make a key: of a customer, of an operator, or for reading only. It is shown once, and never again."""
+    if operator and (read_only or customer is not None):
+        raise InvalidInputError("--operator opens everything: leave --customer and --read-only out")
+    if not (operator or read_only or customer is not None):
+        raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
+    scope = ApiKeyScope.OPERATOR if operator else ApiKeyScope.READ_ONLY if read_only else ApiKeyScope.CUSTOMER
+    now = _now()
+    until = (
+        None
+        if expires is None
+        else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY_SECONDS * SECOND)
+    )
+    wanted = ApiKey("", "", scope, name, customer, now, until)
+    _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, wanted, session.operator))
+
+
+def list_(session: Session) -> None:
+    """List all keys, the oldest first; none of them can be shown again."""
+    found, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
+    if session.as_json:
+        for each in found:
+            session.emit(_record(each))
+        return
+    columns = [
+        Column(texts.text("head_key")),
+        Column(texts.text("head_scope")),
+        Column(texts.text("head_customer"), folds=True),
+        Column(texts.text("head_name"), folds=True),
+        Column(texts.text("head_made"), from_width=100),
+        Column(texts.text("head_used")),
+        Column(texts.text("head_expires")),
+    ]
+    print_table(session.console, columns, [_row(each, now, texts) for each in found])
+
+
+def revoke(session: Session, id: IdArgument) -> None:
+    """Let a key open nothing any more. Servers know within a second."""
+    ended = session.queue.store.api_keys.revoke(id, _now(), session.operator)
+    if session.as_json:
+        session.emit(_record(ended))
+    else:
+        session.print_text("key_revoked", id=ended.id, name=ended.name)
+
+
+def rotate(
+    session: Session,
+    id: IdArgument,
+    *,
+    overlap: Annotated[
+        str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens, such as 24 or 7d.")
+    ] = "24",
+) -> None:
+    """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
+    still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR_SECONDS * SECOND)
+    _print_new_key(
+        session, *key_rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, _now())
+    )
+
+
+def _print_new_key(session: Session, plaintext: str, api_key: ApiKey) -> None:
+    if session.as_json:
+        session.emit({**_record(api_key), "key": plaintext})
+        return
+    typer.echo(plaintext)
+    if sys.stderr.isatty():
+        session.warn(session.texts.text("key_shown_once"))
+
+
+def _record(api_key: ApiKey) -> dict[str, object]:
+    return {
+        **{name: value for name, value in api_key._asdict().items() if name != "sha256"},
+        "scope": str(api_key.scope),
+    }
+
+
+def _row(api_key: ApiKey, now: int, texts: Texts) -> tuple[str, ...]:
+    expires = "-" if api_key.expires_at is None else texts.time(api_key.expires_at)
+    return (
+        api_key.id,
+        str(api_key.scope),
+        api_key.customer or "-",
+        api_key.name,
+        texts.time(api_key.made_at),
+        "-" if api_key.used_at is None else texts.time(api_key.used_at),
+        expires if api_key.is_live(now) else texts.text("key_ended", time=expires),
+    )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000

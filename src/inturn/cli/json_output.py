@@ -1,0 +1,115 @@
+"""What the command line prints as JSON. Times and durations are whole microseconds, as everywhere in Inturn."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from inturn.insights import AtWork, LiveView, Overview, Why
+from inturn.model import Customer, Document, settings_to_dict
+from inturn.store import Attempt, PolicyVersion
+
+
+def document_record(document: Document) -> dict[str, Any]:
+    """A document."""
+    record = document._asdict()
+    spec = record.pop("spec")
+    named = ("name", "uri", "size", "media_type", "batch", "pages", "cost", "start_by", "max_attempts")
+    return {**record, **{name: getattr(spec, name) for name in named}, "metadata": dict(spec.metadata)}
+
+
+def customer_record(customer: Customer) -> dict[str, Any]:
+    """A customer, with its settings and lines."""
+    lines = [line._asdict() for line in customer.lanes]
+    return {
+        "customer": customer.name,
+        "count": customer.count,
+        "updated_at": customer.updated_at,
+        "waiting": customer.waiting,
+        "running": customer.running,
+        **settings_to_dict(customer.settings._asdict()),
+        "lines": lines,
+    }
+
+
+def policy_record(version: PolicyVersion) -> dict[str, Any]:
+    """A version of the policy."""
+    who = {"version": version.number, "at": version.at, "operator": version.operator.name, "why": version.operator.why}
+    return {**who, **version.policy.to_dict()}
+
+
+def overview_record(overview: Overview) -> dict[str, Any]:
+    """The queue at a glance."""
+    return {
+        "at": overview.at,
+        "paused": None if overview.paused is None else overview.paused._asdict(),
+        "states": {str(state): n for state, n in sorted(overview.states.items())},
+        "waiting": {str(level): n for level, n in sorted(overview.waiting.items())},
+        "waiting_closed": overview.waiting_closed,
+        "customers": overview.customers,
+        "oldest_wait": overview.oldest_wait,
+        "started": overview.throughput.started,
+        "finished": overview.throughput.finished,
+        "policy": overview.policy.number,
+        "order": str(overview.policy.policy.turns.order),
+    }
+
+
+def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
+    """Why a document is where it is, and its earlier attempts."""
+    document, bounds, counter, before = why.document, why.bounds, why.counter, why.ahead
+    return {
+        "id": document.id,
+        "customer": document.customer,
+        "state": str(document.state),
+        "error": document.error,
+        "attempt": document.attempt,
+        "max_attempts": document.spec.max_attempts,
+        "level": document.level,
+        "count": document.count,
+        "expedited": document.expedited,
+        "below": bounds.below if bounds else None,
+        "not_below": bounds.not_below if bounds else None,
+        "counter": counter.count if counter else None,
+        "counter_resets_after": counter.resets_after if counter else None,
+        "closed_by": [str(each) for each in why.closed_by],
+        "place": why.place,
+        "no_place": why.no_place,
+        "better_levels": before.better_levels if before else None,
+        "same_level": before.same_level if before else None,
+        "own_line": before.own_line if before else None,
+        "start_earliest": why.start.earliest if why.start else None,
+        "start_latest": why.start.latest if why.start else None,
+        "no_start": why.no_start,
+        "attempts": [each._asdict() for each in attempts],
+    }
+
+
+def live_record(view: LiveView) -> dict[str, Any]:
+    """The queue as it goes on."""
+    return {
+        "at": view.at,
+        "paused": None if view.paused is None else view.paused._asdict(),
+        "states": {str(state): n for state, n in sorted(view.states.items())},
+        "waiting": {str(level): n for level, n in sorted(view.waiting.items())},
+        "oldest_waits": {str(level): wait for level, wait in sorted(view.oldest_waits.items())},
+        "per_second": view.per_second,
+        "customers": [{**customer_record(each.customer), "level": each.level} for each in view.busiest],
+        "workers": [worker_record(each) for each in view.at_work],
+    }
+
+
+def worker_record(at_work: AtWork) -> dict[str, Any]:
+    """A worker, and what it does."""
+    report = at_work.worker.report
+    progress = report.progress
+    documents = [
+        {
+            "id": each.id,
+            "customer": each.customer,
+            "name": each.spec.name,
+            "progress": list(progress[each.id]) if each.id in progress else None,
+        }
+        for each in at_work.documents
+    ]
+    kept = {name: value for name, value in report._asdict().items() if name not in {"progress", "at_work"}}
+    held = {"documents": documents, "claimed_ahead": at_work.claimed_ahead}
+    return {**kept, "seen_at": at_work.worker.seen_at, **held}

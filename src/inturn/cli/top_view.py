@@ -1,0 +1,204 @@
+"""How `inturn top` looks: a screen that fits 80 by 24 and fills what is larger, or plain tables when piped."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, ConsoleDimensions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from inturn.cli.output import Column, print_details, print_table, printable
+from inturn.i18n import Texts
+from inturn.insights import AtWork, BusyCustomer, LiveView
+from inturn.insights.explain import STATE_TEXT_KEYS
+from inturn.model import EXPEDITED_LEVEL, SECOND, Document, DocumentState, LaneStatus, Progress
+
+MIN_LEVEL_ROWS: Final = 9
+HEADER_LINES: Final = 3
+"""Lines above the levels; below them come a heading, workers and the footer."""
+STATES_ALWAYS_SHOWN: Final = (DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED, DocumentState.DONE)
+BAR_CHARACTER: Final = "█"
+MAX_NAME_COLUMNS: Final = 24
+"""Of a name among others, in columns."""
+WORKER_STALE_AFTER: Final = 15 * SECOND
+
+
+def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: str) -> RenderableType:
+    """All of it, no larger than the terminal."""
+    width, height = size
+    levels = _levels_table(view, texts, max(8, width // 2 - 32))
+    middle = Table.grid(padding=(0, 3, 0, 0), expand=True)
+    middle.add_column()
+    middle.add_column(ratio=1)
+    middle.add_row(levels, _customers_table(view, texts))
+    rows = levels.row_count + 1
+    left = height - HEADER_LINES - rows - 3
+    workers = _workers_table(view, texts, width, max(1, left))
+    footer = Text(printable(error), "red") if error else Text(texts.text("top_keys"), "dim")
+    footer.truncate(width)
+    return Group(*_header(view, texts, width), middle, Text(), workers, footer)
+
+
+def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
+    """The same in plain words, for a pipe."""
+    print_details(console, [(texts.text("label_queue"), _describe_queue(view, texts)), *_totals(view, texts)])
+    if view.waiting:
+        levels = ("head_level", "head_waiting", "label_oldest")
+        columns = [Column(texts.text(key), number=True) for key in levels]
+        print_table(console, columns, [(name, texts.number(n), wait) for name, n, wait in _level_rows(view, texts)])
+    if view.busiest:
+        heads = ("head_customer", "head_waiting", "head_counter", "head_level_now", "head_lines")
+        columns = [Column(texts.text(key), number=key != "head_customer", folds=True) for key in heads]
+        print_table(console, columns, [_customer_row(each, texts) for each in view.busiest])
+    if view.at_work:
+        workers = ("head_worker", "head_slots", "head_seen", "head_doing")
+        columns = [Column(texts.text(key), folds=True) for key in workers]
+        print_table(console, columns, _worker_rows(view, texts))
+
+
+def _worker_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, ...]]:
+    for each in view.at_work:
+        name, slots, seen, *doing = _worker_row(each, view.at, texts)
+        yield name, slots, seen, "; ".join(doing)
+
+
+def _header(view: LiveView, texts: Texts, width: int) -> Iterator[Text]:
+    queue = Text(
+        f"{texts.text('label_queue')}: {printable(_describe_queue(view, texts))}",
+        "bold yellow" if view.paused else "bold",
+    )
+    queue.truncate(width, overflow="ellipsis")
+    yield queue
+    sums = Text("   ").join(Text.assemble((f"{label} ", "dim"), value) for label, value in _totals(view, texts))
+    sums.truncate(width, overflow="ellipsis")
+    yield sums
+    yield Text()
+
+
+def _describe_queue(view: LiveView, texts: Texts) -> str:
+    if view.paused is None:
+        return texts.text("queue_runs")
+    return texts.text("queue_paused", name=view.paused.name, why=view.paused.why or "-")
+
+
+def _totals(view: LiveView, texts: Texts) -> Iterator[tuple[str, str]]:
+    for state in STATES_ALWAYS_SHOWN:
+        yield texts.text(STATE_TEXT_KEYS[state]), texts.number(view.states.get(state, 0))
+    ended = (DocumentState.FAILED, DocumentState.CANCELLED, DocumentState.EXPIRED)
+    yield from (
+        (texts.text(STATE_TEXT_KEYS[state]), texts.number(view.states[state]))
+        for state in ended
+        if view.states.get(state)
+    )
+    yield texts.text("label_speed"), texts.text("per_second", rate=round(view.per_second, 1))
+
+
+def _level_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, int, str]]:
+    """Levels 1 to 9, more if the policy has more, and before them what operators expedited."""
+    last = max([MIN_LEVEL_ROWS, *view.waiting])
+    for level in range(EXPEDITED_LEVEL if view.waiting.get(EXPEDITED_LEVEL) else 1, last + 1):
+        name = texts.text("level_expedited") if level == EXPEDITED_LEVEL else texts.number(level)
+        wait = view.oldest_waits.get(level)
+        yield name, view.waiting.get(level, 0), "" if wait is None else format_duration(wait)
+
+
+def _levels_table(view: LiveView, texts: Texts, bar_width: int) -> Table:
+    found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    found.add_column(texts.text("head_level"), justify="right", no_wrap=True)
+    found.add_column("", width=bar_width, no_wrap=True)
+    found.add_column(texts.text("head_waiting"), justify="right", no_wrap=True)
+    found.add_column(texts.text("label_oldest_short"), justify="right", no_wrap=True)
+    most = max([1, *view.waiting.values()])
+    for name, n, wait in _level_rows(view, texts):
+        filled = 0 if not n else max(1, round(bar_width * n / most))
+        found.add_row(name, Text(BAR_CHARACTER * filled, "cyan"), texts.number(n), wait)
+    return found
+
+
+def _customers_table(view: LiveView, texts: Texts) -> Table:
+    found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
+    found.add_column(texts.text("head_customer"), ratio=1, min_width=8, no_wrap=True, overflow="ellipsis")
+    for key in ("head_waiting", "head_counter", "head_level", "head_lines"):
+        found.add_column(texts.text(key), justify="right", no_wrap=True)
+    for each in view.busiest[:MIN_LEVEL_ROWS]:
+        name, *rest = _customer_row(each, texts)
+        found.add_row(Text(printable(name)), *rest)
+    return found
+
+
+def _customer_row(busiest: BusyCustomer, texts: Texts) -> tuple[str, ...]:
+    customer, level = busiest
+    count = "-" if customer.count is None else texts.number(customer.count)
+    return customer.name, texts.number(customer.waiting), count, texts.number(level), _describe_lanes(customer.lanes)
+
+
+def _describe_lanes(lanes: Sequence[LaneStatus]) -> str:
+    """Levels with something waiting, neighbours drawn together; closed lines in brackets."""
+    spans: list[tuple[int, int, bool]] = []
+    for line in sorted(each for each in lanes if each.waiting):
+        if spans and spans[-1][1:] == (line.level - 1, line.is_open):
+            spans[-1] = (spans[-1][0], line.level, line.is_open)
+        else:
+            spans.append((line.level, line.level, line.is_open))
+    shown = [(f"{first}" if first == last else f"{first}-{last}", is_open) for first, last, is_open in spans]
+    return ",".join(text if is_open else f"({text})" for text, is_open in shown)
+
+
+def _workers_table(view: LiveView, texts: Texts, width: int, max_rows: int) -> Table:
+    """A line for each worker and, where there is room, one for each further document that it is at."""
+    found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
+    found.add_column(texts.text("head_worker"), no_wrap=True, overflow="ellipsis", max_width=width // 3)
+    found.add_column(texts.text("head_slots"), justify="right", no_wrap=True)
+    found.add_column(texts.text("head_seen"), justify="right", no_wrap=True)
+    found.add_column(texts.text("head_doing"), ratio=1, no_wrap=True, overflow="ellipsis")
+    if not view.at_work:
+        found.add_row(Text(texts.text("none_seen"), "yellow"))
+    spare = max_rows - len(view.at_work)
+    for each in view.at_work[:max_rows]:
+        name, slots, seen, *doing = _worker_row(each, view.at, texts)
+        style = "yellow" if view.at - each.worker.seen_at > WORKER_STALE_AFTER else ""
+        apart = doing[: 1 + max(0, spare)]
+        found.add_row(
+            Text(printable(name), style), slots, seen, Text(printable("; ".join([apart[0], *doing[len(apart) :]])))
+        )
+        for further in apart[1:]:
+            found.add_row("", "", "", Text(printable(further)))
+        spare -= len(apart) - 1
+    return found
+
+
+def _worker_row(at_work: AtWork, now: int, texts: Texts) -> tuple[str, ...]:
+    """Its name, how busy it is, when it was last heard of, then each document that it is at."""
+    report = at_work.worker.report
+    doing = [_describe_running(each, report.progress.get(each.id), texts) for each in at_work.documents] or [""]
+    if at_work.claimed_ahead:
+        doing[-1] = f"{doing[-1]} (+{texts.number(at_work.claimed_ahead)})".strip()
+    if report.stopping:
+        doing[0] = f"{texts.text('stopping')} {doing[0]}".strip()
+    slots = f"{texts.number(report.busy)}/{texts.number(report.slots)}"
+    return report.name, slots, format_duration(max(0, now - at_work.worker.seen_at)), *doing
+
+
+def _describe_running(document: Document, progress: Progress | None, texts: Texts) -> str:
+    told = f"{_truncate(document.customer)}: {_truncate(document.spec.name)}"
+    if progress is None:
+        return told
+    if progress.total:
+        return f"{told} {round(100 * progress.done / progress.total)} %"
+    return f"{told} {texts.number(progress.done)}"
+
+
+def _truncate(text: str) -> str:
+    """Short enough to leave room for the others."""
+    return text if cell_len(text) <= MAX_NAME_COLUMNS else f"{set_cell_size(text, MAX_NAME_COLUMNS - 1).rstrip()}…"
+
+
+def format_duration(duration: int) -> str:
+    """A length of time in one unit, the same in all our languages."""
+    left = duration / SECOND
+    for unit, size in (("s", 60), ("min", 60), ("h", 24)):
+        if left < size:
+            return f"{left:.0f} {unit}"
+        left /= size
+    return f"{left:.0f} d"

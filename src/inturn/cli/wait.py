@@ -1,0 +1,126 @@
+"""Waits for documents to end: a bar in a terminal, a line for each when piped, an object for each as JSON."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from inturn.cli.output import Column, first_line, print_table
+from inturn.cli.session import Session
+from inturn.errors import NotFoundError
+from inturn.i18n import Texts
+from inturn.insights.explain import STATE_TEXT_KEYS
+from inturn.model import ENDED, SECOND, DocumentState
+
+PURGED_ERROR: Final = "it was deleted meanwhile"
+MAX_FAILURES_SHOWN: Final = 20
+MIN_POLL_SECONDS: Final = 0.2
+MAX_POLL_SECONDS: Final = 5.0
+WORKER_STALE_AFTER: Final = 60 * SECOND
+"""A worker that was not heard of for so long is not counted on."""
+
+
+class EndedDocument(NamedTuple):
+    """How a document ended."""
+
+    id: str
+    name: str
+    state: DocumentState
+    error: str | None
+
+
+@contextmanager
+def progress_bar(session: Session, text_key: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, nothing where nobody looks; what it gives is called with how many more are done."""
+    console = Console(stderr=True)
+    is_shown = console.is_terminal and not session.as_json
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not is_shown) as progress:
+        task = progress.add_task(session.texts.text(text_key), total=total)
+        yield lambda n: progress.advance(task, n)
+
+
+def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
+    """Wait until all of these have ended, and tell how; ends the command with 1 if any did not succeed."""
+    warn_if_no_workers(session)
+    ended: list[EndedDocument] = []
+    with progress_bar(session, "processing", len(names)) as advance:
+        for each in _ended_documents(session, dict(names)):
+            ended.append(each)
+            advance(1)
+            _print_ended(session, each)
+    states = Counter(each.state for each in ended)
+    if not session.as_json:
+        _print_failed(session, [each for each in ended if each.state is not DocumentState.DONE])
+        session.print_text("all_ended", n=len(ended), parts=describe_states(states, session.texts))
+    exit_unless_all_done(states)
+
+
+def exit_unless_all_done(states: Mapping[DocumentState, int]) -> None:
+    """End the command with 1 unless all succeeded."""
+    if any(n for state, n in states.items() if state is not DocumentState.DONE):
+        raise typer.Exit(1)
+
+
+def describe_states(states: Mapping[DocumentState, int], texts: Texts) -> str:
+    """States with their numbers, in the order of a document's life."""
+    found = [(state, states.get(state, 0)) for state in DocumentState]
+    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in found if n)
+
+
+def warn_if_no_workers(session: Session) -> None:
+    """Whoever waits should know that nobody works."""
+    newest = max((each.seen_at for each in session.queue.store.workers()), default=0)
+    if newest < time.time() * SECOND - WORKER_STALE_AFTER:
+        session.warn(session.texts.text("no_worker"))
+
+
+def sleep_between_polls(poll_seconds: float) -> None:
+    """Sleep between two looks, the longer the more a look costs."""
+    time.sleep(min(MAX_POLL_SECONDS, max(MIN_POLL_SECONDS, 20 * poll_seconds)))
+
+
+def _ended_documents(session: Session, names: dict[str, str]) -> Iterator[EndedDocument]:
+    while names:
+        began = time.monotonic()
+        for id_, name in list(names.items()):
+            try:
+                document = session.queue.document(id_)
+            except NotFoundError:
+                yield EndedDocument(id_, names.pop(id_), DocumentState.CANCELLED, PURGED_ERROR)
+                continue
+            if document.state in ENDED:
+                yield EndedDocument(id_, name, document.state, document.error)
+                del names[id_]
+        if names:
+            sleep_between_polls(time.monotonic() - began)
+
+
+def _print_ended(session: Session, ended: EndedDocument) -> None:
+    if session.as_json:
+        session.emit({"id": ended.id, "state": str(ended.state), "error": ended.error})
+    elif not session.console.is_terminal:
+        words = [session.texts.text(STATE_TEXT_KEYS[ended.state]), ended.id, ended.name, first_line(ended.error)]
+        session.write("  ".join(filter(None, words)))
+
+
+def _print_failed(session: Session, failed: list[EndedDocument]) -> None:
+    if not failed or not session.console.is_terminal:
+        return
+    texts = session.texts
+    columns = [
+        Column(texts.text("head_document")),
+        Column(texts.text("head_state")),
+        Column(texts.text("head_name"), folds=True),
+        Column(texts.text("head_why"), folds=True),
+    ]
+    rows = [
+        (each.id, texts.text(STATE_TEXT_KEYS[each.state]), each.name, first_line(each.error))
+        for each in failed[:MAX_FAILURES_SHOWN]
+    ]
+    print_table(session.console, columns, rows)

@@ -1,0 +1,190 @@
+"""`inturn worker` and `inturn upkeep`: what goes on until it is told to stop."""
+
+import math
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from inturn import __version__
+from inturn.blobs import Blobs
+from inturn.cli import logs
+from inturn.cli.host_checks import sandbox_layers
+from inturn.cli.session import Session, redact_password
+from inturn.config import BUILT_IN_PROCESSOR, DAY_SECONDS, Settings
+from inturn.errors import InturnError, RetentionRefusedError
+from inturn.extract.limits import MEGABYTE, ExtractLimits
+from inturn.model import SECOND, clean_text, seconds
+from inturn.sandbox.confinement import SandboxLimits
+from inturn.worker.maintenance import Maintenance, MaintenanceResult, MaintenanceThread
+from inturn.worker.options import WorkerOptions
+
+if TYPE_CHECKING:
+    from inturn.fetch import Fetcher
+    from inturn.worker.worker import Worker
+
+STDIN_FD: Final = 0
+LIMIT_SETTINGS = ("max_pages", "max_megapixels", "max_text", "max_unpacked", "max_memory")
+SETTING_NAMES = ("blobs", "processor", "slots", "lease", "timeout", "grace", "fetch", "keep", *LIMIT_SETTINGS)
+
+
+def worker(
+    session: Session,
+    *,
+    name: Annotated[str | None, typer.Option("--name", help="The worker's name; else one of its own.")] = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="A processor of your own in the sandbox too; the built-in one always is.")
+    ] = False,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is left to do.")] = False,
+    no_maintenance: Annotated[bool, typer.Option("--no-upkeep", help="Leave upkeep to others.")] = False,
+    until_stdin_closes: Annotated[
+        bool,
+        typer.Option("--until-stdin-closes", help="Stop when standard input closes: whoever started it has ended."),
+    ] = False,
+) -> None:
+    """Process documents until told to stop: SIGTERM or Ctrl-C lets what runs finish, a second one ends it at once."""
+    from inturn.worker.worker import Worker  # noqa: PLC0415 - only this command pays for what it needs
+
+    settings = session.settings
+    logs.configure(as_json=session.as_json)
+    box = _sandbox_limits(settings, is_requested=sandbox)
+    options = WorkerOptions(
+        slots=settings.slots,
+        lease=seconds(settings.lease),
+        timeout=seconds(settings.timeout or 900),
+        grace=seconds(settings.grace),
+        box=box,
+        bounds=_extract_limits(settings),
+        until_empty=until_empty,
+        name="" if name is None else clean_text("a worker's name", name),
+    )
+    session.require_queue()
+    blobs = session.blobs(may_create=True)
+    at_work = Worker(
+        session.queue,
+        settings.processor,
+        blobs=blobs,
+        fetcher=_fetcher(settings),
+        maintenance=None if no_maintenance else _create_maintenance(session, blobs),
+        options=options,
+    )
+    _log_start(settings, at_work.name, box)
+    if until_stdin_closes:
+        threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
+    tally = at_work.run()
+    came = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in tally._asdict().items())
+    logs.info(f"worker {at_work.name} ended: {came}", **tally._asdict())
+    paused = session.queue.store.paused() if until_empty else None
+    if paused is not None:
+        raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
+
+
+def upkeep(
+    session: Session,
+    *,
+    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="This clock is right: delete what is old by it, though a round was refused.")
+    ] = False,
+) -> None:
+    """Move on what is due and delete what is old: one round, or until told to stop. Workers do this by themselves."""
+    keeper = _create_maintenance(session, session.blobs())
+    if once:
+        tidied = keeper.run_round(force=force)
+        _print_round(session, tidied)
+        if tidied.refusal is not None:
+            raise RetentionRefusedError(str(tidied.refusal))
+        return
+    logs.configure(as_json=session.as_json)
+    thread = MaintenanceThread(keeper)
+    with _stop_event() as over:
+        logs.info(
+            f"upkeep of {redact_password(session.settings.store)}, history is kept for {session.settings.keep:g} days"
+        )
+        try:
+            refusal = keeper.run_round(force=force).refusal
+            if refusal is not None:
+                logs.log.warning("upkeep: %s", refusal)
+        except InturnError as wrong:
+            logs.log.warning("upkeep failed, trying again: %s", wrong)
+        thread.start()
+        over.wait()
+        thread.stop()
+    logs.info("upkeep ended")
+
+
+def _stop_at_end_of_stdin(worker: "Worker") -> None:
+    """Stop a worker once standard input has closed; one that was told to stop already keeps its grace."""
+    with suppress(OSError):
+        while os.read(STDIN_FD, 4096):
+            pass
+    if not worker.report().stopping:
+        logs.log.warning("standard input has closed: what started this worker has ended, and so does it")
+        worker.stop()
+
+
+def _sandbox_limits(settings: Settings, *, is_requested: bool) -> SandboxLimits | None:
+    """The sandbox; with a timeout of its own it gets CPU time in proportion."""
+    if not is_requested and settings.processor != BUILT_IN_PROCESSOR:
+        return None
+    usual, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
+    if settings.timeout is None:
+        return SandboxLimits(memory_bytes=memory)
+    cpu = max(1, math.ceil(usual.cpu_seconds * settings.timeout / usual.wall_seconds))
+    return SandboxLimits(wall_seconds=settings.timeout, cpu_seconds=cpu, memory_bytes=memory)
+
+
+def _extract_limits(settings: Settings) -> ExtractLimits:
+    """What the built-in processor reads."""
+    return ExtractLimits(
+        pages=settings.max_pages,
+        pixels=round(settings.max_megapixels * 1_000_000),
+        text_bytes=round(settings.max_text * MEGABYTE),
+        unpacked_bytes=round(settings.max_unpacked * MEGABYTE),
+    )
+
+
+def _fetcher(settings: Settings) -> "Fetcher | None":
+    from inturn.fetch import Fetcher  # noqa: PLC0415 - brings TLS
+
+    hosts = [each.strip() for each in (settings.fetch or "").split(",") if each.strip()]
+    return Fetcher(hosts) if hosts else None
+
+
+def _create_maintenance(session: Session, blobs: Blobs | None) -> Maintenance:
+    return Maintenance(session.queue, blobs, keep=round(session.settings.keep * DAY_SECONDS * SECOND))
+
+
+def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> None:
+    store, blobs = redact_password(settings.store), settings.blobs or "none"
+    logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
+    logs.info(f"store {store}, blobs {blobs}", store=store, blobs=settings.blobs)
+    layers = None if limits is None else sandbox_layers()
+    told = layers or "none: the processor may do what the worker may (--sandbox confines it)"
+    slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
+    facts = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
+    logs.info(f"processor {settings.processor}, {slots}, sandbox: {told}", **facts)
+
+
+def _print_round(session: Session, result: MaintenanceResult) -> None:
+    counts = {name: value for name, value in result._asdict().items() if name not in {"swept", "refusal"}}
+    if session.as_json:
+        session.emit({**result.swept._asdict(), **counts})
+    else:
+        session.print_text("upkeep_round", moved=sum(result.swept), **counts)
+
+
+@contextmanager
+def _stop_event() -> Iterator[threading.Event]:
+    """An event that SIGTERM and Ctrl-C set."""
+    over = threading.Event()
+    before = {each: signal.signal(each, lambda *_: over.set()) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield over
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

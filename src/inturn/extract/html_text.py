@@ -1,0 +1,159 @@
+"""Reads the text of HTML: every text node that a browser would show, whatever element it stands in.
+
+Kreuzberg drops what stands outside paragraphs, headings and lists. The standard library's parser keeps it, but takes
+quadratic time on malformed tags and raises on odd declarations. This one is linear, never raises, and keeps no tree, so
+that no depth of nesting can hurt it.
+"""
+
+import html
+import re
+from typing import Final, NamedTuple
+
+from inturn.extract.text_builder import TextBuilder, name_set
+
+TAG_NAME: Final = re.compile(r"/?[a-zA-Z][^\s/>]*")
+# Ends a tag; a quoted value may hold ">".
+TAG_END: Final = re.compile(r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+>""")
+ATTRIBUTE: Final = re.compile(r"""([a-zA-Z-]{1,40})\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
+MAX_BROKEN_TAGS: Final = 50
+"""Tags with an open quote, each of which is looked for as far as the end; after so many, quotes no longer count."""
+
+PARAGRAPH_ELEMENTS: Final = name_set(
+    "address article aside blockquote dl details dialog fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr main"
+    " menu nav ol p pre section table ul"
+)
+LINE_ELEMENTS: Final = name_set(
+    "body br caption center col dd dir div dt figcaption frameset head html legend li option optgroup summary tbody"
+    " tfoot thead title tr"
+)
+CELL_ELEMENTS: Final = frozenset(("td", "th"))
+INLINE_ELEMENTS: Final = name_set("area audio button canvas img input label map object select textarea video")
+SEPARATORS: Final = {
+    **dict.fromkeys(INLINE_ELEMENTS, " "),
+    **dict.fromkeys(CELL_ELEMENTS, "\t"),
+    **dict.fromkeys(LINE_ELEMENTS, "\n"),
+    **dict.fromkeys(PARAGRAPH_ELEMENTS, "\n\n"),
+}
+HIDDEN_ELEMENTS: Final = name_set("script style template iframe noembed noframes")
+RAW_TEXT_END: Final = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in (*HIDDEN_ELEMENTS, "title", "textarea")
+}
+HIDDEN_INPUTS: Final = name_set("hidden password checkbox radio file")
+METADATA_KEYS: Final = {
+    "author": "authors",
+    "keywords": "keywords",
+    "description": "subject",
+    "dcterms.created": "created_at",
+}
+
+
+class HtmlText(NamedTuple):
+    """The text of a page, and what its head says about it."""
+
+    text: str
+    metadata: dict[str, str | list[str]]
+
+
+def read_html(source: str) -> HtmlText:
+    """Read all text of a page; whatever is malformed is text."""
+    reader = _HtmlReader(source)
+    reader.read()
+    return HtmlText(str(reader.builder), reader.metadata)
+
+
+class _HtmlReader:
+    def __init__(self, source: str) -> None:
+        self.builder = TextBuilder()
+        self.metadata: dict[str, str | list[str]] = {}
+        self._source = source
+        self._broken_tags = 0
+        self._preformatted = 0
+
+    def read(self) -> None:
+        source, at = self._source, 0
+        while (mark := source.find("<", at)) >= 0:
+            name = TAG_NAME.match(source, mark + 1)
+            if name:
+                self._add_source(at, mark)
+                at = self._read_tag(name.group().lower(), name.end())
+            elif source.startswith(("!", "?", "/"), mark + 1):
+                self._add_source(at, mark)
+                at = self._skip_declaration(mark)
+            else:  # a mere "less than"
+                self._add_source(at, mark + 1)
+                at = mark + 1
+        self._add_source(at, len(source))
+
+    def _add_source(self, start: int, end: int) -> None:
+        if start < end:
+            self._add_text(self._source[start:end])
+
+    def _add_text(self, piece: str) -> None:
+        text = html.unescape(piece) if "&" in piece else piece
+        if self._preformatted:
+            self.builder.add(text)
+        else:
+            self.builder.add_collapsed(text)
+
+    def _skip_declaration(self, mark: int) -> int:
+        """Pass over a comment, a document type or an instruction; what a CDATA section holds is text."""
+        source = self._source
+        if source.startswith("<!--", mark):
+            end = source.find("-->", mark + 2)
+            return end + 3 if end >= 0 else len(source)
+        if source.startswith("<![CDATA[", mark):
+            end = source.find("]]>", mark)
+            self.builder.add_collapsed(source[mark + 9 : end if end >= 0 else len(source)])
+            return end + 3 if end >= 0 else len(source)
+        end = source.find(">", mark)
+        return end + 1 if end >= 0 else len(source)
+
+    def _read_tag(self, name: str, at: int) -> int:
+        """Separate what stands before and behind a tag; returns where it ends."""
+        end = self._tag_end(at)
+        closing = name.startswith("/")
+        name = name.removeprefix("/")
+        # An element of the page's own making ("my-card") may be a block; a blank does no harm inside a line.
+        self.builder.separate(SEPARATORS.get(name, " " if "-" in name else ""))
+        if name == "pre":
+            self._preformatted = max(0, self._preformatted + (-1 if closing else 1))
+        if closing:
+            return end
+        if name in RAW_TEXT_END:
+            return self._read_raw_text(name, end)
+        if name in ("img", "area", "input", "meta"):
+            self._read_attributes(name, self._source[at:end])
+        return end
+
+    def _tag_end(self, at: int) -> int:
+        if self._broken_tags < MAX_BROKEN_TAGS:
+            found = TAG_END.match(self._source, at)
+            if found:
+                return found.end()
+            self._broken_tags += 1
+        end = self._source.find(">", at)
+        return end + 1 if end >= 0 else len(self._source)
+
+    def _read_raw_text(self, name: str, at: int) -> int:
+        """An element that holds no elements: shown, kept as the title, or neither."""
+        found = RAW_TEXT_END[name].search(self._source, at)
+        end = found.start() if found else len(self._source)
+        content = self._source[at:end]
+        if name == "textarea":
+            self._add_text(content)
+        elif name == "title" and "title" not in self.metadata:
+            self.metadata["title"] = " ".join(html.unescape(content).split())
+        return end
+
+    def _read_attributes(self, name: str, tag: str) -> None:
+        given = {found[1].lower(): found[2] or found[3] or found[4] or "" for found in ATTRIBUTE.finditer(tag)}
+        if name == "meta":
+            key = METADATA_KEYS.get(given.get("name", "").lower())
+            value = " ".join(html.unescape(given.get("content", "")).split())
+            if key and value:
+                self.metadata[key] = [value] if key == "authors" else value
+        elif name == "input":
+            if given.get("type", "").lower() not in HIDDEN_INPUTS:
+                self._add_text(given.get("value", ""))
+        else:
+            self._add_text(given.get("alt", ""))

@@ -1,0 +1,71 @@
+"""How many pages a document has, cheaply and without a parser: what it costs is known when it is submitted.
+
+Pure Python, bounded in time and memory, and whatever the bytes are it never raises: a wrong count costs a customer a
+turn, a crash would cost the submission.
+"""
+
+import re
+from pathlib import Path
+
+from inturn import media_types
+from inturn.extract import image_size, pdf_checks, zip_checks
+from inturn.extract.limits import MEGABYTE
+
+MAX_READ_BYTES = 64 * MEGABYTE
+MAX_UNPACKED_BYTES = 32 * MEGABYTE
+MAX_ENTRIES = 2_000
+CHARACTERS_PER_PAGE = 3_000
+DOCX_PAGES = re.compile(rb"<(?:\w+:)?Pages>\s*(\d{1,6})\s*<")
+ODT_PAGES = re.compile(rb'page-count="(\d{1,6})"')
+OPEN_DOCUMENT_PAGE = re.compile(rb"<(?:draw:page|table:table)[ >]")
+SLIDE = re.compile(r"ppt/slides/slide\d+\.xml")
+SHEET = re.compile(r"xl/(?:worksheets|chartsheets)/[^/]+\.xml")
+
+
+def count_pages(document: bytes | Path, media_type: str | None = None) -> int | None:
+    """Pages, slides or sheets; a text counts one per 3,000 letters. None if it cannot be told."""
+    if isinstance(document, Path):
+        try:
+            with document.open("rb") as file:
+                document = file.read(MAX_READ_BYTES)
+        except OSError:
+            return None
+    data = document[:MAX_READ_BYTES]
+    # What it is, its bytes say; what it was called counts only among texts.
+    kind = media_types.sniff(data[: media_types.SNIFF_BYTES]) or media_type
+    if kind == media_types.PDF:
+        return pdf_checks.pdf_page_count(data, MAX_UNPACKED_BYTES)
+    if kind == media_types.ZIP:
+        return _count_package_pages(data)
+    if kind in media_types.IMAGES:
+        return max(1, len(image_size.frame_sizes(data, kind))) if kind == "image/tiff" else 1
+    return estimate_text_pages(len(data)) if kind in media_types.TEXTS and data else None
+
+
+def estimate_text_pages(characters: int) -> int:
+    """How many pages so many letters would fill."""
+    return max(1, -(-characters // CHARACTERS_PER_PAGE))
+
+
+def _count_package_pages(data: bytes) -> int | None:
+    names = zip_checks.entry_names(data, MAX_ENTRIES)
+    for pattern in (SLIDE, SHEET):
+        found = sum(1 for name in names if pattern.fullmatch(name))
+        if found:
+            return found
+    if "word/document.xml" in names:
+        return _declared_pages(data, "docProps/app.xml", DOCX_PAGES) or 1
+    if "content.xml" in names:
+        return _declared_pages(data, "meta.xml", ODT_PAGES) or _count_open_document_pages(data) or 1
+    return None
+
+
+def _count_open_document_pages(data: bytes) -> int:
+    """Slides or sheets of an OpenDocument file that does not say how many pages it has."""
+    content = zip_checks.read_part(data, "content.xml", MAX_UNPACKED_BYTES) or b""
+    return sum(1 for _ in OPEN_DOCUMENT_PAGE.finditer(content))
+
+
+def _declared_pages(data: bytes, name: str, pattern: re.Pattern[bytes]) -> int | None:
+    found = pattern.search(zip_checks.read_part(data, name, MEGABYTE) or b"")
+    return int(found.group(1)) if found else None

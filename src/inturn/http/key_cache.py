@@ -1,0 +1,94 @@
+"""Whose key it is: looked up in the store, remembered for a second, its use noted now and then."""
+
+from collections import OrderedDict
+from typing import Final
+
+from inturn.api_keys import ApiKey, parse_api_key_id, verify_api_key
+from inturn.clock import Clock
+from inturn.errors import NotFoundError
+from inturn.http.errors import UnauthorizedError
+from inturn.model import SECOND
+from inturn.store import ApiKeys
+
+CACHE_TTL: Final = SECOND
+"""A revoked key opens nothing after this."""
+LAST_USED_FLUSH_INTERVAL: Final = 60 * SECOND
+MAX_CACHED_KEYS: Final = 10_000
+INVALID_KEY_MESSAGE: Final = "this key opens nothing: it is wrong, was revoked or has expired"
+
+
+class ApiKeyCache:
+    """The keys of a store, as this server knows them."""
+
+    def __init__(self, keys: ApiKeys, clock: Clock) -> None:
+        self._keys = keys
+        self._clock = clock
+        self._cache: OrderedDict[str, tuple[int, ApiKey | None]] = OrderedDict()
+        self._last_used: dict[str, int] = {}
+        self._flushed_at = clock.now()
+
+    def authenticate_cached(self, text: str) -> ApiKey | None:
+        """The live key that this text is, if that can be told without asking the store."""
+        key = self.get_cached(parse_api_key_id(text) or "")
+        return None if key is None else self._verify(key, text)
+
+    def authenticate(self, text: str) -> ApiKey:
+        """The live key that this text is."""
+        id_ = parse_api_key_id(text)
+        if id_ is None:
+            raise UnauthorizedError(INVALID_KEY_MESSAGE)
+        return self._verify(self.load(id_), text)
+
+    def get_cached(self, id_: str) -> ApiKey | None:
+        """A key that was looked up just now, live or not."""
+        now = self._clock.now()
+        at, key = self._cache.get(id_, (now - CACHE_TTL, None))
+        return key if 0 <= now - at < CACHE_TTL else None
+
+    def load(self, id_: str) -> ApiKey:
+        """A key as the store has it, live or not."""
+        now = self._clock.now()
+        try:
+            key = self._keys.find(id_)
+        except NotFoundError:
+            raise UnauthorizedError(INVALID_KEY_MESSAGE) from None
+        self._put(key, now)
+        return key
+
+    def update(self, key: ApiKey) -> None:
+        """Know at once what this server has done to a key, whatever an earlier look at the store still brings."""
+        self._put(key, self._clock.now())
+
+    def record_use(self, key: ApiKey) -> ApiKey:
+        """The key, if it opens anything now; that it was used is noted."""
+        now = self._clock.now()
+        if not key.is_live(now):
+            raise UnauthorizedError(INVALID_KEY_MESSAGE)
+        self._last_used[key.id] = now
+        return key
+
+    def flush_last_used(self, *, force: bool = False) -> None:
+        """Keep when keys were last used, once a minute: that is a write."""
+        now = self._clock.now()
+        if self._last_used and (force or now - self._flushed_at >= LAST_USED_FLUSH_INTERVAL):
+            used, self._last_used, self._flushed_at = self._last_used, {}, now
+            self._keys.record_use(used)
+
+    def has_live_key(self) -> bool:
+        """Whether anybody could come in."""
+        now = self._clock.now()
+        return any(each.is_live(now) for each in self._keys.all())
+
+    def _put(self, key: ApiKey, at: int) -> None:
+        known_at, _ = self._cache.get(key.id, (at, None))
+        if 0 < known_at - at < CACHE_TTL:
+            return  # looked up before the key changed, and slower
+        self._cache[key.id] = (at, key)
+        self._cache.move_to_end(key.id)
+        if len(self._cache) > MAX_CACHED_KEYS:
+            self._cache.popitem(last=False)
+
+    def _verify(self, key: ApiKey, text: str) -> ApiKey:
+        if not verify_api_key(key, text):
+            raise UnauthorizedError(INVALID_KEY_MESSAGE)
+        return self.record_use(key)

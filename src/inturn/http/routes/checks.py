@@ -1,0 +1,21 @@
+"""`/v1/checks`: priority as a service, for systems with a queue of their own."""
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from inturn.http import schemas
+from inturn.http.errors import ErrorResponses
+from inturn.http.routes.documents import IdempotencyKey
+from inturn.http.scope import ReadScope
+
+router: Final = APIRouter(prefix="/v1", tags=["checks"])
+
+
+@router.post("/checks", operation_id="checkPriority", responses=ErrorResponses.of(409, 413, 422))
+def check(body: schemas.CheckRequest, scope: ReadScope, idempotency_key: IdempotencyKey = None) -> schemas.Checks:
+    """Tell which levels a customer's next documents get; each is a check, as if it had been submitted."""
+    customer = scope.resolve_customer(body.customer)
+    found = scope.app_state.queue.check(customer, body.count, key=idempotency_key)
+    checks = [schemas.Check(level=each.level, count=each.count) for each in found]
+    return schemas.Checks(customer=customer, checks=checks)

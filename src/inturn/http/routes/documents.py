@@ -1,0 +1,304 @@
+"""`/v1/documents` and `/v1/batches`."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Annotated, Any, BinaryIO, Final
+from urllib.parse import quote
+
+from anyio import to_thread
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from inturn import insights
+from inturn.errors import BlobNotFoundError, NotFoundError
+from inturn.http import schemas
+from inturn.http.auth import BEARER_SCHEME, get_caller
+from inturn.http.errors import ErrorResponses
+from inturn.http.scope import CallerScope, ReadScope, WriteScope, require_done
+from inturn.http.serializers import negotiate_language, serialize_document, serialize_timeline, serialize_why
+from inturn.http.state import get_app_state
+from inturn.http.uploads.multipart import CHUNK_BYTES
+from inturn.http.uploads.reader import SubmissionReader
+from inturn.i18n import Texts
+from inturn.model import ENDED, MAX_NAME_LENGTH, Document, DocumentState, clean_text
+from inturn.store import DocumentFilter, DocumentSort
+from inturn.worker.content import RESULT_FILE, read_result_text
+
+MAX_WAIT_SECONDS: Final = 60
+MAX_IDS: Final = 100
+router: Final = APIRouter(prefix="/v1", tags=["documents"])
+
+DocumentId = Annotated[str, Path(description="The document's id.")]
+WaitSeconds = Annotated[
+    float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before answering.")
+]
+PageLimit = Annotated[int, Query(ge=1, le=1_000)]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=MAX_NAME_LENGTH, description="Makes repeating the call safe."
+    ),
+]
+FORM_SCHEMA: Final = {
+    "type": "object",
+    "properties": {
+        "file": {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1, "maxItems": 10},
+        "customer": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH, "example": "acme"},
+        "batch": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
+        "metadata": {"type": "string", "description": "A JSON object."},
+        "delay": {"type": "integer", "minimum": 0, "description": "Operators only."},
+        "start_by": {"type": "integer", "minimum": 0, "description": "Operators only."},
+        "cost": {"type": "number", "minimum": 0.001, "maximum": 10_000, "description": "Operators only."},
+    },
+    "required": ["file"],
+    "additionalProperties": False,
+}
+SUBMIT_OPENAPI: Final[dict[str, Any]] = {
+    "security": [{BEARER_SCHEME.scheme_name: []}],
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH},
+            "description": "Makes repeating the call safe.",
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Submission"},
+                "example": {"customer": "acme", "documents": [{"name": "a.txt", "text": "Hello"}]},
+            },
+            "multipart/form-data": {"schema": FORM_SCHEMA},
+        },
+    },
+}
+BYTES_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "The bytes, as an attachment.",
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.post(
+    "/documents",
+    operation_id="submitDocuments",
+    status_code=202,
+    response_model=schemas.Accepted,
+    responses=ErrorResponses.of(408, 409, 413, 415, 422, 507),
+    openapi_extra=SUBMIT_OPENAPI,
+)
+async def submit(request: Request) -> JSONResponse:
+    """Take in documents of one customer: files, texts, or references. When this answers, they are kept."""
+    seen = CallerScope(get_app_state(request), await get_caller(request, await BEARER_SCHEME(request)))
+    given = request.headers.get("idempotency-key")
+    key = None if given is None else clean_text("Idempotency-Key", given)
+    taken = await SubmissionReader(seen, key, request.app.state.submission_batcher).submit(request)
+    receipts = [receipt._asdict() for receipt in taken.receipts]
+    return JSONResponse({"customer": taken.customer, "receipts": receipts}, 202)
+
+
+class SubmitEndpoint:
+    """The same, served without what FastAPI does around a route, which would be half of the time this one takes."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        answer = await submit(Request(scope, receive))
+        await answer(scope, receive, send)
+
+
+@router.get("/documents", operation_id="listDocuments", responses=ErrorResponses.of(422))
+def documents(  # noqa: PLR0913 - one parameter for each filter
+    scope: ReadScope,
+    *,
+    state: Annotated[list[DocumentState] | None, Query()] = None,
+    customer: str | None = None,
+    level: Annotated[int | None, Query(ge=1, le=9)] = None,
+    batch: str | None = None,
+    text: Annotated[str | None, Query(description="Part of the name.")] = None,
+    sort: Annotated[DocumentSort, Query(description="Which come first.")] = DocumentSort.NEWEST,
+    limit: PageLimit = 100,
+    after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
+    id: Annotated[
+        list[str] | None, Query(max_length=MAX_IDS, description="These alone, whatever else is given.")
+    ] = None,
+) -> schemas.DocumentPage:
+    """List documents, newest or oldest first."""
+    if id:
+        shown = [serialize_document(each, scope.caller) for each in scope.documents_by_id(id)]
+        return schemas.DocumentPage(documents=shown, next=None)
+    where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
+    page = scope.documents(where, limit, after, sort)
+    return schemas.DocumentPage(
+        documents=[serialize_document(each, scope.caller) for each in page.items], next=page.next
+    )
+
+
+@router.get("/documents/counts", operation_id="countDocuments", responses=ErrorResponses.of(422))
+def counts(
+    scope: ReadScope,
+    *,
+    customer: str | None = None,
+    level: Annotated[int | None, Query(ge=1, le=9)] = None,
+    batch: str | None = None,
+    text: Annotated[str | None, Query(description="Part of the name.")] = None,
+) -> schemas.Counts:
+    """How many documents match, by state."""
+    states = scope.counts(DocumentFilter(None, customer, level, batch, text)).states
+    told = {str(state): states.get(state, 0) for state in DocumentState}
+    return schemas.Counts(documents=sum(told.values()), states=told)
+
+
+@router.get("/documents/{id}", operation_id="getDocument", responses=ErrorResponses.of(422))
+async def document(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> schemas.Document:
+    """One document; with `wait`, when it has ended or that time has passed."""
+    return serialize_document(await _wait_for_end(scope, id, wait), scope.caller)
+
+
+@router.delete("/documents/{id}", operation_id="cancelDocument", responses=ErrorResponses.of(409, 422))
+def cancel(id: DocumentId, scope: WriteScope) -> schemas.Document:
+    """Cancel a document that has not ended."""
+    return serialize_document(scope.cancel(id), scope.caller)
+
+
+@router.post(
+    "/documents/{id}/retry", operation_id="retryDocument", status_code=202, responses=ErrorResponses.of(409, 422)
+)
+def retry(id: DocumentId, scope: WriteScope) -> schemas.Receipt:
+    """Try a document again that ended without a result: a new check."""
+    return schemas.Receipt(**scope.retry(id)._asdict())
+
+
+@router.post("/documents/{id}/expedite", operation_id="expediteDocument", responses=ErrorResponses.of(409, 422))
+def expedite(id: DocumentId, scope: WriteScope) -> schemas.Document:
+    """Operators: move a waiting document before all levels."""
+    return serialize_document(scope.expedite(id), scope.caller)
+
+
+@router.get("/documents/{id}/why", operation_id="explainDocument", responses=ErrorResponses.of(422))
+def why(id: DocumentId, request: Request, scope: ReadScope) -> schemas.Why:
+    """Say why a document is where it is and when it should start, as data and in the caller's language."""
+    texts = Texts(negotiate_language(request.headers.get("accept-language")))
+    return serialize_why(scope.why(id), scope.caller, texts)
+
+
+@router.get("/documents/{id}/life", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))
+def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
+    """What happened to a document so far, each attempt with its error, and how far its processor is with it."""
+    found = scope.document(id)
+    return serialize_timeline(
+        found, insights.document_timeline(scope.app_state.queue.store, found), scope.progress(found), scope.caller
+    )
+
+
+@router.get(
+    "/documents/{id}/result",
+    operation_id="getDocumentResult",
+    response_model=schemas.Result,
+    responses=ErrorResponses.of(409, 422),
+)
+async def result(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> Response:
+    """The result of a document that is done; with `wait`, when it has ended."""
+    found = await _wait_for_end(scope, id, wait)
+    return await to_thread.run_sync(_result_response, scope, found)
+
+
+@router.get(
+    "/documents/{id}/files/{name:path}",
+    operation_id="getDocumentResultFile",
+    response_class=StreamingResponse,
+    responses={**ErrorResponses.of(409, 422), **BYTES_RESPONSE},
+)
+def result_file(id: DocumentId, name: str, scope: ReadScope) -> StreamingResponse:
+    """A file of a result."""
+    found = scope.document(id)
+    require_done(found, done=True)
+    for each in scope.app_state.queue.files(found.id):
+        if each.name == name and name != RESULT_FILE:
+            return _attachment_response(scope, each.blob, each.name, each.size)
+    raise NotFoundError("the result has no such file")
+
+
+@router.get(
+    "/documents/{id}/content",
+    operation_id="getDocumentContent",
+    response_class=StreamingResponse,
+    responses={**ErrorResponses.of(422), **BYTES_RESPONSE},
+)
+def content(id: DocumentId, scope: ReadScope) -> StreamingResponse:
+    """The bytes of a document as they were submitted."""
+    given = scope.document(id).spec
+    if given.blob is None:
+        raise NotFoundError("this document's bytes are not kept here")
+    return _attachment_response(scope, given.blob, given.name, given.size)
+
+
+@router.get("/batches/{name:path}", operation_id="getBatch", tags=["batches"], responses=ErrorResponses.of(422))
+def batch(name: str, scope: ReadScope) -> schemas.Batch:
+    """How far the documents of a batch are."""
+    states = scope.batch(name).states
+    ended = sum(n for state, n in states.items() if state in ENDED)
+    told = {str(state): n for state, n in sorted(states.items())}
+    return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=told)
+
+
+@router.get("/limits", operation_id="getUploadLimits", responses=ErrorResponses.of())
+def limits(scope: ReadScope) -> schemas.UploadLimits:
+    """How much one upload may bring."""
+    taken = scope.app_state.settings.limits
+    return schemas.UploadLimits(file=taken.file, body=taken.body, files=taken.files)
+
+
+async def _wait_for_end(scope: CallerScope, id_: str, wait: float) -> Document:
+    """The document: at once, or when it has ended, or when the time is over."""
+    found = await to_thread.run_sync(scope.document, id_)
+    if not wait or found.state in ENDED:
+        return found
+    with scope.app_state.event_poller.document_waiter(found.id) as rung, suppress(TimeoutError):
+        async with asyncio.timeout(wait):
+            # It may have ended before anybody listened.
+            while (found := await to_thread.run_sync(scope.document, id_)).state not in ENDED:
+                await rung.wait()
+                if scope.app_state.event_poller.is_stopping:
+                    break
+                rung.clear()
+    return found
+
+
+def _result_response(scope: CallerScope, document: Document) -> Response:
+    """Serve a result as the text that was stored: nothing then depends on how deeply it is nested."""
+    require_done(document, done=True)
+    queue, blobs = scope.app_state.queue, scope.app_state.blobs
+    files = [
+        schemas.ResultFile(name=each.name, size=each.size, sha256=each.sha256, media_type=each.media_type)
+        for each in queue.files(document.id)
+        if each.name != RESULT_FILE
+    ]
+    around = schemas.Result(id=document.id, result=None, files=files).model_dump(mode="json")
+    parts = {name: json.dumps(value) for name, value in around.items()}
+    parts["result"] = read_result_text(queue, blobs, document.id)
+    body = ",".join(f'"{name}":{text}' for name, text in parts.items())
+    return Response(f"{{{body}}}", media_type="application/json")
+
+
+def _attachment_response(scope: CallerScope, blob: str, name: str, size: int | None) -> StreamingResponse:
+    """Bytes that no browser shows as a page of ours: always an attachment, never sniffed, never of a type that runs."""
+    if scope.app_state.blobs is None:
+        raise BlobNotFoundError("this server has no blobs: it was started without --blobs")
+    headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+    if size is not None:
+        headers["Content-Length"] = str(size)
+    opened = scope.app_state.blobs.open(blob)
+    return StreamingResponse(_read_chunks(opened), headers=headers, media_type="application/octet-stream")
+
+
+def _read_chunks(source: BinaryIO) -> Iterator[bytes]:
+    with source:
+        while piece := source.read(CHUNK_BYTES):
+            yield piece

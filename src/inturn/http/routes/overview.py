@@ -1,0 +1,136 @@
+"""`/v1/overview`: the queue at a glance and how it went lately. For operators."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query
+
+from inturn.http import schemas
+from inturn.http.auth import OperatorAccess
+from inturn.http.errors import ErrorResponses
+from inturn.http.scope import ReadScope
+from inturn.http.shares import StartShares
+from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory
+from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview
+from inturn.model import DocumentState
+
+router: Final = APIRouter(prefix="/v1", tags=["operators"])
+MAX_TOP_CUSTOMERS: Final = 6
+MAX_DOCUMENTS_PER_WORKER: Final = 20
+"""Documents shown of one worker."""
+
+
+@router.get("/overview", operation_id="getOverview", responses=ErrorResponses.of(422))
+def overview(
+    scope: ReadScope,
+    _: OperatorAccess,
+    since: Annotated[int, Query(ge=0, le=2**62, description="Points of the course after this time alone.")] = 0,
+) -> schemas.Overview:
+    """Operators: what waits and runs, how long it takes, who gets how much, what workers do, and the last ten minutes.
+
+    Read at most once a second for all who ask; the course is what this server saw since it started.
+    """
+    course = scope.app_state.history
+    return serialize_overview(course.current(), course, scope.app_state.shares, since)
+
+
+def serialize_overview(
+    snapshot: LiveOverview, history: QueueHistory, shares: StartShares, since: int
+) -> schemas.Overview:
+    """A board and its course."""
+    live, policy = snapshot.live, snapshot.policy.policy
+    last = snapshot.last_level
+    return schemas.Overview(
+        at=live.at,
+        paused=None if live.paused is None else schemas.Paused(operator=live.paused.name, why=live.paused.why),
+        states={str(state): live.states.get(state, 0) for state in DocumentState},
+        waiting={level: live.waiting.get(level, 0) for level in range(last + 1)} | dict(live.waiting),
+        oldest_wait=max(live.oldest_waits.values(), default=None),
+        customers=snapshot.customers,
+        per_second=live.per_second,
+        waits=_serialize_waits(history.wait_percentiles()),
+        overdue=schemas.Overdue(
+            after=policy.turns.overdue_after,
+            every=policy.turns.overdue_every,
+            levels=list(snapshot.overdue),
+            uses=snapshot.overdue_uses,
+        ),
+        quiet=_serialize_group(snapshot.quiet, history.wait_percentiles(HISTORY_WINDOW, lambda level: level < last)),
+        busy=_serialize_group(snapshot.busy, history.wait_percentiles(HISTORY_WINDOW, lambda level: level >= last)),
+        last_level=last,
+        busiest=[_serialize_busy_customer(each, snapshot, shares) for each in live.busiest],
+        takers=[
+            schemas.TopCustomer(customer=name, received=part, due=snapshot.due.get(name))
+            for name, part in shares.top_customers(live.at, MAX_TOP_CUSTOMERS)
+        ],
+        workers=[_serialize_worker(each) for each in live.at_work],
+        course=_serialize_history(history.points(since)),
+    )
+
+
+def _serialize_waits(percentiles: Percentiles | None) -> schemas.WaitPercentiles | None:
+    return None if percentiles is None else schemas.WaitPercentiles(**percentiles._asdict())
+
+
+def _serialize_group(group: LaneGroup, waits: Percentiles | None) -> schemas.CustomerGroup:
+    return schemas.CustomerGroup(customers=group.customers, waiting=group.waiting, waits=_serialize_waits(waits))
+
+
+def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares: StartShares) -> schemas.BusyCustomer:
+    customer = entry.customer
+    return schemas.BusyCustomer(
+        customer=customer.name,
+        display_name=customer.settings.display_name,
+        level=entry.level,
+        waiting=customer.waiting,
+        running=customer.running,
+        paused=customer.settings.paused,
+        lines={line.level: line.waiting for line in customer.lanes},
+        share=schemas.Share(
+            received=shares.share_of(customer.name, snapshot.live.at), due=snapshot.due.get(customer.name)
+        ),
+    )
+
+
+def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
+    report = activity.worker.report
+    hands = [
+        schemas.RunningDocument(
+            id=each.id,
+            name=each.spec.name,
+            customer=each.customer,
+            level=each.level,
+            started_at=each.work_began_at,
+            done=None if progress is None or not progress.total else min(1.0, progress.done / progress.total),
+        )
+        for each in activity.documents[:MAX_DOCUMENTS_PER_WORKER]
+        for progress in (report.progress.get(each.id),)
+    ]
+    return schemas.WorkerActivity(
+        name=report.name,
+        host=report.host,
+        slots=report.slots,
+        busy=report.busy,
+        processor=report.processor,
+        started_at=report.started_at,
+        seen_at=activity.worker.seen_at,
+        stopping=report.stopping,
+        documents=hands,
+        claimed_ahead=activity.claimed_ahead,
+    )
+
+
+def _serialize_history(points: list[HistoryPoint]) -> schemas.History:
+    """By column: a name is written once, not once a point."""
+    waits = [point.waits for point in points]
+    return schemas.History(
+        at=[point.at for point in points],
+        waiting=[point.waiting for point in points],
+        running=[point.running for point in points],
+        per_second=[round(point.per_second, 2) for point in points],
+        customers=[point.customers for point in points],
+        failed=[point.failed for point in points],
+        overdue_uses=[point.overdue_uses for point in points],
+        p50=[None if each is None else each.p50 for each in waits],
+        p95=[None if each is None else each.p95 for each in waits],
+        p99=[None if each is None else each.p99 for each in waits],
+    )

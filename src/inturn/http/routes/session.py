@@ -1,0 +1,105 @@
+"""`/session`: the page signs in and out, and learns whom it speaks to."""
+
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from fastapi import APIRouter, Request, Response
+
+from inturn import __version__
+from inturn.api_keys import ApiKey, ApiKeyScope
+from inturn.errors import InturnError
+from inturn.http import auth, schemas
+from inturn.http.auth import BearerToken, Caller
+from inturn.http.routes.static_files import load_bundle
+from inturn.http.sessions import COOKIE_NAME, SESSION_LIFETIME_SECONDS, is_https, require_same_origin
+from inturn.http.state import AppState, get_app_state
+from inturn.i18n import LANGUAGES
+
+router: Final = APIRouter(include_in_schema=False)
+
+
+@router.get("/session")
+async def get_session(request: Request, response: Response, bearer: BearerToken) -> schemas.Session:
+    """Whom the page speaks to; nobody, if a key is needed and none was shown."""
+    service, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
+    try:
+        found = await auth.get_caller(request, bearer)
+    except InturnError as refused:
+        if refused.code != "unauthorized":
+            raise
+        return _serialize_session(service, None, None)
+    key = await auth.authenticate_session(service, cookie) if cookie is not None and found.by_cookie else None
+    if key is None or cookie is None:
+        return _serialize_session(service, found, None)
+    if service.sessions.needs_renewal(cookie):
+        cookie = _set_session_cookie(request, response, key)
+    return _serialize_session(service, found, service.sessions.csrf_token(key, cookie))
+
+
+@router.post("/session")
+async def sign_in(request: Request, response: Response, body: schemas.SignIn) -> schemas.Session:
+    """Exchange a key for a cookie."""
+    service = get_app_state(request)
+    require_same_origin(request.headers)
+    key = await auth.authenticate_api_key(service, request, body.key.strip())
+    cookie = _set_session_cookie(request, response, key)
+    request.state.key = key.id
+    found = Caller(key.name, key.scope, key.customer, key.id, by_cookie=True)
+    return _serialize_session(service, found, service.sessions.csrf_token(key, cookie))
+
+
+@router.delete("/session", status_code=204)
+async def sign_out(request: Request, response: Response) -> None:
+    """Forget the cookie."""
+    service, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
+    require_same_origin(request.headers)
+    if cookie is not None:
+        try:
+            key = await auth.authenticate_session(service, cookie)
+        except InturnError:
+            key = None
+        if key is not None:
+            service.sessions.require_csrf_token(key, cookie, request.headers)
+    response.delete_cookie(COOKIE_NAME, httponly=True, samesite="lax")
+
+
+def _set_session_cookie(request: Request, response: Response, key: ApiKey) -> str:
+    cookie = get_app_state(request).sessions.create_cookie(key)
+    secure = is_https(request.headers, request.url.scheme)
+    response.set_cookie(
+        COOKIE_NAME, cookie, max_age=SESSION_LIFETIME_SECONDS, httponly=True, samesite="lax", secure=secure
+    )
+    return cookie
+
+
+def _serialize_session(app_state: AppState, caller: Caller | None, csrf_token: str | None) -> schemas.Session:
+    who, sees_all = None, caller is not None and caller.sees_all
+    if caller is not None:
+        who = schemas.SessionCaller(
+            name=caller.name,
+            key=caller.api_key_id,
+            scope=caller.scope.value,
+            customer=caller.customer,
+            acts=caller.scope is not ApiKeyScope.READ_ONLY,
+            sees_all=caller.sees_all,
+            csrf=csrf_token,
+        )
+    return schemas.Session(
+        who=who,
+        needs_keys=app_state.settings.needs_keys,
+        version=__version__ if sees_all else None,
+        build=load_bundle().build,
+        languages=list(LANGUAGES),
+        queue=queue_name(app_state.settings.store) if sees_all else None,
+    )
+
+
+def queue_name(store: str | None) -> str | None:
+    """The file or database of a queue, without where it is and how to get in."""
+    if store is None:
+        return None
+    parts = urlsplit(store)
+    schema = parse_qs(parts.query).get("schema", [""])[0]
+    name = PurePosixPath(parts.path or parts.netloc).name
+    return "/".join(part for part in (name, schema) if part) or None

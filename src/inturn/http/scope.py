@@ -1,0 +1,178 @@
+"""THE layer through which a caller sees anything. What is not one's own does not exist: the same 404 for both."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Annotated, Final
+
+from fastapi import Depends, Query, Request
+
+from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError
+from inturn.http.auth import AnyCaller, Caller
+from inturn.http.errors import NO_SUCH_ADDRESS
+from inturn.http.state import AppState, get_app_state
+from inturn.ids import clean_id
+from inturn.insights import Why
+from inturn.model import Customer, Document, DocumentState, NewDocument, Progress, Receipt, clean_text
+from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, Submission
+
+NO_DOCUMENT: Final = "there is no such document"
+NO_CUSTOMER: Final = "there is no such customer"
+NO_BATCH: Final = "there is no such batch"
+MAX_WHY_LENGTH: Final = 1_000
+
+
+class CallerScope:
+    """A queue as one caller sees it."""
+
+    def __init__(self, app_state: AppState, caller: Caller, why: str = "") -> None:
+        self.app_state = app_state
+        self.caller = caller
+        self._why = why
+
+    @property
+    def operator(self) -> Operator:
+        """Who acts, for the audit log."""
+        who = self.caller
+        name = f"customer {who.customer}"[:255] if who.customer is not None else who.name
+        return Operator(name, clean_text("why", self._why, MAX_WHY_LENGTH) if self._why else "")
+
+    def document(self, id_: str) -> Document:
+        """One document that the caller may see."""
+        try:
+            found = self.app_state.queue.store.document(clean_id(id_))
+        except (NotFoundError, InvalidInputError):
+            raise NotFoundError(NO_DOCUMENT) from None
+        if not self._is_own(found.customer):
+            raise NotFoundError(NO_DOCUMENT)
+        return found
+
+    def documents_by_id(self, ids: Sequence[str]) -> list[Document]:
+        """Those that there are and that the caller may see, newest first."""
+        found: dict[str, Document] = {}
+        for each in ids:
+            with suppress(NotFoundError):
+                document = self.document(each)
+                found[document.id] = document
+        return sorted(found.values(), key=lambda document: document.seq, reverse=True)
+
+    def progress(self, document: Document) -> Progress | None:
+        """How far the worker says it is that has the document in its hands."""
+        if document.state is not DocumentState.RUNNING:
+            return None
+        reports = (each.report for each in self.app_state.queue.store.workers())
+        return next((each.progress.get(document.id) for each in reports if each.name == document.worker), None)
+
+    def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
+        """A page of documents; its cursors are ids, since a place in the whole queue would tell of others."""
+        cursor = None if after is None else str(self._cursor(after))
+        page = self.app_state.queue.documents(self.restrict_filter(where), limit=limit, after=cursor, sort=sort)
+        return Page(page.items, page.items[-1].id if page.next is not None else None)
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        """How many of those that the caller may see."""
+        return self.app_state.queue.counts(self.restrict_filter(where))
+
+    def restrict_filter(self, where: DocumentFilter) -> DocumentFilter:
+        """The filter, and the caller's own alone."""
+        customer, batch, text = (
+            None if given is None else clean_text(name, given)
+            for name, given in (("customer", where.customer), ("batch", where.batch), ("text", where.text))
+        )
+        if customer is not None and not self._is_own(customer):
+            raise NotFoundError(NO_CUSTOMER)
+        if self.caller.customer is not None:
+            customer = self.caller.customer
+        return where._replace(customer=customer, batch=batch, text=text)
+
+    def resolve_customer(self, customer: str | None) -> str:
+        """Whose documents a call brings: the key says it, or an operator."""
+        if customer is not None and not self._is_own(clean_text("customer", customer)):
+            raise NotFoundError(NO_CUSTOMER)
+        found = customer if self.caller.customer is None else self.caller.customer
+        if found is None:
+            raise InvalidInputError("say whose documents these are: customer")
+        return clean_text("customer", found)
+
+    def customer(self, name: str) -> Customer:
+        """One customer that the caller may see."""
+        try:
+            clean = clean_text("customer", name)
+            if self._is_own(clean):
+                return self.app_state.queue.customer(clean)
+        except (NotFoundError, InvalidInputError):
+            pass
+        raise NotFoundError(NO_CUSTOMER)
+
+    def why(self, id_: str) -> Why:
+        """Why a document is where it is; what is told of its start is compared with it later."""
+        found = self.app_state.insights.why(self.document(id_).id)
+        if found.start is not None:
+            self.app_state.estimates.record(found.document.id, found.start)
+        return found
+
+    def batch(self, name: str) -> Counts:
+        """The caller's documents of a batch."""
+        try:
+            found = self.counts(DocumentFilter(batch=name))
+        except InvalidInputError:
+            raise NotFoundError(NO_BATCH) from None
+        if not found.states:
+            raise NotFoundError(NO_BATCH)
+        return found
+
+    def submission(self, customer: str, documents: Sequence[NewDocument], idempotency_key: str | None) -> Submission:
+        """Documents to take in; delay, start_by and cost are operators' to decide."""
+        if not self.caller.is_operator:
+            for each in documents:
+                if each.delay or each.start_by is not None or each.cost != 1:
+                    raise InvalidInputError("delay, start_by and cost are for operators; leave them out")
+        return self.app_state.queue.submission(customer, documents, idempotency_key)
+
+    def cancel(self, id_: str) -> Document:
+        """Cancel one document."""
+        self.app_state.queue.cancel(self.document(id_).id, self.operator)
+        return self.document(id_)
+
+    def retry(self, id_: str) -> Receipt:
+        """Try one document again."""
+        return self.app_state.queue.retry(self.document(id_).id, self.operator)
+
+    def expedite(self, id_: str) -> Document:
+        """Move one document before all levels: for operators."""
+        if not self.caller.is_operator:
+            raise NotFoundError(NO_SUCH_ADDRESS)
+        self.app_state.queue.expedite(self.document(id_).id, self.operator)
+        return self.document(id_)
+
+    def _cursor(self, after: str) -> int:
+        try:
+            return self.document(after).seq
+        except NotFoundError:
+            raise InvalidInputError("after is no cursor of this list; use a page's next") from None
+
+    def _is_own(self, customer: str) -> bool:
+        return self.caller.customer is None or self.caller.customer == customer
+
+
+def require_done(document: Document, *, done: bool) -> None:
+    """Refuse what only documents that are done have."""
+    if done and document.state != "done":
+        raise IllegalTransitionError(f"the document is {document.state}: there is no result yet, or none at all")
+
+
+def write_scope(
+    request: Request,
+    caller: AnyCaller,
+    why: Annotated[str, Query(max_length=MAX_WHY_LENGTH, description="Why; kept in the audit log.")] = "",
+) -> CallerScope:
+    """The queue as this caller sees it, for what is changed by hand."""
+    return CallerScope(get_app_state(request), caller, why)
+
+
+async def read_scope(request: Request, caller: AnyCaller) -> CallerScope:
+    """The queue as this caller sees it."""
+    return CallerScope(get_app_state(request), caller)
+
+
+ReadScope = Annotated[CallerScope, Depends(read_scope)]
+WriteScope = Annotated[CallerScope, Depends(write_scope)]

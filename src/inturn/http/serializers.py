@@ -1,0 +1,156 @@
+"""What callers are shown of what is kept: a customer sees its own, rounded where it would tell of others."""
+
+from inturn.http import schemas
+from inturn.http.auth import Caller
+from inturn.i18n import LANGUAGES, SOURCE, Texts
+from inturn.insights import CounterStatus, Timeline, TimelineEntry, Why
+from inturn.insights.explain import explain, explain_to_customer
+from inturn.model import Document, Progress
+from inturn.store import Event, PolicyVersion
+
+
+def serialize_document(document: Document, caller: Caller) -> schemas.Document:
+    """A document; who works at it, and the trace of an error, are for operators."""
+    given = document.spec
+    return schemas.Document.model_construct(
+        id=document.id,
+        customer=document.customer,
+        name=given.name,
+        state=str(document.state),
+        level=document.level,
+        count=document.count,
+        expedited=document.expedited,
+        submitted_at=document.submitted_at,
+        ready_at=document.ready_at,
+        due_at=document.due_at,
+        started_at=document.started_at,
+        began_at=document.began_at,
+        worked=document.worked,
+        finished_at=document.finished_at,
+        attempt=document.attempt,
+        max_attempts=given.max_attempts,
+        error=_visible_error(document.error, caller),
+        uri=given.uri,
+        size=given.size,
+        sha256=given.sha256,
+        media_type=given.media_type,
+        pages=given.pages,
+        batch=given.batch,
+        cost=given.cost,
+        start_by=given.start_by,
+        metadata=dict(given.metadata),
+        worker=document.worker if caller.sees_all else None,
+    )
+
+
+def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
+    """Why a document waits."""
+    place, ahead = why.place, None
+    if caller.sees_all:
+        sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in explain(why, texts))
+        ahead = None if why.ahead is None else schemas.Ahead(**why.ahead._asdict())
+    else:
+        place = None if place is None else round_up_position(place)
+        sentence = " ".join(explain_to_customer(why, texts, place))
+    document = why.document
+    return schemas.Why.model_construct(
+        id=document.id,
+        at=why.at,
+        state=str(document.state),
+        level=document.level,
+        count=document.count,
+        bounds=None if why.bounds is None else schemas.Bounds(**why.bounds._asdict()),
+        counter=serialize_counter(why.counter),
+        closed_by=[str(each) for each in why.closed_by],
+        place=place,
+        ahead=ahead,
+        no_place=None if why.no_place is None else str(why.no_place),
+        start=None if why.start is None else schemas.Span(**why.start._asdict()),
+        no_start=None if why.no_start is None else str(why.no_start),
+        sentence=sentence,
+    )
+
+
+def serialize_timeline(
+    document: Document, timeline: Timeline, progress: Progress | None, caller: Caller
+) -> schemas.Timeline:
+    """What happened to a document."""
+    moments = [_serialize_timeline_entry(each, caller) for each in timeline.entries]
+    done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
+    return schemas.Timeline(id=document.id, moments=moments, is_whole=timeline.is_complete, done=done)
+
+
+def _serialize_timeline_entry(entry: TimelineEntry, caller: Caller) -> schemas.TimelineEntry:
+    """Who did something by hand, and why, and who worked at it, is for operators."""
+    who = entry.operator if caller.sees_all else None
+    return schemas.TimelineEntry(
+        at=entry.at,
+        kind=str(entry.kind),
+        attempt=entry.attempt,
+        error=_visible_error(entry.error, caller),
+        worker=entry.worker if caller.sees_all else None,
+        operator=None if who is None else who.name,
+        why=None if who is None else who.why,
+    )
+
+
+def _visible_error(error: str | None, caller: Caller) -> str | None:
+    return error if caller.sees_all or error is None else error.partition("\n")[0]
+
+
+def serialize_counter(counter: CounterStatus | None) -> schemas.Counter | None:
+    """A counter."""
+    return None if counter is None else schemas.Counter(**counter._asdict())
+
+
+def round_up_position(position: int) -> int:
+    """Up to the next of 0, 1, 2, 5, 10, 20, 50, 100 and so on."""
+    if position <= 0:
+        return 0
+    size = 1
+    while True:
+        for step in (1, 2, 5):
+            if position <= step * size:
+                return step * size
+        size *= 10
+
+
+def serialize_policy_version(version: PolicyVersion) -> schemas.PolicyVersion:
+    """A version of the policy."""
+    return schemas.PolicyVersion(
+        version=version.number,
+        at=version.at,
+        operator=version.operator.name,
+        why=version.operator.why,
+        policy=schemas.Policy(**version.policy.to_dict()),
+    )
+
+
+def serialize_audit_event(event: Event) -> schemas.AuditEvent:
+    """An event that somebody caused."""
+    who = event.operator
+    return schemas.AuditEvent(
+        number=event.number,
+        at=event.at,
+        kind=str(event.kind),
+        operator="" if who is None else who.name,
+        why="" if who is None else who.why,
+        customer=event.customer,
+        documents=list(event.documents),
+        detail=dict(event.detail),
+    )
+
+
+def negotiate_language(header: str | None) -> str:
+    """The language of ours that an Accept-Language header likes best."""
+    best, liked = SOURCE, 0.0
+    for each in (header or "")[:500].split(","):
+        tag, _, quality = each.partition(";")
+        base = tag.strip().partition("-")[0].lower()
+        try:
+            weight = float(quality.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+        if base in LANGUAGES and weight > liked:
+            best, liked = base, weight
+    return best

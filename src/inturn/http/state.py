@@ -1,0 +1,115 @@
+"""What all routes of one server share."""
+
+import logging
+from types import TracebackType
+from typing import Final, Self
+
+from fastapi import Request
+
+from inturn.blobs import Blobs, FolderBlobs
+from inturn.clock import Clock, SystemClock
+from inturn.errors import InturnError, InvalidInputError
+from inturn.http.estimates import EstimateTracker
+from inturn.http.event_poller import EventPoller
+from inturn.http.key_cache import ApiKeyCache
+from inturn.http.limits import FailedLogins, Quotas, RateLimiter
+from inturn.http.metrics import ServerMetrics
+from inturn.http.previews import ReplayJobs
+from inturn.http.sessions import Sessions
+from inturn.http.settings import ServerSettings
+from inturn.http.shares import StartShares
+from inturn.http.simulation_jobs import JobRunner
+from inturn.http.sse import Broadcaster
+from inturn.http.stats import QueueHistory
+from inturn.insights import CustomerIndex, Insights
+from inturn.model import SECOND
+from inturn.queue import Queue
+
+log: Final = logging.getLogger("inturn.http")
+PAGE_PRICING_TTL: Final = SECOND
+
+
+class AppState:
+    """A queue and its blobs, who may come in, how much they may do, and one watcher of events for everything live."""
+
+    def __init__(
+        self, queue: Queue, blobs: Blobs | None, settings: ServerSettings | None = None, *, clock: Clock | None = None
+    ) -> None:
+        clock = clock or SystemClock()
+        self.settings = settings or ServerSettings()
+        self.queue = queue
+        self.blobs = blobs
+        self.insights = Insights(queue.store, clock)
+        self.clock = clock
+        self.key_cache = ApiKeyCache(queue.store.api_keys, clock)
+        self.sessions = Sessions(self.key_cache, clock)
+        self.rate_limiter = RateLimiter(self.settings.limits, clock)
+        self.failed_logins = FailedLogins(self.settings.limits, clock)
+        self.quotas = Quotas(self.settings.limits, queue.store, clock)
+        self._page_pricing = (-PAGE_PRICING_TTL, False)
+        self.estimates = EstimateTracker()
+        self.shares = StartShares()
+        self.metrics = ServerMetrics(queue.store)
+        self.estimates.comparison_listeners.append(self.metrics.observe_estimate_error)
+        self.history = QueueHistory(self.insights, clock)
+        self.metrics.wait_listeners.append(self.history.add_wait)
+        self.event_poller = EventPoller(queue.store, max_waiters=self.settings.limits.long_polls)
+        self.broadcaster = Broadcaster(queue.store, max_subscribers=self.settings.limits.listeners)
+        self.customer_index = CustomerIndex(queue.store, clock)
+        self.event_poller.listeners += [
+            self.estimates.on_events,
+            self.shares.on_events,
+            self.metrics.on_events,
+            self.customer_index.on_events,
+        ]
+        self.event_poller.listeners.append(
+            self.broadcaster.on_events
+        )  # the last: who hears of a change then asks for what has changed
+        self.event_poller.periodic_tasks += [self.key_cache.flush_last_used, self.history.refresh_if_due]
+        self.job_runner = JobRunner()
+        self.replay_jobs = ReplayJobs(self.job_runner, self.settings.store)
+
+    @property
+    def has_local_blobs(self) -> bool:
+        """Whether files are kept on this machine, where a small one takes about as long as a commit."""
+        return isinstance(self.blobs, FolderBlobs)
+
+    def require_blobs(self) -> Blobs:
+        """Where files are kept."""
+        if self.blobs is None:
+            raise InvalidInputError("this server keeps no files: it was started without --blobs; send a uri instead")
+        return self.blobs
+
+    def charges_per_page(self) -> bool:
+        """Whether pages cost anything, as of a second ago."""
+        now = self.clock.now()
+        if not 0 <= now - self._page_pricing[0] < PAGE_PRICING_TTL:
+            self._page_pricing = (now, self.queue.policy().policy.costs.per_page > 0)
+        return self._page_pricing[1]
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the server was told to stop."""
+        return self.event_poller.is_stopping
+
+    def begin_shutdown(self) -> None:
+        """Let go of all who wait or listen: the server stops. On the event loop."""
+        self.event_poller.begin_shutdown()
+        self.broadcaster.begin_shutdown()
+
+    def __enter__(self) -> Self:
+        self.event_poller.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.event_poller.stop()
+        try:
+            self.key_cache.flush_last_used(force=True)
+        except InturnError as wrong:
+            log.warning("when keys were last used could not be kept: %s", wrong.code)
+
+
+def get_app_state(request: Request) -> AppState:
+    """The service of the application that answers this request."""
+    found: AppState = request.app.state.app_state
+    return found

@@ -1,0 +1,1 @@
+"""Uploads: parse multipart bodies, store the files, submit the documents in batches."""

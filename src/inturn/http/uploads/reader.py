@@ -1,0 +1,123 @@
+"""Reads what requests bring, and takes it in with what comes at the same time."""
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from inturn.errors import InvalidInputError
+from inturn.http import schemas
+from inturn.http.errors import TooLargeError, UnsupportedMediaTypeError, describe_validation_errors
+from inturn.http.scope import CallerScope
+from inturn.http.uploads.batcher import Batcher
+from inturn.http.uploads.multipart import (
+    CHUNK_BYTES,
+    MultipartForm,
+    RequestBody,
+    Upload,
+    receive_form,
+    run_in_upload_thread,
+)
+from inturn.http.uploads.submit import AcceptedSubmission, PendingSubmission, UploadContents
+
+MAX_JSON_BYTES: Final = 16 * 1024 * 1024
+FORM_FIELDS: Final = ("customer", "batch", "metadata", "delay", "start_by", "cost")
+
+
+class SubmissionReader:
+    """One request."""
+
+    def __init__(
+        self, scope: CallerScope, idempotency_key: str | None, batcher: Batcher[PendingSubmission, AcceptedSubmission]
+    ) -> None:
+        self._scope = scope
+        self._batcher = batcher
+        self._app_state = scope.app_state
+        self._limits = scope.app_state.settings.limits
+        self._idempotency_key = idempotency_key
+
+    async def submit(self, request: Request) -> AcceptedSubmission:
+        """Read the request, whatever its form."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "multipart/form-data":
+            return await self._submit_form(request)
+        if kind == "application/json":
+            body = await RequestBody(request, self._limits, min(MAX_JSON_BYTES, self._limits.body)).read_all()
+            return await self._submit(lambda: self._read_json(body), is_large=len(body) > CHUNK_BYTES)
+        raise UnsupportedMediaTypeError("send multipart/form-data with files, or application/json")
+
+    async def _submit_form(self, request: Request) -> AcceptedSubmission:
+        if self._scope.caller.customer is not None:  # before anything is read; an operator names it in the form
+            own = self._scope.caller.customer
+            await run_in_upload_thread(lambda: self._app_state.quotas.check(own, 1, 0))
+        blobs = self._app_state.require_blobs()
+        body = RequestBody(request, self._limits, self._limits.body)
+        form = MultipartForm(request.headers["content-type"], self._limits)
+        try:
+            await receive_form(form, body, blobs)
+            return await self._submit(lambda: self._read_form(form), is_large=form.size > CHUNK_BYTES)
+        except (TooLargeError, InvalidInputError):
+            await body.drain()
+            raise
+        except ClientDisconnect:
+            raise InvalidInputError("the caller went away before all was sent") from None
+        finally:
+            form.abort()
+
+    async def _submit(self, read: Callable[[], UploadContents], *, is_large: bool) -> AcceptedSubmission:
+        """Together with others, but nobody waits for another's large file, or for what is kept far away."""
+        arrival = PendingSubmission(self._scope, self._idempotency_key, read)
+        if is_large or not self._app_state.has_local_blobs:
+            await run_in_upload_thread(lambda: arrival.run_step(arrival.prepare_and_commit))
+        return await self._batcher.submit(arrival)
+
+    def _read_form(self, form: MultipartForm) -> UploadContents:
+        fields = _parse_fields(form)
+        if not form.files:
+            raise InvalidInputError("the form brings no file: send each as a part with a filename")
+        customer = self._scope.resolve_customer(fields.pop("customer", None))
+        given = _validate_spec({"name": "file", **fields})
+        return UploadContents(customer, [(given, file) for file in form.files])
+
+    def _read_json(self, body: bytes) -> UploadContents:
+        try:
+            given = schemas.Submission.model_validate_json(body)
+        except ValidationError as wrong:
+            raise InvalidInputError(
+                describe_validation_errors(wrong.errors(include_input=False, include_url=False))
+            ) from None
+        customer = self._scope.resolve_customer(given.customer)
+        return UploadContents(customer, [(each, self._text_upload(each)) for each in given.documents])
+
+    def _text_upload(self, spec: schemas.DocumentSpec) -> Upload | None:
+        if spec.text is None:
+            return None
+        if spec.uri is not None:
+            raise InvalidInputError("a document has a text or a uri, not both")
+        upload = Upload(spec.name, self._limits.file)
+        upload.add(spec.text.encode())
+        return upload
+
+
+def _parse_fields(form: MultipartForm) -> dict[str, Any]:
+    unknown = sorted(set(form.fields) - set(FORM_FIELDS))
+    if unknown:
+        raise InvalidInputError(f"a form has files and the fields {', '.join(FORM_FIELDS)}, not {unknown[0][:50]!r}")
+    try:
+        found: dict[str, Any] = {name: value.decode() for name, value in form.fields.items()}
+        for name in found.keys() & {"metadata", "delay", "start_by", "cost"}:
+            found[name] = json.loads(found[name])
+    except (ValueError, RecursionError):
+        raise InvalidInputError("fields are UTF-8; metadata, delay, start_by and cost are JSON") from None
+    return found
+
+
+def _validate_spec(fields: dict[str, Any]) -> schemas.DocumentSpec:
+    try:
+        return schemas.DocumentSpec.model_validate(fields)
+    except ValidationError as wrong:
+        raise InvalidInputError(
+            describe_validation_errors(wrong.errors(include_input=False, include_url=False))
+        ) from None

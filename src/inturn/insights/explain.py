@@ -1,0 +1,124 @@
+"""What insights found, in sentences of the reader's language."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from inturn.i18n import Texts
+from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, ClosedBy, NoPlace, NoStart, Why
+from inturn.model import DocumentState
+from inturn.policy.position import Ahead
+
+STATE_TEXT_KEYS: Final = {
+    DocumentState.WAITING: "state_waiting",
+    DocumentState.RUNNING: "state_running",
+    DocumentState.DELAYED: "state_delayed",
+    DocumentState.DONE: "state_done",
+    DocumentState.FAILED: "state_failed",
+    DocumentState.CANCELLED: "state_cancelled",
+    DocumentState.EXPIRED: "state_expired",
+}
+CLOSED_BY_TEXT_KEYS: Final = {
+    ClosedBy.QUEUE_PAUSED: "closed_by_queue_paused",
+    ClosedBy.CUSTOMER_PAUSED: "closed_by_customer_paused",
+    ClosedBy.CAP: "closed_by_cap",
+    ClosedBy.RATE: "closed_by_rate",
+}
+
+
+def explain(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
+    """Labels and sentences, from what the document is to when it should start."""
+    document = why.document
+    yield texts.text("label_document"), f"{document.id} ({document.spec.name})"
+    yield texts.text("label_customer"), document.customer
+    yield texts.text("label_state"), _state(why, texts)
+    yield texts.text("label_level"), _level(why, texts)
+    if why.counter is not None:
+        key = "counter_now" if why.counter.resets_after >= why.at else "counter_reset"
+        moment = texts.time(why.counter.resets_after)
+        yield texts.text("label_counter"), texts.text(key, count=why.counter.count, time=moment)
+    if document.state is not DocumentState.WAITING:
+        return
+    yield texts.text("label_line"), _lane(why, texts)
+    if why.ahead is not None:
+        yield texts.text("label_before"), _ahead(why.ahead, texts)
+    if why.no_place is NoPlace.MOVED:
+        yield texts.text("label_before"), texts.text("moved")
+    else:
+        yield texts.text("label_start"), _start(why, texts)
+
+
+def _state(why: Why, texts: Texts) -> str:
+    document = why.document
+    state = texts.text(STATE_TEXT_KEYS[document.state])
+    if document.state is DocumentState.RUNNING and document.started_at is not None:
+        since = texts.time(document.started_at)
+        return texts.text("running_since", state=state, time=since, worker=document.worker, attempt=document.attempt)
+    if document.state is DocumentState.DELAYED and document.due_at is not None:
+        return texts.text("delayed_until", state=state, time=texts.time(document.due_at))
+    if document.finished_at is not None:
+        state = texts.text("ended_at", state=state, time=texts.time(document.finished_at))
+    return f"{state}: {document.error}" if document.error else state
+
+
+def _level(why: Why, texts: Texts) -> str:
+    document, bounds = why.document, why.bounds
+    below, not_below = bounds or (None, None)
+    if below is not None and not_below is not None:
+        key = "level_between"
+    elif below is not None:
+        key = "level_last"
+    else:
+        key = "level_first" if not_below is not None else "level_alone"
+    sentence = texts.text(key, count=document.count, level=document.level, below=below, not_below=not_below)
+    return f"{sentence} {texts.text('moved_to_front')}" if document.expedited else sentence
+
+
+def _lane(why: Why, texts: Texts) -> str:
+    if not why.closed_by:
+        return texts.text("line_open")
+    reasons = "; ".join(texts.text(CLOSED_BY_TEXT_KEYS[each]) for each in why.closed_by)
+    return texts.text("line_closed", reasons=reasons)
+
+
+def _ahead(ahead: Ahead, texts: Texts) -> str:
+    if ahead.place == 0:
+        return texts.text("before_none")
+    parts = [
+        texts.text(key, n=n)
+        for key, n in (
+            ("before_better", ahead.better_levels),
+            ("before_same", ahead.same_level),
+            ("before_own", ahead.own_line),
+        )
+        if n
+    ]
+    return texts.text("before_all", n=ahead.place, parts=", ".join(parts))
+
+
+def _start(why: Why, texts: Texts) -> str:
+    if why.start is None:
+        if why.no_start is NoStart.CLOSED:
+            return texts.text("start_when_open")
+        if why.no_start is NoStart.NO_WORKER:
+            return texts.text("start_no_worker")
+        return texts.text("start_too_few", fewest=MIN_FINISHES, span=texts.duration(THROUGHPUT_WINDOW))
+    earliest, latest = why.start
+    return texts.text(
+        "start_between",
+        earliest=texts.time(earliest),
+        latest=texts.time(latest),
+        shortest=texts.duration(earliest - why.at),
+        longest=texts.duration(latest - why.at),
+    )
+
+
+def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[str]:
+    """The same for whose document it is: the level and the start, `place` as it was rounded, nothing of others."""
+    yield f"{texts.text('label_level')}: {_level(why, texts)}"
+    if why.document.state is not DocumentState.WAITING:
+        return
+    if why.closed_by:
+        yield _lane(why, texts)
+    elif place is not None:
+        yield texts.text("before_none") if place == 0 else texts.text("before_about", n=place)
+    yield texts.text("moved") if why.no_place is NoPlace.MOVED else _start(why, texts)

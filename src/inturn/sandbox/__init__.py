@@ -1,0 +1,1 @@
+"""Confines a child process: resource limits, Landlock, seccomp, an unprivileged user."""

@@ -1,0 +1,40 @@
+"""Review what a clock ahead of this one has set: leases, delays, rates. The rules are in `inturn.policy`."""
+
+from inturn.policy import rates
+from inturn.policy.clock_skew import Term, review_term
+from inturn.store import AheadOfClock
+from inturn.stores.postgres.claim_window import ClaimWindow
+from inturn.stores.postgres.queries import Queries
+from inturn.stores.postgres.rows import parse_settings
+
+
+def review(queries: Queries, window: ClaimWindow, now: int) -> None:
+    """Doubt or end leases and delays that began in the future, and bring rates back."""
+    for kind, query, setter in (
+        ("lease", "leases_ahead", "set_lease_term"),
+        ("due", "delays_ahead", "set_delay_term"),
+    ):
+        for seq, *times in queries.fetch_all(query, now=now):
+            term = Term(*times)
+            after = review_term(term, now)
+            if after != term:
+                queries.execute(setter, seq=seq, ends_at=after.ends_at, doubted_at=after.doubted_at)
+                window.deadline_set(0, kind, after.ends_at)
+    for owner in _rates_ahead(queries, now):
+        window.clamp_rate(owner, now)
+
+
+def ahead_of_clock(queries: Queries, now: int) -> AheadOfClock:
+    """Count what `review` would look at."""
+    leases, delays = queries.fetch_all("leases_ahead", now=now), queries.fetch_all("delays_ahead", now=now)
+    return AheadOfClock(len(leases), len(delays), len(_rates_ahead(queries, now)))
+
+
+def _rates_ahead(queries: Queries, now: int) -> list[int]:
+    """The customers whose rate was charged by a clock ahead of this one."""
+    ahead = []
+    for owner, settings, whole_at in queries.fetch_all("rates_ahead", now=now):
+        rate = parse_settings(settings).rate
+        if rate is not None and rates.clamped_tat(rate, whole_at, now) < whole_at:
+            ahead.append(owner)
+    return ahead

@@ -1,0 +1,82 @@
+"""A schema that is closed because its queue moves: a table with the reason, and triggers that refuse every write.
+
+Both are made when they are needed, by the owner of the tables, and dropped afterwards. Triggers reach processes that
+are connected already; making them waits for whoever writes.
+"""
+
+from typing import Final
+
+from psycopg import sql
+
+from inturn.errors import IllegalTransitionError, StoreMovedError
+from inturn.stores.postgres.queries import Connection, Queries
+from inturn.stores.postgres.url import PostgresUrl
+from inturn.stores.transfer import ClosedKind, ClosedMarker
+
+WRITABLE_TABLES: Final = {"alive", "capping", "claiming", "closed", "migration", "worker"}
+"""A worker that takes leave may do so; the others hold nothing of a queue."""
+_CREATE_TABLE: Final = """
+CREATE TABLE IF NOT EXISTS closed (
+    one int PRIMARY KEY CHECK (one = 1), kind text NOT NULL, peer text NOT NULL, token text NOT NULL, run text NOT NULL,
+    why text NOT NULL
+);
+GRANT SELECT ON closed TO PUBLIC;
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM closed WHERE run <> '' AND run = current_setting('inturn.run', true)) THEN
+        RAISE EXCEPTION USING ERRCODE = 'INTMV', MESSAGE = (SELECT why FROM closed);
+    END IF;
+    RETURN NULL;
+END
+$$;
+"""
+_CREATE_TRIGGER: Final = """
+CREATE OR REPLACE TRIGGER closed BEFORE INSERT OR UPDATE OR DELETE ON {}
+FOR EACH STATEMENT EXECUTE FUNCTION refuse()
+"""
+
+
+def require_open(connection: Connection, address: PostgresUrl) -> None:
+    """Refuse to open a closed queue."""
+    mark = read_marker(connection, address.schema)
+    if mark is not None:
+        raise StoreMovedError(mark.describe(address.display_url))
+
+
+def table_names(queries: Queries) -> set[str]:
+    """Every table there is."""
+    return {name for (name,) in queries.fetch_all("tables")}
+
+
+def read_marker(connection: Connection, schema: str) -> ClosedMarker | None:
+    """Why it is closed."""
+    if connection.execute("SELECT to_regclass(%s)", (f"{schema}.closed",)).fetchone() == (None,):
+        return None
+    table = sql.Identifier(schema, "closed")
+    found = connection.execute(sql.SQL("SELECT kind, peer, token, run FROM {}").format(table)).fetchone()
+    return None if found is None else ClosedMarker(ClosedKind(found[0]), *found[1:])
+
+
+def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> None:
+    """Close, inside a transaction; from here on nobody else writes."""
+    queries.connection.execute(_CREATE_TABLE)
+    queries.connection.execute(
+        "INSERT INTO closed VALUES (1, %s, %s, %s, %s, %s) ON CONFLICT (one) DO UPDATE SET"
+        " kind = excluded.kind, peer = excluded.peer, token = excluded.token, run = excluded.run, why = excluded.why",
+        (marker.kind, marker.peer, marker.token, marker.run, marker.describe(display_url)),
+    )
+    for table in table_names(queries) - WRITABLE_TABLES:
+        queries.connection.execute(sql.SQL(_CREATE_TRIGGER).format(sql.Identifier(table)))
+
+
+def clear_marker(queries: Queries) -> None:
+    """Open again, inside a transaction: the schema is as if nothing had been."""
+    queries.connection.execute("DROP FUNCTION refuse() CASCADE; DROP TABLE closed")
+
+
+def allow_writes(queries: Queries, run: str, schema: str, display_url: str) -> None:
+    """Let this transaction write to a queue which this run fills."""
+    is_closed = read_marker(queries.connection, schema) is not None
+    if not is_closed or queries.connection.execute("SELECT run FROM closed FOR SHARE").fetchone() != (run,):
+        raise IllegalTransitionError(f"another run of inturn move has taken {display_url} over; leave it to that one")
+    queries.connection.execute("SELECT set_config('inturn.run', %s, true)", (run,))

@@ -1,0 +1,85 @@
+"""What happens to lines: told to the book itself in a claim, and kept for the next claim everywhere else."""
+
+import json
+from typing import Any, Final, Protocol
+
+from inturn.model import CustomerSettings, settings_to_dict
+from inturn.policy.scheduler import Head
+from inturn.stores.postgres.queries import Queries
+
+LOG_COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings")
+
+
+class LaneRecorder(Protocol):
+    """What happens to lines, told either to the line changes or to the book itself."""
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many new documents came into a line; `head` is the first."""
+        ...
+
+    def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many documents came back into a line; `head` is the first."""
+        ...
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        """A document that was claimed and not started came back into a line."""
+        ...
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        """A document left a line other than by a claim."""
+        ...
+
+    def stopped(self, owner: int) -> None:
+        """A document of a customer with a cap runs no more."""
+        ...
+
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        """A customer's settings are new, while so many of its documents run."""
+        ...
+
+    def deadline_set(self, owner: int, kind: str, at: int) -> None:
+        """A `start_by`, a lease or a delay of one of its documents ends at this time."""
+        ...
+
+    def flush(self, queries: Queries) -> None:
+        """The last thing in a transaction."""
+        ...
+
+
+class LaneLog:
+    """Appends line changes for the next claim, all at once, when the transaction has done the rest."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._rows.append((owner, "joined", level, n, head.seq, head.ready_at, float(head.cost), None))
+
+    def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._rows.append((owner, "returned", level, n, head.seq, head.ready_at, float(head.cost), None))
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        self._rows.append((owner, "released", level, 1, head.seq, head.ready_at, float(head.cost), None))
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        self._rows.append((owner, "left", level, -1, seq, None, None, None))
+
+    def emptied(self, owner: int, level: int, n: int) -> None:
+        """All documents of a line are gone: so many."""
+        self._rows.append((owner, "emptied", level, -n, None, None, None, None))
+
+    def stopped(self, owner: int) -> None:
+        self._rows.append((owner, "stopped", None, None, None, None, None, None))
+
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        text = json.dumps(settings_to_dict(settings._asdict()))
+        self._rows.append((owner, "changed", None, running, None, None, None, text))
+
+    def deadline_set(self, owner: int, kind: str, at: int) -> None:
+        self._rows.append((owner, kind, None, None, None, at, None, None))
+
+    def flush(self, queries: Queries) -> None:
+        queries.execute_many("add_changes", LOG_COLUMNS, self._rows)

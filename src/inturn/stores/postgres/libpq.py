@@ -1,0 +1,246 @@
+"""Named queries straight on libpq. A cursor takes as long as the server does for what is asked thousands of times.
+
+A connection that gets no answer for `patience` seconds is given up: a peer that vanished without a word would be waited
+for until the end of days.
+"""
+
+import re
+import select
+import struct
+import time
+from collections.abc import Generator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.abc import PQGen
+from psycopg.adapt import Transformer
+from psycopg.pq import ExecStatus, Format
+from psycopg.pq.abc import PGresult
+
+from inturn.stores.postgres.queries import QUERIES, Queries, Row, UuidList, array_literal
+
+POLL_INTERVAL_MS: Final = 200
+"""Milliseconds after which a silence is looked at."""
+Returned = TypeVar("Returned")
+BoundStatement = tuple[bytes, list[bytes | None], list[int]]
+"""A statement, the values of its parameters, and their types; ids are binary, all else is text."""
+StatementResult = tuple[list[Row], int]
+_PLACEHOLDER: Final = re.compile(rb"%\((\w+)\)s")
+PREPARE_AT_USES: Final = frozenset({3, 20, 200})
+PREPARE_EVERY_USES: Final = 2_000
+"""Uses of a statement at which it is prepared, or prepared anew."""
+_TYPE_OIDS: Final = {int: 20, float: 701, bool: 16}
+"""Every whole number is a bigint, so that a statement is planned once; what text means, the statement says."""
+_UUID_OID, _UUID_ARRAY_OID = 2950, 2951
+_ARRAY_HEADER: Final = struct.Struct("!5i")
+"""How many dimensions, no nulls, the type of each; how many, from which place on."""
+_UUID_LENGTH: Final = struct.pack("!i", 16)
+
+
+class TimeoutConnection(psycopg.Connection[Row]):
+    """A connection that gives up when the other side says nothing for too long."""
+
+    response_timeout: float | None = None
+    last_used_at: float = 0.0
+    can_prepare: bool = False
+    """Whether the other side is one server, which keeps what was prepared on it."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._use_counts: dict[tuple[Any, ...], int] = {}
+        """How often each statement, with the types of its values, was asked."""
+        self._prepared_names: dict[tuple[Any, ...], bytes] = {}
+        self._prepared_count = 0
+        self._poll = select.poll()
+        self._poll.register(self.pgconn.socket, select.POLLIN)
+        self._loaders = Transformer(self)
+
+    def wait(self, gen: PQGen[Returned], *args: Any, **options: Any) -> Returned:
+        """Psycopg's own, with patience."""
+        if self.response_timeout is not None:
+            gen = _with_timeout(gen, time.monotonic() + self.response_timeout)
+        return super().wait(gen, *args, **options)
+
+    def has_unread_data(self) -> bool:
+        """Whether the server said something unasked: a farewell, mostly."""
+        return bool(self._poll.poll(0))
+
+    def query(self, bound: BoundStatement) -> StatementResult:
+        """The answer, once the server is ready again: what is in no transaction is committed by then."""
+        self._send(bound, self._prepared_name(bound))
+        (results,) = self._read_results(1, None)
+        return self._to_rows(*results)
+
+    def query_pipeline(
+        self, statements: Sequence[BoundStatement], after_commit: BoundStatement | None = None
+    ) -> list[StatementResult]:
+        """Several statements in one round trip: where no transaction has begun, they are one.
+
+        What is sent `behind` comes after its commit, and nobody cares what becomes of it.
+        """
+        parts = [statements] if after_commit is None else [statements, (after_commit,)]
+        named = [[(asked, self._prepared_name(asked)) for asked in each] for each in parts]
+        self.pgconn.enter_pipeline_mode()
+        for each in named:
+            for asked, name in each:
+                self._send(asked, name)
+            self.pgconn.pipeline_sync()
+        results, *_ = self._read_results(len(named), ExecStatus.PIPELINE_SYNC)
+        self.pgconn.exit_pipeline_mode()
+        return [self._to_rows(result) for result in results]
+
+    def _prepared_name(self, bound: BoundStatement) -> bytes | None:
+        """What it is prepared as. Not at once, and now and then anew: a plan made for empty tables is kept for good."""
+        if not self.can_prepare:
+            return None
+        statement, _, types = bound
+        key = (statement, *types)
+        uses = self._use_counts[key] = self._use_counts.get(key, 0) + 1
+        if uses in PREPARE_AT_USES or uses % PREPARE_EVERY_USES == 0:
+            self._prepare(key)
+        return self._prepared_names.get(key)
+
+    def _prepare(self, key: tuple[Any, ...]) -> None:
+        statement, *types = key
+        name = self._prepared_names.pop(key, None)
+        if name is None:
+            self._prepared_count += 1
+            name = b"inturn_%d" % self._prepared_count
+        else:
+            self.execute(b"DEALLOCATE " + name)
+        self.pgconn.send_prepare(name, statement, types)
+        (results,) = self._read_results(1, None)
+        self._to_rows(*results)
+        self._prepared_names[key] = name
+
+    def _send(self, bound: BoundStatement, name: bytes | None) -> None:
+        statement, values, types = bound
+        formats = [each == _UUID_ARRAY_OID for each in types]
+        if name is None:
+            self.pgconn.send_query_params(statement, values, types, formats, Format.BINARY)
+        else:
+            self.pgconn.send_query_prepared(name, values, formats, Format.BINARY)
+
+    def _read_results(self, parts: int, end_status: ExecStatus | None) -> list[list[PGresult]]:
+        """All that the server answers, in so many parts; at the end of each there is this, or nothing."""
+        until = None if self.response_timeout is None else time.monotonic() + self.response_timeout
+        pgconn = self.pgconn
+        results: list[list[PGresult]] = [[]]
+        while pgconn.flush():
+            self._poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
+            self._wait_for_data(until)
+            self._poll.modify(pgconn.socket, select.POLLIN)
+        while len(results) <= parts:
+            while pgconn.is_busy():
+                self._wait_for_data(until)
+            result = pgconn.get_result()
+            if (result and result.status) == end_status:
+                results.append([])
+            elif result is not None:
+                results[-1].append(result)
+            elif self.closed:
+                raise psycopg.OperationalError("the connection broke off")
+        return results[:-1]
+
+    def _to_rows(self, *results: PGresult) -> StatementResult:
+        """Rows, and how many were changed; an error may come behind them, when it is met at the commit."""
+        for each in results:
+            if each.status == ExecStatus.FATAL_ERROR:
+                raise psycopg.OperationalError("broke off") if self.closed else errors.error_from_result(each)
+        if not results:
+            raise psycopg.OperationalError("broke off")
+        result = results[0]
+        if not result.ntuples:
+            return [], result.command_tuples or 0
+        self._loaders.set_pgresult(result)
+        return self._loaders.load_rows(0, result.ntuples, tuple), result.ntuples
+
+    def _wait_for_data(self, deadline: float | None) -> None:
+        if not self._poll.poll(POLL_INTERVAL_MS) and deadline is not None and time.monotonic() > deadline:
+            raise psycopg.OperationalError("the server said nothing for too long")
+        self.pgconn.consume_input()
+
+
+def _with_timeout(gen: PQGen[Returned], deadline: float) -> Generator[Any, Any, Returned]:
+    """Hand everything through; a turn in which nothing was ready is when the clock is looked at."""
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > deadline:
+                raise psycopg.OperationalError("the server said nothing for too long")
+            wanted = gen.send(ready)
+    except StopIteration as over:
+        returned: Returned = over.value
+        return returned
+
+
+class LibpqQueries(Queries):
+    """The named queries on a connection of ours. What has no values may be several statements."""
+
+    __slots__ = ("commit_statements",)
+    connection: TimeoutConnection
+
+    def __init__(
+        self, connection: TimeoutConnection, begin_rows: Sequence[Any] = (), commit_statements: Sequence[bytes] = ()
+    ) -> None:
+        super().__init__(connection, begin_rows)
+        self.commit_statements = commit_statements
+        """The statements that are still needed to end the transaction."""
+
+    def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
+        return self.connection.query(bind(query, values))[0]
+
+    def fetch_one(self, query: str, /, **values: Any) -> Row | None:
+        rows, _ = self.connection.query(bind(query, values))
+        return rows[0] if rows else None
+
+    def execute(self, query: str, /, **values: Any) -> int:
+        return self.connection.query(bind(query, values))[1] if values else super().execute(query)
+
+    def fetch_final(self, query: str, /, **values: Any) -> list[Row]:
+        if not self.connection.can_prepare:
+            return self.fetch_all(query, **values)
+        ((rows, _),) = self.query_final([bind(query, values)])
+        return rows
+
+    def query_final(self, statements: Sequence[BoundStatement]) -> list[StatementResult]:
+        """The answers of a transaction's last statements; it ends with them."""
+        ends, self.commit_statements = self.commit_statements, ()
+        return self.connection.query_pipeline([*statements, *[(end, [], []) for end in ends]])[: len(statements)]
+
+
+def bind(query: str, values: Mapping[str, Any]) -> BoundStatement:
+    """A named query and its values as they are sent."""
+    statement, names = _number_placeholders(query)
+    types: list[int] = []
+    params: list[bytes | None] = []
+    for name in names:
+        value = values[name]
+        if type(value) is UuidList:
+            types.append(_UUID_ARRAY_OID)
+            params.append(_encode_uuids(value))
+        else:
+            types.append(_TYPE_OIDS.get(type(value), 0))
+            params.append(
+                None if value is None else (array_literal(value) if isinstance(value, list) else str(value)).encode()
+            )
+    return statement, params, types
+
+
+def _encode_uuids(ids: UuidList) -> bytes:
+    """An array as the server has it; it would take a twentieth of the time of a submit to read ids from text."""
+    raw = bytes.fromhex("".join(ids).replace("-", ""))
+    each = [raw[at : at + 16] for at in range(0, len(raw), 16)]
+    return _UUID_LENGTH.join([_ARRAY_HEADER.pack(1, 0, _UUID_OID, len(each), 1), *each])
+
+
+@cache
+def _number_placeholders(query: str) -> tuple[bytes, tuple[str, ...]]:
+    """A query with its values numbered as the server has them, and their names in that order."""
+    text = QUERIES[query]
+    names = tuple(dict.fromkeys(found.decode() for found in _PLACEHOLDER.findall(text)))
+    numbers = {name.encode(): b"$%d" % number for number, name in enumerate(names, 1)}
+    return _PLACEHOLDER.sub(lambda found: numbers[found[1]], text), names

@@ -1,0 +1,51 @@
+"""Compares what lines and limits count with the documents themselves. The line changes must have been folded in."""
+
+from inturn.model import DocumentState
+from inturn.policy.scheduler import Head
+from inturn.store import Discrepancy
+from inturn.stores.postgres.cache import QueueCache
+from inturn.stores.postgres.claim_window import ClaimWindow
+from inturn.stores.postgres.deadlines import NEVER
+from inturn.stores.postgres.queries import Queries
+
+
+def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...]:
+    """Every count that does not agree, by customer and level."""
+    counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
+    reached = {(owner, level): n for owner, level, n in queries.fetch_all("found_counts")}
+    kept = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
+    capped = [row for row in queries.fetch_all("capped_counts") if row[1] != row[2]]
+    wrong = [each for each in kept.keys() | counted.keys() if kept.get(each, 0) != counted.get(each, 0)]
+    missed = [each for each in reached.keys() | counted.keys() if reached.get(each, 0) != counted.get(each, 0)]
+    names = cache.customer_names(queries, {owner for owner, *_ in (*wrong, *missed, *capped)})
+    found = [
+        Discrepancy(
+            names[owner], f"found in level {level}", reached.get((owner, level), 0), counted.get((owner, level), 0)
+        )
+        for owner, level in missed
+    ]
+    found += [
+        Discrepancy(
+            names[owner], f"waiting in level {level}", kept.get((owner, level), 0), counted.get((owner, level), 0)
+        )
+        for owner, level in wrong
+    ]
+    found += [Discrepancy(names[owner], str(DocumentState.RUNNING), running, real) for owner, running, real in capped]
+    return tuple(sorted(found))
+
+
+def repair(queries: Queries, window: ClaimWindow) -> None:
+    """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    queries.execute("file_documents")
+    counted = {(owner, level): (n, first) for owner, level, n, first in queries.fetch_all("waiting_counts")}
+    kept = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
+    for owner, level in sorted(kept | counted.keys()):
+        window.emptied(owner, level)
+        if (owner, level) in counted:
+            n, seq = counted[owner, level]
+            where = {"customer": [owner], "level": [level], "after": [seq - 1], "front": [NEVER]}
+            ((_, _, *head, _),) = queries.fetch_all("waiting_in_lines", **where, limit=1)
+            window.requeued(owner, level, n, Head(*head))
+    for owner, running, real in queries.fetch_all("capped_counts"):
+        if running != real:
+            window.settings_changed(owner, window.customer(owner).settings, real)

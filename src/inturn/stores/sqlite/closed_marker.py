@@ -1,0 +1,94 @@
+"""A file that is closed because its queue moves: a table with the reason, and triggers that refuse every write.
+
+Both are made when they are needed and dropped afterwards. Triggers reach processes that have the file open already.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from inturn.errors import IllegalTransitionError, StoreMovedError
+from inturn.stores.transfer import ClosedKind, ClosedMarker
+
+WRITABLE_TABLES: Final = {"closed", "worker"}
+"""A worker that takes leave may do so."""
+_VERBS: Final = ("INSERT", "UPDATE", "DELETE")
+_CREATE_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS closed (one INTEGER PRIMARY KEY CHECK (one = 1), kind TEXT NOT NULL,"
+    " peer TEXT NOT NULL, token TEXT NOT NULL, run TEXT NOT NULL, why TEXT NOT NULL, lifted INTEGER NOT NULL) STRICT"
+)
+_CREATE_TRIGGER: Final = (
+    "CREATE TRIGGER IF NOT EXISTS closed_{table}_{verb} BEFORE {verb} ON {table} WHEN (SELECT lifted FROM closed) = 0"
+    " BEGIN SELECT RAISE(ABORT, (SELECT why FROM closed)); END"
+)
+
+
+def require_open(connection: apsw.Connection, display_url: str) -> None:
+    """Refuse to open a closed queue."""
+    mark = read_marker(connection)
+    if mark is not None:
+        connection.close()
+        raise StoreMovedError(mark.describe(display_url))
+
+
+def table_names(connection: apsw.Connection) -> set[str]:
+    """Every table there is."""
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+
+def read_marker(connection: apsw.Connection) -> ClosedMarker | None:
+    """Why it is closed."""
+    if connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'closed'").get == 0:
+        return None
+    found = connection.execute("SELECT kind, peer, token, run FROM closed").fetchone()
+    return None if found is None else ClosedMarker(ClosedKind(found[0]), *found[1:])
+
+
+def write_marker(connection: apsw.Connection, marker: ClosedMarker, display_url: str) -> None:
+    """Close, inside a transaction."""
+    connection.execute(_CREATE_TABLE)
+    connection.execute(
+        "INSERT INTO closed VALUES (1, ?, ?, ?, ?, ?, 0) ON CONFLICT (one) DO UPDATE SET"
+        " kind = excluded.kind, peer = excluded.peer, token = excluded.token, run = excluded.run, why = excluded.why",
+        (marker.kind, marker.peer, marker.token, marker.run, marker.describe(display_url)),
+    )
+    for table in table_names(connection) - WRITABLE_TABLES:
+        for verb in _VERBS:
+            connection.execute(_CREATE_TRIGGER.format(table=table, verb=verb))
+
+
+def clear_marker(connection: apsw.Connection) -> None:
+    """Open again, inside a transaction: the file is as if nothing had been."""
+    for table in table_names(connection) - WRITABLE_TABLES:
+        for verb in _VERBS:
+            connection.execute(f"DROP TRIGGER IF EXISTS closed_{table}_{verb}")
+    connection.execute("DROP TABLE closed")
+
+
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """All or nothing, with nobody else writing."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def fill_transaction(connection: apsw.Connection, run: str, path: Path) -> Iterator[None]:
+    """A transaction that may write to a queue which this run fills; nobody else ever sees it open."""
+    with transaction(connection):
+        mark = read_marker(connection)
+        if mark is None or mark.run != run:
+            raise IllegalTransitionError(f"another run of inturn move has taken {path} over; leave it to that one")
+        connection.execute("UPDATE closed SET lifted = 1")
+        yield
+        if read_marker(connection) is not None:
+            connection.execute("UPDATE closed SET lifted = 0")

@@ -1,0 +1,73 @@
+"""What happens to lines: told to the book itself in a claim, and kept for the next claim everywhere else."""
+
+import json
+from typing import Protocol
+
+from inturn.model import CustomerSettings, settings_to_dict
+from inturn.policy.scheduler import Head
+from inturn.stores.sqlite.queries import Queries
+
+
+class LaneRecorder(Protocol):
+    """What happens to lines, told either to the line changes or to the book itself."""
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many new documents came into a line; `head` is the first."""
+        ...
+
+    def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
+        """So many documents came back into a line; `head` is the first."""
+        ...
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        """A document that was claimed and not started came back into a line."""
+        ...
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        """A document left a line other than by a claim."""
+        ...
+
+    def stopped(self, owner: int) -> None:
+        """A document of a customer with a cap runs no more."""
+        ...
+
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        """A customer's settings are new, while so many of its documents run."""
+        ...
+
+    def allocate_event_numbers(self, n: int) -> int:
+        """The last of n new numbers for events."""
+        ...
+
+
+class LaneLog:
+    """Appends line changes for the next claim."""
+
+    def __init__(self, queries: Queries) -> None:
+        self._queries = queries
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._queries.execute("add_change", owner, "joined", level, n, *head, None)
+
+    def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
+        self._queries.execute("add_change", owner, "returned", level, n, *head, None)
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        self._queries.execute("add_change", owner, "released", level, 1, *head, None)
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        self._queries.execute("add_change", owner, "left", level, -1, seq, None, None, None)
+
+    def emptied(self, owner: int, level: int, n: int) -> None:
+        """All documents of a line are gone: so many."""
+        self._queries.execute("add_change", owner, "emptied", level, -n, None, None, None, None)
+
+    def stopped(self, owner: int) -> None:
+        self._queries.execute("add_change", owner, "stopped", None, None, None, None, None, None)
+
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        text = json.dumps(settings_to_dict(settings._asdict()))
+        self._queries.execute("add_change", owner, "changed", None, running, None, None, None, text)
+
+    def allocate_event_numbers(self, n: int) -> int:
+        return int((self._queries.fetch_one("give_events", n=n) or (n,))[0])

@@ -1,0 +1,61 @@
+"""Compares what lines and limits count with the documents themselves. The line changes must have been folded in."""
+
+from inturn.model import DocumentState
+from inturn.policy.scheduler import Head
+from inturn.store import Discrepancy
+from inturn.stores.sqlite.claim_window import ClaimWindow
+from inturn.stores.sqlite.queries import Queries
+
+
+def discrepancies(queries: Queries) -> tuple[Discrepancy, ...]:
+    """Every count that does not agree, by customer and level."""
+    counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
+    reached = {(owner, level): n for owner, level, n in queries.fetch_all("found_counts")}
+    kept = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
+    found = [
+        Discrepancy(
+            queries.customer_name(owner),
+            f"found in level {level}",
+            reached.get((owner, level), 0),
+            counted.get((owner, level), 0),
+        )
+        for owner, level in reached.keys() | counted.keys()
+        if reached.get((owner, level), 0) != counted.get((owner, level), 0)
+    ]
+    found += [
+        Discrepancy(
+            queries.customer_name(owner),
+            f"waiting in level {level}",
+            kept.get((owner, level), 0),
+            counted.get((owner, level), 0),
+        )
+        for owner, level in kept.keys() | counted.keys()
+        if kept.get((owner, level), 0) != counted.get((owner, level), 0)
+    ]
+    found += [
+        Discrepancy(queries.customer_name(owner), str(DocumentState.RUNNING), running, real)
+        for owner, running, real in queries.fetch_all("capped_counts")
+        if running != real
+    ]
+    return tuple(sorted(found))
+
+
+def repair(queries: Queries) -> None:
+    """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    queries.execute("forget_all_returned")
+    queries.execute("return_all")
+    counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
+    kept = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
+    queries.clear_cache()  # what this process remembers may be what is wrong
+    book = ClaimWindow.load(queries)
+    for owner, level in sorted(kept | counted.keys()):
+        book.emptied(owner, level)
+        if (owner, level) in counted:
+            n = counted[owner, level]
+            (first,) = queries.fetch_all("returned_to_line", customer=owner, level=level, first=0, limit=1)
+            book.requeued(owner, level, n, Head(*first))
+    for owner, running, real in queries.fetch_all("capped_counts"):
+        if running != real:
+            customer = book.customer(owner)
+            book.settings_changed(owner, customer.settings, real)
+    book.save()

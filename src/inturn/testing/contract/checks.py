@@ -1,0 +1,148 @@
+"""S1 and S3: checks, on the counters of a store or on counters alone."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from inturn.clock import Clock, ManualClock
+from inturn.counters import Counters
+from inturn.errors import InvalidInputError, KeyConflictError
+from inturn.model import seconds
+from inturn.policy import Counter, PriorityPolicy
+from inturn.store import IDEMPOTENCY_KEY_RETENTION
+from inturn.testing.contract.harness import ANNA, START
+
+BURST_LEVELS: Final = [1] * 3 + [2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7] + [8] * 6 + [9] * 4
+RESET_INTERVAL: Final = seconds(1500)
+
+
+class CheckTests:
+    """How customers are looked at. Needs the fixtures `counters` and `clock`."""
+
+    def test_s1_a_check_is_the_policys(self, counters: Counters) -> None:
+        """Counts and levels of a burst."""
+        checks = counters.check("acme", 25)
+        assert [check.level for check in checks] == BURST_LEVELS
+        assert [check.count for check in checks] == list(range(0, -25, -1))
+
+    def test_s1_a_counter_resets_when_the_interval_is_exceeded(self, counters: Counters, clock: ManualClock) -> None:
+        """Exactly 1500 s do not; a microsecond more does."""
+        counters.check("acme", 5)
+        clock.advance(RESET_INTERVAL)
+        assert counters.check("acme")[0] == (3, -5)
+        clock.advance(RESET_INTERVAL + 1)
+        assert counters.check("acme")[0] == (1, 0)
+
+    def test_s1_a_clock_that_runs_backwards_resets_no_counter(self, counters: Counters, clock: ManualClock) -> None:
+        """By the interval or less: the time stays. By more: it is taken back, or no reset would ever come."""
+        counters.check("acme", 2)
+        clock.advance(-100)
+        assert counters.check("acme")[0].count == -2
+        assert counters.counter("acme") == Counter(-2, START)
+        clock.set(START - RESET_INTERVAL)
+        counters.check("acme")
+        assert counters.counter("acme") == Counter(-3, START)
+        clock.advance(-1)
+        counters.check("acme")
+        assert counters.counter("acme") == Counter(-4, START - RESET_INTERVAL - 1)
+
+    def test_s1_names_are_told_apart(self, counters: Counters) -> None:
+        """By case, by braces and by percent signs, which some store might take for something else."""
+        names = ["acme", "Acme", "{acme}", "}", "{", "{}", "a}b", "%7B", "%", "ąćmę", "a b", "a:counter", "x" * 255]
+        for name in names:
+            assert counters.check(name, 3, key="k")[-1].count == -2
+        assert [counters.check(name, 3, key="k")[0].count for name in names] == [0] * len(names)
+
+    def test_s1_any_sequence_of_checks_equals_the_policy(self, counters: Counters, clock: ManualClock) -> None:
+        """Bursts and pauses of many lengths."""
+        policy, counter = PriorityPolicy(), None
+        for step in range(60):
+            clock.advance(seconds((step * 397) % 1800))
+            n = 1 + step % 4
+            checks = counters.check("acme", n)
+            checked = policy.check_many(counter, clock.now(), n)
+            assert [tuple(check) for check in checks] == list(checked.per_document())
+            counter = checked.counter
+            assert counters.counter("acme") == counter
+
+    def test_s1_another_policy_is_for_new_checks(self, counters: Counters, clock: ManualClock) -> None:
+        """Thresholds and interval, on counters that are there already."""
+        counters.check("acme", 3)
+        counters.set_policy(PriorityPolicy(seconds(10), (-1, -5)), ANNA)
+        assert counters.policy() == PriorityPolicy(seconds(10), (-1, -5))
+        assert [check.level for check in counters.check("acme", 4)] == [2, 2, 2, 3]
+        clock.advance(seconds(10) + 1)
+        assert counters.check("acme")[0] == (1, 0)
+        counters.set_policy(PriorityPolicy(), ANNA)
+        clock.advance(RESET_INTERVAL)
+        assert counters.check("acme")[0] == (1, -1)
+
+    def test_s1_a_counter_that_nobody_checked_is_none(self, counters: Counters) -> None:
+        """Looking makes none."""
+        assert counters.counter("acme") is None
+        assert counters.counter("acme") is None
+        assert counters.check("acme")[0].count == 0
+
+    def test_s3_a_check_with_a_key_counts_once(self, counters: Counters, clock: ManualClock) -> None:
+        """Repeated, it answers the same; with another n it is refused."""
+        first = counters.check("acme", 2, key="k")
+        clock.advance(seconds(10))
+        assert counters.check("acme", 2, key="k") == first
+        assert counters.check("beta", 2, key="k") == first
+        with pytest.raises(KeyConflictError):
+            counters.check("acme", 3, key="k")
+        assert counters.check("acme")[0].count == -2
+
+    def test_s3_a_repeat_answers_as_the_first_did(self, counters: Counters) -> None:
+        """Whatever the policy says meanwhile."""
+        first = counters.check("acme", 5, key="k")
+        counters.set_policy(PriorityPolicy(thresholds=(-1,)), ANNA)
+        assert counters.check("acme", 5, key="k") == first
+
+    def test_s3_a_key_is_forgotten_after_seven_days(self, counters: Counters, clock: ManualClock) -> None:
+        """Kept for exactly that long."""
+        first = counters.check("acme", 2, key="k")
+        clock.advance(IDEMPOTENCY_KEY_RETENTION)
+        assert counters.check("acme", 2, key="k") == first
+        counters.check("acme")
+        clock.advance(1)
+        assert counters.check("acme", 1, key="k")[0].count == -1
+        with pytest.raises(KeyConflictError):
+            counters.check("acme", 2, key="k")
+
+    def test_a1_the_time_of_a_check_may_be_given(self, counters: Counters) -> None:
+        """Then it rules instead of the clock."""
+        counters.check("acme", now=5)
+        assert counters.counter("acme") == Counter(0, 5)
+        assert counters.check("acme", now=5 + RESET_INTERVAL)[0].count == -1
+
+    @pytest.mark.parametrize("n", [0, -1, True, 1.0, 10_001])
+    def test_a2_what_makes_no_sense_is_refused(self, counters: Counters, n: Any) -> None:
+        """And nothing is counted."""
+        with pytest.raises(InvalidInputError):
+            counters.check("acme", n)
+        with pytest.raises(InvalidInputError):
+            counters.check("", 1)
+        with pytest.raises(InvalidInputError):
+            counters.check("acme", 1, now=-1)
+        assert counters.counter("acme") is None
+
+
+class CountersContract(CheckTests):
+    """Everything that counters alone promise."""
+
+    def make_counters(self, clock: Clock) -> Counters:
+        """New ones, which nobody else uses, that tell the time by this clock when `now` is left out."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def clock(self) -> ManualClock:
+        """Stands still until it is moved."""
+        return ManualClock(START)
+
+    @pytest.fixture
+    def counters(self, clock: ManualClock) -> Iterator[Counters]:
+        """The counters under test."""
+        with self.make_counters(clock) as made:
+            yield made

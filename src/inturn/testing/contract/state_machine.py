@@ -1,0 +1,349 @@
+"""A Hypothesis state machine that takes a store and the memory store through the same steps and compares all that can
+be seen: documents, customers, lines, counts, events, what is due, and every answer.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from inturn.clock import ManualClock
+from inturn.errors import InturnError, NotFoundError
+from inturn.model import Document, NewDocument, RateLimit, seconds
+from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.queue import Queue
+from inturn.store import (
+    Attempt,
+    ClaimRequest,
+    CustomerFilter,
+    DocumentFilter,
+    DocumentSort,
+    Outcome,
+    OutcomeKind,
+    Store,
+    Work,
+)
+from inturn.stores import open_store
+from inturn.testing.contract.harness import ANNA, LEASE, START
+
+CLOCK_JUMP = seconds(400 * 86_400)
+CUSTOMERS = st.sampled_from(["a", "b", "c", "d"])
+IDEMPOTENCY_KEYS = st.none() | st.sampled_from(["k1", "k2"])
+INDEXES = st.integers(0, 10**6)
+UNKNOWN_ID = "00000000-0000-7000-9000-000000000000"
+NO_OPS = ("prune", "cancel", "heartbeat", "submit again", "outcome again")
+CALLS = ("submit", "claim", "claim", *OutcomeKind, *NO_OPS)
+POLICIES = st.builds(
+    Policy,
+    st.builds(
+        PriorityPolicy,
+        st.sampled_from([seconds(20), seconds(1500)]),
+        st.sampled_from([(-1, -3), (-2, -4, -6, -8, -10, -12, -14, -20), (-100,)]),
+    ),
+    st.builds(
+        TurnPolicy,
+        st.sampled_from(list(Order)),
+        st.sampled_from([seconds(1), seconds(30), seconds(900)]),
+        st.sampled_from([2, 3, 10]),
+    ),
+)
+SETTING_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    st.builds(dict, weight=st.sampled_from([0.001, 0.5, 1.0, 3.0, 1000.0])),
+    st.builds(dict, cap=st.sampled_from([None, 1, 2, 5])),
+    st.builds(dict, paused=st.booleans()),
+    st.builds(dict, rate=st.sampled_from([None, RateLimit(2, seconds(20)), RateLimit(1, seconds(3))])),
+)
+
+
+class FixedIds:
+    """The same ids for both stores."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def make(self, n: int, now: int) -> list[str]:
+        """UUIDs by number."""
+        del now
+        first, self._next = self._next, self._next + n
+        return [f"00000000-0000-7000-8000-{number:012}" for number in range(first, first + n)]
+
+
+class StoreStateMachine(RuleBasedStateMachine):
+    """The same steps on both stores. Fences are compared by meaning, not by number."""
+
+    make_store: Callable[[ManualClock], Store]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock(START)
+        self.stores = (type(self).make_store(self.clock), open_store("memory://", self.clock))
+        self.queues = tuple(Queue(store, clock=self.clock, ids=FixedIds()) for store in self.stores)
+        self.claims: list[tuple[str, int, int]] = []
+        """Claims ever made: the id, and its fence in each store."""
+        self.ids: list[str] = []
+        self.last_events = [0, 0]
+
+    def on_both(self, call: Callable[[int], Any]) -> Any:
+        """Do it to both, compare the answers or errors, and return the memory store's."""
+        answers = []
+        for which in (0, 1):
+            try:
+                answers.append(call(which))
+            except InturnError as refused:
+                answers.append((type(refused), str(refused)))
+        assert answers[0] == answers[1]
+        return answers[1]
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    @initialize(policy=POLICIES)
+    def begin(self, policy: Policy) -> None:
+        """Some policy."""
+        self.on_both(lambda which: self.stores[which].set_policy(policy, ANNA))
+
+    @rule(
+        by=st.sampled_from(
+            [0, 1, 700_000, seconds(2), seconds(15), seconds(61), seconds(1000), -seconds(5), CLOCK_JUMP, -CLOCK_JUMP]
+        )
+    )
+    def advance_clock(self, by: int) -> None:
+        """Or goes back a little, or jumps."""
+        self.clock.advance(by)
+
+    @rule(customer=CUSTOMERS, n=st.integers(1, 4), key=IDEMPOTENCY_KEYS)
+    def check(self, customer: str, n: int, key: str | None) -> None:
+        """A check alone."""
+        self.on_both(lambda which: self.stores[which].check(customer, n, key=key))
+
+    @rule(
+        customer=CUSTOMERS,
+        n=st.integers(1, 6),
+        key=IDEMPOTENCY_KEYS,
+        cost=st.sampled_from([0.5, 1.0, 7.0]),
+        delay=st.sampled_from([0, 0, 0, seconds(3)]),
+        start_in=st.sampled_from([None, None, seconds(10)]),
+        attempts=st.integers(1, 3),
+    )
+    def submit(  # noqa: PLR0913, PLR0917 - drawn by Hypothesis
+        self, customer: str, n: int, key: str | None, cost: float, delay: int, start_in: int | None, attempts: int
+    ) -> None:
+        """Several documents at once."""
+        start_by = None if start_in is None else self.clock.now() + start_in
+        given = NewDocument("x", cost=cost, delay=delay, start_by=start_by, max_attempts=attempts)
+        answer = self.on_both(lambda which: self.queues[which].submit(customer, [given] * n, key=key))
+        if not isinstance(answer[0], type):
+            self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
+
+    @rule(n=st.integers(1, 12))
+    def claim(self, n: int) -> None:
+        """By one worker."""
+        self._ack_and_claim([], n)
+
+    @rule(
+        which=st.lists(st.tuples(INDEXES, st.sampled_from(list(OutcomeKind)), st.booleans()), max_size=4),
+        n=st.integers(0, 6),
+    )
+    def ack_and_claim(self, which: list[tuple[int, OutcomeKind, bool]], n: int) -> None:
+        """Outcomes of claims present and past, then a claim."""
+        picked = [(self._pick_claim(pick), kind, final) for pick, kind, final in which if self.claims]
+        self._ack_and_claim(picked, n)
+
+    @rule(pick=st.lists(INDEXES, min_size=1, max_size=4), lease=st.sampled_from([seconds(5), LEASE]))
+    @precondition(lambda self: bool(self.claims))
+    def heartbeat(self, pick: list[int], lease: int) -> None:
+        """Of claims present and past."""
+        claims = [self._pick_claim(each) for each in pick]
+        self.on_both(
+            lambda which: self.stores[which].heartbeat([(id_, fences[which]) for id_, *fences in claims], lease)
+        )
+
+    @rule(pick=st.lists(INDEXES, min_size=1, max_size=3), what=st.sampled_from(["cancel", "retry"]))
+    @precondition(lambda self: bool(self.ids))
+    def cancel_or_retry(self, pick: list[int], what: str) -> None:
+        """By hand."""
+        ids = [self.ids[each % len(self.ids)] for each in pick]
+        self.on_both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
+
+    @rule(pick=INDEXES)
+    @precondition(lambda self: bool(self.ids))
+    def expedite(self, pick: int) -> None:
+        """To the front."""
+        id_ = self.ids[pick % len(self.ids)]
+        self.on_both(lambda which: self.stores[which].expedite(id_, ANNA))
+
+    @rule(customer=CUSTOMERS)
+    def purge(self, customer: str) -> None:
+        """All of a customer."""
+        self.on_both(lambda which: _with_sorted_blobs(self.stores[which].purge(customer, ANNA)))
+
+    @rule(customer=CUSTOMERS, changes=SETTING_CHANGES)
+    def change_customer(self, customer: str, changes: dict[str, Any]) -> None:
+        """Weight, cap, rate, pause."""
+        self.on_both(lambda which: self.stores[which].change_customer(customer, changes, ANNA))
+
+    @rule(what=st.sampled_from(["pause", "resume", "resume"]))
+    def pause_or_resume(self, what: str) -> None:
+        """The whole queue."""
+        self.on_both(lambda which: getattr(self.stores[which], what)(ANNA))
+
+    @rule(policy=POLICIES)
+    def set_policy(self, policy: Policy) -> None:
+        """At run time."""
+        self.on_both(lambda which: self.stores[which].set_policy(policy, ANNA))
+
+    @rule()
+    def sweep(self) -> None:
+        """Upkeep."""
+        self.on_both(lambda which: self.stores[which].sweep())
+
+    @rule(ago=st.sampled_from([0, seconds(10)]), limit=st.integers(1, 5))
+    def prune(self, ago: int, limit: int) -> None:
+        """History goes."""
+        self.on_both(lambda which: _with_sorted_blobs(self.stores[which].prune(self.clock.now() - ago, limit=limit)))
+
+    @rule(what=st.sampled_from(NO_OPS), pick=INDEXES)
+    def write_no_op(self, what: str, pick: int) -> None:
+        """A write transaction that changes no row."""
+        nothing: dict[str, Callable[[Store], Any]] = {
+            "prune": lambda store: store.prune(0, limit=10),
+            "cancel": lambda store: store.cancel([UNKNOWN_ID], ANNA),
+            "heartbeat": lambda store: store.heartbeat([(UNKNOWN_ID, 1)], LEASE),
+        }
+        if what in nothing:
+            self.on_both(lambda which: nothing[what](self.stores[which]))
+        elif what == "submit again":
+            self.on_both(lambda which: self.queues[which].submit("a", [NewDocument("x")], key="repeated"))
+        elif self.claims:
+            self._ack_and_claim([(self._pick_claim(pick), OutcomeKind.DONE, True)], 0)
+
+    @rule(calls=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(CALLS), INDEXES), min_size=2, max_size=9))
+    @precondition(lambda self: self._has_clients())
+    def interleave_clients(self, calls: list[tuple[int, str, int]]) -> None:
+        """Several openings of the store, perhaps in several processes, write in between each other."""
+        for opening, call, pick in calls:
+            self.stores[0].use(opening)  # type: ignore[attr-defined]  # see the precondition
+            if call == "submit":
+                self.submit("abcd"[pick % 4], 1 + pick % 3, None, 1.0, 0, None, 3)
+            elif call == "claim":
+                self._ack_and_claim([], 1 + pick % 2)
+            elif call in NO_OPS:
+                self.write_no_op(call, pick)
+            elif self.claims:
+                self._ack_and_claim([(self._pick_claim(pick), OutcomeKind(call), False)], pick % 2)
+
+    # -- what must be the same --------------------------------------------------------------------------------------
+
+    @invariant()
+    def documents_are_the_same(self) -> None:
+        """All but the fences' numbers."""
+        self.on_both(lambda which: [_without_fence(each) for each in self._documents(which, DocumentSort.NEWEST)])
+        self.on_both(lambda which: self.stores[which].counts(DocumentFilter()))
+
+    @invariant()
+    def customers_are_the_same(self) -> None:
+        """Counters, settings, lines."""
+        self.on_both(lambda which: self.stores[which].customers(CustomerFilter(), limit=100))
+
+    @invariant()
+    def events_are_the_same(self) -> None:
+        """But for their numbers, which only grow."""
+        news = []
+        for which in (0, 1):
+            events = self.stores[which].events(self.last_events[which], limit=1_000)
+            numbers = [self.last_events[which], *(event.number for event in events)]
+            assert numbers == sorted(set(numbers))
+            self.last_events[which] = numbers[-1]
+            news.append([event[1:] for event in events])
+        assert news[0] == news[1]
+
+    @invariant()
+    def lanes_are_the_same(self) -> None:
+        """After every step, unless several openings take turns: a look at the lines folds changes, as a claim does."""
+        if not self._has_clients():
+            self.compare_lanes()
+
+    @rule()
+    def compare_lanes(self) -> None:
+        """Every turn and stamp, where the overdue slot is, what is due, and that the counts are right."""
+        self.on_both(lambda which: self.stores[which].scheduler_snapshot())
+        self.on_both(lambda which: self.stores[which].next_due())
+        self.on_both(lambda which: self.stores[which].paused())
+        self.on_both(lambda which: self.stores[which].ahead_of_clock())
+        assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
+
+    def teardown(self) -> None:
+        """At the end all attempts are remembered alike, and everything still comes out in the same order."""
+        self.compare_lanes()
+        self.on_both(lambda which: [_without_fence(each) for each in self._documents(which, DocumentSort.OLDEST)])
+        self.on_both(lambda which: [self._attempts(which, each) for each in self.ids])
+        self.on_both(lambda which: self.stores[which].resume(ANNA))
+        for _ in range(200):
+            if not self._ack_and_claim([], 3):
+                break
+        for store in self.stores:
+            store.close()
+
+    # -- helpers ----------------------------------------------------------------------------------------------------
+
+    def _has_clients(self) -> bool:
+        return hasattr(self.stores[0], "use")
+
+    def _pick_claim(self, pick: int) -> tuple[str, int, int]:
+        """Mostly a recent claim: those are the interesting ones."""
+        recent = self.claims[-8:]
+        return recent[pick % len(recent)]
+
+    def _ack_and_claim(self, picked: list[tuple[tuple[str, int, int], OutcomeKind, bool]], n: int) -> int:
+        request = ClaimRequest("worker", n, LEASE) if n else None
+        fences: list[list[int]] = [[], []]
+
+        def call(which: int) -> Any:
+            outcomes = [
+                Outcome(
+                    id_, fences_of[which], kind, "1", "wrong", None if final else seconds(2), work=_work_report(id_)
+                )
+                for (id_, *fences_of), kind, final in picked
+            ]
+            exchanged = self.stores[which].ack_and_claim(outcomes, request)
+            fences[which] = [claimed.fence for claimed in exchanged.claimed]
+            assert fences[which] == sorted(set(fences[which]))
+            return exchanged.statuses, [_without_fence(claimed.document) for claimed in exchanged.claimed]
+
+        _, documents = self.on_both(call)
+        self.claims += [(document.id, *both) for document, *both in zip(documents, *fences, strict=True)]
+        return len(documents)
+
+    def _attempts(self, which: int, id_: str) -> list[Attempt] | None:
+        try:
+            return [each._replace(fence=-1) for each in self.stores[which].attempts(id_)]
+        except NotFoundError:
+            return None
+
+    def _documents(self, which: int, sort: DocumentSort) -> list[Document]:
+        found: list[Document] = []
+        after: str | None = None
+        while True:
+            page = self.stores[which].documents(DocumentFilter(), limit=50, after=after, sort=sort)
+            found += page.items
+            after = page.next
+            if after is None:
+                return found
+
+
+def same_steps(make_store: Callable[[ManualClock], Store]) -> type[StoreStateMachine]:
+    """The state machine for stores that this makes; its `TestCase` is what pytest runs."""
+    return type("SameSteps", (StoreStateMachine,), {"make_store": staticmethod(make_store)})
+
+
+def _work_report(id_: str) -> Work | None:
+    """Some say nothing of it, some too much."""
+    return (None, Work(seconds(3), seconds(2)), Work(seconds(90), seconds(90)))[int(id_[-1], 16) % 3]
+
+
+def _without_fence(document: Document) -> Document:
+    return document._replace(fence=None if document.fence is None else -1)
+
+
+def _with_sorted_blobs(removed: Any) -> Any:
+    return removed._replace(blobs=tuple(sorted(removed.blobs)))

@@ -1,0 +1,423 @@
+"""The program of a worker's child: it processes what the worker hands it, and says what came of it.
+
+Started as `python -m inturn.worker.child N SPEC`: descriptor N is its end of the wire. It holds no store and no
+blobs: bytes come in as open files, and the files of a result are left in a folder for the worker to pick up.
+"""
+
+import asyncio
+import contextlib
+import gc
+import io
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from inturn.errors import InturnError
+from inturn.extract import parser
+from inturn.extract.limits import ExtractLimits
+from inturn.processor import Reject, describe_unfetched
+from inturn.sandbox import allowed_paths, confinement, privileges
+from inturn.worker.channel import Channel, Message, encode_result
+from inturn.worker.invoke import (
+    DEFAULT_PROCESSOR,
+    ExecutionMode,
+    InvocationResult,
+    InvocationStatus,
+    Processor,
+    execution_mode,
+    invoke,
+    invoke_async,
+    load_processor,
+    write_files,
+)
+
+STDERR_FD: Final = 2
+PROGRESS_INTERVAL_SECONDS: Final = 0.25
+"""Seconds between two tellings of progress: a processor may call it for every page."""
+
+
+class DescriptorReader(io.RawIOBase):
+    """A file read from a place of its own: all readings of one descriptor share the kernel's."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__()
+        self._fd = os.dup(fd)
+        self._offset = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = os.preadv(self._fd, [buffer], self._offset)
+        self._offset += found
+        return found
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: os.fstat(self._fd).st_size}[whence]
+        self._offset = max(0, base + offset)
+        return self._offset
+
+    def close(self) -> None:
+        if not self.closed:
+            os.close(self._fd)
+        super().close()
+
+
+class ChildDocument:
+    """An `OpenDocument`, as the child has it: its methods are described there."""
+
+    def __init__(self, child: "Child", number: int, fields: Mapping[str, Any], fd: int | None) -> None:
+        self.number = number
+        self.id: str = fields["id"]
+        self.customer: str = fields["customer"]
+        self.name: str = fields["name"]
+        self.media_type: str | None = fields["media_type"]
+        self.size: int | None = fields["size"]
+        self.uri: str | None = fields["uri"]
+        self.attempt: int = fields["attempt"]
+        self.metadata: Mapping[str, Any] = fields["metadata"]
+        self.cancel_requested = False
+        self.began_at = 0.0
+        self._path = None if fields["path"] is None else Path(fields["path"])
+        self._copy: Path | None = None
+        self._child = child
+        self._fd = fd
+        self._progress_sent_at = 0.0
+
+    @property
+    def cancelled(self) -> bool:
+        if not self.cancel_requested:
+            self._child.poll_messages()
+        return self.cancel_requested
+
+    def open(self) -> BinaryIO:
+        return io.BufferedReader(DescriptorReader(self._require_fd()))
+
+    def path(self) -> Path:
+        self._require_fd()
+        if self._path is not None:
+            return self._path
+        if self._copy is None:
+            self._copy = self._child.scratch / f"document-{self.number}"
+            with self.open() as source, self._copy.open("wb") as copy:
+                shutil.copyfileobj(source, copy)
+        return self._copy
+
+    def progress(self, done: float, total: float | None = None) -> None:
+        now = time.monotonic()
+        if done == total or now - self._progress_sent_at >= PROGRESS_INTERVAL_SECONDS:
+            self._progress_sent_at = now
+            self._child.send("progress", self.number, done, total)
+
+    def _require_fd(self) -> int:
+        if self._fd is not None:
+            return self._fd
+        if self.uri is not None:
+            raise Reject(describe_unfetched(self.uri))
+        raise Reject("this document has no content: nothing was uploaded, and it names no uri")
+
+    def close(self) -> None:
+        """Let go of the bytes."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+        if self._copy is not None:
+            self._copy.unlink(missing_ok=True)
+
+
+class Child:
+    """Processes documents in one of three ways."""
+
+    def __init__(
+        self, channel: Channel, scratch: Path, processor: Processor, before_document: Callable[[], None] | None = None
+    ) -> None:
+        self.scratch = scratch
+        self._channel = channel
+        self._processor = processor
+        self._before_document = before_document
+        self._send_lock = threading.Lock()
+        self._file_numbers = count()
+        self._pending: deque[ChildDocument] = deque()
+        self._documents: dict[int, ChildDocument] = {}
+        self._is_single_threaded = True
+
+    def serve(self, mode: ExecutionMode, slots: int) -> None:
+        """Until the worker hangs up."""
+        self._is_single_threaded = mode is ExecutionMode.PROCESSES
+        if mode is ExecutionMode.PROCESSES:
+            self._serve_sequentially()
+        elif mode is ExecutionMode.THREADS:
+            self._serve_in_threads(slots)
+        else:
+            asyncio.run(self._serve_in_event_loop(slots))
+
+    def send(self, *message: Any, text: bytes | None = None, more: bool = False) -> None:
+        """Tell the worker."""
+        with self._send_lock:
+            self._channel.send(*message, text=text, more=more)
+
+    def poll_messages(self) -> None:
+        """Hear what the worker says meanwhile, if nobody else listens."""
+        if self._is_single_threaded and select.select([self._channel], [], [], 0)[0]:
+            self._receive()
+
+    def _receive(self) -> list[ChildDocument] | None:
+        """New documents, which also stand in line; None when the worker is gone."""
+        messages = self._channel.receive()
+        if messages is None:
+            return None
+        came = [document for message in messages if (document := self._handle_message(message)) is not None]
+        self._pending.extend(came)
+        return came
+
+    def _handle_message(self, message: Message) -> ChildDocument | None:
+        if message[0] == "work":
+            _, number, facts, has_file = message
+            document = ChildDocument(self, number, facts, self._channel.take_fd() if has_file else None)
+            self._documents[number] = document
+            return document
+        if message[0] == "cancel" and message[1] in self._documents:
+            self._documents[message[1]].cancel_requested = True
+        return None
+
+    # -- one by one -------------------------------------------------------------------------------------------------
+
+    def _serve_sequentially(self) -> None:
+        while self._pending or self._receive() is not None:
+            while self._pending:
+                self._process(self._pending.popleft())
+
+    def _begin_unless_cancelled(self, document: ChildDocument) -> bool:
+        """Whether it is still wanted; if so, the worker is told."""
+        if document.cancel_requested:
+            self._documents.pop(document.number, None)
+            document.close()
+            with self._send_lock:
+                self._channel.send_buffered()
+            return False
+        document.began_at = time.monotonic()  # the same clock as the worker's
+        self.send("begun", document.number, document.began_at)
+        return True
+
+    def _process(self, document: ChildDocument) -> None:
+        if not self._begin_unless_cancelled(document):
+            return
+        if self._before_document is not None:
+            self._before_document()
+        told = invoke(self._processor, document)
+        self.poll_messages()
+        self._send_reply(document, told)
+
+    def _send_reply(self, document: ChildDocument, result: InvocationResult) -> None:
+        """Say what came of it; if the next one can begin now, in one breath with that."""
+        number, reason = document.number, result.reason.encode(errors="replace").decode()
+        more = self._is_single_threaded and bool(self._pending) and not self._pending[0].cancel_requested
+        self._documents.pop(number, None)
+        try:
+            files = write_files(result.files, self.scratch, self._file_numbers) if result.files else []
+            text = encode_result(result.value) if result.status is InvocationStatus.DONE else None
+            value = () if result.status is InvocationStatus.DONE else (result.value,)
+            took = time.monotonic() - document.began_at
+            self.send(result.status, number, took, reason, files, *value, text=text, more=more)
+        except (OSError, TypeError, ValueError, RecursionError) as wrong:
+            why = str(wrong).encode(errors="replace").decode()
+            reason = f"the result cannot be kept: {why}; a result is JSON, and its files are bytes or paths"
+            took = time.monotonic() - document.began_at
+            self.send(InvocationStatus.ERROR, number, took, reason, [], None, more=more)
+        finally:
+            document.close()
+
+    # -- by threads -------------------------------------------------------------------------------------------------
+
+    def _serve_in_threads(self, slots: int) -> None:
+        with ThreadPoolExecutor(slots) as threads:
+            while (came := self._receive()) is not None:
+                for document in came:
+                    threads.submit(self._process, document)
+            os._exit(0)  # nobody is there to hear of what the threads still do
+
+    # -- by loop ----------------------------------------------------------------------------------------------------
+
+    async def _serve_in_event_loop(self, slots: int) -> None:
+        loop, gone, room = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(slots)
+        tasks: dict[int, asyncio.Task[None]] = {}
+
+        def hear() -> None:
+            came = self._receive()
+            if came is None:
+                loop.remove_reader(self._channel)
+                gone.set()
+                return
+            for document in came:
+                tasks[document.number] = loop.create_task(self._process_async(document, room))
+                tasks[document.number].add_done_callback(partial(_remove_task, tasks, document.number))
+            for number, task in tasks.items():
+                if number in self._documents and self._documents[number].cancel_requested:
+                    task.cancel()
+
+        loop.add_reader(self._channel, hear)
+        await gone.wait()
+        os._exit(0)
+
+    async def _process_async(self, document: ChildDocument, slots: asyncio.Semaphore) -> None:
+        async with slots:
+            if not self._begin_unless_cancelled(document):
+                return
+            try:
+                told = await invoke_async(self._processor, document)
+            except asyncio.CancelledError:
+                told = InvocationResult(InvocationStatus.ERROR, reason="cancelled")
+            self._send_reply(document, told)
+
+
+class ForkServerProcess:
+    """Loads the processor once, then forks a child whenever the worker asks: a new child costs next to nothing.
+
+    It has no threads and opens no foreign file, so that what it forks is as good as new.
+    """
+
+    def __init__(self, channel: Channel, start_child: Callable[[Channel, Path], None]) -> None:
+        self._channel = channel
+        self._start_child = start_child
+        self._wakeup_r, self._wakeup_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def serve(self) -> None:
+        """Until the worker hangs up."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup_w, warn_on_full_buffer=False)
+        gc.freeze()  # no collection in a child touches, and thereby copies, what all share
+        while True:
+            ready, _, _ = select.select([self._channel.fileno(), self._wakeup_r], [], [])
+            if self._wakeup_r in ready:
+                os.read(self._wakeup_r, 4096)
+                self._reap()
+            if self._channel.fileno() in ready:
+                messages = self._channel.receive()
+                if messages is None:
+                    os._exit(0)
+                for _, scratch in messages:
+                    self._fork(Path(scratch))
+
+    def _fork(self, scratch: Path) -> None:
+        end, parent = socket.socket(fileno=self._channel.take_fd()), os.getpid()
+        process = os.fork()
+        if process:
+            end.close()
+            self._channel.send("forked", process)
+            return
+        status = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            close_other_fds(end.fileno())  # the nursery's own among them, by which the worker would hear lies
+            confinement.die_with_parent(parent)
+            self._start_child(Channel(end, takes_fds=True), scratch)
+            status = 0
+        finally:
+            os._exit(status)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.wait4(-1, os.WNOHANG))[0]:
+                process, status, usage = found
+                self._channel.send("ended", process, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
+
+
+def _remove_task(tasks: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task[None]) -> None:
+    del tasks[number]
+
+
+def main() -> None:
+    """Begin as the worker says."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker decides when its children end
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    confinement.die_with_parent()
+    wire = Channel(socket.socket(fileno=int(sys.argv[1])), takes_fds=True)
+    spec = json.loads(sys.argv[2])
+    limits = None if spec["limits"] is None else confinement.SandboxLimits(**spec["limits"])
+    is_nursery = spec["scratch"] is None
+    try:
+        processor: Any = load_processor(spec["processor"])
+        if spec["processor"] == DEFAULT_PROCESSOR:
+            processor = partial(processor, bounds=ExtractLimits(**spec["bounds"]))
+        if is_nursery:  # of the default processor: there is no other
+            parser.warm()
+    except Exception as wrong:  # noqa: BLE001 - the worker says it and ends
+        reason = str(wrong) if isinstance(wrong, InturnError) else f"{type(wrong).__name__}: {wrong}"
+        wire.send("unready", f"the processor {spec['processor']} cannot be loaded: {reason}")
+        return
+
+    try:
+        start = _starter(spec, processor, limits)
+    except (InturnError, OSError) as wrong:
+        wire.send("unready", str(wrong))
+        return
+    if is_nursery:
+        wire.send("ready", ExecutionMode.PROCESSES)
+        ForkServerProcess(wire, start).serve()
+    else:
+        start(wire, Path(spec["scratch"]))
+
+
+def _starter(
+    spec: Mapping[str, Any], processor: Processor, limits: confinement.SandboxLimits | None
+) -> Callable[[Channel, Path], None]:
+    """Find out once, for all that the nursery forks, what a child may read; return what makes a process a child."""
+    protected = [Path(path) for path in spec["protected"]]
+    readable: tuple[Path, ...] = ()
+    if limits is not None:
+        library = Path(spec["library"])
+        readable = allowed_paths.readable_paths(spec["processor"], [library] if library.exists() else [], protected)
+        privileges.path_closed_to_others(readable, library.parent)  # both are remembered
+        privileges.has_high_uids()
+
+    def start(own: Channel, scratch: Path) -> None:
+        where, box = execution_mode(processor), None
+        if limits is not None:
+            try:
+                _leave_working_directory(scratch)
+                if isinstance(sys.stdout, io.TextIOWrapper):
+                    sys.stdout.reconfigure(line_buffering=True)  # it ends without a chance to print the rest
+                box = confinement.enter_sandbox(limits, readable, scratch, protected=protected).renew_cpu_limit
+            except (InturnError, OSError) as wrong:
+                own.send("unready", f"the sandbox cannot be entered: {wrong}")
+                return
+        own.send("ready", where)
+        Child(own, scratch, processor, box).serve(where, spec["slots"])
+
+    return start
+
+
+def _leave_working_directory(scratch: Path) -> None:
+    """Work in the folder that may be written to, and import nothing from where the worker was started."""
+    here = Path.cwd()
+    sys.path[:] = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry) != here]
+    os.chdir(scratch)
+
+
+def close_other_fds(fd: int) -> None:
+    """Close every descriptor but the standard ones and this."""
+    for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if descriptor > STDERR_FD and descriptor != fd:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+
+
+if __name__ == "__main__":
+    main()

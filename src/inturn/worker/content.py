@@ -1,0 +1,148 @@
+"""Bytes on their way: a document's to the child that processes it, and a result's files into the blobs."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from inturn.blobs import Blobs, FolderBlobs
+from inturn.errors import BlobDamagedError, BlobError, BlobTooLargeError, FetchError, FetchRefusedError, InturnError
+from inturn.fetch import Fetcher
+from inturn.ids import clean_id
+from inturn.model import NewDocument, ResultFile, clean_text
+from inturn.processor import Reject, Retry
+from inturn.queue import Queue, fits_row
+from inturn.worker.scratch import ScratchDir
+
+MAX_INLINE_BYTES: Final = 1 << 20
+"""Bytes of a file that is read and compared with its hash on the spot; larger ones wait for nobody in a thread."""
+RESULT_FILE: Final = "result.json"
+"""The file that holds a result too large for its row."""
+MAX_FILES: Final = 1_000
+MAX_FILES_BYTES: Final = 1 << 30
+"""Bytes of one result's files together: whoever makes more has a place of its own for them."""
+
+
+class DocumentContent(NamedTuple):
+    """A document's bytes: a file opened for reading, where it lies, and how to let go of both."""
+
+    fd: int
+    path: Path
+    close: Callable[[], object]
+
+
+class StoredResult(NamedTuple):
+    """A result as the store keeps it."""
+
+    text: str
+    files: tuple[ResultFile, ...] = ()
+
+
+class ContentIO:
+    """Knows where bytes come from and where they go."""
+
+    def __init__(self, blobs: Blobs | None, fetcher: Fetcher | None, scratch_dir: ScratchDir | None = None) -> None:
+        self._blobs = blobs
+        self._fetcher = fetcher
+        self._scratch_dir = scratch_dir
+
+    def has_content(self, spec: NewDocument) -> bool:
+        """Whether there is anything to prepare."""
+        return spec.blob is not None or (spec.uri is not None and self._fetcher is not None)
+
+    def can_prepare_inline(self, spec: NewDocument) -> bool:
+        """Whether preparing it keeps nobody waiting."""
+        return isinstance(self._blobs, FolderBlobs) and spec.uri is None and (spec.size or 0) <= MAX_INLINE_BYTES
+
+    def prepare(self, spec: NewDocument) -> DocumentContent:
+        """A document's bytes; Reject or Retry when they cannot be had."""
+        try:
+            return self._from_blob(spec) if spec.blob is not None else self._from_uri(spec)
+        except (BlobDamagedError, FetchRefusedError) as wrong:
+            raise Reject(str(wrong)) from wrong
+        except (BlobError, FetchError, OSError) as wrong:
+            raise Retry(str(wrong)) from wrong
+
+    def _from_blob(self, spec: NewDocument) -> DocumentContent:
+        if self._blobs is None:
+            raise BlobError("this worker has no blobs: start it with the --blobs that documents are submitted with")
+        with ExitStack() as stack:
+            path = stack.enter_context(self._blobs.local(spec.blob or "", sha256=spec.sha256, folder=self._temp_dir()))
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, file)
+            return DocumentContent(file, path, stack.pop_all().close)
+
+    def _from_uri(self, spec: NewDocument) -> DocumentContent:
+        if self._fetcher is None:
+            raise AssertionError("nothing to fetch with")
+        with ExitStack() as stack:
+            kept = stack.enter_context(tempfile.NamedTemporaryFile(prefix="fetched-", dir=self._temp_dir()))
+            fetched = self._fetcher.fetch(spec.uri or "", kept)
+            if spec.sha256 is not None and fetched.sha256 != spec.sha256.lower():
+                raise FetchRefusedError(f"{spec.uri} has other bytes than were announced: their SHA-256 differs")
+            kept.flush()
+            file = os.open(kept.name, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, file)
+            return DocumentContent(file, Path(kept.name), stack.pop_all().close)
+
+    def _temp_dir(self) -> Path | None:
+        """Where copies lie; None: among the machine's temporary files."""
+        return None if self._scratch_dir is None else self._scratch_dir.path
+
+    def store_result(self, text: str, files: Sequence[Sequence[str]], scratch: Path) -> StoredResult:
+        """A result, with its files picked up from the folder that the child left them in."""
+        if len(files) > MAX_FILES:
+            raise Reject(f"a result may have {MAX_FILES} files, not {len(files)}")
+        kept, room = [], MAX_FILES_BYTES
+        for name, left in files:
+            kept.append(self._store_file(name, scratch / Path(left).name, room))
+            room -= kept[-1].size
+        if not fits_row(text):
+            kept.append(self._store_bytes(RESULT_FILE, text.encode(), "application/json"))
+            text = "null"
+        if len({file.name for file in kept}) < len(kept):
+            raise Reject(f"a result has two files of one name, or one called {RESULT_FILE}")
+        return StoredResult(text, tuple(sorted(kept)))
+
+    def _store_file(self, name: str, path: Path, max_bytes: int) -> ResultFile:
+        """The child may be in hostile hands: what it left is opened as a plain file or not at all."""
+        name = clean_text("a result file's name", name)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as source:
+            try:
+                blob = self._require_blobs().put(source, limit=max_bytes)
+            except BlobTooLargeError as wrong:
+                raise Reject(f"a result's files may have {MAX_FILES_BYTES >> 20:,} MB together") from wrong
+        path.unlink(missing_ok=True)
+        return ResultFile(name, blob.key, blob.size, blob.sha256)
+
+    def _store_bytes(self, name: str, data: bytes, media_type: str) -> ResultFile:
+        with self._require_blobs().begin() as writing:
+            writing.write(data)
+            blob = writing.commit()
+        return ResultFile(name, blob.key, blob.size, blob.sha256, media_type)
+
+    def _require_blobs(self) -> Blobs:
+        if self._blobs is None:
+            raise BlobError("a result with files, or one larger than 256 KB, needs a worker with --blobs")
+        return self._blobs
+
+
+def read_result(queue: Queue, blobs: Blobs | None, id_: str) -> Any:
+    """A done document's result, wherever it is kept; None before."""
+    return json.loads(read_result_text(queue, blobs, id_))
+
+
+def read_result_text(queue: Queue, blobs: Blobs | None, id_: str) -> str:
+    """Read a done document's result as the JSON text that was stored, however deeply it is nested; null before."""
+    files = {file.name: file for file in queue.files(id_)}
+    if RESULT_FILE not in files:
+        return queue.store.result(clean_id(id_)) or "null"
+    if blobs is None:
+        raise InturnError("this result is kept in the blobs: say where they are, with --blobs")
+    blobs.check(files[RESULT_FILE].blob, files[RESULT_FILE].sha256)
+    with blobs.open(files[RESULT_FILE].blob) as source:
+        return source.read().decode()

@@ -1,0 +1,218 @@
+"""Keeps a queue in order: leases, delays, `start_by`, history, blobs that nobody refers to.
+
+Claims move on what is due by themselves; upkeep helps where nobody claims. Any number of processes may run it at once.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Final, NamedTuple
+
+from inturn.blobs import Blobs
+from inturn.clock import Clock, SystemClock, Uptime, machine_uptime
+from inturn.model import ENDED, SECOND
+from inturn.policy.retention import (
+    Checkpoint,
+    ClockJudgement,
+    ClockReading,
+    ClockTrust,
+    Decision,
+    decide,
+    is_reference,
+    judge_clock,
+    last_prunable_seq,
+    with_checkpoint,
+)
+from inturn.queue import Queue
+from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
+from inturn.worker.store_errors import log_store_error
+
+log: Final = logging.getLogger("inturn.upkeep")
+DAY: Final = 86_400 * SECOND
+DEFAULT_KEEP: Final = 30 * DAY
+"""How long ended documents and events are kept, where nobody said otherwise."""
+MIN_ORPHAN_AGE: Final = 2 * DAY
+"""A blob younger than a day may belong to a submit that is under way, and the clock may be a day ahead."""
+BATCH_SIZE: Final = 500
+SWEEP_INTERVAL_SECONDS: Final = 15.0
+ROUND_INTERVAL_SECONDS: Final = 600.0
+
+
+class Refusal(NamedTuple):
+    """Why a round deleted nothing: how far its clock was off, and how many of all ended documents it took for old."""
+
+    at: int
+    drift: int
+    old: int
+    ended: int
+
+    def __str__(self) -> str:
+        days, when = self.drift / DAY, datetime.fromtimestamp(self.at / SECOND, UTC)
+        return (
+            f"nothing was deleted: by this clock it is {when:%Y-%m-%d %H:%M} UTC, {abs(days):,.1f} days"
+            f" {'later' if days > 0 else 'earlier'} than the last round lets expect, and {self.old:,} of"
+            f" {self.ended:,} ended documents would be too old. If the clock is wrong, set it. If it is right, run:"
+            f" inturn upkeep --once --force"
+        )
+
+
+class MaintenanceResult(NamedTuple):
+    """What one round did."""
+
+    swept: SweepResult = SweepResult()
+    documents: int = 0
+    events: int = 0
+    keys: int = 0
+    blobs: int = 0
+    orphans: int = 0
+    refusal: Refusal | None = None
+
+
+class Maintenance:
+    """One round at a time. What is old is told by the store's clock, once `inturn.policy.retention` trusts it."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        blobs: Blobs | None = None,
+        *,
+        keep: int | None = DEFAULT_KEEP,
+        clock: Clock | None = None,
+        uptime: Callable[[], Uptime | None] = machine_uptime,
+    ) -> None:
+        self._queue = queue
+        self._blobs = blobs
+        self._keep = keep
+        self._clock = clock or SystemClock()
+        self._uptime = uptime
+
+    def sweep(self) -> SweepResult:
+        """Move on what is due."""
+        return self._queue.store.sweep()
+
+    def run_round(self, *, force: bool = False) -> MaintenanceResult:
+        """All of it. A round whose clock cannot be trusted moves on what is due and deletes nothing, unless forced."""
+        swept = self.sweep()
+        store = self._queue.store
+        reading = ClockReading(store.now(), *(self._uptime() or ()))
+        decision, refusal = self._decide(reading, force=force)
+        if refusal is not None:
+            self._record_refusal(refusal)
+        if decision is not Decision.DELETE:
+            return MaintenanceResult(swept, refusal=refusal)
+        documents, events, keys, blobs = self._prune_all(reading.at)
+        return MaintenanceResult(swept, documents, events, keys, blobs, self._delete_orphans(reading.at))
+
+    def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
+        """Decide whether this round may delete; unless it is refused, the next one may be compared with it."""
+        store = self._queue.store
+        record = store.maintenance()
+        last = None if record is None else ClockReading(*record[:3])
+        trust, drift = judge_clock(last or ClockReading(store.policies()[-1].at), reading)
+        if force:
+            trust, last = ClockTrust.VERIFIED, reading
+        old, ended = (0, 0) if trust is ClockTrust.VERIFIED else self._count_old(reading.at)
+        decision = decide(trust, old, ended)
+        if decision is Decision.REFUSE:
+            return decision, Refusal(reading.at, drift, old, ended)
+        if is_reference(last, reading, ClockJudgement(trust, drift)):
+            last = reading
+        if last is not None:
+            points = () if record is None else record.checkpoints
+            if trust is ClockTrust.VERIFIED:
+                points = with_checkpoint(points, Checkpoint(reading.at, self._last_seq()))
+            store.record_maintenance(MaintenanceRecord(*last, checkpoints=points))
+        return decision, None
+
+    def _last_seq(self) -> int:
+        """The highest seq given so far."""
+        page = self._queue.store.documents(DocumentFilter(), limit=1)
+        return page.items[0].seq if page.items else 0
+
+    def _count_old(self, now: int) -> tuple[int, int]:
+        """How many documents are old, of how many that have ended."""
+        store = self._queue.store
+        times = [(name, now - keep) for name, keep in self._retention_periods() if now > keep]
+        old = sum(store.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
+        return old, sum(store.counts(DocumentFilter(states=ENDED)).states.values())
+
+    def _record_refusal(self, refusal: Refusal) -> None:
+        store = self._queue.store
+        record = store.maintenance() or MaintenanceRecord(store.policies()[-1].at)
+        store.record_maintenance(MaintenanceRecord(*record[:3], *refusal, checkpoints=record.checkpoints))
+
+    def _last_old(self, before: int) -> int | None:
+        record = self._queue.store.maintenance()
+        return None if record is None else last_prunable_seq(record.checkpoints, before)
+
+    def _prune_all(self, now: int) -> tuple[int, int, int, int]:
+        """Delete history by age."""
+        removed = [self._prune(now - keep, name) for name, keep in self._retention_periods()]
+        documents, events, keys, blobs = (sum(each) for each in zip(*removed, strict=True)) if removed else (0,) * 4
+        return documents, events, keys, blobs
+
+    def _retention_periods(self) -> list[tuple[str | None, int]]:
+        """How long history is kept: of customers with a time of their own, then of everybody else."""
+        found: list[tuple[str | None, int]] = []
+        after = None
+        while True:
+            page = self._queue.customers(CustomerFilter(), limit=1_000, after=after)
+            found += [(each.name, each.settings.keep) for each in page.items if each.settings.keep is not None]
+            after = page.next
+            if after is None:
+                return found if self._keep is None else [*found, (None, self._keep)]
+
+    def _prune(self, before: int, customer: str | None) -> tuple[int, int, int, int]:
+        total, up_to = [0, 0, 0, 0], self._last_old(before)
+        while before > 0:
+            removed = self._queue.store.prune(before, limit=BATCH_SIZE, customer=customer, up_to=up_to)
+            if self._blobs is not None:
+                self._blobs.delete(removed.blobs)
+            for at, n in enumerate((removed.documents, removed.events, removed.keys, len(removed.blobs))):
+                total[at] += n
+            if removed.documents < BATCH_SIZE and removed.events < BATCH_SIZE:
+                break
+        return total[0], total[1], total[2], total[3]
+
+    def _delete_orphans(self, now: int) -> int:
+        """Delete bytes that no document refers to, if they are old by the store's clock and by this machine's."""
+        if self._blobs is None:
+            return 0
+        before = min(now, self._clock.now()) - MIN_ORPHAN_AGE
+        dropped, keys = self._blobs.remove_unfinished(before), iter(self._blobs.keys(before))
+        while some := list(islice(keys, BATCH_SIZE)):
+            unknown = self._queue.store.unreferenced_blobs(some)
+            self._blobs.delete(unknown)
+            dropped += len(unknown)
+        return dropped
+
+
+class MaintenanceThread(threading.Thread):
+    """Upkeep beside a worker."""
+
+    def __init__(self, maintenance: Maintenance) -> None:
+        super().__init__(name="inturn-upkeep", daemon=True)
+        self._maintenance = maintenance
+        self._stop_event = threading.Event()
+
+    def run(self) -> None:  # noqa: D102 - a thread's own
+        next_tidy = time.monotonic()  # soon: a worker that is restarted often would never get to it
+        while not self._stop_event.wait(SWEEP_INTERVAL_SECONDS):
+            try:
+                if time.monotonic() >= next_tidy:
+                    next_tidy = time.monotonic() + ROUND_INTERVAL_SECONDS
+                    refusal = self._maintenance.run_round().refusal
+                    if refusal is not None:
+                        log.warning("upkeep: %s", refusal)
+                else:
+                    self._maintenance.sweep()
+            except Exception as error:  # noqa: BLE001 - the next round may succeed
+                log_store_error("upkeep failed", error)
+
+    def stop(self) -> None:
+        """After the round that is under way."""
+        self._stop_event.set()
+        self.join()

@@ -1,0 +1,327 @@
+"""The worker: claims documents whose turn it is, has its children process them, and records what came of it.
+
+One loop owns everything. Heartbeats, the doorbell and upkeep have threads of their own, children are processes:
+whatever a processor does, the loop goes on. What another thread has to say comes in through `_inbox` and a pipe.
+"""
+
+import logging
+import os
+import queue as queues
+import secrets
+import selectors
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from inturn.blobs import Blobs
+from inturn.errors import InvalidInputError, StoreError
+from inturn.fetch import Fetcher
+from inturn.model import SECOND, Claim, WorkerReport, seconds
+from inturn.queue import Queue, clean_error
+from inturn.sandbox import confinement
+from inturn.store import LeaseStatus, Operator
+from inturn.worker.content import ContentIO
+from inturn.worker.dispatcher import Callback, Dispatcher, try_call
+from inturn.worker.heartbeat import Heartbeat, Waiter
+from inturn.worker.inflight import InflightJobs, OutcomeCounts
+from inturn.worker.invoke import DEFAULT_PROCESSOR
+from inturn.worker.maintenance import Maintenance, MaintenanceThread
+from inturn.worker.options import WorkerOptions
+from inturn.worker.pool import ChildSpec, ProcessorError, ProcessPool
+from inturn.worker.scratch import ScratchDir
+from inturn.worker.store_errors import Backoff, log_store_error
+
+__all__ = ["OutcomeCounts", "ProcessorError", "Worker", "WorkerOptions"]
+
+log: Final = logging.getLogger("inturn.worker")
+POLL_INTERVAL_SECONDS: Final = 5.0
+"""Seconds after which the loop looks around even if nothing happened."""
+
+
+class Worker:
+    """Processes documents until it is told to stop."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        processor: str | Callable[..., Any] = DEFAULT_PROCESSOR,
+        *,
+        blobs: Blobs | None = None,
+        fetcher: Fetcher | None = None,
+        maintenance: Maintenance | None = None,
+        options: WorkerOptions | None = None,
+    ) -> None:
+        self._options = options = options or WorkerOptions()
+        path = processor if isinstance(processor, str) else processor_path(processor)
+        box = options.box or (confinement.SandboxLimits() if path == DEFAULT_PROCESSOR else None)
+        self.name = options.name or f"{socket.gethostname()[:200]}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._queue = queue
+        self._scratch_dir = ScratchDir()
+        spec = ChildSpec(path, options.slots, box, options.bounds, protected_paths(queue, blobs))
+        self._pool = ProcessPool(spec, self._scratch_dir)
+        self._inflight = InflightJobs(queue, self.name, options.lease)
+        self._dispatcher = Dispatcher(
+            self._pool, self._inflight, ContentIO(blobs, fetcher, self._scratch_dir), options, self._run_in_thread
+        )
+        self._started_at = seconds(time.time())
+        self._may_claim = True
+        """There may be something to claim."""
+        self._waiting_for_notify = False
+        self._next_try_at = 0.0
+        self._backoff = Backoff()
+        self._stop_requests = 0
+        self._is_ended = False
+        self._grace_ends_at: float | None = None
+
+        self._callbacks: queues.SimpleQueue[Callable[[], None]] = queues.SimpleQueue()
+        self._wakeup_r, self._wakeup_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._dispatcher.selector.register(self._wakeup_r, selectors.EVENT_READ, None)
+        self._executor = ThreadPoolExecutor(max(2, min(options.slots, 8)), thread_name_prefix="inturn-bytes")
+        self._waiter = Waiter(queue, partial(self._post, self._on_notify))
+        self._heartbeat = Heartbeat(
+            queue, options.lease, self._inflight.held_claims, self.report, self._post_lost_claim
+        )
+        self._maintenance = None if maintenance is None else MaintenanceThread(maintenance)
+
+    # -- from outside -----------------------------------------------------------------------------------------------
+
+    def run(self) -> OutcomeCounts:
+        """Work until told to stop, or until nothing is left if that was asked for; what came of it."""
+        with self._handle_signals():
+            try:
+                self._start_up()
+                while not self._should_exit():
+                    self._poll_events()
+                    self._enforce_deadlines()
+                    self._dispatcher.dispatch()  # what was claimed ahead need not wait for the commit
+                    self._ack_and_claim()
+                    self._dispatcher.dispatch()
+            finally:
+                self._shut_down()
+        return self._inflight.outcome_counts()
+
+    def stop(self, *, at_once: bool = False) -> None:
+        """Claim nothing more, finish what runs within the grace, hand the rest back; or hand all back at once."""
+        self._stop_requests += 2 if at_once else 1
+        self._wake()
+
+    def report(self) -> WorkerReport:
+        """How it is."""
+        now = time.monotonic()
+        running = [job for job in self._inflight.jobs() if job.begun_at is not None and not job.is_finished]
+        return WorkerReport(
+            self.name,
+            socket.gethostname(),
+            os.getpid(),
+            self._options.slots,
+            min(len(running), self._options.slots),
+            self._pool.spec.processor,
+            self._started_at,
+            self._stop_requests > 0,
+            {job.claim.document.id: job.progress for job in running if job.progress is not None},
+            {job.claim.document.id: round((now - (job.begun_at or now)) * SECOND) for job in running},
+        )
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def _start_up(self) -> None:
+        self._pool.require_isolation()
+        if self._pool.mode is None:
+            # Loads the processor now: a mistake shows before anything is claimed.
+            while self._pool.mode is None and not self._stop_requests:
+                if not self._pool.children:
+                    self._dispatcher.start_child()
+                self._poll_events()
+                self._dispatcher.enforce_deadlines(time.monotonic())
+        for thread in (self._heartbeat, self._waiter, self._maintenance):
+            if thread is not None:
+                thread.start()
+
+    def _shut_down(self) -> None:
+        self._dispatcher.close()
+        self._scratch_dir.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._run_callbacks()
+        for job in self._inflight.unsettled():
+            self._inflight.release(job)
+        try:
+            self._inflight.ack_and_claim(0)
+        except Exception as error:  # noqa: BLE001 - the leases of what is left end by themselves
+            log_store_error("the last outcomes are not recorded", error)
+        for thread in (self._heartbeat, self._waiter, self._maintenance):
+            if thread is not None and thread.is_alive():
+                thread.stop()
+        with suppress(Exception):  # it is forgotten after a day
+            self._queue.store.forget_worker(self.name)
+        self._is_ended = True
+        os.close(self._wakeup_r)
+        os.close(self._wakeup_w)
+
+    def _should_exit(self) -> bool:
+        if self._stop_requests:
+            return not len(self._inflight) or self._stop_requests > 1
+        if not self._options.until_empty or len(self._inflight) or self._may_claim:
+            return False
+        try:
+            return self._queue.store.next_due() is None
+        except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
+            log_store_error("the store cannot be read", error)
+            self._next_try_at = time.monotonic() + self._backoff.next_pause()
+            self._may_claim = True
+            return False
+
+    def _poll_events(self) -> None:
+        """Hear what children and threads say, until there is something to do."""
+        for key, mask in self._dispatcher.selector.select(self._poll_timeout()):
+            if key.data is None:
+                with suppress(BlockingIOError):
+                    os.read(self._wakeup_r, 65_536)
+            else:
+                self._dispatcher.on_io_event(key.data, mask)
+        self._run_callbacks()
+
+    def _run_callbacks(self) -> None:
+        with suppress(queues.Empty):
+            while True:
+                self._callbacks.get_nowait()()
+
+    def _poll_timeout(self) -> float:
+        """Seconds until there is something to do even if nobody says anything."""
+        now = time.monotonic()
+        times = [now + POLL_INTERVAL_SECONDS, *self._dispatcher.deadlines()]
+        if self._may_claim and not self._stop_requests and self._dispatcher.free_slots():
+            times.append(self._next_try_at)
+        elif self._inflight.outcomes:
+            times.append(max(self._next_try_at, self._record_at(now)))
+        elif self._may_claim and not self._stop_requests:
+            times.extend(at for at in self._dispatcher.next_claim_times() if at > now)
+        if self._grace_ends_at is not None:
+            times.append(self._grace_ends_at)
+        return max(0.0, min(times) - now)
+
+    def _enforce_deadlines(self) -> None:
+        """Timeouts, the fuse, and the grace."""
+        now = time.monotonic()
+        self._dispatcher.enforce_deadlines(now)
+        if self._dispatcher.breaker_error is not None:
+            self._dispatcher.release_all_unstarted()
+            self._pause_queue(self._dispatcher.breaker_error)
+        if self._stop_requests and self._grace_ends_at is None:
+            self._grace_ends_at = now + self._options.grace / SECOND
+            self._dispatcher.is_closing = True
+            self._dispatcher.release_all_unstarted()
+        if self._grace_ends_at is not None and now >= self._grace_ends_at:
+            self._stop_requests = max(self._stop_requests, 2)
+
+    def _pause_queue(self, error: str) -> None:
+        """Everything fails: start nothing more, anywhere."""
+        why = "the last documents of several customers all failed, one after another"
+        last = clean_error(error).partition("\n")[0][:200]
+        try:
+            self._queue.pause(Operator("inturn", f"{why}; the last one: {last}"))
+        except Exception as refused:  # noqa: BLE001 - no error of the store ends a worker
+            log_store_error("the queue should be paused and cannot be", refused)
+        else:
+            log.error("the queue is paused: %s; inturn status tells more", why)
+            self._dispatcher.breaker_error = None
+
+    # -- the store --------------------------------------------------------------------------------------------------
+
+    def _ack_and_claim(self) -> None:
+        """Record what came of documents, and claim the next ones in the same commit."""
+        outcomes, now = self._inflight.outcomes, time.monotonic()
+        room = 0 if self._stop_requests or not (self._may_claim or outcomes) else self._dispatcher.free_slots()
+        if (room or (outcomes and now >= self._record_at(now))) and now >= self._next_try_at:
+            try:
+                jobs = self._inflight.ack_and_claim(room)
+            except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
+                log_store_error("the store cannot be used", error)
+                if not isinstance(error, StoreError):
+                    self._inflight.record_one_by_one()
+                self._next_try_at = now + self._backoff.next_pause()
+                return
+            self._backoff.reset()
+            if room:
+                self._may_claim = len(jobs) == room
+            self._dispatcher.pending.extend(jobs)
+        if not (self._may_claim or self._waiting_for_notify or self._stop_requests) and self._dispatcher.free_slots():
+            self._wait_for_notify()
+
+    def _record_at(self, now: float) -> float:
+        """When what came of documents is recorded that no claim goes with yet."""
+        return self._dispatcher.record_at(now) if self._may_claim and not self._stop_requests else now
+
+    def _wait_for_notify(self) -> None:
+        """Nothing is there to be claimed: let the doorbell wake us."""
+        timeout = POLL_INTERVAL_SECONDS
+        with suppress(Exception):  # the next look tells what is wrong
+            due = self._queue.store.next_due()
+            if due is not None:
+                timeout = min(timeout, max(0.0, due / SECOND - time.time()))
+        self._waiting_for_notify = True
+        self._waiter.start_waiting(timeout)
+
+    def _on_notify(self) -> None:
+        self._waiting_for_notify = False
+        self._may_claim = True
+
+    # -- threads and signals ----------------------------------------------------------------------------------------
+
+    def _post_lost_claim(self, claim: Claim, lease_status: LeaseStatus) -> None:
+        self._post(partial(self._on_lost_claim, claim, lease_status))
+
+    def _on_lost_claim(self, claim: Claim, lease_status: LeaseStatus) -> None:
+        """A claim was cancelled or lost."""
+        job = next((job for job in self._inflight.unsettled() if job.claim is claim), None)
+        if job is not None and not job.is_dropped:
+            log.info("document %s: its claim is %s", claim.document.id, lease_status)
+            self._dispatcher.cancel(job)
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        self._callbacks.put(callback)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Also called by signals and late threads: once the worker has ended, its descriptors are not its own."""
+        if not self._is_ended:
+            with suppress(OSError):
+                os.write(self._wakeup_w, b"!")
+
+    def _run_in_thread(self, function: Callable[[], Any], callback: Callback) -> None:
+        self._executor.submit(lambda: self._post(partial(callback, *try_call(function))))
+
+    @contextmanager
+    def _handle_signals(self) -> Iterator[None]:
+        """SIGTERM and Ctrl-C ask it to stop; a second one means at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, lambda *_: self.stop()) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+
+def processor_path(processor: Callable[..., Any]) -> str:
+    """How a child finds a function."""
+    module, name = getattr(processor, "__module__", None), getattr(processor, "__qualname__", "<")
+    if not module or "<" in name or module == "__main__":
+        raise InvalidInputError(
+            "a worker's children load the processor by its name: define it at the top of a module that can be imported"
+        )
+    return f"{module}:{name}"
+
+
+def protected_paths(queue: Queue, blobs: Blobs | None) -> tuple[str, ...]:
+    """What lies on this machine of a queue: the store's file and the folder of its blobs."""
+    places = (getattr(queue.store, "path", None), getattr(blobs, "folder", None))
+    return tuple(str(place.absolute()) for place in places if isinstance(place, Path))

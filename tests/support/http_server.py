@@ -1,0 +1,167 @@
+"""`inturn serve` in a process of its own, and keys for it."""
+
+import functools
+import json
+import multiprocessing
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+import inturn as package
+from inturn import cli
+from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
+from inturn.store import Operator, Store
+
+ANNA = Operator("anna", "because the test says so")
+
+
+def create_api_key(store: Store, name: str, customer: str | None = None, scope: ApiKeyScope | None = None) -> str:
+    """A new key's text."""
+    chosen = scope or (ApiKeyScope.OPERATOR if customer is None else ApiKeyScope.CUSTOMER)
+    text, key = generate_api_key(ApiKey("", "", chosen, name, customer, time.time_ns() // 1_000))
+    store.api_keys.add(key, ANNA)
+    return text
+
+
+@functools.cache
+def _fork_server() -> ForkServerContext:
+    """Has the server's modules loaded, so that a start costs a tenth of what it costs a person."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["inturn.cli", "inturn.http.server"])
+    return context
+
+
+def _run_forked(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
+    """What a forked server does: as if it had been started with this command, there."""
+    with log.open("w") as said:
+        os.dup2(said.fileno(), 2)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - the old one knows another file
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = [*command]
+    cli.main()
+
+
+class ForkedServer:
+    """A server out of the nursery; what a `Popen` can do, as far as it is needed."""
+
+    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
+        log = folder / f"log-{time.monotonic_ns()}"
+        os.mkfifo(log)
+        self._process = _fork_server().Process(
+            target=_run_forked, args=(command, folder, environment, log), daemon=True
+        )
+        self._process.start()
+        self.pid: int = self._process.pid or 0
+        self.stderr = log.open()
+        log.unlink()
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int:
+        """Until it has ended; if the nursery is gone, nobody knows."""
+        self._process.join(timeout)
+        if (code := self._process.exitcode) is None:
+            raise TimeoutError(f"the server did not end within {timeout} s")
+        return code
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+class ServerProcess:
+    """`inturn serve`, as a person runs it if it is to be `alone`."""
+
+    process: "ForkedServer | subprocess.Popen[str]"
+
+    def __init__(self, folder: Path, *flags: str, alone: bool = False, **environment: str) -> None:
+        self.folder = folder
+        self.lines: list[str] = []
+        self._port: queue.Queue[int | None] = queue.Queue()
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("INTURN_")}
+        path = str(Path(package.__file__).parents[1])
+        command, ours = ["serve", "--port", "0", "--json", *flags], ours | {"PYTHONPATH": path} | environment
+        if alone:
+            program = [sys.executable, "-m", "inturn.cli", *command]
+            self.process = subprocess.Popen(program, cwd=folder, env=ours, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        else:
+            self.process = ForkedServer(["inturn", *command], folder, ours)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        port = self._port.get(timeout=60)
+        if port is None:
+            self.process.wait(60)
+            raise AssertionError(f"the server did not start: {self.log}")
+        self.url = f"http://127.0.0.1:{port}"
+        self._wait_until_up()
+
+    @property
+    def log(self) -> str:
+        """All that it logged."""
+        return "".join(self.lines)
+
+    def client(self, key: str | None = None, **more: Any) -> httpx2.Client:
+        """A client of its own."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, **more)
+
+    def stop(self) -> int:
+        """As an operator stops it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self._close()
+        return code
+
+    def kill(self) -> None:
+        """As nobody should; workers beside it would go on."""
+        self.process.kill()
+        self.process.wait(60)
+        self._close()
+
+    def pss(self) -> int:
+        """Bytes of memory that are its own."""
+        rollup = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text()
+        return 1024 * next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+
+    def _close(self) -> None:
+        self._reader.join(60)
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+
+    def _read(self) -> None:
+        for line in self.process.stderr or ():
+            self.lines.append(line)
+            if '"listening on' in line:
+                self._port.put(json.loads(line)["port"])
+        self._port.put(None)
+
+    def _wait_until_up(self) -> None:
+        with self.client() as client:
+            for _ in range(200):
+                try:
+                    client.get("/healthz")
+                except httpx2.TransportError:
+                    time.sleep(0.05)
+                else:
+                    return
+        raise AssertionError("the server does not answer")

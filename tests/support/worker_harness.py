@@ -1,0 +1,272 @@
+"""A queue on a real file, blobs in a real folder, and workers: in a thread of the test, or in processes of their own.
+
+Whatever a test leaves running is ended with it.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import inturn
+from inturn.blobs import Blobs, FolderBlobs
+from inturn.model import Document, DocumentState, NewDocument
+from inturn.policy import RetryPolicy
+from inturn.queue import Queue
+from inturn.store import DocumentFilter, Event, EventKind, Operator
+from inturn.stores.sqlite import SqliteStore
+from inturn.worker.invoke import DEFAULT_PROCESSOR
+from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
+
+TIMEOUT_SECONDS = 30.0
+"""Seconds after which something is taken for stuck; nothing is measured by it."""
+SECOND = 1_000_000
+FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
+SOURCE = Path(inturn.__file__).parents[1]
+HERE = Path(__file__).parent
+TEST_OPERATOR = Operator("a test", "to see what happens")
+
+
+def eventually(condition: Callable[[], Any], message: str = "") -> Any:
+    """What comes to be true, sooner or later."""
+    until = time.monotonic() + TIMEOUT_SECONDS
+    while not (found := condition()):
+        assert time.monotonic() < until, message or "it never came true"
+        time.sleep(0.01)
+    return found
+
+
+class WorkerThread:
+    """A worker in a thread."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self._counts: OutcomeCounts | None = None
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="worker under test")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._counts = self.worker.run()
+        except BaseException as wrong:  # noqa: BLE001 - raised again where the test waits for it
+            self._error = wrong
+
+    def wait(self) -> OutcomeCounts:
+        """What came of it, when it has ended by itself; what it raised is raised here."""
+        self._thread.join(TIMEOUT_SECONDS)
+        assert not self._thread.is_alive(), "the worker does not end"
+        if self._error is not None:
+            raise self._error
+        assert self._counts is not None
+        return self._counts._replace(handed_back=0)  # on a slow machine, what stood behind another goes back meanwhile
+
+    def stop(self, *, at_once: bool = False) -> OutcomeCounts:
+        self.worker.stop(at_once=at_once)
+        return self.wait()
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            self.worker.stop(at_once=True)
+            self._thread.join(TIMEOUT_SECONDS)
+
+
+class WorkerHarness:
+    """A queue, its blobs, and who works there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / "queue.db"
+        self.store = SqliteStore(self.path)
+        self.queue = Queue(self.store, retries=FAST_RETRIES)
+        self.blobs = FolderBlobs(folder / "blobs")
+        self._running: list[WorkerThread] = []
+
+    # -- documents ----------------------------------------------------------------------------------------------
+
+    def document(self, content: bytes | None = None, *, name: str = "a document", **options: Any) -> NewDocument:
+        fields = {each: options.pop(each) for each in ("uri", "max_attempts", "delay", "start_by") if each in options}
+        if content is not None:
+            with self.blobs.begin() as writing:
+                writing.write(content)
+                blob = writing.commit()
+            fields.update(blob=blob.key, sha256=blob.sha256, size=blob.size)
+        return NewDocument(name, metadata=options, **fields)
+
+    def submit(self, do: str, customer: str = "acme", content: bytes | None = None, **options: Any) -> str:
+        return self.queue.submit(customer, [self.document(content, do=do, **options)])[0].id
+
+    def submit_many(self, times: int, /, do: str, customer: str = "acme", **options: Any) -> list[str]:
+        return [each.id for each in self.queue.submit(customer, [self.document(do=do, **options)] * times)]
+
+    def state(self, id_: str) -> DocumentState:
+        return self.queue.document(id_).state
+
+    def all_documents(self) -> Iterator[Document]:
+        after = None
+        while True:
+            page = self.queue.documents(limit=1_000, after=after)
+            yield from page.items
+            if (after := page.next) is None:
+                return
+
+    def states(self) -> dict[str, int]:
+        return {str(state): n for state, n in self.store.counts(DocumentFilter()).states.items()}
+
+    def events(self) -> Iterator[Event]:
+        number = 0
+        while some := self.store.events(number, limit=5_000):
+            yield from some
+            number = some[-1].number
+
+    def count_events(self, kind: EventKind) -> Counter[str]:
+        """How often each document was told of by events of a kind."""
+        return Counter(id_ for event in self.events() if event.kind is kind for id_ in event.documents)
+
+    # -- workers ------------------------------------------------------------------------------------------------
+
+    def start_worker(
+        self,
+        processor: str | Callable[..., Any] = "processors:act",
+        *,
+        blobs: Blobs | None = None,
+        queue: Queue | None = None,
+        maintenance: Any = None,
+        **options: Any,
+    ) -> WorkerThread:
+        """A worker that goes on until it is told to stop."""
+        worker = Worker(
+            queue or self.queue,
+            processor,
+            blobs=blobs or self.blobs,
+            maintenance=maintenance,
+            options=WorkerOptions(**options),
+        )
+        running = WorkerThread(worker)
+        self._running.append(running)
+        return running
+
+    def run_until_empty(self, processor: str | Callable[..., Any] = "processors:act", **options: Any) -> OutcomeCounts:
+        """A worker that ends when nothing is left."""
+        return self.start_worker(processor, until_empty=True, **options).wait()
+
+    def run_default_processor(self, **options: Any) -> OutcomeCounts:
+        return self.run_until_empty(DEFAULT_PROCESSOR, **options)
+
+    def close(self) -> None:
+        for running in self._running:
+            running.close()
+        self.store.close()
+
+
+class ScriptProcess:
+    """A run of `workers.py`: a worker, a submitter or upkeep in a process of its own, telling lines of JSON."""
+
+    def __init__(self, *args: object, folder: Path) -> None:
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(  # noqa: S603 - our own
+            [sys.executable, str(HERE / "worker_process.py"), *map(str, args)],
+            env={
+                **{name: each for name, each in os.environ.items() if not name.startswith("COV_")},
+                "PYTHONPATH": os.pathsep.join((str(SOURCE), str(HERE))),
+                "TMPDIR": str(folder),
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            text=True,
+        )
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self.messages: list[Any] = []
+        """All that it has told and that was heard."""
+        self._reader = threading.Thread(target=self._read_lines, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _read_lines(self) -> None:
+        for line in self._process.stdout or ():
+            self._lines.put(line)
+        self._lines.put("")
+
+    def receive(self) -> Any:
+        """The next thing it tells."""
+        line = self._lines.get(timeout=TIMEOUT_SECONDS)
+        assert line.endswith("\n"), self.stderr_text()
+        self.messages.append(json.loads(line))
+        return self.messages[-1]
+
+    def has_message(self) -> bool:
+        return not self._lines.empty()
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Its exit status, when it has ended; the rest of what it told is in `told`."""
+        status = self._process.wait(TIMEOUT_SECONDS)
+        self._receive_rest()
+        return status
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._receive_rest()
+
+    def close(self) -> None:
+        """Killed, if it still runs, and forgotten."""
+        self._process.kill()
+        with self._process, self._stderr:
+            self._reader.join()
+
+    def stderr_text(self) -> str:
+        self._stderr.seek(0)
+        return self._stderr.read().decode(errors="replace")
+
+    def _receive_rest(self) -> None:
+        self._reader.join()
+        lines = [self._lines.get() for _ in range(self._lines.qsize())]
+        self.messages += [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def children_of(pid: int) -> list[tuple[int, str]]:
+    """A process's children, each with the time it began, by which a new one of the same number is told apart."""
+    running = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
+    return [(each, facts[19]) for each in running if (facts := proc_stat(each)) and facts[1] == str(pid)]
+
+
+def descendants_of(pid: int) -> list[tuple[int, str]]:
+    direct = children_of(pid)
+    return [*direct, *(each for child, _ in direct for each in descendants_of(child))]
+
+
+def is_alive(pid: int, start_time: str) -> bool:
+    facts = proc_stat(pid)
+    return facts is not None and facts[19] == start_time and facts[0] != "Z"
+
+
+def proc_stat(pid: int) -> Sequence[str] | None:
+    """The fields of /proc/N/stat from the state on."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    except (OSError, ValueError):
+        return None
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

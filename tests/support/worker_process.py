@@ -1,0 +1,92 @@
+"""What the processes of these tests do: `python workers.py WHAT ARGUMENT …`, one line of JSON for each thing told.
+
+work FOLDER JSON      a worker; JSON are its options; tells "ready" when it can be seen, its tally at the end
+submit FOLDER SEED    submits for ever; tells the ids of each call once it has returned
+tidy FOLDER           upkeep, round after round, for ever; tells how many rounds
+"""
+
+import json
+import random
+import sys
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from inturn.blobs import FolderBlobs
+from inturn.model import NewDocument
+from inturn.policy import RetryPolicy
+from inturn.queue import Queue
+from inturn.store import Submission
+from inturn.stores.sqlite import SqliteStore
+from inturn.worker.maintenance import Maintenance
+from inturn.worker.worker import Worker, WorkerOptions
+
+CUSTOMERS = ("acme", "böhm", "cruz", "dąbek")
+MAX_ATTEMPTS = 100
+FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
+
+
+def emit(message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def open_queue(folder: str) -> tuple[Queue, FolderBlobs]:
+    return Queue(SqliteStore(Path(folder, "queue.db")), retries=FAST_RETRIES), FolderBlobs(Path(folder, "blobs"))
+
+
+def work(folder: str, options: str) -> None:
+    queue, blobs = open_queue(folder)
+    worker = Worker(queue, "processors:act", blobs=blobs, options=WorkerOptions(**json.loads(options)))
+
+    def wait_until_seen() -> None:
+        while not any(each.report.name == worker.name for each in queue.store.workers()):
+            time.sleep(0.01)
+        emit("ready")
+
+    threading.Thread(target=wait_until_seen, daemon=True).start()
+    emit(worker.run()._asdict())
+    queue.close()
+
+
+def submit(folder: str, seed: str) -> None:
+    queue, blobs = open_queue(folder)
+    chance = random.Random(seed)
+    emit("ready")
+    while True:
+        customer = chance.choice(CUSTOMERS)
+        ids = [str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(chance.choice([1, 8, 30]))]
+        emit(["may be", customer, ids])
+        with blobs.begin() as writing:
+            writing.write(ids[0].encode())
+            blob = writing.commit()
+        kept = {"blob": blob.key, "sha256": blob.sha256, "size": blob.size}
+        # A lost lease is an attempt; here every document may lose many.
+        given = [
+            NewDocument("with bytes", metadata={"do": "read_once"}, max_attempts=MAX_ATTEMPTS, **kept),
+            *(NewDocument("without", metadata={"do": "echo"}, max_attempts=MAX_ATTEMPTS) for _ in ids[1:]),
+        ]
+        queue.store.submit(Submission(customer, ids, given))
+        emit(["are", customer, ids])
+        time.sleep(0.01)
+
+
+def tidy(folder: str) -> None:
+    queue, blobs = open_queue(folder)
+    upkeep = Maintenance(queue, blobs)
+    emit("ready")
+    for rounds in range(10**9):
+        upkeep.run_round()
+        emit(rounds)
+        time.sleep(0.01)
+
+
+def main() -> None:
+    what, *args = sys.argv[1:]
+    globals()[what](*args)
+
+
+if __name__ == "__main__":
+    main()
