@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from celery import Celery
+
 from bench.measure import check_limit, spread
 from bench.services import ROOT, folder, kill, start_process, wait_until
-from celery import Celery
 
 sys.path.append(str(ROOT / "tests"))  # the servers that the tests start
 import inturn

@@ -63,10 +63,13 @@ class BarePool:
 
     def run_batch(self, samples: Sequence[SampleDocument]) -> float:
         """Documents a second."""
-        files = [(str(self._folder / str(number)), each.media_type) for number, each in enumerate(samples)]
-        for (path, _), each in zip(files, samples, strict=True):
-            Path(path).write_bytes(each.data)
-        done = [time.perf_counter() for _ in as_completed([self._pool.submit(parse_bare, *each) for each in files])]
+        files = [
+            (str(self._folder / str(number)), sample_document.media_type)
+            for number, sample_document in enumerate(samples)
+        ]
+        for (path, _), sample_document in zip(files, samples, strict=True):
+            Path(path).write_bytes(sample_document.data)
+        done = [time.perf_counter() for _ in as_completed([self._pool.submit(parse_bare, *file) for file in files])]
         return (len(samples) - 1) / (done[-1] - done[0])
 
 
@@ -92,16 +95,18 @@ class InturnWorker:
     def run_batch(self, samples: Sequence[SampleDocument]) -> float:
         """Documents a second."""
         self._queue.pause(OPERATOR)
-        ids = [self._submit(number, each) for number, each in enumerate(samples)]
+        ids = [self._submit(number, sample_document) for number, sample_document in enumerate(samples)]
         self._queue.resume(OPERATOR)
         until = time.monotonic() + TIMEOUT_SECONDS
-        while any(self._queue.document(each).finished_at is None for each in ids[-2:]) and time.monotonic() < until:
+        while any(self._queue.document(item).finished_at is None for item in ids[-2:]) and time.monotonic() < until:
             time.sleep(0.1)
         time.sleep(0.1)
-        documents = [self._queue.document(each) for each in ids]
-        if any(each.state != "done" for each in documents):
-            raise RuntimeError(f"not all were extracted: {[each.error for each in documents if each.error]}")
-        ends = sorted(each.finished_at or 0 for each in documents)
+        documents = [self._queue.document(item) for item in ids]
+        if any(document.state != "done" for document in documents):
+            raise RuntimeError(
+                f"not all were extracted: {[document.error for document in documents if document.error]}"
+            )
+        ends = sorted(document.finished_at or 0 for document in documents)
         return (len(samples) - 1) / ((ends[-1] - ends[0]) / 1e6)
 
     def _submit(self, number: int, sample: SampleDocument) -> str:
@@ -129,8 +134,8 @@ def throughput(label: str, samples: Sequence[SampleDocument], batch_size: int, l
             start = turn * batch_size % len(samples)
             part = samples[start : start + batch_size]
             sides: list[tuple[InturnWorker | BarePool, list[float]]] = [(worker, ours), (pool, theirs)]
-            for side, found in sides if turn % 2 else reversed(sides):
-                found.append(side.run_batch(part))
+            for side, result in sides if turn % 2 else reversed(sides):
+                result.append(side.run_batch(part))
     ours, theirs = ours[2:], theirs[2:]  # both warm up in two
     ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
     print(f"{label}: documents/s {spread(ours)}, bare pool {spread(theirs)}; side by side {spread(ratios)}")
@@ -160,7 +165,7 @@ def idle() -> int:
 
 def main() -> int:
     binders = [make_binder(seed, 40 + seed % 41) for seed in range(240)]
-    pages = sum(each.pages for each in binders)
+    pages = sum(binder.pages for binder in binders)
     print(f"{len(binders)} PDFs of 40 to 80 pages ({pages} in all); 540 small documents of {len(KINDS)} kinds")
     small = [make_document(KINDS[seed % len(KINDS)], seed) for seed in range(540)]
     return (

@@ -108,7 +108,7 @@ def compare(name: str, path: Path, store: str) -> int:
 
 
 def print_rates(name: str, times: Sequence[Sequence[float]], limit: float | None) -> int:
-    mine, theirs = ([CONNECTIONS * REQUESTS_PER_CONNECTION / each for each in side] for side in times)
+    mine, theirs = ([CONNECTIONS * REQUESTS_PER_CONNECTION / item for item in side] for side in times)
     print(f"{name}: documents/s {spread(mine)}; bare {spread(theirs)}")
     ratio = median(mine) / median(theirs)
     if limit is None:

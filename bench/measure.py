@@ -51,4 +51,4 @@ def check_limit(label: str, value: float, limit: float, *, at_most: bool) -> int
 def pss_of_tree(pid: int) -> int:
     """The proportional set size of a process and all that it started, in bytes."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return pss(pid) + sum(pss_of_tree(int(each)) for each in children)
+    return pss(pid) + sum(pss_of_tree(int(child)) for child in children)

@@ -124,8 +124,8 @@ def measure_updates(browser: Browser, side: PageUnderTest) -> UpdateCost:
 
 
 def _metrics(session: CDPSession) -> dict[str, float]:
-    found: list[dict[str, Any]] = session.send("Performance.getMetrics")["metrics"]
-    return {each["name"]: each["value"] for each in found}
+    result: list[dict[str, Any]] = session.send("Performance.getMetrics")["metrics"]
+    return {item["name"]: item["value"] for item in result}
 
 
 def _update_cost(page: Page, updates: int, before: dict[str, float], after: dict[str, float]) -> UpdateCost:
@@ -235,10 +235,10 @@ def measure_page(browser: Browser, side: PageUnderTest) -> tuple[list[PageLoad],
     measure_load(browser, side)  # imports and first reads are behind it
     loads = [measure_load(browser, side) for _ in range(LOADS)]
     pace = measure_updates(browser, side)
-    rows = [each.first_row for each in loads]
+    rows = [load.first_row for load in loads]
     print(
         f"{side.name}: first row {statistics.median(rows):.2f} s ({min(rows):.2f} to {max(rows):.2f}),"
-        f" {statistics.median(each.transferred_bytes for each in loads) / 1_000:,.0f} KB;"
+        f" {statistics.median(load.transferred_bytes for load in loads) / 1_000:,.0f} KB;"
         f" {CHANGES_PER_SECOND} changes a second: {pace.updates} updates in {MEASURE_SECONDS:g} s, each "
         f"{pace.script:.1f} ms of script and"
         f" {pace.layout:.1f} ms of style and layout, {_describe_longest_task(pace.longest_task)}",
@@ -275,9 +275,9 @@ def main() -> int:
             measure_page(browser, side)
         browser.close()
     missed = check_limit(
-        "seconds to the first row", statistics.median(each.first_row for each in loads), 1, at_most=True
+        "seconds to the first row", statistics.median(load.first_row for load in loads), 1, at_most=True
     )
     missed += check_limit(
-        "kilobytes transferred", max(each.transferred_bytes for each in loads) / 1_000, 200, at_most=True
+        "kilobytes transferred", max(load.transferred_bytes for load in loads) / 1_000, 200, at_most=True
     )
     return missed + check_limit("ms of script for an update", pace.script, 16, at_most=True)

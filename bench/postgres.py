@@ -64,14 +64,14 @@ class PeerDatabase:
 
 def submits(databases: Sequence[PeerDatabase]) -> int:
     """One at a time, each call a durable commit; and by 500, in turns: a machine changes its pace within a second."""
-    singles: Rates = {each.name: [] for each in databases}
-    bulks: Rates = {each.name: [] for each in databases}
+    singles: Rates = {peer.name: [] for peer in databases}
+    bulks: Rates = {peer.name: [] for peer in databases}
     for _ in range(ROUNDS):
-        for each in databases:
-            singles[each.name].append(300 / wall_seconds(lambda: each.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
+        for peer in databases:
+            singles[peer.name].append(300 / wall_seconds(lambda: peer.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
     for turn in range(BULK_ROUNDS):
-        for each in databases if turn % 2 else databases[::-1]:
-            bulks[each.name].append(BATCH_SIZE / wall_seconds(lambda: each.submitter.bulk([PAYLOAD] * BATCH_SIZE)))  # noqa: B023
+        for peer in databases if turn % 2 else databases[::-1]:
+            bulks[peer.name].append(BATCH_SIZE / wall_seconds(lambda: peer.submitter.bulk([PAYLOAD] * BATCH_SIZE)))
     _print_rates("single submits/s", singles)
     _print_rates(f"submits/s by {BATCH_SIZE}", bulks)
     return check_limit(
@@ -83,7 +83,7 @@ def submits(databases: Sequence[PeerDatabase]) -> int:
 
 
 def _drain(side: str, url: str, choice: Any, barrier: Any, answers: Any) -> None:
-    module = next(each for each in SIDES if side == each.NAME)
+    module = next(item for item in SIDES if side == item.NAME)
     begun = 0.0
 
     def go() -> None:
@@ -104,35 +104,35 @@ def _drain_rate(peer: PeerDatabase, processes: int) -> float:
     started = [context.Process(target=_drain, args=given) for _ in range(processes)]
     for process in started:
         process.start()
-    told = [answers.get(timeout=TIMEOUT_SECONDS) for _ in started]
+    reported = [answers.get(timeout=TIMEOUT_SECONDS) for _ in started]
     for process in started:
         process.join()
-    begun, ended = min(begun for begun, _, _ in told), max(ended for _, ended, _ in told)
-    return sum(done for _, _, done in told) / (ended - begun)
+    begun, ended = min(begun for begun, _, _ in reported), max(ended for _, ended, _ in reported)
+    return sum(done for _, _, done in reported) / (ended - begun)
 
 
 def _choose_settings(peer: PeerDatabase) -> None:
     """The best of its settings, by one trial of each; the first run warms up and does not count."""
     _drain_rate(peer, 1)
-    found = {}
+    result = {}
     for choice in peer.side.CHOICES:
         peer.choice = choice
-        found[choice] = _drain_rate(peer, 1)
-    peer.choice = max(found, key=lambda choice: found[choice])
-    tried = ", ".join(f"{choice}: {rate:,.0f}" for choice, rate in found.items())
+        result[choice] = _drain_rate(peer, 1)
+    peer.choice = max(result, key=lambda choice: result[choice])
+    tried = ", ".join(f"{choice}: {rate:,.0f}" for choice, rate in result.items())
     print(f"{peer.name}: {peer.side.settings(peer.choice)} (tried {tried})", flush=True)
 
 
 def claims(databases: Sequence[PeerDatabase]) -> int:
     """Claim and finish."""
-    for each in databases:
-        _choose_settings(each)
+    for peer in databases:
+        _choose_settings(peer)
     missed = 0
     for processes in (1, 2):
-        rates: Rates = {each.name: [] for each in databases}
+        rates: Rates = {peer.name: [] for peer in databases}
         for _ in range(ROUNDS):
-            for each in databases:
-                rates[each.name].append(_drain_rate(each, processes))
+            for peer in databases:
+                rates[peer.name].append(_drain_rate(peer, processes))
         _print_rates(f"claim and finish/s, {processes} process(es)", rates)
         what = f"claim and finish, {processes} process(es), against"
         missed += check_limit(f"{what} PgQueuer", _ratio(rates, PGQUEUER), 0.8, at_most=False)
@@ -144,7 +144,7 @@ def claims(databases: Sequence[PeerDatabase]) -> int:
 
 
 def _serve(side: str, url: str, ready: Any, answers: Any) -> None:
-    module = next(each for each in SIDES if side == each.NAME)
+    module = next(item for item in SIDES if side == item.NAME)
     module.serve(url, lambda payload, at: answers.put((payload, at)), ready.set)
 
 
@@ -165,20 +165,20 @@ def _serving(peer: PeerDatabase) -> Iterator[Any]:
 
 def latency(databases: Sequence[PeerDatabase]) -> int:
     """From before a submit in one process to the start of its handler in another, in turns."""
-    found: Rates = {each.name: [] for each in databases}
+    rates: Rates = {peer.name: [] for peer in databases}
     with ExitStack() as stack:
-        answers = {each.name: stack.enter_context(_serving(each)) for each in databases}
+        answers = {peer.name: stack.enter_context(_serving(peer)) for peer in databases}
         for number in range(200):
-            for each in databases:
+            for peer in databases:
                 time.sleep(0.04 + number % 7 / 100)  # one side rings at most every 100 ms
                 sent = time.monotonic()
-                each.submitter.singles([str(number)])
-                _, at = answers[each.name].get(timeout=TIMEOUT_SECONDS)
-                found[each.name].append((at - sent) * 1e3)
-    for name, times in found.items():
+                peer.submitter.singles([str(number)])
+                _, at = answers[peer.name].get(timeout=TIMEOUT_SECONDS)
+                rates[peer.name].append((at - sent) * 1e3)
+    for name, times in rates.items():
         print(f"submit to handler start, ms: {name} p50 {median(times):.2f}, p99 {sorted(times)[-3]:.1f}")
     return sum(
-        check_limit(f"latency p50 against {peer}'s", _ratio(found, peer), 1, at_most=True)
+        check_limit(f"latency p50 against {peer}'s", _ratio(rates, peer), 1, at_most=True)
         for peer in (PGQUEUER, PROCRASTINATE)
     )
 
@@ -236,22 +236,22 @@ def _pages_per_exchange(
     before = _touched_pages(url)
     for _ in range(exchanges):
         claimed = queue.ack_and_claim(outcomes, "bench", limit).claimed
-        outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
+        outcomes = [queue.done(claim, {"pages": 3}) for claim in claimed]
     return (_touched_pages(url) - before) / exchanges, outcomes
 
 
 def buffers(url: str) -> int:
     """1,000 waiting documents of 10 customers against 1,000,000 of 100,000; and with an old snapshot held open."""
-    found = {}
+    result = {}
     for name, waiting, customers in (("small", 1_000, 10), ("large", 1_000_000, 100_000)):
         place = database(url, name)
         with _open_filled(place, waiting, customers) as queue:
             _, outcomes = _pages_per_exchange(queue, place, 10, [])
-            found[name], _ = _pages_per_exchange(queue, place, 50, outcomes)
-    print(f"pages of an exchange of 10: {found['small']:,.0f} with 1,000 waiting of 10 customers,"
-          f" {found['large']:,.0f} with 1,000,000 of 100,000")  # fmt: skip
+            result[name], _ = _pages_per_exchange(queue, place, 50, outcomes)
+    print(f"pages of an exchange of 10: {result['small']:,.0f} with 1,000 waiting of 10 customers,"
+          f" {result['large']:,.0f} with 1,000,000 of 100,000")  # fmt: skip
     return check_limit(
-        "pages, 1M waiting of 100k customers", found["large"] / found["small"], 2, at_most=True
+        "pages, 1M waiting of 100k customers", result["large"] / result["small"], 2, at_most=True
     ) + _held_snapshot(url)
 
 

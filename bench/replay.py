@@ -105,7 +105,7 @@ def fill(url: str) -> None:
         now += 300 * SECOND
         queue.submit(f"customer {drawn.randrange(2_000)}", [NewDocument("a document")] * BATCH_SIZE, now=now)
         claimed = queue.claim("worker", BATCH_SIZE, lease=86_400 * SECOND, now=now + SECOND)
-        store.ack_and_claim([queue.done(each) for each in claimed], None, now=now + 200 * SECOND)
+        store.ack_and_claim([queue.done(claim) for claim in claimed], None, now=now + 200 * SECOND)
     store.close()
 
 

@@ -59,10 +59,10 @@ def start_process(
 def kill(processes: Sequence[subprocess.Popen[bytes]]) -> None:
     """SIGKILL to each and all that descend from it, held still first so that none escapes meanwhile."""
     held: set[int] = set()
-    while found := _descendants({process.pid for process in processes if process.poll() is None}) - held:
-        for pid in found:
+    while result := _descendants({process.pid for process in processes if process.poll() is None}) - held:
+        for pid in result:
             _signal(pid, signal.SIGSTOP)
-        held |= found
+        held |= result
     for pid in held:
         _signal(pid, signal.SIGKILL)
     for process in processes:
@@ -91,11 +91,11 @@ def _is_alive(pid: int) -> bool:
 
 def _descendants(roots: set[int]) -> set[int]:
     """The processes themselves, whatever is in their sessions, and all children of these."""
-    stats = {int(each): _stat(int(each)) for each in os.listdir("/proc") if each.isdigit()}  # noqa: PTH208 - names only
-    found = {pid for pid, stat in stats.items() if stat and (pid in roots or int(stat[3]) in roots)}
-    while more := {pid for pid, stat in stats.items() if stat and int(stat[1]) in found} - found:
-        found |= more
-    return {pid for pid in found if stats[pid][0] not in "ZX"}
+    stats = {int(item): _stat(int(item)) for item in os.listdir("/proc") if item.isdigit()}  # noqa: PTH208 - names only
+    result = {pid for pid, stat in stats.items() if stat and (pid in roots or int(stat[3]) in roots)}
+    while more := {pid for pid, stat in stats.items() if stat and int(stat[1]) in result} - result:
+        result |= more
+    return {pid for pid in result if stats[pid][0] not in "ZX"}
 
 
 def free_port() -> int:

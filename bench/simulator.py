@@ -93,15 +93,15 @@ def scenarios() -> int:
 
 
 def linear() -> int:
-    each = []
+    item = []
     for documents in (20_000, 200_000, 1_000_000):
         chosen = scenario(documents)
         took = min(
             wall_seconds(lambda chosen=chosen: simulate_scenario(chosen)) for _ in range(3 if documents < 10**6 else 1)
         )  # type: ignore[misc]
-        each.append(took / documents * 1e6)
-        print(f"{documents:,} documents: {each[-1]:.1f} us a document")
-    return check_limit("1,000,000 against 20,000, a document", each[-1] / each[0], 1.5, at_most=True)
+        item.append(took / documents * 1e6)
+        print(f"{documents:,} documents: {item[-1]:.1f} us a document")
+    return check_limit("1,000,000 against 20,000, a document", item[-1] / item[0], 1.5, at_most=True)
 
 
 def _fill_million(answer: "multiprocessing.Queue[int]") -> None:

@@ -80,7 +80,7 @@ def _drain(queue: Queue, n: int, batch: int) -> None:
     done = 0
     while done < n:
         claimed = queue.ack_and_claim(outcomes, "bench", batch).claimed
-        outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
+        outcomes = [queue.done(claim, {"pages": 3}) for claim in claimed]
         done += len(claimed)
     if outcomes:
         queue.store.ack_and_claim(outcomes, None)
@@ -181,8 +181,8 @@ def _inturn_worker(path: str, answers: "multiprocessing.Queue[float]", count: in
         if not claimed:
             queue.store.wait(1.0)
             continue
-        for each in claimed:
-            answers.put(now - each.document.spec.metadata["sent"])
+        for claim in claimed:
+            answers.put(now - claim.document.spec.metadata["sent"])
             seen += 1
 
 
@@ -205,13 +205,13 @@ def _latency(target: Callable[..., None], path: Path, send: Callable[[], None], 
     process = context.Process(target=target, args=(str(path), answers, count))
     process.start()
     answers.get()
-    found = []
+    result = []
     for number in range(count):
         time.sleep(0.013 + number % 7 / 1000)
         send()
-        found.append(answers.get())
+        result.append(answers.get())
     process.join()
-    return found
+    return result
 
 
 def latency() -> int:
@@ -259,7 +259,7 @@ def idle() -> int:
             answers.append(context.Queue())
             processes.append(context.Process(target=target, args=(str(path / name), answers[-1], 20.0)))
             processes[-1].start()
-        ours, theirs = (each.get() for each in answers)
+        ours, theirs = (answer.get() for answer in answers)
         for process in processes:
             process.join()
     print(f"idle CPU: {ours:.2%}, Huey at a 10 ms poll {theirs:.2%}")

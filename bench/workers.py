@@ -53,7 +53,7 @@ class DrainResult(NamedTuple):
 def drain(side: SystemUnderTest, n: int) -> DrainResult:
     """From the first that was seen finished to the last, all enqueued before the worker starts."""
     with side:
-        side.enqueue([payload(f"document {each}", f"customer {each % CUSTOMERS}") for each in range(n)])
+        side.enqueue([payload(f"document {item}", f"customer {item % CUSTOMERS}") for item in range(n)])
         side.start()
         if not wait_until(side.finished, 30):
             raise RuntimeError(f"{side.name} finishes nothing: {side.output_tail()}")
@@ -92,13 +92,13 @@ def throughput() -> int:
     print("| side | documents | median | range | times Celery | without result, all rounds | settings |")
     print("|---|---:|---:|---:|---:|---:|---|")
     for side, n in sides:
-        found = rates[side.name]
-        print(f"| {side.name} | {n:,} | {median(found):,.0f} | {min(found):,.0f} to {max(found):,.0f}"
-              f" | {median(found) / celery:.2f} | {missing[side.name]} | {side.settings} |")  # fmt: skip
+        result = rates[side.name]
+        print(f"| {side.name} | {n:,} | {median(result):,.0f} | {min(result):,.0f} to {max(result):,.0f}"
+              f" | {median(result) / celery:.2f} | {missing[side.name]} | {side.settings} |")  # fmt: skip
     if "Inturn" not in rates:
         return 0
     ours = median(rates["Inturn"])
-    huey = max(median(found) for name, found in rates.items() if name.startswith("Huey"))
+    huey = max(median(result) for name, result in rates.items() if name.startswith("Huey"))
     return check_limit("whole worker against Celery on Redis", ours / celery, 2, at_most=False) + check_limit(
         "whole worker against Huey on SQLite, its better kind", ours / huey, 1, at_most=False
     )
@@ -127,7 +127,7 @@ class KilledRun(NamedTuple):
     began: float
 
 
-DOCUMENT_NAMES = [f"document-{each}" for each in range(KILL_DOCUMENTS)]
+DOCUMENT_NAMES = [f"document-{item}" for item in range(KILL_DOCUMENTS)]
 
 
 def _logged_runs(log: Path) -> list[str]:
@@ -140,8 +140,8 @@ def kill_repeatedly(side: SystemUnderTest) -> KilledRun:
     log = side.path / "runs.log"
     side.enqueue(
         [
-            payload(name, f"customer {each % 6}", sleep=HANDLER_SECONDS, log=str(log))
-            for each, name in enumerate(DOCUMENT_NAMES)
+            payload(name, f"customer {item % 6}", sleep=HANDLER_SECONDS, log=str(log))
+            for item, name in enumerate(DOCUMENT_NAMES)
         ]
     )
     struck = sum(_kill_once(side, log, chance.uniform(0.3, 1.0)) for _ in range(KILLS))
@@ -187,22 +187,26 @@ def kills() -> int:
             RqSystem("Worker"),
         ]
         survivors = [kill_repeatedly(stack.enter_context(peer)) for peer in peers]
-        tolls += [(each.side, measure_recovery(each)) for each in survivors]
+        tolls += [(survivor.side, measure_recovery(survivor)) for survivor in survivors]
     print(f"\n{KILL_DOCUMENTS} documents of 6 customers, {HANDLER_SECONDS * 1e3:.0f} ms each, 2 slots; {KILLS} "
           f"SIGKILLs of all worker"
           f" processes, then up to {RECOVERY_TIMEOUT_SECONDS:.0f} s to finish:\n")  # fmt: skip
     print("| side | kills that struck work | never processed | more than once | results | "
           "without result, known to its store | seconds to finish | settings |")  # fmt: skip
     print("|---|---:|---:|---:|---:|---:|---:|---|")
-    for side, found in tolls:
-        ended = f"{found.seconds:.0f}" if found.results == KILL_DOCUMENTS else f"not in {RECOVERY_TIMEOUT_SECONDS:.0f}"
-        print(f"| {side.name} | {found.hits} | {found.never_processed} | {found.processed_twice} | "
-              f"{found.results} | {found.pending}"
+    for side, kill_report in tolls:
+        ended = (
+            f"{kill_report.seconds:.0f}"
+            if kill_report.results == KILL_DOCUMENTS
+            else f"not in {RECOVERY_TIMEOUT_SECONDS:.0f}"
+        )
+        print(f"| {side.name} | {kill_report.hits} | {kill_report.never_processed} | {kill_report.processed_twice} | "
+              f"{kill_report.results} | {kill_report.pending}"
               f" | {ended} | {side.settings} |")  # fmt: skip
-    mine = [found for side, found in tolls if side.name == "Inturn"]
+    mine = [kill_report for side, kill_report in tolls if side.name == "Inturn"]
     return sum(
-        check_limit("documents never processed", found.never_processed, 0, at_most=True) for found in mine
-    ) + sum(check_limit("results recorded", found.results, KILL_DOCUMENTS, at_most=False) for found in mine)
+        check_limit("documents never processed", kill_report.never_processed, 0, at_most=True) for kill_report in mine
+    ) + sum(check_limit("results recorded", kill_report.results, KILL_DOCUMENTS, at_most=False) for kill_report in mine)
 
 
 # -- a light customer -----------------------------------------------------------------------------------------------
@@ -218,7 +222,7 @@ class FloodRun(NamedTuple):
 
 def start_flood(side: SystemUnderTest) -> FloodRun:
     """Let it work on a flood, then send one document of somebody else."""
-    side.enqueue([payload(f"flood {each}", "flood", sleep=HANDLER_SECONDS) for each in range(FLOOD_DOCUMENTS)])
+    side.enqueue([payload(f"flood {item}", "flood", sleep=HANDLER_SECONDS) for item in range(FLOOD_DOCUMENTS)])
     side.start()
     if not wait_until(lambda: side.finished() >= 20, 30):
         raise RuntimeError(f"{side.name} finishes nothing: {side.output_tail()}")
@@ -264,12 +268,12 @@ def light_customer() -> int:
         floods = [start_flood(stack.enter_context(peer)) for peer in peers]
         for flood in floods:
             wait = measure_wait(flood)
-            told = (
+            reported = (
                 f"> {MAX_WAIT_SECONDS:.0f} | > {MAX_WAIT_SECONDS / HANDLER_SECONDS:,.0f}"
                 if wait is None
                 else f"{wait:.1f} | {wait / HANDLER_SECONDS:,.0f}"
             )
-            print(f"| {flood.side.name} | {told} | {flood.side.settings} |", flush=True)
+            print(f"| {flood.side.name} | {reported} | {flood.side.settings} |", flush=True)
     return (
         check_limit("a light customer's wait in documents' times", median(ours) / HANDLER_SECONDS, 1, at_most=True)
         if ours

@@ -137,7 +137,7 @@ def erlang_table() -> str:
         waits: list[int] = []
         for seed in range(8):
             played = simulate_scenario(Scenario("erlang", "M/M/k", workers, (group,), seed=seed))
-            waits += [start - each.at for start, each in zip(played.started, played.arrivals, strict=True)]
+            waits += [start - arrival.at for start, arrival in zip(played.started, played.arrivals, strict=True)]
         mean = sum(waits) / len(waits) / 1e6
         expected = erlang_c(workers, load_) / (workers * (1 - load_))
         rows.append(

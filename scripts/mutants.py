@@ -35,8 +35,8 @@ class Mutant(NamedTuple):
 
 def read() -> list[Mutant]:
     """All mutants, in the order of the file."""
-    kept = tomllib.loads(MUTANTS_FILE.read_text(encoding="utf-8"))
-    return [Mutant(name, **each) for name, each in kept.items()]
+    stored = tomllib.loads(MUTANTS_FILE.read_text(encoding="utf-8"))
+    return [Mutant(name, **item) for name, item in stored.items()]
 
 
 def mutate(mutant: Mutant, source: Path) -> None:
@@ -71,7 +71,7 @@ def is_killed(mutant: Mutant) -> bool:
 def main() -> None:
     """Run them all and say which lived."""
     words = sys.argv[1:]
-    mutants = [each for each in read() if not words or any(word in each.name for word in words)]
+    mutants = [mutant for mutant in read() if not words or any(word in mutant.name for word in words)]
     with ThreadPoolExecutor(MAX_PARALLEL) as pool:
         killed = []
         for mutant, dead in zip(mutants, pool.map(is_killed, mutants), strict=True):

@@ -145,26 +145,26 @@ class DemoTraffic:
 
     def _work(self) -> None:
         now = self._clock.advance(STEP_DURATION * SLOTS // DOCUMENTS_PER_STEP)
-        for each in self._claims:
+        for claim in self._claims:
             if self._random.random() < 0.004:
-                self._queue.fail(each, "the file is broken", final=True, now=now)
+                self._queue.fail(claim, "the file is broken", final=True, now=now)
             else:
-                self._queue.finish(each, {"text": "Dear Sir or Madam"}, now=now)
+                self._queue.finish(claim, {"text": "Dear Sir or Madam"}, now=now)
         self._claims = [
-            each
+            claim
             for worker in ("scan-1", "scan-2")
-            for each in self._queue.claim(worker, SLOTS // 2, lease=3_600 * SECOND, now=now)
+            for claim in self._queue.claim(worker, SLOTS // 2, lease=3_600 * SECOND, now=now)
         ]
-        for each in self._claims:
-            document = each.document
+        for claim in self._claims:
+            document = claim.document
             self._on_started(WaitSample(now, document.level, now - document.ready_at, document.customer))
 
     def _report(self) -> None:
         now = self._clock.now()
         for place, worker in enumerate(("scan-1", "scan-2")):
             mine = self._claims[place * SLOTS // 2 : (place + 1) * SLOTS // 2]
-            told = {each.document.id: Progress(self._random.randint(1, 9), 10) for each in mine}
-            report = WorkerReport(worker, "office.example", 1, SLOTS // 2, len(mine), "extract", now, progress=told)
+            reported = {claim.document.id: Progress(self._random.randint(1, 9), 10) for claim in mine}
+            report = WorkerReport(worker, "office.example", 1, SLOTS // 2, len(mine), "extract", now, progress=reported)
             self._queue.store.record_worker(report, now=now)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from celery import Celery
 from redis import Redis
 
 from bench.peers.handler import handle
 from bench.services import DURABLE_REDIS, SystemUnderTest, redis
-from celery import Celery
 
 DEFAULT_SETTINGS: dict[str, Any] = {}
 ACKS_LATE_SETTINGS = {
@@ -49,8 +49,8 @@ class CelerySystem(SystemUnderTest):
         self.overrides = dict(settings)
         self.options = options
         self.server = server
-        told = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
-        self.settings = f"prefork, concurrency 2, {told}{' ' if options else ''}{' '.join(options)}"
+        reported = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
+        self.settings = f"prefork, concurrency 2, {reported}{' ' if options else ''}{' '.join(options)}"
 
     def _open(self, stack: ExitStack) -> None:
         url = stack.enter_context(redis(self.path, self.server))
@@ -65,8 +65,8 @@ class CelerySystem(SystemUnderTest):
 
     def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
         with self.sender.producer_pool.acquire(block=True) as producer:
-            for each in payloads:
-                self.sender.send_task("work", args=(each,), producer=producer)
+            for payload in payloads:
+                self.sender.send_task("work", args=(payload,), producer=producer)
 
     def _commands(self) -> list[list[str]]:
         program = [sys.executable, "-m", "celery", "-A", "bench.peers.celery_app:app", "worker"]

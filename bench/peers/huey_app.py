@@ -44,8 +44,8 @@ class HueySystem(SystemUnderTest):
         return {"BENCH_HUEY": self.file}
 
     def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
-        for each in payloads:
-            self.task(dict(each))
+        for payload in payloads:
+            self.task(dict(payload))
 
     def _commands(self) -> list[list[str]]:
         options = ["-w", "2", "-k", self.kind, "-d", "0.001", "-m", "0.01", "-n", "-q"]

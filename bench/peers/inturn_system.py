@@ -35,8 +35,8 @@ class InturnSystem(SystemUnderTest):
 
     def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
         customers: dict[str, list[NewDocument]] = defaultdict(list)
-        for each in payloads:
-            customers[each["customer"]].append(NewDocument(each["name"], metadata=each))
+        for payload in payloads:
+            customers[payload["customer"]].append(NewDocument(payload["name"], metadata=payload))
         for customer, documents in customers.items():
             self.queue.submit(customer, documents)
 

@@ -28,12 +28,12 @@ class Submitter:
         self._calls = 0
 
     def singles(self, payloads: list[str]) -> None:
-        for each in payloads:
-            self.bulk([each])
+        for payload in payloads:
+            self.bulk([payload])
 
     def bulk(self, payloads: list[str]) -> None:
         self._calls += 1
-        documents = [NewDocument("document.pdf", metadata={"payload": each}) for each in payloads]
+        documents = [NewDocument("document.pdf", metadata={"payload": payload}) for payload in payloads]
         self.queue.submit(f"customer {self._calls % CUSTOMERS}", documents)
 
     def close(self) -> None:
@@ -47,7 +47,7 @@ def drain(url: str, choice: int, on_ready: Callable[[], object]) -> int:
         on_ready()
         while True:
             claimed = queue.ack_and_claim(outcomes, "bench", choice).claimed
-            outcomes = [queue.done(each, {"pages": 3}) for each in claimed]
+            outcomes = [queue.done(claim, {"pages": 3}) for claim in claimed]
             done += len(claimed)
             if not claimed:
                 return done
@@ -64,9 +64,9 @@ def serve(url: str, on_started: Callable[[str, float], object], on_ready: Callab
             now = time.monotonic()
             if not claimed:
                 queue.store.wait(1.0)
-            for each in claimed:
-                payload = each.document.spec.metadata["payload"]
+            for claim in claimed:
+                payload = claim.document.spec.metadata["payload"]
                 on_started(payload, now)
-                queue.finish(each)
+                queue.finish(claim)
                 if payload == "over":
                     return

@@ -42,13 +42,13 @@ class Submitter:
 
     def singles(self, payloads: list[str]) -> None:
         async def enqueue() -> None:
-            for each in payloads:
-                await self._queries.enqueue("noop", each.encode())
+            for payload in payloads:
+                await self._queries.enqueue("noop", payload.encode())
 
         self._loop.run_until_complete(enqueue())
 
     def bulk(self, payloads: list[str]) -> None:
-        given: list[bytes | None] = [each.encode() for each in payloads]
+        given: list[bytes | None] = [payload.encode() for payload in payloads]
         n = len(given)
         self._loop.run_until_complete(self._queries.enqueue(["noop"] * n, given, [0] * n))
 
@@ -74,7 +74,9 @@ def drain(url: str, choice: tuple[int, int], on_ready: Callable[[], object]) -> 
             managers.append(manager)
         on_ready()
         drained = QueueExecutionMode.drain
-        await asyncio.gather(*[each.run(timedelta(seconds=1), batch_size=batch, mode=drained) for each in managers])
+        await asyncio.gather(
+            *[manager.run(timedelta(seconds=1), batch_size=batch, mode=drained) for manager in managers]
+        )
 
     uvloop.run(work())
     return done

@@ -30,11 +30,11 @@ class Submitter:
         self._app.open()
 
     def singles(self, payloads: list[str]) -> None:
-        for each in payloads:
-            self._task.defer(payload=each)
+        for payload in payloads:
+            self._task.defer(payload=payload)
 
     def bulk(self, payloads: list[str]) -> None:
-        self._task.batch_defer(*[{"payload": each} for each in payloads])
+        self._task.batch_defer(*[{"payload": payload} for payload in payloads])
 
     def close(self) -> None:
         self._app.close()

@@ -30,11 +30,11 @@ SETTINGS = {
 
 
 def _binaries() -> Path:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda each: float(each.parent.name))
+    result = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
     beside = shutil.which("initdb")
-    if not found and beside is None:
+    if not result and beside is None:
         sys.exit("bench postgres: needs PostgreSQL (Debian: apt-get install postgresql)")
-    return found[-1] if found else Path(str(beside)).parent
+    return result[-1] if result else Path(str(beside)).parent
 
 
 @contextmanager

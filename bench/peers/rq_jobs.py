@@ -38,8 +38,8 @@ class RqSystem(SystemUnderTest):
         for first in range(0, len(payloads), 500):
             some = payloads[first : first + 500]
             jobs = [
-                Queue.prepare_data(work, (dict(each),), result_ttl=RESULT_TTL_SECONDS, description="work")
-                for each in some
+                Queue.prepare_data(work, (dict(item),), result_ttl=RESULT_TTL_SECONDS, description="work")
+                for item in some
             ]
             self.queue.enqueue_many(jobs)
 
@@ -52,4 +52,4 @@ class RqSystem(SystemUnderTest):
 
     def pending(self) -> int:
         registries = (StartedJobRegistry(queue=self.queue), FailedJobRegistry(queue=self.queue))
-        return len(self.queue) + sum(each.get_job_count(cleanup=False) for each in registries)
+        return len(self.queue) + sum(registry.get_job_count(cleanup=False) for registry in registries)

@@ -45,12 +45,12 @@ class Panel(NamedTuple):
 
 def render_svg(report: RunReport, customers: Sequence[str]) -> str:
     """The whole file."""
-    at = [(each.submitted - report.began) / 1e6 for each in report.records]
-    ours = [each.wait / 1e6 for each in report.records]
-    theirs = [each / 1e6 for each in report.first_come]
+    at = [(record.submitted - report.began) / 1e6 for record in report.records]
+    ours = [record.wait / 1e6 for record in report.records]
+    theirs = [item / 1e6 for item in report.first_come]
     latest, longest = _ceiling(max(at)), _ceiling(max(*ours, *theirs))
     width = (WIDTH - LEFT - RIGHT - PANEL_GAP) / 2
-    numbers = [customers.index(each.customer) for each in report.records]
+    numbers = [customers.index(record.customer) for record in report.records]
     halves = [
         _panel_svg(Panel(x, width, latest, longest), title, list(zip(numbers, at, waits, strict=True)))
         for x, title, waits in (
@@ -93,12 +93,12 @@ def _style() -> str:
 
 def _legend(customers: Sequence[str]) -> str:
     step = (WIDTH - LEFT - RIGHT) / len(customers)
-    found = []
+    result = []
     for number, customer in enumerate(customers):
         x, y = LEFT + 5 + number * step, HEIGHT - 18
         mark = f'<path class="c{number}" transform="translate({x:.1f} {y - 4})" d="{MARKER_PATHS[number]}"/>'
-        found.append(f'{mark}<text x="{x + 10:.1f}" y="{y}">{escape(customer)}</text>')
-    return "\n".join(found)
+        result.append(f'{mark}<text x="{x + 10:.1f}" y="{y}">{escape(customer)}</text>')
+    return "\n".join(result)
 
 
 def _panel_svg(panel: Panel, title: str, documents: Sequence[tuple[int, float, float]]) -> str:
@@ -111,17 +111,17 @@ def _panel_svg(panel: Panel, title: str, documents: Sequence[tuple[int, float, f
 
 
 def _axes(panel: Panel) -> str:
-    found = []
+    result = []
     for wait in _ticks(panel.max_wait):
         y = panel.position(0, wait)[1]
-        found.append(f'<path class="line" d="M{panel.x:.1f} {y:.1f}h{panel.width:.1f}"/>')
-        found.append(f'<text class="small end" x="{panel.x - 8:.1f}" y="{y + 4:.1f}">{wait:g} s</text>')
+        result.append(f'<path class="line" d="M{panel.x:.1f} {y:.1f}h{panel.width:.1f}"/>')
+        result.append(f'<text class="small end" x="{panel.x - 8:.1f}" y="{y + 4:.1f}">{wait:g} s</text>')
     for at in _ticks(panel.max_arrival):
         x, y = panel.position(at, 0)
-        found.append(f'<text class="small middle" x="{x:.1f}" y="{y + 18:.1f}">{at:g} s</text>')
+        result.append(f'<text class="small middle" x="{x:.1f}" y="{y + 18:.1f}">{at:g} s</text>')
     x, y = panel.position(panel.max_arrival / 2, 0)
-    found.append(f'<text class="small middle" x="{x:.1f}" y="{y + 36:.1f}">when it came</text>')
-    return "\n".join(found)
+    result.append(f'<text class="small middle" x="{x:.1f}" y="{y + 36:.1f}">when it came</text>')
+    return "\n".join(result)
 
 
 def _ceiling(value: float) -> float:

@@ -38,14 +38,14 @@ class CustomerProgress(NamedTuple):
 
 def progress_by_customer(queue: Queue, totals: Mapping[str, int], levels: Mapping[str, int]) -> list[CustomerProgress]:
     """How everybody's documents stand now."""
-    found = []
+    result = []
     for customer, total in totals.items():
         states = queue.counts(DocumentFilter(customer=customer)).states
         waiting = states.get(DocumentState.WAITING, 0) + states.get(DocumentState.DELAYED, 0)
         ended = sum(number for state, number in states.items() if state in ENDED)
         running = states.get(DocumentState.RUNNING, 0)
-        found.append(CustomerProgress(customer, total, waiting, running, ended, levels.get(customer)))
-    return found
+        result.append(CustomerProgress(customer, total, waiting, running, ended, levels.get(customer)))
+    return result
 
 
 class ProgressDisplay:
@@ -83,7 +83,7 @@ class ProgressDisplay:
     def show(self, customers: Sequence[CustomerProgress]) -> None:
         """This is how it stands."""
         seconds = time.monotonic() - self._started_at
-        pace = self._throughput(seconds, sum(each.done for each in customers))
+        pace = self._throughput(seconds, sum(customer.done for customer in customers))
         if self._live is not None:
             self._live.update(self._render(customers, seconds, pace), refresh=True)
         elif seconds >= self._next_line_at:
@@ -101,19 +101,19 @@ class ProgressDisplay:
         return max(8, min(60, self._console.width - NON_BAR_COLUMNS - 6))
 
     def _render(self, customers: Sequence[CustomerProgress], seconds: float, throughput: float) -> RenderableType:
-        done, total = sum(each.done for each in customers), sum(each.total for each in customers)
+        done, total = sum(customer.done for customer in customers), sum(customer.total for customer in customers)
         head = f"{seconds:5.1f} s   {done} of {total} documents done   {throughput:.1f} documents/s"
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
         table.add_column("customer", no_wrap=True)
         table.add_column("", no_wrap=True)
         for heading in ("waiting", "running", "done", "level"):
             table.add_column(heading, justify="right", no_wrap=True)
-        for each in customers:
-            parts = {"done": each.done, "running": each.running, "waiting": each.waiting}
-            drawn = progress_bar(parts, each.total, self._width(), self._console)
-            level = "" if each.level is None else str(each.level)
-            numbers = (str(each.waiting), str(each.running), f"{each.done}/{each.total}")
-            table.add_row(each.customer, drawn, *numbers, level)
+        for customer in customers:
+            parts = {"done": customer.done, "running": customer.running, "waiting": customer.waiting}
+            drawn = progress_bar(parts, customer.total, self._width(), self._console)
+            level = "" if customer.level is None else str(customer.level)
+            numbers = (str(customer.waiting), str(customer.running), f"{customer.done}/{customer.total}")
+            table.add_row(customer.customer, drawn, *numbers, level)
         return Group(Text(head, style="bold"), Text(), table, Text(), self._legend())
 
     def _legend(self) -> Text:
@@ -139,6 +139,6 @@ def progress_bar(parts: Mapping[str, int], total: int, width: int, console: Cons
 
 
 def _format_line(customers: Sequence[CustomerProgress], seconds: float, throughput: float) -> str:
-    done, total = sum(each.done for each in customers), sum(each.total for each in customers)
-    ended = ", ".join(f"{each.customer} {each.done}/{each.total}" for each in customers)
+    done, total = sum(customer.done for customer in customers), sum(customer.total for customer in customers)
+    ended = ", ".join(f"{customer.customer} {customer.done}/{customer.total}" for customer in customers)
     return f"{seconds:4.0f} s  {done} of {total} done, {throughput:.1f} documents/s: {ended}"

@@ -68,7 +68,7 @@ class Workers(ChildProcesses):
     """So many workers on one store."""
 
     def __init__(self, folder: Path, store: Path, blobs: Path, number: int) -> None:
-        names = [f"worker-{each}" for each in range(1, number + 1)]
+        names = [f"worker-{item}" for item in range(1, number + 1)]
         command = [sys.executable, "-m", "demo.worker_process", str(store), str(blobs)]
         super().__init__(folder, {name: [*command, name] for name in names})
 

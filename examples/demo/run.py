@@ -53,8 +53,8 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         console.print("demo: stopped; the workers and the page have ended", style="bold")
         return EXIT_INTERRUPTED
-    except (InturnError, OSError) as wrong:
-        Console(stderr=True, highlight=False).print(f"demo: {wrong}", markup=False, style="bold", soft_wrap=True)
+    except (InturnError, OSError) as error:
+        Console(stderr=True, highlight=False).print(f"demo: {error}", markup=False, style="bold", soft_wrap=True)
         return 1
     return 0
 
@@ -82,7 +82,7 @@ def _start_services(folder: Path) -> Iterator[DemoServices]:
 def run_demo(console: Console, services: DemoServices, document_count: int) -> RunReport:
     """Make documents, submit them as planned, have them processed, check everything; what happened."""
     coming = plan_submissions(document_count)
-    totals = Counter(each.customer for each in coming)
+    totals = Counter(planned_submission.customer for planned_submission in coming)
     console.print(
         f"{document_count} documents of {len(totals)} customers, {WORKER_COUNT} workers, SQLite", style="bold"
     )
@@ -93,10 +93,10 @@ def run_demo(console: Console, services: DemoServices, document_count: int) -> R
         submitter = Submitter(queue, ready)
         submitter.start()
         try:
-            _wait_until_done(services, submitter, screen, {each: totals[each] for each in CUSTOMERS})
+            _wait_until_done(services, submitter, screen, {customer: totals[customer] for customer in CUSTOMERS})
         finally:
             submitter.stop()
-    documents = [each for each in all_documents(queue) if each.id in submitter.by_id]
+    documents = [document for document in all_documents(queue) if document.id in submitter.by_id]
     _require_no_problems(find_problems(queue, blobs, documents, submitter.by_id, document_count))
     return build_report(documents, WORKER_COUNT)
 
@@ -130,7 +130,7 @@ def _wait_until_done(
             raise DemoError(f"the queue was paused by {paused.name}: {paused.why}")
         now = progress_by_customer(queue, totals, submitter.levels)
         screen.show(now)
-        before, done = done, sum(each.done for each in now)
+        before, done = done, sum(customer_progress.done for customer_progress in now)
         if done > before or paused is not None:
             at = time.monotonic()
         elif time.monotonic() > at + STALL_TIMEOUT_SECONDS:
@@ -140,14 +140,14 @@ def _wait_until_done(
 
 def _require_no_problems(messages: Sequence[str]) -> None:
     if messages:
-        listed = "\n".join(f"  {each}" for each in messages[:MAX_PROBLEMS_SHOWN])
+        listed = "\n".join(f"  {message}" for message in messages[:MAX_PROBLEMS_SHOWN])
         raise DemoError(f"not as it must be:\n{listed}")
 
 
 def _write_results(console: Console, report: RunReport, options: argparse.Namespace, folder: Path) -> None:
     """Table, meaning, chart, JSON."""
     rows = rows_of(report, CUSTOMERS)
-    last = max(each.finished for each in report.records)
+    last = max(record.finished for record in report.records)
     console.print(
         f"{len(report.records)} documents done in {(last - report.began) / 1e6:.1f} s; every result is there and every"
         " SHA-256 matches."
@@ -198,12 +198,12 @@ def _interrupt_on_signals() -> Iterator[None]:
 
     before: dict[int, object] = {}
     with suppress(ValueError):  # not the main thread: then signals are somebody else's
-        before = {each: signal.signal(each, interrupt) for each in (signal.SIGTERM, signal.SIGHUP)}
+        before = {item: signal.signal(item, interrupt) for item in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)  # type: ignore[arg-type]  # what signal.signal gave
+        for item, handler in before.items():
+            signal.signal(item, handler)  # type: ignore[arg-type]  # what signal.signal gave
 
 
 def _parse_options(argv: Sequence[str]) -> argparse.Namespace:

@@ -30,9 +30,9 @@ def prepare(
     planned: Sequence[PlannedSubmission], blobs: Blobs, progress: Callable[[int], None]
 ) -> list[PreparedDocument]:
     """Make each document and keep its bytes; `progress` is told how many there are."""
-    found = []
-    for number, each in enumerate(planned, 1):
-        made = _make(each)
+    result = []
+    for number, planned_submission in enumerate(planned, 1):
+        made = _make(planned_submission)
         blob = blobs.put(io.BytesIO(made.data))
         given = NewDocument(
             made.name,
@@ -43,11 +43,17 @@ def prepare(
             batch="demo",
             pages=made.pages,
         )
-        found.append(
-            PreparedDocument(each, given, sha256(made.data).hexdigest(), made.content.title, each.kind != "png")
+        result.append(
+            PreparedDocument(
+                planned_submission,
+                given,
+                sha256(made.data).hexdigest(),
+                made.content.title,
+                planned_submission.kind != "png",
+            )
         )
         progress(number)
-    return found
+    return result
 
 
 def _make(planned: PlannedSubmission) -> SampleDocument:
@@ -62,7 +68,9 @@ class Submitter(threading.Thread):
     def __init__(self, queue: Queue, documents: Iterable[PreparedDocument]) -> None:
         super().__init__(name="inturn-demo-submitter", daemon=True)
         self._queue = queue
-        self._batches = [list(each) for _, each in groupby(documents, key=lambda each: each.planned[:2])]
+        self._batches = [
+            list(item) for _, item in groupby(documents, key=lambda prepared_document: prepared_document.planned[:2])
+        ]
         self._stop_event = threading.Event()
         self.by_id: dict[str, PreparedDocument] = {}
         self.levels: dict[str, int] = {}
@@ -76,11 +84,11 @@ class Submitter(threading.Thread):
                 at, customer = call[0].planned[:2]
                 if self._stop_event.wait(max(0.0, began + at - time.monotonic())):
                     return
-                receipts = self._queue.submit(customer, [each.spec for each in call])
+                receipts = self._queue.submit(customer, [prepared_document.spec for prepared_document in call])
                 self.by_id.update(zip((receipt.id for receipt in receipts), call, strict=True))
                 self.levels[customer] = receipts[-1].level
-        except Exception as wrong:  # noqa: BLE001 - raised again by `check`, in the main thread
-            self.error = wrong
+        except Exception as error:  # noqa: BLE001 - raised again by `check`, in the main thread
+            self.error = error
 
     def check(self) -> None:
         """Whatever went wrong in the thread."""

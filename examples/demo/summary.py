@@ -31,7 +31,7 @@ def _table(console: Console, rows: Sequence[SummaryRow]) -> Table:
         waits = (row.mean, row.worst, row.first_come_mean, row.first_come_worst)
         levels = row.levels.replace("–", "-") if console.options.ascii_only else row.levels  # noqa: RUF001
         numbers = (f"{row.documents}", f"{row.pages:,}", levels)
-        table.add_row(row.customer, *numbers, *(f"{each:.2f}" for each in waits))
+        table.add_row(row.customer, *numbers, *(f"{wait:.2f}" for wait in waits))
     return table
 
 

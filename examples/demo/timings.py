@@ -49,15 +49,15 @@ class RunReport:
         """As JSON, for another replay: times are microseconds since the first arrival."""
         documents = [
             {
-                "customer": each.customer,
-                "level": each.level,
-                "pages": each.pages,
-                "arrival": each.submitted - self.began,
-                "service": each.service,
-                "wait": each.wait,
+                "customer": document_timing.customer,
+                "level": document_timing.level,
+                "pages": document_timing.pages,
+                "arrival": document_timing.submitted - self.began,
+                "service": document_timing.service,
+                "wait": document_timing.wait,
                 "wait_first_come": other,
             }
-            for each, other in zip(self.records, self.first_come, strict=True)
+            for document_timing, other in zip(self.records, self.first_come, strict=True)
         ]
         return {"slots": self.slots, "unit": "microseconds", "documents": documents}
 
@@ -77,26 +77,31 @@ class SummaryRow(NamedTuple):
 
 def all_documents(queue: Queue) -> list[Document]:
     """Every document in the order of arrival."""
-    found: list[Document] = []
+    documents: list[Document] = []
     after = None
     while True:
         page = queue.documents(DocumentFilter(), limit=1_000, after=after)
-        found += page.items
+        documents += page.items
         after = page.next
         if after is None:
-            return sorted(found, key=lambda each: each.seq)
+            return sorted(documents, key=lambda document: document.seq)
 
 
 def build_report(documents: Sequence[Document], slots: int) -> RunReport:
     """The story of documents that are done, given in the order of arrival."""
     records = tuple(
         DocumentTiming(
-            each.customer, each.level, each.spec.pages or 1, each.submitted_at, each.started_at, each.finished_at
+            document.customer,
+            document.level,
+            document.spec.pages or 1,
+            document.submitted_at,
+            document.started_at,
+            document.finished_at,
         )
-        for each in documents
-        if each.state is DocumentState.DONE and each.started_at is not None and each.finished_at is not None
+        for document in documents
+        if document.state is DocumentState.DONE and document.started_at is not None and document.finished_at is not None
     )
-    pairs = [(each.submitted, each.service) for each in records]
+    pairs = [(record.submitted, record.service) for record in records]
     return RunReport(slots, records, tuple(first_come_waits(pairs, slots)))
 
 
@@ -118,20 +123,20 @@ def summarize(report: RunReport, customers: Sequence[str]) -> list[SummaryRow]:
     """A row for each of these customers that has documents."""
     rows = []
     for customer in customers:
-        mine = [number for number, each in enumerate(report.records) if each.customer == customer]
+        mine = [number for number, document_timing in enumerate(report.records) if document_timing.customer == customer]
         if mine:
             rows.append(_row(customer, [report.records[n] for n in mine], [report.first_come[n] for n in mine]))
     return rows
 
 
 def _row(customer: str, records: Sequence[DocumentTiming], first_come: Sequence[int]) -> SummaryRow:
-    waits = [each.wait / 1e6 for each in records]
-    others = [each / 1e6 for each in first_come]
-    low, high = min(each.level for each in records), max(each.level for each in records)
+    waits = [record.wait / 1e6 for record in records]
+    others = [item / 1e6 for item in first_come]
+    low, high = min(record.level for record in records), max(record.level for record in records)
     return SummaryRow(
         customer,
         len(records),
-        sum(each.pages for each in records),
+        sum(record.pages for record in records),
         str(low) if low == high else f"{low}–{high}",  # noqa: RUF001 - from one to the other
         sum(waits) / len(waits),
         max(waits),

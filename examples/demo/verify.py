@@ -15,14 +15,14 @@ def find_problems(
     queue: Queue, blobs: Blobs, documents: Sequence[Document], expected: Mapping[str, PreparedDocument], number: int
 ) -> list[str]:
     """Everything that is not as it must be: each document once, done, its bytes whole, its words in its result."""
-    found = []
-    if {each.id for each in documents} != set(expected) or len(documents) != number:
-        found.append(f"{number} documents were to come, {len(expected)} were submitted, {len(documents)} are kept")
-    for each in documents:
-        if each.id in expected:
-            said = _document_problems(queue, blobs, each, expected[each.id])
-            found += [f"{each.customer}, {each.spec.name}: {what}" for what in said]
-    return found
+    result = []
+    if {document.id for document in documents} != set(expected) or len(documents) != number:
+        result.append(f"{number} documents were to come, {len(expected)} were submitted, {len(documents)} are kept")
+    for document in documents:
+        if document.id in expected:
+            said = _document_problems(queue, blobs, document, expected[document.id])
+            result += [f"{document.customer}, {document.spec.name}: {what}" for what in said]
+    return result
 
 
 def _document_problems(queue: Queue, blobs: Blobs, document: Document, prepared: PreparedDocument) -> Iterator[str]:
@@ -36,8 +36,8 @@ def _document_problems(queue: Queue, blobs: Blobs, document: Document, prepared:
         for file in queue.files(document.id):
             blobs.check(file.blob, file.sha256)
         yield from _result_problems(read_result(queue, blobs, document.id), prepared)
-    except BlobError as wrong:
-        yield str(wrong)
+    except BlobError as error:
+        yield str(error)
 
 
 def _result_problems(result: Any, prepared: PreparedDocument) -> Iterator[str]:

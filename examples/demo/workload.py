@@ -37,11 +37,11 @@ def plan_submissions(documents: int) -> list[PlannedSubmission]:
     over = documents * SECONDS_PER_DOCUMENT
     times = sorted((at * over, customer) for at, customer in _arrival_fractions(documents))
     sent = dict.fromkeys(CUSTOMERS, 0)
-    found = []
+    result = []
     for number, (at, customer) in enumerate(times):
-        found.append(PlannedSubmission(at, customer, _kind(customer, sent[customer]), number))
+        result.append(PlannedSubmission(at, customer, _kind(customer, sent[customer]), number))
         sent[customer] += 1
-    return found
+    return result
 
 
 def _arrival_fractions(documents: int) -> Iterator[tuple[float, str]]:

@@ -124,16 +124,18 @@ class Backup:
 
     def _copy_files(self, facts: SnapshotInfo, advance: OnProgress) -> tuple[SnapshotInfo, int, set[str]]:
         """Snapshots are made anew until no file of the last one was deleted before it was taken."""
-        kept = FolderBlobs(self._partial_folder / BLOBS_FOLDER)
+        folder_blobs = FolderBlobs(self._partial_folder / BLOBS_FOLDER)
         missing: set[str] = set()
         while True:
-            before, missing = missing, self._copy_missing(kept, advance)
+            before, missing = missing, self._copy_missing(folder_blobs, advance)
             if missing <= before:
                 break
             facts = self._take_snapshot()
         wanted = {key for key, _ in self._snapshot_file().references()}
-        kept.delete(key for key in kept.keys(FAR_FUTURE) if key not in wanted)  # of snapshots before the last one
-        kept.sync()
+        folder_blobs.delete(
+            key for key in folder_blobs.keys(FAR_FUTURE) if key not in wanted
+        )  # of snapshots before the last one
+        folder_blobs.sync()
         return facts, len(wanted - missing), missing
 
     def _copy_missing(self, target: FolderBlobs, advance: OnProgress) -> set[str]:
@@ -182,10 +184,10 @@ def read_manifest(folder: Path) -> Manifest:
     """What the backup in a folder holds."""
     path = folder / MANIFEST
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
-        if found.pop("format") != FORMAT_VERSION:
+        result: dict[str, Any] = json.loads(path.read_bytes())
+        if result.pop("format") != FORMAT_VERSION:
             raise StoreVersionError(f"{folder} was written by a newer version of Inturn; restore it with that one")
-        return Manifest(**found)
+        return Manifest(**result)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInputError(
             f"{folder} is no backup: give the folder that inturn backup wrote, with {MANIFEST} in it"
@@ -235,13 +237,13 @@ class Restore:
 
     def _copy_files(self, blobs: Blobs, advance: OnProgress) -> tuple[int, list[str]]:
         """Each compared with its hash, those that an interrupted run has copied too."""
-        kept = FolderBlobs(self._folder / BLOBS_FOLDER)
+        folder_blobs = FolderBlobs(self._folder / BLOBS_FOLDER)
         there = set(blobs.keys(FAR_FUTURE)) if self.is_begun else set()
         files, lost = 0, []
         for key, sha256 in _unique(self._snapshot.references()):
             try:
                 if not (key in there and _is_intact(blobs, key, sha256)):
-                    copy_blob(kept, blobs, key, sha256)
+                    copy_blob(folder_blobs, blobs, key, sha256)
                 files += 1
             except (BlobNotFoundError, BlobDamagedError):
                 lost.append(key)

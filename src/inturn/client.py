@@ -96,7 +96,7 @@ class Client:
         """Send up to ten files as documents of one customer. Without a `key` one is made: no file comes in twice."""
         fields = {"customer": customer, "batch": batch, "metadata": None if metadata is None else json.dumps(metadata)}
         data = {name: value for name, value in fields.items() if value is not None}
-        paths = [Path(each) for each in files]
+        paths = [Path(file) for file in files]
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
 
         def send() -> httpx2.Response:
@@ -110,7 +110,7 @@ class Client:
         self, documents: Sequence[Mapping[str, Any]], *, customer: str | None = None, idempotency_key: str | None = None
     ) -> list[Receipt]:
         """Send texts and references: each a mapping with `name` and `text` or `uri`, and what else a document has."""
-        body: dict[str, Any] = {"documents": [dict(each) for each in documents]}
+        body: dict[str, Any] = {"documents": [dict(document) for document in documents]}
         if customer is not None:
             body["customer"] = customer
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
@@ -118,8 +118,10 @@ class Client:
 
     def document(self, id: str, *, wait: float = 0) -> RemoteDocument:
         """One document; with `wait`, when it has ended or so many seconds have passed, at most 60."""
-        found: RemoteDocument = self._get(f"/v1/documents/{quote(id, safe='')}", {"wait": wait} if wait else {})
-        return found
+        remote_document: RemoteDocument = self._get(
+            f"/v1/documents/{quote(id, safe='')}", {"wait": wait} if wait else {}
+        )
+        return remote_document
 
     def documents(self, **where: Any) -> Iterator[RemoteDocument]:
         """All documents that match: by state, customer, level, batch, text; newest first, or `sort="oldest"`."""
@@ -136,14 +138,14 @@ class Client:
         until = time.monotonic() + timeout
         while True:
             left = until - time.monotonic()
-            found = self.document(id, wait=max(0.0, min(MAX_POLL_SECONDS, left)))
-            if found["state"] in ENDED or left <= 0:
-                return found
+            remote_document = self.document(id, wait=max(0.0, min(MAX_POLL_SECONDS, left)))
+            if remote_document["state"] in ENDED or left <= 0:
+                return remote_document
 
     def result(self, id: str, *, wait: float = 0) -> Any:
         """A done document's result."""
-        found = self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})
-        return found["result"]
+        result = self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})
+        return result["result"]
 
     def content(self, id: str) -> bytes:
         """A document's bytes as they were submitted."""
@@ -153,19 +155,19 @@ class Client:
     def why(self, id: str, language: str = "en") -> dict[str, Any]:
         """Why a document is where it is; `sentence` says it in words."""
         path, headers = f"/v1/documents/{quote(id, safe='')}/why", {"Accept-Language": language}
-        found: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
-        return found
+        result: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
+        return result
 
     def timeline(self, id: str) -> dict[str, Any]:
         """What happened to a document so far: `moments`, oldest first, each attempt with its error."""
-        found: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/life", {})
-        return found
+        result: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/life", {})
+        return result
 
     def cancel(self, id: str) -> RemoteDocument:
         """Cancel a document that has not ended."""
         path = f"/v1/documents/{quote(id, safe='')}"
-        found: RemoteDocument = self._request(lambda: self._http.delete(path), retry=False).json()
-        return found
+        remote_document: RemoteDocument = self._request(lambda: self._http.delete(path), retry=False).json()
+        return remote_document
 
     def retry(self, id: str) -> Receipt:
         """Try a document again that ended without a result."""
@@ -174,15 +176,15 @@ class Client:
 
     def batch(self, name: str) -> dict[str, Any]:
         """How far a batch is."""
-        found: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
-        return found
+        result: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
+        return result
 
     def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
         """Which levels a customer's next documents get, for a queue of your own."""
         body = {"count": count} if customer is None else {"customer": customer, "count": count}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         answer = self._request(lambda: self._http.post("/v1/checks", json=body, headers=headers))
-        return [Check(**each) for each in answer.json()["checks"]]
+        return [Check(**item) for item in answer.json()["checks"]]
 
     def _get(self, path: str, params: Mapping[str, Any]) -> Any:
         return self._request(lambda: self._http.get(path, params=dict(params))).json()
@@ -193,9 +195,9 @@ class Client:
         for left in reversed(range(MAX_ATTEMPTS if retry else 1)):
             try:
                 answer: httpx2.Response = send()
-            except httpx2.TransportError as wrong:
+            except httpx2.TransportError as error:
                 if not left:
-                    raise RemoteError(f"the server did not answer: {wrong}; check its address") from wrong
+                    raise RemoteError(f"the server did not answer: {error}; check its address") from error
                 wanted = 0.0
             else:
                 if answer.is_success:
@@ -209,7 +211,7 @@ class Client:
 
 
 def _parse_receipts(response: httpx2.Response) -> list[Receipt]:
-    return [Receipt(**each) for each in response.json()["receipts"]]
+    return [Receipt(**item) for item in response.json()["receipts"]]
 
 
 def _parse_retry_after(text: str | None) -> float:
@@ -220,10 +222,10 @@ def _parse_retry_after(text: str | None) -> float:
 def _parse_error(response: httpx2.Response) -> errors.InturnError:
     """The error that the server told, as the class that a library call would raise, where there is one."""
     try:
-        told = response.json()
-        code, detail = str(told["code"]), str(told["detail"])
+        reported = response.json()
+        code, detail = str(reported["code"]), str(reported["detail"])
     except (ValueError, KeyError, TypeError):
         return RemoteError(f"the server answered {response.status_code}", response.status_code)
-    ours = (each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.InturnError))
-    kind = {each.code: each for each in ours}.get(code)
+    ours = (var for var in vars(errors).values() if isinstance(var, type) and issubclass(var, errors.InturnError))
+    kind = {our.code: our for our in ours}.get(code)
     return RemoteError(detail, response.status_code, code) if kind is None else kind(detail)

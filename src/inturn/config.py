@@ -128,27 +128,27 @@ class Settings:
     """Each setting again, with where it came from."""
 
 
-SETTING_NAMES: Final = tuple(each.name for each in fields(Settings) if each.name != "origins")
+SETTING_NAMES: Final = tuple(field.name for field in fields(Settings) if field.name != "origins")
 
 
 def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -> Settings:
     """The settings as they hold in this folder; a flag that is None was not given."""
-    found = {name: Setting(name, getattr(Settings(), name), "default") for name in SETTING_NAMES}
+    result = {name: Setting(name, getattr(Settings(), name), "default") for name in SETTING_NAMES}
     path = _config_file(environ, folder)
     if path is not None:
-        found |= {name: Setting(name, value, f"file {path}") for name, value in _read_file(path).items()}
+        result |= {name: Setting(name, value, f"file {path}") for name, value in _read_file(path).items()}
     for name in SETTING_NAMES:
         variable = f"INTURN_{name.upper()}"
         if environ.get(variable):
-            found[name] = Setting(name, environ[variable], f"environment {variable}")
+            result[name] = Setting(name, environ[variable], f"environment {variable}")
     for name, value in flags.items():
         if value is not None:
-            found[name] = Setting(name, value, "flag")
-    found = {name: _parse_number(each) for name, each in found.items()}
-    if found["blobs"].value is None:
-        found["blobs"] = Setting("blobs", default_blob_folder(str(found["store"].value)), "default")
-    values: dict[str, Any] = {name: each.value for name, each in found.items()}
-    return Settings(**values, origins=tuple(found.values()))
+            result[name] = Setting(name, value, "flag")
+    result = {name: _parse_number(setting) for name, setting in result.items()}
+    if result["blobs"].value is None:
+        result["blobs"] = Setting("blobs", default_blob_folder(str(result["store"].value)), "default")
+    values: dict[str, Any] = {name: setting.value for name, setting in result.items()}
+    return Settings(**values, origins=tuple(result.values()))
 
 
 def store_file(url: str) -> Path | None:
@@ -184,10 +184,10 @@ def _config_file(environ: Mapping[str, str], folder: Path) -> Path | None:
 
 def _read_file(path: Path) -> dict[str, str | float]:
     try:
-        kept = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        raise InvalidInputError(f"{path} cannot be read as settings: {wrong}; correct or remove it") from wrong
-    for name, value in kept.items():
+        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInputError(f"{path} cannot be read as settings: {error}; correct or remove it") from error
+    for name, value in stored.items():
         if name not in SETTING_NAMES:
             near = difflib.get_close_matches(name, SETTING_NAMES, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
@@ -196,4 +196,4 @@ def _read_file(path: Path) -> dict[str, str | float]:
             continue
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f'{path}: {name} must be text in quotes, such as {name} = "…", not {value!r}')
-    return kept
+    return stored

@@ -105,7 +105,7 @@ def is_public(address: Address) -> bool:
 
 def resolve(host: str, port: int) -> Sequence[str]:
     """Ask the system for a host's addresses."""
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    return [str(result[4][0]) for result in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 class Fetcher:
@@ -160,12 +160,12 @@ class Fetcher:
     def _resolve_public(self, parsed: _ParsedUri) -> Sequence[str]:
         """Resolved once, here: whoever answers differently the next time is never asked a next time."""
         with _translate_errors(parsed.host):
-            found = self._resolve(parsed.host, parsed.port)
-        if not found:
+            result = self._resolve(parsed.host, parsed.port)
+        if not result:
             raise FetchError(f"{parsed.host} has no address")
-        if not all(self._is_allowed(ipaddress.ip_address(text)) for text in found):
+        if not all(self._is_allowed(ipaddress.ip_address(text)) for text in result):
             raise FetchRefusedError(f"{parsed.host} leads to an address that is not on the public internet")
-        return found
+        return result
 
     @contextmanager
     def _request(self, parsed: _ParsedUri, deadline: "_Deadline") -> Iterator[http.client.HTTPResponse]:
@@ -237,8 +237,8 @@ class _Connection(http.client.HTTPConnection):
         for address in self._addresses:
             try:
                 return socket.create_connection((address, self.port), timeout=self._deadline.remaining())
-            except OSError as wrong:
-                trouble = wrong
+            except OSError as error:
+                trouble = error
         raise trouble or OSError("has no address")
 
 
@@ -283,12 +283,12 @@ def _translate_errors(host: str) -> Iterator[None]:
     """Turn the network's errors into ours. What a server wrote is not repeated."""
     try:
         yield
-    except ssl.SSLCertVerificationError as wrong:
-        raise FetchError(f"{host}: its certificate was refused: {wrong.verify_message}") from wrong
-    except OSError as wrong:
-        raise FetchError(f"{host} cannot be reached: {wrong.strerror or wrong}") from wrong
-    except http.client.HTTPException as wrong:
-        raise FetchError(f"{host} does not speak HTTP as it should ({type(wrong).__name__})") from wrong
+    except ssl.SSLCertVerificationError as error:
+        raise FetchError(f"{host}: its certificate was refused: {error.verify_message}") from error
+    except OSError as error:
+        raise FetchError(f"{host} cannot be reached: {error.strerror or error}") from error
+    except http.client.HTTPException as error:
+        raise FetchError(f"{host} does not speak HTTP as it should ({type(error).__name__})") from error
 
 
 def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
@@ -304,12 +304,12 @@ def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
 
 def _parse_uri(uri: str) -> _ParsedUri:
     """Only what every reader of addresses reads the same way: no user name, no bare IP address, nothing but ASCII."""
-    found = _URI.fullmatch(uri)
-    if not found:
+    match = _URI.fullmatch(uri)
+    if not match:
         raise FetchRefusedError(
             "a uri to fetch must be https://host/path, without a user name; other alphabets as xn-- and percent-encoded"
         )
-    return _ParsedUri(*_host_and_port(found["authority"], FetchRefusedError), _request_target(found["rest"]), uri)
+    return _ParsedUri(*_host_and_port(match["authority"], FetchRefusedError), _request_target(match["rest"]), uri)
 
 
 def _request_target(rest: str) -> str:
@@ -344,8 +344,8 @@ def _redirect_uri(parsed: _ParsedUri, response: http.client.HTTPResponse) -> str
         raise FetchError(f"{parsed.host} redirects to nowhere")
     try:
         return urljoin(parsed.uri, target)
-    except ValueError as wrong:
-        raise FetchRefusedError(f"{parsed.host} redirects to something that is no address") from wrong
+    except ValueError as error:
+        raise FetchRefusedError(f"{parsed.host} redirects to something that is no address") from error
 
 
 def _media_type(response: http.client.HTTPResponse) -> str | None:

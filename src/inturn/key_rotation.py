@@ -17,11 +17,11 @@ def rotate_api_key(keys: ApiKeys, id_: str, overlap: int, operator: Operator, no
     old, known = keys.find(id_), keys.all()
     if not old.is_live(now):
         raise IllegalTransitionError(f"key {id_} opens nothing any more; make a new one")
-    successor = next((each for each in known if each.replaces == id_ and each.is_live(now)), None)
+    successor = next((api_key for api_key in known if api_key.replaces == id_ and api_key.is_live(now)), None)
     if successor is not None:
         raise IllegalTransitionError(f"key {id_} was replaced by {successor.id} already; rotate that one")
     made = issue_api_key(keys, old._replace(made_at=now, expires_at=None, used_at=None, replaces=id_), operator)
     keys.revoke(id_, now + overlap, operator)
-    if old.replaces is not None and any(each.id == old.replaces for each in known):
+    if old.replaces is not None and any(api_key.id == old.replaces for api_key in known):
         keys.revoke(old.replaces, now, operator)
     return made

@@ -97,14 +97,14 @@ def sniff(head: bytes, name: str = "") -> str | None:
 
 def media_type_of(head: bytes, name: str) -> str | None:
     """By its first bytes; by its name where they say too little, and only what they allow."""
-    found, named = sniff(head, name), _guess_by_extension(".".join(name.rsplit(".", 2)[1:]))
+    result, named = sniff(head, name), _guess_by_extension(".".join(name.rsplit(".", 2)[1:]))
     allowed: dict[str | None, tuple[str, ...]] = {
         None: ("",),
         PLAIN: ("text/",),
         ZIP: ("application/vnd.", EPUB),
         OLE_STORAGE: ("application/vnd.ms-", "application/msword"),
     }
-    return named if named is not None and named.startswith(allowed.get(found, ())) else found
+    return named if named is not None and named.startswith(allowed.get(result, ())) else result
 
 
 @lru_cache(maxsize=1_024)

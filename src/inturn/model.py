@@ -139,8 +139,8 @@ def _metadata_json(metadata: Mapping[str, Any]) -> str | None:
         text = "".join(_encode_json(given, 0))
         if not text.isascii():
             text.encode()
-    except (TypeError, ValueError, RecursionError) as wrong:
-        raise InvalidInputError(f"metadata must be JSON, an object with text keys: {wrong}") from wrong
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(f"metadata must be JSON, an object with text keys: {error}") from error
     if len(text) > MAX_METADATA_LENGTH:
         raise InvalidInputError(f"metadata may have {MAX_METADATA_LENGTH} characters as JSON, not {len(text)}")
     if text.count("[") + text.count("{") > MAX_METADATA_DEPTH and _is_deeper(given, MAX_METADATA_DEPTH):
@@ -152,10 +152,10 @@ def _is_deeper(value: Any, max_depth: int) -> bool:
     layer = [value]
     for _ in range(max_depth):
         nested = [
-            each.values() if isinstance(each, dict) else each for each in layer if isinstance(each, _CONTAINER_TYPES)
+            item.values() if isinstance(item, dict) else item for item in layer if isinstance(item, _CONTAINER_TYPES)
         ]
-        layer = [part for each in nested for part in each]
-    return any(isinstance(each, _CONTAINER_TYPES) for each in layer)
+        layer = [part for item in nested for part in item]
+    return any(isinstance(item, _CONTAINER_TYPES) for item in layer)
 
 
 _CONTAINER_TYPES: Final = (dict, list, tuple)
@@ -361,16 +361,16 @@ class WorkerReport(NamedTuple):
 
 def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
     """A report as JSON, what it says of documents at work apart: older versions know nothing of that."""
-    kept = {**report._asdict(), "progress": dict(report.progress)}
-    at_work = kept.pop("at_work")
-    return json.dumps(kept), None if at_work is None else json.dumps(dict(at_work))
+    stored = {**report._asdict(), "progress": dict(report.progress)}
+    at_work = stored.pop("at_work")
+    return json.dumps(stored), None if at_work is None else json.dumps(dict(at_work))
 
 
 def report_from_json(text: str, at_work: str | None) -> WorkerReport:
     """A report read back from `report_to_json`."""
-    kept = json.loads(text)
-    progress = {id_: Progress(*each) for id_, each in kept["progress"].items()}
-    return WorkerReport(**{**kept, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
+    stored = json.loads(text)
+    progress = {id_: Progress(*item) for id_, item in stored["progress"].items()}
+    return WorkerReport(**{**stored, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
 
 
 class Worker(NamedTuple):

@@ -414,8 +414,8 @@ def json_text(result: Any) -> str:
         text = _JSON_ENCODER.encode(result)
         if not text.isascii():
             text.encode()
-    except (TypeError, ValueError, RecursionError) as wrong:
-        raise InvalidInputError(f"a result must be JSON: {wrong}") from wrong
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInputError(f"a result must be JSON: {error}") from error
     return text
 
 

@@ -317,7 +317,7 @@ class MaintenanceRecord(NamedTuple):
     def from_json(cls, text: str) -> "MaintenanceRecord":
         """Read a record back that `to_json` wrote."""
         fields = json.loads(text)
-        return cls(**{**fields, "checkpoints": tuple(Checkpoint(*each) for each in fields.get("checkpoints", ()))})
+        return cls(**{**fields, "checkpoints": tuple(Checkpoint(*field) for field in fields.get("checkpoints", ()))})
 
     def to_json(self) -> str:
         """The record as stores keep it."""
@@ -414,7 +414,7 @@ class Store(Protocol):
 
         S44. The same as submitting them one by one in this order; a store may keep them by one commit.
         """
-        return tuple([self._try_submit(each, now) for each in submissions])
+        return tuple([self._try_submit(submission, now) for submission in submissions])
 
     def _try_submit(self, submission: Submission, now: int | None) -> SubmitResult:
         try:

@@ -52,7 +52,7 @@ class Place(NamedTuple):
         for number in range(n):
             blob = self.blobs.put(io.BytesIO(f"{customer} {number} {len(documents)}".encode() * 50))
             documents.append(NewDocument("x", blob=blob.key, sha256=blob.sha256, size=blob.size))
-        return [each.id for each in queue.submit(customer, documents)]
+        return [receipt.id for receipt in queue.submit(customer, documents)]
 
     def purge(self, queue: Queue, customer: str) -> None:
         """As `inturn purge` does: the rows, then the bytes."""
@@ -87,16 +87,16 @@ def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pla
 
 def hashes(place: Place) -> dict[str, str]:
     """Every document's hash as its bytes have it."""
-    found, after = {}, None
+    result, after = {}, None
     with inturn.open(place.url) as queue:
         while True:
             page = queue.documents(limit=1_000, after=after)
-            for each in page.items:
-                with place.blobs.open(each.spec.blob or "") as file:
-                    found[each.id] = hashlib.sha256(file.read()).hexdigest()
-                assert found[each.id] == each.spec.sha256
+            for document in page.items:
+                with place.blobs.open(document.spec.blob or "") as file:
+                    result[document.id] = hashlib.sha256(file.read()).hexdigest()
+                assert result[document.id] == document.spec.sha256
             if (after := page.next) is None:
-                return found
+                return result
 
 
 def test_a_backup_is_restored_with_every_file(places: tuple[Place, Place], tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_backup_is_restored_with_every_file(places: tuple[Place, Place], tmp_p
     with inturn.open(there.url) as queue:
         assert queue.counts() == before
         assert queue.store.recount(repair=False) == ()
-        assert {each.document.id for each in queue.claim("worker", 9)} <= set(ids)
+        assert {claim.document.id for claim in queue.claim("worker", 9)} <= set(ids)
 
 
 class Load:
@@ -129,17 +129,17 @@ class Load:
         self._place = place
         self._over = threading.Event()
         self.accepted: list[str] = []
-        self._threads = [threading.Thread(target=each) for each in (self._submit, self._come_and_go)]
+        self._threads = [threading.Thread(target=item) for item in (self._submit, self._come_and_go)]
 
     def __enter__(self) -> Self:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        for each in self._threads:
-            each.join()
+        for thread in self._threads:
+            thread.join()
 
     def _submit(self) -> None:
         with inturn.open(self._place.url) as queue:
@@ -162,7 +162,7 @@ def test_a_backup_under_load_has_every_file_that_it_refers_to(places: tuple[Plac
         here.submit(queue, "goes", 50)
     with Load(here) as load:
         while len(load.accepted) < 30:
-            assert all(each.is_alive() for each in load._threads)
+            assert all(thread.is_alive() for thread in load._threads)
         accepted = list(load.accepted)
         manifest = here.back_up(tmp_path / "copy")
     assert manifest.missing == []
@@ -308,7 +308,7 @@ def test_a_backup_without_files_says_so(places: tuple[Place, Place], tmp_path: P
     place = Place(here.url, None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="--without-blobs"):
         place.back_up(tmp_path / "more")
-    assert [each.name for each in tmp_path.iterdir() if "more" in each.name] == []
+    assert [path.name for path in tmp_path.iterdir() if "more" in path.name] == []
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_an_older_file_is_backed_up_and_restored_as_it_is(tmp_path: Path, monkey
     manifest = here.back_up(tmp_path / "copy")
     assert (manifest.schema, Path(here.url).read_bytes() == before) == (2, True)
     there.restore(tmp_path / "copy")
-    assert migrate(there.url) == [each.name for each in schema.MIGRATIONS[2:]]
+    assert migrate(there.url) == [migration.name for migration in schema.MIGRATIONS[2:]]
     with inturn.open(there.url) as queue:
         here.submit(queue, "acme", 1)
 
@@ -374,7 +374,7 @@ def test_backups_are_private_and_replace_only_backups(tmp_path: Path) -> None:
         here.submit(queue, "acme", 1)
     here.back_up(tmp_path / "copy")
     paths = [tmp_path / "copy", *(tmp_path / "copy").rglob("*")]
-    assert {each.stat().st_mode & 0o077 for each in paths} == {0}
+    assert {path.stat().st_mode & 0o077 for path in paths} == {0}
     (tmp_path / "mine").mkdir()
     with pytest.raises(IllegalTransitionError, match="no backup"):
         require_free_path(tmp_path / "mine", force=True)
@@ -408,7 +408,7 @@ def test_files_on_another_file_system_are_copied(tmp_path: Path) -> None:
     try:
         manifest = here.back_up(folder)
         assert (manifest.files, manifest.missing) == (1, [damaged])
-        (kept,) = list_keys(FolderBlobs(folder / "blobs"))
-        assert next((folder / "blobs").rglob(kept)).stat().st_nlink == 1
+        (stored,) = list_keys(FolderBlobs(folder / "blobs"))
+        assert next((folder / "blobs").rglob(stored)).stat().st_nlink == 1
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -81,7 +81,7 @@ def s3_rig(bucket: Bucket) -> Rig:
     def names() -> list[str]:
         objects = bucket.client.list_objects_v2(Bucket=bucket.name).get("Contents", [])
         uploads = bucket.client.list_multipart_uploads(Bucket=bucket.name).get("Uploads", [])
-        return [each["Key"].removeprefix("some/where/") for each in (*objects, *uploads)]
+        return [item["Key"].removeprefix("some/where/") for item in (*objects, *uploads)]
 
     address = f"s3://{bucket.name}/some/where?endpoint={bucket.endpoint}&region=us-east-1"
     return Rig(open_blobs(address), names, replace)

@@ -151,9 +151,9 @@ def test_a_disk_that_refuses_is_told_and_leaves_nothing(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, call, refuse)
-        with pytest.raises(kind, match=advice) as told:
+        with pytest.raises(kind, match=advice) as exception_info:
             blobs.put(io.BytesIO(b"x"))
-    assert str(top) in str(told.value)
+    assert str(top) in str(exception_info.value)
     assert files(top) == []
     blobs.put(io.BytesIO(b"works again"))
 
@@ -217,14 +217,14 @@ def test_a_killed_writer_leaves_whole_blobs_and_those_it_told_of(top: Path, seed
     command = [sys.executable, "-c", KILLED, str(top)]
     with subprocess.Popen(command, env={"PYTHONPATH": SOURCES}, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603 - ours
         assert child.stdout is not None
-        told = [child.stdout.readline().split() for _ in range(lines)]
+        reported = [child.stdout.readline().split() for _ in range(lines)]
         child.send_signal(signal.SIGKILL)
-        told += [line.split() for line in child.stdout if line.endswith("\n")]
+        reported += [line.split() for line in child.stdout if line.endswith("\n")]
     blobs = open_blobs(str(top))
     seen = list(blobs.keys(FAR))
-    assert {key for key, _ in told} <= set(seen)
-    assert len(seen) <= len(told) + 1
-    for key, sha256 in told:
+    assert {key for key, _ in reported} <= set(seen)
+    assert len(seen) <= len(reported) + 1
+    for key, sha256 in reported:
         blobs.check(key, sha256)
     for key in seen:
         with blobs.open(key) as source:

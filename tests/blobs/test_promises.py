@@ -87,11 +87,11 @@ def test_the_same_bytes_twice_are_two_blobs(rig: Any) -> None:
 def test_a_limit_is_met_exactly_and_leaves_nothing_behind(rig: Any, size: int) -> None:
     data = several_parts[:size]
     assert rig.blobs.put(io.BytesIO(data), limit=size).size == size
-    kept = rig.names()
+    stored = rig.names()
     with pytest.raises(BlobTooLargeError, match=f"{size - 1:,} bytes") as refused:
         rig.blobs.put(io.BytesIO(data), limit=size - 1)
     assert isinstance(refused.value, InvalidInputError)
-    assert rig.names() == kept
+    assert rig.names() == stored
 
 
 @pytest.mark.parametrize("limit", [-1, 1.5, True, "10"])
@@ -173,7 +173,7 @@ def test_a_missing_blob_is_not_found(rig: Any) -> None:
 
 @pytest.mark.parametrize("key", HOSTILE)
 def test_only_a_uuid_is_a_key(rig: Any, key: str) -> None:
-    kept = rig.blobs.put(io.BytesIO(b"x")).key
+    stored = rig.blobs.put(io.BytesIO(b"x")).key
     with pytest.raises(InvalidInputError, match="an id is a UUID"):
         rig.blobs.open(key)
     with pytest.raises(InvalidInputError, match="an id is a UUID"):
@@ -181,8 +181,8 @@ def test_only_a_uuid_is_a_key(rig: Any, key: str) -> None:
     with pytest.raises(InvalidInputError, match="an id is a UUID"), rig.blobs.local(key):
         pass
     with pytest.raises(InvalidInputError, match="an id is a UUID"):
-        rig.blobs.delete([kept, key])
-    assert list(rig.blobs.keys(now() + HOUR)) == [kept]
+        rig.blobs.delete([stored, key])
+    assert list(rig.blobs.keys(now() + HOUR)) == [stored]
 
 
 @pytest.mark.parametrize("damaged", [b"", b"contenT", b"content more"])

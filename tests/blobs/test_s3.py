@@ -31,8 +31,8 @@ def test_endpoint_and_region_may_come_from_the_environment(bucket: Any, monkeypa
     monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
     blobs = open_blobs(f"s3://{bucket.name}")
     key = blobs.put(io.BytesIO(b"x")).key
-    (found,) = bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"]
-    assert found["Key"] == f"{key[-2:]}/{key}"
+    (result,) = bucket.client.list_objects_v2(Bucket=bucket.name)["Contents"]
+    assert result["Key"] == f"{key[-2:]}/{key}"
 
 
 @pytest.mark.usefixtures("impatient")
@@ -48,9 +48,9 @@ def test_the_address_is_stronger_than_the_environment(
 def test_a_backup_takes_objects_along_and_a_restore_puts_them_back(bucket: Any, tmp_path: Path) -> None:
     here, there = (f"s3://{bucket.name}/{name}?endpoint={bucket.endpoint}&region=us-east-1" for name in ("a", "b"))
     blobs = open_blobs(here)
-    kept = [blobs.put(io.BytesIO(f"object {n}".encode())) for n in range(205)]
+    stored = [blobs.put(io.BytesIO(f"object {n}".encode())) for n in range(205)]
     with inturn.open(str(tmp_path / "queue.db")) as queue:
-        queue.submit("acme", [inturn.NewDocument("x", blob=each.key, sha256=each.sha256) for each in kept])
+        queue.submit("acme", [inturn.NewDocument("x", blob=blob.key, sha256=blob.sha256) for blob in stored])
         assert find_missing(queue, blobs, is_configured=True).missing == 0
     manifest = Backup(snapshot_source(str(tmp_path / "queue.db")), snapshot_file, blobs, tmp_path / "copy").run(
         lambda _: None, with_blobs=True, force=False
@@ -59,7 +59,7 @@ def test_a_backup_takes_objects_along_and_a_restore_puts_them_back(bucket: Any, 
     job = Restore(tmp_path / "copy", snapshot_file, restore_target(str(tmp_path / "new.db")))
     job.check()
     assert job.run(open_blobs(there), lambda _: None).lost == []
-    open_blobs(there).delete([kept[0].key, kept[204].key])
+    open_blobs(there).delete([stored[0].key, stored[204].key])
     with inturn.open(str(tmp_path / "new.db")) as queue:
         assert find_missing(queue, open_blobs(there), is_configured=True) == (205, {"acme": 2}, False)
 
@@ -117,9 +117,9 @@ def test_a_missing_bucket_is_told(bucket: Any, size: int) -> None:
         lambda: blobs.open(UNKNOWN),
         lambda: list(blobs.keys(FAR)),
     ):
-        with pytest.raises(BlobError, match="no-such-bucket") as told:
+        with pytest.raises(BlobError, match="no-such-bucket") as exception_info:
             attempt()
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(exception_info.value)
 
 
 @pytest.mark.usefixtures("impatient", "bucket")
@@ -160,9 +160,9 @@ def test_a_service_that_goes_away_while_a_blob_is_read_is_told(s3_rig: Any) -> N
     ],
 )
 def test_credentials_in_the_address_are_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(InvalidInputError, match="AWS_SECRET_ACCESS_KEY in the environment") as told:
+    with pytest.raises(InvalidInputError, match="AWS_SECRET_ACCESS_KEY in the environment") as exception_info:
         open_blobs(address)
-    assert "hunter2" not in str(told.value)
+    assert "hunter2" not in str(exception_info.value)
 
 
 @pytest.mark.parametrize(

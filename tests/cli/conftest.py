@@ -35,7 +35,7 @@ REMOVED_ENV_PREFIXES = ("INTURN_", "LC_", "LANG", "COLUMNS", "NO_COLOR", "FORCE_
 def environment() -> dict[str, str]:
     """Ours, without what would change the output, and with the package under test first."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith(REMOVED_ENV_PREFIXES)}
-    inherited = [str(Path(each).absolute()) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
+    inherited = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     path = os.pathsep.join([*inherited, str(Path(package.__file__).parents[1])])
     return ours | {"PYTHONPATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
 
@@ -77,8 +77,8 @@ def inturn_here(
             patch.setattr(sys, "argv", ["inturn", *args])
             with pytest.raises(SystemExit) as ended:
                 cli.main()
-        told = capsys.readouterr()
+        capture_result = capsys.readouterr()
         code = ended.value.code
-        return CommandResult(code if isinstance(code, int) else 0, told.out, told.err)
+        return CommandResult(code if isinstance(code, int) else 0, capture_result.out, capture_result.err)
 
     return run

@@ -22,11 +22,11 @@ def submitted(inturn_here: Inturn, tmp_path: Path) -> list[str]:
     """Two documents of acme and one of bob, with files; the ids."""
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.txt").write_text(f"the words of {name}")
-    found = [
+    result = [
         *inturn_here("submit", "--customer", "acme", "a.txt", "b.txt", "--json").records,
         *inturn_here("submit", "--customer", "bob", "c.txt", "--json").records,
     ]
-    return [each["id"] for each in found]
+    return [item["id"] for item in result]
 
 
 def test_a_backup_is_restored_with_its_files(inturn_here: Inturn, tmp_path: Path, submitted: list[str]) -> None:
@@ -42,7 +42,7 @@ def test_a_backup_is_restored_with_its_files(inturn_here: Inturn, tmp_path: Path
             path.rename(tmp_path / f"gone-{path.name}")
     restored = inturn_here("restore", "copy")
     assert restored.stdout == "3 documents and 3 files restored from copy.\n"
-    assert sorted(each["id"] for each in inturn_here("documents", "--json").records) == sorted(submitted)
+    assert sorted(record["id"] for record in inturn_here("documents", "--json").records) == sorted(submitted)
     assert "The files of all 3 documents that have not ended are there." in inturn_here("doctor").stdout
     again = inturn_here("restore", "copy")
     assert again.returncode == 1
@@ -55,9 +55,9 @@ def test_a_backup_overwrites_nothing_unless_told_so(inturn_here: Inturn, tmp_pat
     inturn_here("submit", "--customer", "acme", "--name", "n")
     refused = inturn_here("backup", "copy")
     assert (refused.returncode, "--force" in refused.stderr) == (1, True)
-    (told,) = inturn_here("backup", "copy", "--force", "--json").records
-    assert (told["path"], told["documents"], told["files"], told["missing"]) == ("copy", 4, 3, [])
-    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("copy")] == ["copy"]
+    (reported,) = inturn_here("backup", "copy", "--force", "--json").records
+    assert (reported["path"], reported["documents"], reported["files"], reported["missing"]) == ("copy", 4, 3, [])
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("copy")] == ["copy"]
 
 
 @pytest.mark.usefixtures("submitted")
@@ -104,8 +104,8 @@ def test_missing_files_are_told_of_by_backup_restore_and_doctor(
     looked = inturn_here("doctor", "--store", "new.db")
     assert looked.returncode == 1
     assert "2 documents that have not ended lack their files (acme 1, bob 1)." in looked.stdout
-    told = json.loads(inturn_here("doctor", "--store", "new.db", "--json").stdout)["missing_files"]
-    assert told == {"checked": 3, "customers": {"acme": 1, "bob": 1}, "is_unknown": False, "missing": 2}
+    reported = json.loads(inturn_here("doctor", "--store", "new.db", "--json").stdout)["missing_files"]
+    assert reported == {"checked": 3, "customers": {"acme": 1, "bob": 1}, "is_unknown": False, "missing": 2}
     inturn_here("cancel", submitted[0], "--yes", "--store", "new.db")
     inturn_here("cancel", submitted[2], "--yes", "--store", "new.db")
     assert inturn_here("doctor", "--store", "new.db").returncode == 0
@@ -116,8 +116,8 @@ def test_the_doctor_looks_at_every_page_of_documents(inturn_here: Inturn, tmp_pa
         documents = [package.NewDocument("x", blob=f"01900000-0000-7000-8000-{n:012}") for n in range(2_100)]
         queue.submit("acme", documents)
         queue.finish(queue.claim("worker", 1)[0])
-    told = json.loads(inturn_here("doctor", "--json").stdout)["missing_files"]
-    assert (told["checked"], told["missing"]) == (2_099, 2_099)
+    reported = json.loads(inturn_here("doctor", "--json").stdout)["missing_files"]
+    assert (reported["checked"], reported["missing"]) == (2_099, 2_099)
 
 
 def test_a_restore_that_is_killed_is_run_again(

@@ -16,13 +16,13 @@ UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
 
 @pytest.fixture
 def ids(inturn_here: Inturn) -> list[str]:
-    found = inturn_here("submit", "--customer", "acme", "a://1", "a://2", "a://3", "--batch", "b", "--json").records
-    return [each["id"] for each in found]
+    result = inturn_here("submit", "--customer", "acme", "a://1", "a://2", "a://3", "--batch", "b", "--json").records
+    return [item["id"] for item in result]
 
 
 def states(inturn_here: Inturn) -> dict[str, int]:
-    found: dict[str, int] = inturn_here("status", "--json").records[0]["states"]
-    return found
+    result: dict[str, int] = inturn_here("status", "--json").records[0]["states"]
+    return result
 
 
 def test_one_document_is_cancelled_and_tried_again(inturn_here: Inturn, ids: list[str]) -> None:

@@ -12,7 +12,7 @@ from inturn.worker.invoke import DEFAULT_PROCESSOR
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     settings = load({}, {}, tmp_path)
     assert (settings.store, settings.lang, settings.operator) == ("inturn.db", None, None)
-    assert {each.origin for each in settings.origins} == {"default"}
+    assert {origin.origin for origin in settings.origins} == {"default"}
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     while waiting:
         name, command = waiting.pop()
         yield name, [option for param in command.params for option in (*param.opts, *param.secondary_opts)]
-        waiting += [(f"{name} {each}", inner) for each, inner in getattr(command, "commands", {}).items()]
+        waiting += [(f"{name} {item}", inner) for item, inner in getattr(command, "commands", {}).items()]
 
 
 def examples() -> Iterator[tuple[str, list[str]]]:
@@ -39,13 +39,13 @@ def examples() -> Iterator[tuple[str, list[str]]]:
 def test_every_command_has_an_example() -> None:
     shown = [command for command, _ in examples()]
     groups = {"inturn", "inturn policy", "inturn config", "inturn keys"}
-    assert [name for name, _ in commands() if name not in groups and not any(name in each for each in shown)] == []
+    assert [name for name, _ in commands() if name not in groups and not any(name in item for item in shown)] == []
 
 
 def test_every_option_is_mentioned() -> None:
     mentioned = set(re.findall(r"--[a-z][a-z-]+", PAGE))
-    missing = {(name, each) for name, options in commands() for each in options if each.startswith("-")}
-    assert {each for each in missing if each[1] not in mentioned} == set()
+    missing = {(name, option) for name, options in commands() for option in options if option.startswith("-")}
+    assert {item for item in missing if item[1] not in mentioned} == set()
 
 
 def test_no_option_is_mentioned_that_does_not_exist() -> None:
@@ -88,4 +88,4 @@ def test_the_examples_run_in_order_and_print_what_they_show(
         lines = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
         for line in printed:
             expected = re.escape(" ".join(line.split())).replace("…", ".+")
-            assert any(re.fullmatch(expected, each) for each in lines), f"{command}\n{line}\n{done.stdout}"
+            assert any(re.fullmatch(expected, line) for line in lines), f"{command}\n{line}\n{done.stdout}"

@@ -36,7 +36,7 @@ def failed(inturn_here: Inturn, tmp_path: Path) -> Failed:
         for name in ("rejected", "broken", "delayed")
     ]
     with package.open(str(tmp_path / "inturn.db")) as queue:
-        claimed = {each.document.id: each for each in queue.claim("worker", 3)}
+        claimed = {claim.document.id: claim for claim in queue.claim("worker", 3)}
         queue.fail(claimed[ids[0]], REASON, final=True)
         queue.fail(claimed[ids[2]], "no answer", retry_in=10**9)
         queue.fail(claimed[ids[1]], TRACE, retry_in=0)
@@ -55,7 +55,7 @@ def test_the_reason_stands_in_the_list(inturn_here: Inturn, failed: Failed) -> N
     assert by_id[failed.rejected].endswith(" ".join(REASON.split()))  # nothing is cut in a pipe
     waiting = inturn_here("documents", "--state", "delayed").stdout
     assert "no answer" in waiting
-    errors = {each["id"]: each["error"] for each in inturn_here("documents", "--json").records}
+    errors = {record["id"]: record["error"] for record in inturn_here("documents", "--json").records}
     assert errors[failed.broken] == TRACE
 
 
@@ -143,5 +143,5 @@ def test_a_worker_logs_each_failed_attempt(inturn: Inturn, inturn_here: Inturn, 
     )
     (receipt,) = inturn_here("submit", "--customer", "acme", "--name", "x", "--json").records
     done = inturn("worker", "--until-empty", "--processor", "mine:process")
-    told = f"document {receipt['id']} of customer acme: attempt 1 of 3 failed, for good: no total"
-    assert [line for line in done.stderr.splitlines() if line.endswith(told)]
+    reported = f"document {receipt['id']} of customer acme: attempt 1 of 3 failed, for good: no total"
+    assert [line for line in done.stderr.splitlines() if line.endswith(reported)]

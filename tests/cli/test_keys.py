@@ -32,9 +32,9 @@ def test_rotation_leaves_two_live_at_most(inturn_here: Inturn) -> None:
     second = json.loads(inturn_here("keys", "rotate", first["id"], "--json").stdout)
     third = json.loads(inturn_here("keys", "rotate", second["id"], "--overlap", "1", "--json").stdout)
     assert (third["replaces"], third["scope"], third["expires_at"]) == (second["id"], "read-only", None)
-    found = {each["id"]: each for each in map(json.loads, inturn_here("keys", "list", "--json").stdout.splitlines())}
-    assert found[first["id"]]["expires_at"] <= third["made_at"]
-    hour = found[second["id"]]["expires_at"] - third["made_at"]
+    result = {item["id"]: item for item in map(json.loads, inturn_here("keys", "list", "--json").stdout.splitlines())}
+    assert result[first["id"]]["expires_at"] <= third["made_at"]
+    hour = result[second["id"]]["expires_at"] - third["made_at"]
     assert hour == 3_600_000_000
     assert inturn_here("keys", "rotate", second["id"]).returncode == 1
     assert inturn_here("keys", "rotate", first["id"]).returncode == 1

@@ -74,7 +74,7 @@ def test_a_file_that_is_missing_is_not_made(
     assert (run.returncode, run.stdout) == (1, "")
     assert "there is no queue at 'typo.db' yet" in run.stderr
     assert "inturn migrate --store typo.db" in run.stderr
-    assert [each.stat().st_size for each in tmp_path.iterdir()] == [0] * is_empty
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [0] * is_empty
 
 
 @pytest.mark.parametrize("command", MAKING)

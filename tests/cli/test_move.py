@@ -45,8 +45,8 @@ def end(tmp_path: Path) -> Iterator[Callable[[str], TransferEndpoint]]:
         return opened[-1]
 
     yield open_one
-    for each in opened:
-        each.disconnect()
+    for transfer_endpoint in opened:
+        transfer_endpoint.disconnect()
 
 
 def test_all_of_it_is_moved_and_both_ends_say_so(filled: Path, inturn: Inturn, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_why_and_results_are_the_same_after_it(filled: Path, inturn: Inturn) -> 
     def said(store: str) -> list[object]:
         with package.open(store, clock=ManualClock(BEGIN)) as queue:
             insights = Insights(queue.store, ManualClock(BEGIN))
-            return [(insights.why(each), queue.result(each), queue.files(each)) for each in ids]
+            return [(insights.why(item), queue.result(item), queue.files(item)) for item in ids]
 
     before = said(str(filled))
     assert inturn(*MOVE).returncode == 0
@@ -84,7 +84,7 @@ def test_why_and_results_are_the_same_after_it(filled: Path, inturn: Inturn) -> 
 
 def test_as_json_every_line_is_an_object(filled: Path, inturn: Inturn) -> None:
     *tables, last = inturn(*MOVE, "--json").records
-    rows = {each["table"]: each["rows"] for each in tables}
+    rows = {table["table"]: table["rows"] for table in tables}
     assert last["rows"] == rows
     assert (last["moved"], last["kept_source"], last["copied"]) == (True, False, 0)
     assert last["files"] == len(contents(str(filled))["blobs"]) > 60
@@ -97,9 +97,9 @@ def test_as_json_every_line_is_an_object(filled: Path, inturn: Inturn) -> None:
 
 def test_a_dry_run_counts_and_changes_nothing(filled: Path, inturn: Inturn, tmp_path: Path) -> None:
     before = contents(str(filled))
-    (told,) = inturn(*MOVE, "--to-blobs", "new.blobs", "--dry-run", "--json").records
-    assert told["rows"]["document"] == len(before["document"])
-    assert told["files"] == told["to_copy"] == len(before["blobs"])
+    (reported,) = inturn(*MOVE, "--to-blobs", "new.blobs", "--dry-run", "--json").records
+    assert reported["rows"]["document"] == len(before["document"])
+    assert reported["files"] == reported["to_copy"] == len(before["blobs"])
     shown = inturn(*MOVE, "--dry-run")
     assert "would be moved to" in shown.stdout
     assert contents(str(filled)) == before
@@ -132,7 +132,7 @@ def test_a_missing_or_damaged_file_is_found_before_anything_is_closed(
 ) -> None:
     key = contents(str(filled))["blobs"][5][0]
     path = tmp_path / "inturn.db.blobs" / key[-2:] / key
-    kept = path.read_bytes()
+    stored = path.read_bytes()
     path.write_bytes(b"no more what it was")
     damaged = inturn(*MOVE, "--to-blobs", "new.blobs")
     assert (damaged.returncode, key in damaged.stderr, "is damaged" in damaged.stderr) == (1, True, True)
@@ -146,7 +146,7 @@ def test_a_missing_or_damaged_file_is_found_before_anything_is_closed(
     assert "are not in elsewhere" in elsewhere.stderr
     package.open(str(filled)).close()
     assert not (tmp_path / "new.db").exists()
-    path.write_bytes(kept)
+    path.write_bytes(stored)
     assert inturn(*MOVE, "--to-blobs", "new.blobs").returncode == 0
 
 
@@ -213,11 +213,11 @@ def test_a_source_into_which_documents_keep_coming_is_refused(
     settle, times = SqliteEndpoint.fold_and_recount, []
 
     def settled_and_then(source: SqliteEndpoint) -> tuple[object, ...]:
-        found = settle(source)
-        times.append(len(found))
+        discrepancies = settle(source)
+        times.append(len(discrepancies))
         with package.open(str(filled)) as queue:
             queue.submit("acme", [NewDocument("one more")])
-        return found
+        return discrepancies
 
     monkeypatch.setattr(SqliteEndpoint, "fold_and_recount", settled_and_then)
     for more in ((), ("--keep-source",)):
@@ -264,9 +264,9 @@ def test_an_undone_move_may_be_begun_again_with_the_same_target(
 
 
 def test_a_copy_leaves_its_source_open(filled: Path, inturn: Inturn, tmp_path: Path) -> None:
-    kept = inturn(*MOVE, "--keep-source")
-    assert kept.returncode == 0, kept.stderr
-    assert "was left as it is, open." in kept.stdout
+    stored = inturn(*MOVE, "--keep-source")
+    assert stored.returncode == 0, stored.stderr
+    assert "was left as it is, open." in stored.stdout
     assert contents(str(filled)) == contents(str(tmp_path / "new.db"))
     assert inturn("submit", "--customer", "acme", "--name", "one more").returncode == 0
     assert "of its own" in refusal(inturn(*MOVE, "--keep-source"))

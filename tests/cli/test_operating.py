@@ -15,7 +15,7 @@ Inturn = Callable[..., Any]
 
 def submit(inturn_here: Inturn, n: int = 1) -> list[str]:
     names = [f"a://{number}" for number in range(n)]
-    return [each["id"] for each in inturn_here("submit", "--customer", "acme", *names, "--json").records]
+    return [record["id"] for record in inturn_here("submit", "--customer", "acme", *names, "--json").records]
 
 
 def test_the_queue_is_paused_and_goes_on(inturn_here: Inturn) -> None:
@@ -74,7 +74,7 @@ def test_the_policy_is_changed_with_its_difference_shown(inturn_here: Inturn) ->
     conflict = inturn_here("policy", "set", "--overdue-after", "5", "--overdue-every", "4", "--expect", "2")
     assert conflict.returncode == 1
     history = inturn_here("policy", "history", "--json").records
-    assert [(each["version"], each["operator"], each["why"]) for each in history[1:]] == [
+    assert [(item["version"], item["operator"], item["why"]) for item in history[1:]] == [
         (2, "anna", "trial"),
         (1, "inturn", "the defaults of a new queue"),
     ]
@@ -117,7 +117,7 @@ def test_the_operator_is_the_flag_then_the_setting_then_the_login(inturn_here: I
     inturn_here("policy", "set", "--reset-interval", "2", LOGNAME="login", INTURN_OPERATOR="setting")
     inturn_here("policy", "set", "--reset-interval", "3", "--by", "flag", INTURN_OPERATOR="setting")
     history = inturn_here("policy", "history", "--json").records
-    assert [each["operator"] for each in history] == ["flag", "setting", "login", "inturn"]
+    assert [item["operator"] for item in history] == ["flag", "setting", "login", "inturn"]
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ LANGUAGES = ("en", "de", "es", "pl", "pt")
 @pytest.fixture
 def ids(inturn_here: Inturn) -> list[str]:
     """Four documents of acme, the last of level 2, and one of bob."""
-    found = [
+    result = [
         inturn_here("submit", "--customer", customer, *names, "--json").records
         for customer, names in (("acme", [f"s3://box/{n}.pdf" for n in range(4)]), ("bob", ["s3://box/other.pdf"]))
     ]
-    return [each["id"] for group in found for each in group]
+    return [item["id"] for group in result for item in group]
 
 
 def test_the_status_counts_by_state_and_level(inturn_here: Inturn, ids: list[str]) -> None:
@@ -37,15 +37,15 @@ def test_the_status_counts_by_state_and_level(inturn_here: Inturn, ids: list[str
 
 @pytest.mark.usefixtures("ids")
 def test_documents_are_filtered_and_paged(inturn_here: Inturn) -> None:
-    assert [each["name"] for each in inturn_here("documents", "--level", "2", "--json").records] == ["3.pdf"]
-    assert [each["name"] for each in inturn_here("documents", "--text", "OTHER", "--json").records] == ["other.pdf"]
+    assert [record["name"] for record in inturn_here("documents", "--level", "2", "--json").records] == ["3.pdf"]
+    assert [record["name"] for record in inturn_here("documents", "--text", "OTHER", "--json").records] == ["other.pdf"]
     both = inturn_here("documents", "--state", "running", "--state", "waiting", "--customer", "acme", "--json")
     assert len(both.records) == 4
     first = inturn_here("documents", "--limit", "2", "--json")
     (cursor,) = re.findall(r"--after (\S+)", first.stderr)
     rest = inturn_here("documents", "--after", cursor, "--json")
     assert rest.stderr == ""
-    assert [each["name"] for each in first.records + rest.records] == [
+    assert [record["name"] for record in first.records + rest.records] == [
         *("other.pdf", "3.pdf", "2.pdf", "1.pdf", "0.pdf")
     ]
 
@@ -55,7 +55,7 @@ def test_documents_are_listed_oldest_first_on_request(inturn_here: Inturn) -> No
     first = inturn_here("documents", "--sort", "oldest", "--limit", "3", "--json")
     (cursor,) = re.findall(r"--after (\S+)", first.stderr)
     rest = inturn_here("documents", "--sort", "oldest", "--after", cursor, "--json")
-    names = [each["name"] for each in first.records + rest.records]
+    names = [record["name"] for record in first.records + rest.records]
     assert names == ["0.pdf", "1.pdf", "2.pdf", "3.pdf", "other.pdf"]
 
 
@@ -75,7 +75,7 @@ def test_why_shows_earlier_attempts_with_their_errors(inturn_here: Inturn, ids: 
 @pytest.mark.usefixtures("ids")
 def test_customers_are_filtered(inturn_here: Inturn) -> None:
     inturn_here("pause", "bob")
-    assert [each["customer"] for each in inturn_here("customers", "--json").records] == ["acme", "bob"]
+    assert [record["customer"] for record in inturn_here("customers", "--json").records] == ["acme", "bob"]
     (paused,) = inturn_here("customers", "--paused", "--waiting", "--json").records
     assert (paused["customer"], paused["waiting"], paused["paused"]) == ("bob", 1, True)
     assert inturn_here("customers", "--text", "nobody", "--json").records == []
@@ -91,13 +91,13 @@ def test_why_as_json_has_codes_only(inturn_here: Inturn, ids: list[str]) -> None
 
 def test_why_is_told_in_every_language(inturn_here: Inturn, ids: list[str]) -> None:
     inturn_here("pause", "acme")
-    told = {language: inturn_here("why", ids[3], "--lang", language).stdout for language in LANGUAGES}
-    assert "Level: 2, because its check left the counter at -3" in told["en"]
-    assert "Schlange: Geschlossen: der Kunde ist angehalten." in told["de"]
-    assert "Contador: El contador del cliente está ahora en -3." in told["es"]
-    assert "Początek: Nie wiadomo, dopóki kolejka się nie otworzy." in told["pl"]
-    assert "Fila: Fechada: o cliente está em pausa." in told["pt"]
-    assert len({text.count("\n") for text in told.values()}) == 1
+    reported = {language: inturn_here("why", ids[3], "--lang", language).stdout for language in LANGUAGES}
+    assert "Level: 2, because its check left the counter at -3" in reported["en"]
+    assert "Schlange: Geschlossen: der Kunde ist angehalten." in reported["de"]
+    assert "Contador: El contador del cliente está ahora en -3." in reported["es"]
+    assert "Początek: Nie wiadomo, dopóki kolejka się nie otworzy." in reported["pl"]
+    assert "Fila: Fechada: o cliente está em pausa." in reported["pt"]
+    assert len({text.count("\n") for text in reported.values()}) == 1
 
 
 def test_names_and_errors_cannot_move_the_cursor_but_numbers_keep_their_spaces() -> None:
@@ -134,14 +134,14 @@ def test_mistakes_end_with_advice(inturn_here: Inturn, args: list[str], code: in
 
 def test_an_error_is_prefixed_in_the_readers_language_and_is_json_on_request(inturn_here: Inturn) -> None:
     assert inturn_here("why", "x", "--store", "memory://", "--lang", "pl").stderr.startswith("Błąd: an id")
-    told = json.loads(inturn_here("why", "x", "--store", "memory://", "--json").stderr)
-    assert told["error"] == "invalid_input"
+    reported = json.loads(inturn_here("why", "x", "--store", "memory://", "--json").stderr)
+    assert reported["error"] == "invalid_input"
 
 
 def test_settings_tell_where_they_came_from(inturn_here: Inturn, tmp_path: Path) -> None:
     (tmp_path / "inturn.toml").write_text('store = "file.db"\noperator = "anna"\n')
     shown = inturn_here("config", "show", "--json", "--lang", "de", INTURN_STORE="env.db").records
-    assert [(each["setting"], each["value"], each["from"].split()[0]) for each in shown[:4]] == [
+    assert [(item["setting"], item["value"], item["from"].split()[0]) for item in shown[:4]] == [
         ("store", "env.db", "environment"),
         ("lang", "de", "flag"),
         ("operator", "anna", "file"),

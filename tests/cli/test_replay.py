@@ -48,9 +48,9 @@ def test_it_tells_who_wins_and_who_pays(inturn_here: Inturn, store: str) -> None
     first, *everyone = inturn_here("simulate", "--replay", "--store", store, "--order", "fifo", "--json").records
     comparison = first["comparison"]
     assert comparison["asked"] == ["order=fifo"]
-    assert [each["customer"] for each in comparison["less"]] == ["flood"]
-    assert [each["customer"] for each in comparison["more"]] == ["small"]
-    assert [(each["customer"], each["measured"] == each["current"]) for each in everyone] == [
+    assert [item["customer"] for item in comparison["less"]] == ["flood"]
+    assert [item["customer"] for item in comparison["more"]] == ["small"]
+    assert [(item["customer"], item["measured"] == item["current"]) for item in everyone] == [
         ("flood", True),
         ("small", True),
     ]
@@ -72,7 +72,7 @@ def test_every_kind_of_change_is_played(
     inturn_here: Inturn, store: str, options: list[str], flood: float, small: float
 ) -> None:
     _, *everyone = inturn_here("simulate", "--replay", "--store", store, *options, "--json").records
-    assert [(each["customer"], each["current"], each["proposed"]) for each in everyone] == [
+    assert [(item["customer"], item["current"], item["proposed"]) for item in everyone] == [
         ("flood", 22.35, flood),
         ("small", 3.0, small),
     ]
@@ -94,7 +94,7 @@ def test_pages_and_charts_are_written(inturn_here: Inturn, store: str, tmp_path:
     shown = inturn_here(*args, "--lang", "pl")
     assert f"Raport zapisany w {page}" in shown.stdout
     assert '<html lang="pl">' in page.read_text()
-    assert {each.name for each in charts.iterdir()} == {"groups.svg", "changes.svg", "waiting.svg", "levels.svg"}
+    assert {path.name for path in charts.iterdir()} == {"groups.svg", "changes.svg", "waiting.svg", "levels.svg"}
 
 
 def test_advice_says_what_to_type_and_changes_nothing(inturn_here: Inturn, store: str, tmp_path: Path) -> None:
@@ -115,9 +115,9 @@ def test_the_report_tells_what_customers_got(inturn_here: Inturn, store: str, tm
     first, *customers = inturn_here("report", "--store", store, "--json", "--html", str(page)).records
     assert first["report"]["documents"] == 43
     assert first["report"]["starts"]["asked"] > 0
-    assert {each["customer"] for each in customers} == {"flood", "small"}
-    assert sum(each["harm_done"] for each in customers) == pytest.approx(
-        sum(each["harm_suffered"] for each in customers), abs=0.01
+    assert {customer["customer"] for customer in customers} == {"flood", "small"}
+    assert sum(customer["harm_done"] for customer in customers) == pytest.approx(
+        sum(customer["harm_suffered"] for customer in customers), abs=0.01
     )
     assert page.exists()
 
@@ -167,9 +167,9 @@ def test_ctrl_c_says_that_nothing_was_changed(capsys: pytest.CaptureFixture[str]
 
 def _reads(process: int, path: Path) -> bool:
     """Whether a process has this file open."""
-    for each in Path(f"/proc/{process}/fd").iterdir():
+    for item in Path(f"/proc/{process}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
-            if each.readlink() == path:
+            if item.readlink() == path:
                 return True
     return False
 
@@ -185,7 +185,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path, environment: dict[str, str]) -> 
             assert time.monotonic() < until, "the file is never read"
             time.sleep(0.005)
         process.send_signal(signal.SIGINT)
-        said, wrong = process.communicate(timeout=60)
+        said, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said == b""
-    assert b"Traceback" not in wrong
+    assert b"Traceback" not in error

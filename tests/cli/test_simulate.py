@@ -49,9 +49,9 @@ def test_it_shows_a_table_of_the_orders(inturn: Inturn, small: str) -> None:
 def test_json_is_one_object_a_run(inturn: Inturn, small: str) -> None:
     shown = inturn("simulate", small, "--order", "fifo,fair", "--json", "--seed", "7")
     runs = [json.loads(line) for line in shown.stdout.splitlines()]
-    assert [each["order"] for each in runs] == ["fifo", "fair"]
-    assert all(each["seed"] == 7 for each in runs)
-    assert [each["groups"][1]["mean"] for each in runs] == [20.0, 1.0]
+    assert [run["order"] for run in runs] == ["fifo", "fair"]
+    assert all(run["seed"] == 7 for run in runs)
+    assert [run["groups"][1]["mean"] for run in runs] == [20.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def letters(tmp_path: Path) -> Path:
 
 
 def names(inturn_here: Inturn, *arguments: str) -> list[str]:
-    return [each["name"] for each in inturn_here("submit", "--customer", "acme", "--json", *arguments).records]
+    return [record["name"] for record in inturn_here("submit", "--customer", "acme", "--json", *arguments).records]
 
 
 def blobs(folder: Path) -> list[Path]:
@@ -136,7 +136,7 @@ def test_groups_share_a_key_and_a_repeat_leaves_no_second_bytes(
         inturn_here("submit", "--customer", "acme", "letters", "--key", "k", "--json").records for _ in range(2)
     )
     assert first == again
-    assert [each["count"] for each in first] == [0, -1, -2]
+    assert [item["count"] for item in first] == [0, -1, -2]
     assert len(blobs(tmp_path)) == 3
     assert inturn_here("submit", "--customer", "acme", "letters/b.txt", "--key", "k").returncode == 1
     assert len(blobs(tmp_path)) == 3

@@ -40,8 +40,8 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
         queue.expedite(last[0].id, ANNA)
         queue.pause(ANNA, "paused")
         claimed = queue.claim("w1", 3)
-        told = {claimed[0].document.id: Progress(2, 8), claimed[1].document.id: Progress(3)}
-        queue.store.record_worker(WorkerReport("w1", "host", 1, 4, 3, "a:b", 0, progress=told))
+        reported = {claimed[0].document.id: Progress(2, 8), claimed[1].document.id: Progress(3)}
+        queue.store.record_worker(WorkerReport("w1", "host", 1, 4, 3, "a:b", 0, progress=reported))
         queue.store.record_worker(WorkerReport("w2" * 30, "host", 2, 1, 0, "a:b", 0, stopping=True))
         yield queue
 
@@ -63,12 +63,12 @@ def test_piped_it_is_shown_once(inturn_here: Inturn, queue: Queue) -> None:
 
 def test_as_json_it_has_everything(inturn_here: Inturn, queue: Queue) -> None:
     queue.pause(ANNA)
-    (told,) = inturn_here("top", "--json").records
-    assert (told["paused"]["name"], told["states"]) == ("anna", {"running": 3, "waiting": 42})
-    assert told["customers"][0]["customer"] == "flood"
-    assert told["customers"][0]["level"] == 9
-    first, second = sorted(told["workers"], key=lambda each: len(each["name"]))
-    assert [each["progress"] for each in first["documents"]].count([2, 8]) == 1
+    (reported,) = inturn_here("top", "--json").records
+    assert (reported["paused"]["name"], reported["states"]) == ("anna", {"running": 3, "waiting": 42})
+    assert reported["customers"][0]["customer"] == "flood"
+    assert reported["customers"][0]["level"] == 9
+    first, second = sorted(reported["workers"], key=lambda item: len(item["name"]))
+    assert [item["progress"] for item in first["documents"]].count([2, 8]) == 1
     assert (second["stopping"], second["documents"]) == (True, [])
 
 
@@ -177,8 +177,8 @@ def test_the_doctor_measures_what_pages_take(inturn_here: Inturn, tmp_path: Path
     shown = inturn_here("doctor").stdout
     assert "Measured: 1 s a document and 0.5 s a page, by 24 documents" in shown
     assert "To let pages count: inturn policy set --per-document 0.6667 --per-page 0.3333" in shown
-    told = inturn_here("doctor", "--json").records[-1]
-    assert (told["costs"]["documents"], round(told["per_page"], 4)) == (24, 0.3333)
+    reported = inturn_here("doctor", "--json").records[-1]
+    assert (reported["costs"]["documents"], round(reported["per_page"], 4)) == (24, 0.3333)
     assert inturn_here("policy", "set", "--per-document", "0.6667", "--per-page", "0.3333").returncode == 0
 
 

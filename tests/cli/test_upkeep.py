@@ -41,8 +41,8 @@ def test_the_migrations_can_be_read_before(inturn: Inturn, tmp_path: Path) -> No
 def test_the_doctor_finds_nothing_wrong(inturn: Inturn) -> None:
     inturn("submit", "--customer", "acme", "--name", "n")
     assert inturn("doctor").stdout.startswith("All counts agree with the documents.\n")
-    told = json.loads(inturn("doctor", "--repair", "--json").stdout)
-    assert (told["found"], told["left"]) == (0, 0)
+    reported = json.loads(inturn("doctor", "--repair", "--json").stdout)
+    assert (reported["found"], reported["left"]) == (0, 0)
 
 
 def test_doctor_names_files_that_others_may_read(inturn: Inturn, tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_doctor_names_files_that_others_may_read(inturn: Inturn, tmp_path: Path)
     assert done.returncode == 0
     assert "inturn.db can be read by others (mode 644). Run chmod 600 inturn.db\n" in done.stdout
     assert "(mode 755). Run chmod 700 inturn.db.blobs\n" in done.stdout
-    told = json.loads(inturn("doctor", "--json").stdout)["wide_files"]
-    assert told[0] == {"path": "inturn.db", "mode": "644", "command": "chmod 600 inturn.db"}
-    for each in told:
-        subprocess.run(each["command"].split(), cwd=tmp_path, check=True)  # noqa: S603 - as it was told
+    reported = json.loads(inturn("doctor", "--json").stdout)["wide_files"]
+    assert reported[0] == {"path": "inturn.db", "mode": "644", "command": "chmod 600 inturn.db"}
+    for item in reported:
+        subprocess.run(item["command"].split(), cwd=tmp_path, check=True)  # noqa: S603 - as it was told
     assert json.loads(inturn("doctor", "--json").stdout)["wide_files"] == []
 
 
@@ -94,8 +94,8 @@ def test_a_round_by_a_wrong_clock_deletes_nothing_and_asks_for_force(inturn: Int
     assert "3,650.0 days later" in done.stderr
     assert "5 of 5 ended documents" in done.stderr
     assert "inturn upkeep --once --force" in done.stderr
-    told = json.loads(inturn("upkeep", "--once", "--keep", "0", "--json").stderr)
-    assert told["error"] == "retention_refused"
+    reported = json.loads(inturn("upkeep", "--once", "--keep", "0", "--json").stderr)
+    assert reported["error"] == "retention_refused"
     doctor = inturn("doctor")
     assert doctor.returncode == 1
     assert "took 5 of 5 ended documents for too old" in doctor.stdout
@@ -124,13 +124,13 @@ def test_exports_are_private(inturn: Inturn, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("repair", "code"), [(False, 1), (True, 0)])
 def test_the_doctor_tells_what_was_wrong(monkeypatch: pytest.MonkeyPatch, *, repair: bool, code: int) -> None:
     store = open_store("memory://")
-    wrong = [Discrepancy("acme", "waiting in level 1", 3, 2)]
+    error = [Discrepancy("acme", "waiting in level 1", 3, 2)]
 
     def recount(*, repair: bool) -> tuple[Discrepancy, ...]:
-        found = tuple(wrong)
+        discrepancies = tuple(error)
         if repair:
-            wrong.clear()
-        return found
+            error.clear()
+        return discrepancies
 
     monkeypatch.setattr(store, "recount", recount)
     monkeypatch.setattr(session, "open_queue", lambda *_, **__: Queue(store))

@@ -58,8 +58,8 @@ def start(folder: Path, environment: dict[str, str]) -> Callable[..., subprocess
 
 
 def submitted(inturn_here: Inturn, *names: str) -> dict[str, str]:
-    found = inturn_here("submit", "--customer", "acme", "--batch", "b", "--json", *names).records
-    return {each["name"].partition(".")[0]: each["id"] for each in found}
+    result = inturn_here("submit", "--customer", "acme", "--batch", "b", "--json", *names).records
+    return {item["name"].partition(".")[0]: item["id"] for item in result}
 
 
 def work(inturn: Inturn, *arguments: str) -> Any:
@@ -111,9 +111,9 @@ def test_the_built_in_processor_works_in_the_sandbox(inturn: Inturn, inturn_here
     ids = submitted(inturn_here, "good.txt", "long.txt")
     done = inturn("worker", "--until-empty", "--no-upkeep", "--json")
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stderr.splitlines()]
-    assert told[2]["sandbox"].startswith("limits")
-    assert (told[-1]["done"], told[-1]["failed"]) == (2, 0)
+    reported = [json.loads(line) for line in done.stderr.splitlines()]
+    assert reported[2]["sandbox"].startswith("limits")
+    assert (reported[-1]["done"], reported[-1]["failed"]) == (2, 0)
     assert inturn_here("result", ids["good"], "--text").stdout == "the secret words of good.txt\n"
     assert len(inturn("result", ids["long"], "--text").stdout) >= 300_000
 
@@ -142,7 +142,7 @@ def test_what_the_built_in_processor_reads_can_be_set(
     else:
         (folder / "inturn.toml").write_text("".join(f"{name} = {value}\n" for name, value in chosen.items()))
     inturn("worker", "--until-empty", *flags, **variables)
-    errors = {each["name"]: each["error"] for each in inturn_here("documents", "--json").records}
+    errors = {record["name"]: record["error"] for record in inturn_here("documents", "--json").records}
     for name, *_, reason in LIMITED:
         assert reason in errors[name]
 
@@ -189,11 +189,11 @@ def test_sigterm_ends_a_worker_gracefully_and_hands_back(
         while not (folder / "begun").exists():
             assert worker.poll() is None
         (shown,) = inturn_here("top", "--json").records
-        assert [each["processor"] for each in shown["workers"]] in ([], ["mine:slow"])
+        assert [item["processor"] for item in shown["workers"]] in ([], ["mine:slow"])
         os.kill(worker.pid, signal.SIGTERM)
-        _, told = worker.communicate(timeout=60)
+        _, reported = worker.communicate(timeout=60)
     assert worker.returncode == 0
-    assert "1 handed back" in told
+    assert "1 handed back" in reported
     assert inturn_here("why", ids["good"], "--json").records[0]["state"] == "waiting"
 
 
@@ -203,7 +203,7 @@ def test_submit_waits_for_what_it_submitted(
     inturn("migrate")
     with start("worker", "--processor", "mine:process") as worker:
         fine = inturn("submit", "--customer", "acme", "good.txt", "--wait", "--json", "--batch", "b")
-        assert [each.get("state") for each in fine.records] == [None, "done"]
+        assert [record.get("state") for record in fine.records] == [None, "done"]
         mixed = inturn("submit", "--customer", "acme", "good.txt", "bad.txt", "--wait", "--batch", "b")
         waited = inturn("batch", "b", "--wait", "--json")
         os.kill(worker.pid, signal.SIGTERM)
@@ -234,9 +234,9 @@ def test_waiting_ends_when_the_documents_are_deleted(
         assert waiting.stderr is not None
         assert "No worker" in waiting.stderr.readline()
         inturn_here("purge", "acme", "--yes")
-        told, _ = waiting.communicate(timeout=60)
+        reported, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 1
-    assert "it was deleted meanwhile" in told
+    assert "it was deleted meanwhile" in reported
 
 
 def test_upkeep_deletes_what_is_old_with_its_bytes(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:
@@ -244,7 +244,7 @@ def test_upkeep_deletes_what_is_old_with_its_bytes(inturn: Inturn, inturn_here: 
     work(inturn)
     (tidied,) = inturn_here("upkeep", "--once", "--keep", "0", "--json").records
     assert (tidied["documents"], tidied["blobs"], tidied["orphans"]) == (2, 5, 0)
-    assert [each for each in (folder / "inturn.db.blobs").rglob("*") if each.is_file()] == []
+    assert [path for path in (folder / "inturn.db.blobs").rglob("*") if path.is_file()] == []
     assert inturn_here("upkeep", "--once").stdout.startswith("Moved on: 0. Deleted: documents 0,")
 
 
@@ -254,14 +254,14 @@ def test_upkeep_goes_on_until_told_to_stop(inturn_here: Inturn, start: Callable[
         assert upkeep.stderr is not None
         assert "history is kept for 30 days" in upkeep.stderr.readline()
         os.kill(upkeep.pid, signal.SIGTERM)
-        _, told = upkeep.communicate(timeout=60)
-    assert (upkeep.returncode, "upkeep ended" in told) == (0, True)
+        _, reported = upkeep.communicate(timeout=60)
+    assert (upkeep.returncode, "upkeep ended" in reported) == (0, True)
 
 
 def test_a_purge_deletes_the_bytes_too(inturn_here: Inturn, folder: Path) -> None:
     submitted(inturn_here, "good.txt", "large.txt")
     assert inturn_here("purge", "acme", "--yes", "--json").records[0]["blobs"] == 2
-    assert [each for each in (folder / "inturn.db.blobs").rglob("*") if each.is_file()] == []
+    assert [path for path in (folder / "inturn.db.blobs").rglob("*") if path.is_file()] == []
     submitted(inturn_here, "good.txt")
     left = inturn_here("purge", "acme", "--yes", "--blobs", "nowhere")
     assert "The file of 1 document is still there" in left.stderr

@@ -21,7 +21,7 @@ from inturn.policy import PriorityPolicy
 from inturn.stores.redis import connection
 from services import RedisServer, drop_schema, fresh_redis, needs_postgres, needs_redis, new_schema, wait_until
 
-BURST = [tuple(each) for each in PriorityPolicy().check_many(None, 0, 25).per_document()]
+BURST = [tuple(item) for item in PriorityPolicy().check_many(None, 0, 25).per_document()]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_answers_are_heard_in_any_order(counters: Counters) -> None:
     few, some = counters.begin("few"), counters.begin("some")
     assert counters.check("many")[0].count == -100
     more = counters.begin("many")
-    assert [heard().count for heard in (some, more, few)] == [-10, -101, -1]
+    assert [received().count for received in (some, more, few)] == [-10, -101, -1]
 
 
 @needs_redis
@@ -130,9 +130,9 @@ def test_a_server_that_dies_between_is_an_error_and_the_next_one_is_found(server
         os.kill(server.pids[0], signal.SIGSTOP)
         lost = [counters.begin("acme"), counters.begin("acme")]
         server.stop()
-        for each in lost:
+        for item in lost:
             with pytest.raises(StoreError, match="cannot be reached"):
-                each()
+                item()
         server.start(server.port)
         assert [counters.begin("acme")().count for _ in range(3)] == [0, -1, -2]
 
@@ -172,9 +172,9 @@ def test_whatever_a_server_answers_is_an_error_of_ours(answer: bytes, said: str)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=speak, args=(listening,), daemon=True).start()
         with open_counters(f"redis://127.0.0.1:{listening.getsockname()[1]}?protocol=3") as counters:
-            heard = counters.begin("acme")
+            received = counters.begin("acme")
             with pytest.raises(StoreError, match=said):
-                heard()
+                received()
 
 
 @needs_redis
@@ -185,9 +185,9 @@ def test_threads_hear_their_own(counters: Counters) -> None:
         return [(names[1], second().count), (names[0], first().count)]
 
     with ThreadPoolExecutor(8) as pool:
-        heard = [each for pair in pool.map(work, range(400)) for each in pair]
+        received = [item for pair in pool.map(work, range(400)) for item in pair]
     for name in ("acme", "beta"):
-        assert sorted(-count for asked, count in heard if asked == name) == list(range(400))
+        assert sorted(-count for asked, count in received if asked == name) == list(range(400))
 
 
 @needs_redis

@@ -77,23 +77,23 @@ def test_whatever_comes_the_script_does_as_the_policy(start: int, walk: list[tup
                 counters.set_policy(policy, ANNA)
             now = max(0, now + by)
             checked = policy.check_many(counter, now, n)
-            assert [tuple(each) for each in counters.check("acme", n, now=now)] == list(checked.per_document())
+            assert [tuple(check) for check in counters.check("acme", n, now=now)] == list(checked.per_document())
             counter = checked.counter
             assert counters.counter("acme") == counter
 
 
 def test_ten_thousand_at_once_are_as_many_checks(counters: Counters) -> None:
     expected = PriorityPolicy().check_many(None, 7, 10_000)
-    assert [tuple(each) for each in counters.check("acme", 10_000, now=7)] == list(expected.per_document())
+    assert [tuple(check) for check in counters.check("acme", 10_000, now=7)] == list(expected.per_document())
 
 
 def test_the_clock_is_that_of_the_server(counters: Counters, url: str) -> None:
     with client.Redis.from_url(url) as direct:
         before = told(direct)
         counters.check("acme")
-        kept = counters.counter("acme")
-        assert kept is not None
-        assert before <= kept.updated_at <= told(direct)
+        stored = counters.counter("acme")
+        assert stored is not None
+        assert before <= stored.updated_at <= told(direct)
 
 
 def told(direct: Any) -> int:
@@ -113,8 +113,8 @@ def test_a_counter_is_kept_a_week_longer_than_its_interval(counters: Counters, u
             counters.set_policy(policy, ANNA)
             counters.check("acme")
             left = direct.pttl("inturn:{acme}:counter") * 1_000
-            kept = policy.reset_interval + COUNTER_RETENTION
-            assert kept - 600 * SECOND < left <= kept + 1_000
+            stored = policy.reset_interval + COUNTER_RETENTION
+            assert stored - 600 * SECOND < left <= stored + 1_000
 
 
 def test_a_counter_from_the_future_is_kept_from_its_own_time_on(counters: Counters, url: str) -> None:

@@ -24,22 +24,22 @@ FEW = "16"
 
 def left_behind(mark: Path) -> list[str]:
     """Processes whose command names something in this folder: workers do, and so do their children."""
-    found = []
-    for each in Path("/proc").glob("[0-9]*/cmdline"):
+    result = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            said = each.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            said = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if str(mark) in said:
-            found.append(said)
-    return found
+            result.append(said)
+    return result
 
 
 def test_it_ends_by_itself_with_a_table_a_chart_and_a_replay(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder, kept = tmp_path / "demo", tmp_path / "run.json"
-    assert main(["--documents", FEW, "--folder", str(folder), "--json", str(kept)]) == 0
+    folder, path = tmp_path / "demo", tmp_path / "run.json"
+    assert main(["--documents", FEW, "--folder", str(folder), "--json", str(path)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("the page: http://127.0.0.1:")
     assert f"{FEW} documents done" in said
@@ -47,10 +47,10 @@ def test_it_ends_by_itself_with_a_table_a_chart_and_a_replay(
     assert all(name in said for name in CUSTOMERS)
     assert str(folder / "waits.svg") in said
     ET.parse(folder / "waits.svg")  # noqa: S314 - our own
-    documents = json.loads(kept.read_text())["documents"]
+    documents = json.loads(path.read_text())["documents"]
     assert len(documents) == int(FEW)
-    pairs = [(each["arrival"], each["service"]) for each in documents]
-    assert [each["wait_first_come"] for each in documents] == first_come_waits(pairs, 2)
+    pairs = [(document["arrival"], document["service"]) for document in documents]
+    assert [document["wait_first_come"] for document in documents] == first_come_waits(pairs, 2)
     assert left_behind(folder) == []
 
 
@@ -58,7 +58,7 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, capsys: pytest
     (tmp_path / "mine.txt").write_text("mine")
     assert main(["--folder", str(tmp_path)]) == 1
     assert "is not empty" in capsys.readouterr().err
-    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
 def test_what_is_wrong_is_told_and_is_no_success(

@@ -12,15 +12,18 @@ from demo.workload import BINDER, BULK, CUSTOMERS, FLOOD, LATE, MIN_DOCUMENTS, T
 def test_everybody_sends_and_the_numbers_add_up(number: int) -> None:
     coming = plan_submissions(number)
     assert len(coming) == number
-    assert {each.customer for each in coming} == set(CUSTOMERS)
-    assert coming == sorted(coming, key=lambda each: each.at)
+    assert {planned_submission.customer for planned_submission in coming} == set(CUSTOMERS)
+    assert coming == sorted(coming, key=lambda planned_submission: planned_submission.at)
     assert coming == plan_submissions(number)
 
 
 def test_one_floods_one_comes_late_one_trickles() -> None:
     coming = plan_submissions(400)
-    numbers = Counter(each.customer for each in coming)
-    times = {name: [each.at for each in coming if each.customer == name] for name in CUSTOMERS}
+    numbers = Counter(planned_submission.customer for planned_submission in coming)
+    times = {
+        name: [planned_submission.at for planned_submission in coming if planned_submission.customer == name]
+        for name in CUSTOMERS
+    }
     assert numbers[FLOOD] > 200
     assert set(times[FLOOD]) == {0.0}
     assert len(set(times[BULK])) == len(set(times[LATE])) == 1
@@ -29,7 +32,7 @@ def test_one_floods_one_comes_late_one_trickles() -> None:
 
 
 def test_all_kinds_come() -> None:
-    assert {each.kind for each in plan_submissions(400)} == {BINDER, *KINDS}
+    assert {plan_submission.kind for plan_submission in plan_submissions(400)} == {BINDER, *KINDS}
 
 
 def test_a_binder_has_the_pages_it_was_asked_for_and_a_few_more() -> None:

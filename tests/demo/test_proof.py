@@ -23,7 +23,11 @@ class Bench:
         self.blobs = FolderBlobs(folder)
         self.queue = Queue(open_store("memory://"))
         self.made: list[int] = []
-        ready = prepare([each._replace(at=0.0) for each in plan_submissions(12)[-3:]], self.blobs, self.made.append)
+        ready = prepare(
+            [plan_submission._replace(at=0.0) for plan_submission in plan_submissions(12)[-3:]],
+            self.blobs,
+            self.made.append,
+        )
         self.submitter = Submitter(self.queue, ready)
         self.submitter.run()
         self.submitter.check()
@@ -75,7 +79,7 @@ def test_a_document_that_still_waits(bench: Bench) -> None:
 def test_a_result_that_is_empty_or_of_something_else(bench: Bench, wrong: dict[str, Any], said: str) -> None:
     bench.work(**wrong)
     assert len(bench.problems()) == 3
-    assert all(said in each for each in bench.problems())
+    assert all(said in problem for problem in bench.problems())
 
 
 def test_bytes_that_changed(bench: Bench) -> None:
@@ -91,7 +95,7 @@ def test_bytes_that_were_others_from_the_start(bench: Bench) -> None:
     bench.work()
     id_ = all_documents(bench.queue)[0].id
     bench.expected[id_] = bench.expected[id_]._replace(sha256=sha256(b"other").hexdigest())
-    assert any("not that of the bytes that were made" in each for each in bench.problems())
+    assert any("not that of the bytes that were made" in problem for problem in bench.problems())
 
 
 def test_what_goes_wrong_while_submitting_is_told(bench: Bench) -> None:

@@ -24,7 +24,7 @@ SECOND = 1_000_000
 
 
 def told(*records: DocumentTiming) -> RunReport:
-    pairs = [(each.submitted, each.service) for each in records]
+    pairs = [(record.submitted, record.service) for record in records]
     return RunReport(2, records, tuple(first_come_waits(pairs, 2)))
 
 
@@ -61,7 +61,7 @@ def simulated(pairs: Sequence[tuple[int, int]], slots: int) -> list[int]:
     queue.set_policy(Discipline.FIFO.apply_to(Policy()), OPERATOR, now=0)
     arrivals = [Arrival(at, f"customer {n % 3}", 0, service, 0) for n, (at, service) in enumerate(pairs)]
     played = Simulation(arrivals, [NewDocument("a document")], slots, queue, store).run()
-    return [start - each.at for start, each in zip(played.started, arrivals, strict=True)]
+    return [start - arrival.at for start, arrival in zip(played.started, arrivals, strict=True)]
 
 
 def test_a_row_for_each_customer_that_has_documents() -> None:
@@ -110,7 +110,7 @@ def test_the_chart_is_an_svg_that_stands_alone() -> None:
     assert tags == {"svg", "style", "title", "desc", "rect", "text", "path", "g"}
     assert "href" not in drawn
     assert "prefers-color-scheme:dark" in drawn
-    marks = [len(list(each)) for each in root.iter() if each.get("class") == "marks"]
+    marks = [len(list(item)) for item in root.iter() if item.get("class") == "marks"]
     assert marks == [len(STORY.records)] * 2
 
 
@@ -128,5 +128,5 @@ def test_axes_end_on_a_round_number_that_holds_everything(longest: float) -> Non
 
 def test_the_plain_story_can_be_replayed() -> None:
     documents = STORY.to_json()["documents"]
-    pairs = [(each["arrival"], each["service"]) for each in documents]
-    assert first_come_waits(pairs, STORY.to_json()["slots"]) == [each["wait_first_come"] for each in documents]
+    pairs = [(document["arrival"], document["service"]) for document in documents]
+    assert first_come_waits(pairs, STORY.to_json()["slots"]) == [document["wait_first_come"] for document in documents]

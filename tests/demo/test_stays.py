@@ -79,9 +79,9 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_the_page_is_up_at_once_stays_and_ends_with_a_ctrl_c(terminal: Terminal, tmp_path: Path) -> None:
-    found = ADDRESS.search(terminal.wait_for("16 documents"))
-    assert found is not None
-    with httpx2.Client(base_url=found[1], timeout=PATIENCE) as page:
+    match = ADDRESS.search(terminal.wait_for("16 documents"))
+    assert match is not None
+    with httpx2.Client(base_url=match[1], timeout=PATIENCE) as page:
         assert "Inturn" in page.get("/").text  # while the documents are being made
         terminal.wait_for("Ctrl-C ends them")
         done = page.get("/v1/documents", params={"state": "done", "limit": 100}).json()["documents"]
@@ -100,9 +100,9 @@ def test_the_page_is_up_at_once_stays_and_ends_with_a_ctrl_c(terminal: Terminal,
 def test_a_pause_at_the_page_only_holds_it_up(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "--documents", "40")
     try:
-        found = ADDRESS.search(terminal.wait_for("40 documents"))
-        assert found is not None
-        with httpx2.Client(base_url=found[1], timeout=PATIENCE) as page:
+        match = ADDRESS.search(terminal.wait_for("40 documents"))
+        assert match is not None
+        with httpx2.Client(base_url=match[1], timeout=PATIENCE) as page:
             page.post("/v1/queue/pause", params={"why": "to look around"})
             terminal.wait_for("documents done")
             page.post("/v1/queue/resume")

@@ -47,8 +47,8 @@ LOOKED_AT = {
     ("docs/processing.md", "json"): "a result: read below",
     ("docs/web.md", "sh"): "it installs; the other line is run for README.md",
     **{
-        (f"docs/priority/{each}.md", "text"): "the levels of a burst: tests/docs/test_priority_pages.py counts them"
-        for each in ("en", "de", "es", "pl", "pt")
+        (f"docs/priority/{item}.md", "text"): "the levels of a burst: tests/docs/test_priority_pages.py counts them"
+        for item in ("en", "de", "es", "pl", "pt")
     },
 }
 """Not run, and why; tests hold them to the program all the same."""
@@ -81,7 +81,9 @@ def test_code_stands_between_fences(page: str) -> None:
     assert re.findall(r"(?:^|\n)\n    \S.*", outside) == []
 
 
-@pytest.mark.parametrize("block", [each for each in WHERE if each.values[0].language == "python"])
+@pytest.mark.parametrize(
+    "block", [parameter_set for parameter_set in WHERE if parameter_set.values[0].language == "python"]
+)
 def test_python_is_python(block: Block) -> None:
     compile(block.text, block.page, "exec")
 
@@ -96,13 +98,15 @@ def known_options(words: list[str]) -> set[str]:
     return {option for param in command.params for option in (*param.opts, *param.secondary_opts)} | {"--help"}
 
 
-@pytest.mark.parametrize("block", [each for each in WHERE if each.values[0].language in {"sh", "console"}])
+@pytest.mark.parametrize(
+    "block", [parameter_set for parameter_set in WHERE if parameter_set.values[0].language in {"sh", "console"}]
+)
 def test_what_is_typed_exists(block: Block) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for line in commands(block):
-        for found in re.findall(r"inturn\[([a-z0-9,]+)\]", line):
-            assert set(found.split(",")) <= set(extras), line
+        for match in re.findall(r"inturn\[([a-z0-9,]+)\]", line):
+            assert set(match.split(",")) <= set(extras), line
         words = shlex.split(re.sub(r"\"?\$\([^)]*\)\"?", "ID", line), comments=True)
         if words[0] == "make":
             assert words[1] in targets, line
@@ -115,7 +119,9 @@ def test_the_file_of_settings_is_read(tmp_path: Path) -> None:
     (block,) = blocks("docs/cli.md", "toml")
     (tmp_path / "inturn.toml").write_text(block.text)
     settings = config.load({}, {}, tmp_path)
-    assert {each.name for each in settings.origins if each.origin.startswith("file")} == set(tomllib.loads(block.text))
+    assert {origin.name for origin in settings.origins if origin.origin.startswith("file")} == set(
+        tomllib.loads(block.text)
+    )
 
 
 def test_results_are_json() -> None:

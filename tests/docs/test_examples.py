@@ -82,7 +82,7 @@ def test_workers_and_processors(shell: Shell, page: str) -> None:
     module, *_ = blocks(page, "python")
     type_all(shell, first)
     with inturn.open(str(shell.folder / "inturn.db")) as queue:
-        assert {str(each.state) for each in queue.documents(limit=9).items} == {"done"}
+        assert {str(document.state) for document in queue.documents(limit=9).items} == {"done"}
     write_module(module, shell.folder)
     shell.run("inturn submit --customer acme invoices/0.pdf")
     type_all(shell, second)

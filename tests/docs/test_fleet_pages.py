@@ -26,12 +26,12 @@ def test_the_examples_run() -> None:
 
 
 def test_the_table_of_brokers_is_what_is_done() -> None:
-    told = {broker.split()[-1].lower(): (int(first), int(last)) for broker, first, last in ROW.findall(PAGE)}
+    reported = {broker.split()[-1].lower(): (int(first), int(last)) for broker, first, last in ROW.findall(PAGE)}
     rules = {
         "rabbitmq": celery.PRIORITY_BY_TRANSPORT[celery.RABBITMQ],
         "redis": celery.PRIORITY_BY_TRANSPORT[celery.REDIS],
     }
-    assert told == {name: (rule(1), rule(9)) for name, rule in rules.items()}
+    assert reported == {name: (rule(1), rule(9)) for name, rule in rules.items()}
     assert f"level {common.FALLBACK_LEVEL}, and a warning" in " ".join(PAGE.split())
     assert f"task_queue_max_priority = {common.MAX_PRIORITY}" in PAGE
 

@@ -34,7 +34,9 @@ def test_every_link_leads_somewhere() -> None:
     for name, anchor in re.findall(r"\]\(([^)#]+)(?:#([^)]+))?\)", PAGE):
         assert (DOCS / name).exists(), name
         headings = re.findall(r"^#+ (.*)$", (DOCS / name).read_text(encoding="utf-8"), re.MULTILINE)
-        assert not anchor or anchor in {re.sub(r"[^a-z0-9 -]", "", each.lower()).replace(" ", "-") for each in headings}
+        assert not anchor or anchor in {
+            re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-") for heading in headings
+        }
 
 
 def test_a_worker_has_time_to_end_by_itself() -> None:
@@ -48,15 +50,15 @@ def test_a_worker_has_time_to_end_by_itself() -> None:
 def test_every_setting_of_the_hosts_exists() -> None:
     named = re.findall(r"^INTURN_([A-Z]+)=", PAGE, re.MULTILINE)
     assert len(named) == 4
-    assert {each.lower() for each in named} <= set(SETTING_NAMES)
+    assert {item.lower() for item in named} <= set(SETTING_NAMES)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here: apt-get install systemd")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_systemd_understands_every_line(unit: Path, tmp_path: Path) -> None:
-    for each in UNITS:  # a timer wants its service beside it
-        text = each.read_text(encoding="utf-8").replace("/opt/inturn/bin/inturn", "/bin/true")
-        (tmp_path / each.name).write_text(text, encoding="utf-8")
+    for item in UNITS:  # a timer wants its service beside it
+        text = item.read_text(encoding="utf-8").replace("/opt/inturn/bin/inturn", "/bin/true")
+        (tmp_path / item.name).write_text(text, encoding="utf-8")
     command = ["systemd-analyze", "verify", str(tmp_path / unit.name)]
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603 - our own
     assert str(tmp_path) not in said.stderr

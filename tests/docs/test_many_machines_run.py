@@ -53,7 +53,7 @@ class Hosts:
     def sql(self, text: str, role: str, database: str) -> None:
         url = f"postgresql://{role}@127.0.0.1:{self.server.port}/{database}"
         with psycopg.connect(url, autocommit=True) as connection:
-            for statement in filter(None, (each.strip() for each in text.split(";"))):
+            for statement in filter(None, (part.strip() for part in text.split(";"))):
                 connection.execute(statement.encode())
 
     def type_all(self, number: int) -> None:
@@ -86,7 +86,7 @@ def test_from_one_machine_to_many_as_the_page_has_it(server: PostgresServer, tmp
     hosts.type_all(5)
     again = hosts.here("postgresql://inturn_owner@db/documents?schema=again")
     with inturn.open(again) as queue:
-        names = {each.spec.name for each in queue.documents(limit=9).items}
+        names = {document.spec.name for document in queue.documents(limit=9).items}
     assert names == {"letter.txt", "by the api", "order-7.pdf"}
 
 

@@ -61,28 +61,28 @@ def mismatches(text: str) -> list[str]:
         ),
         "questions": (questions, [LAST, 1]),
     }
-    wrong = [
-        f"{name}: {sorted(found)} instead of {sorted(expected)}"
+    error = [
+        f"{name}: {sorted(result)} instead of {sorted(expected)}"
         for name, (part, expected) in prose.items()
-        if Counter(found := numbers(part)) != Counter(expected)
+        if Counter(result := numbers(part)) != Counter(expected)
     ]
-    return [*wrong, *wrong_rows(table), *wrong_sequence(example)]
+    return [*error, *wrong_rows(table), *wrong_sequence(example)]
 
 
 def wrong_rows(table: str) -> list[str]:
     rows = [(sign, int(count), int(level)) for sign, count, level in LEVEL_ROW.findall(table)]
-    wrong = []
+    error = []
     if [level for _, _, level in rows] != list(range(LAST, 0, -1)):
-        wrong.append(f"rows of levels {[level for _, _, level in rows]}")
+        error.append(f"rows of levels {[level for _, _, level in rows]}")
     if [count for sign, count, _ in rows if sign == "<"] != sorted(PRIORITY.thresholds):
-        wrong.append(f"thresholds of {rows}")
+        error.append(f"thresholds of {rows}")
     if [count for sign, count, _ in rows if sign == ">="] != [PRIORITY.thresholds[0]]:
-        wrong.append(f"first level of {rows}")
+        error.append(f"first level of {rows}")
     for sign, count, level in rows:
         below, at = (level, level - 1) if sign == "<" else (level + 1, level)
         if (PRIORITY.level(count - 1), PRIORITY.level(count)) != (below, at):
-            wrong.append(f"row {sign} {count}: {level}")
-    return wrong
+            error.append(f"row {sign} {count}: {level}")
+    return error
 
 
 def wrong_sequence(example: str) -> list[str]:
@@ -102,12 +102,12 @@ def test_every_number_of_a_page_is_the_policys(language: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_two_gaps_of_the_example_are_the_policys(language: str) -> None:
     after = PRIORITY.check_many(None, 0, BURST).counter
-    kept = PRIORITY.check(after, RESET * SECOND)
+    check_result = PRIORITY.check(after, RESET * SECOND)
     reset = PRIORITY.check(after, RESET * SECOND + 1)
     at_the_interval, just_later = re.findall(
         r"^- (.*?)(?=^- |^$)", example_after_code(language), re.MULTILINE | re.DOTALL
     )
-    assert Counter(numbers(at_the_interval)) == Counter([RESET, RESET, kept.counter.count, kept.level])
+    assert Counter(numbers(at_the_interval)) == Counter([RESET, RESET, check_result.counter.count, check_result.level])
     assert Counter(numbers(just_later)) == Counter([reset.counter.count, reset.level])
 
 

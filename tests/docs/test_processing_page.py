@@ -14,7 +14,7 @@ def test_the_page_has_the_table_of_the_sandboxs_layers() -> None:
 def test_every_layer_of_the_table_is_told_in_words() -> None:
     for layer in layers.LAYERS:
         for is_root in (False, True):
-            told = layer.describe(is_root=is_root)
-            assert told.startswith(f"{layer.name} ({layer.since}); without it a parser that was taken over could ")
-            assert all(power.description in told for power in layer.exposures(is_root=is_root))
+            reported = layer.describe(is_root=is_root)
+            assert reported.startswith(f"{layer.name} ({layer.since}); without it a parser that was taken over could ")
+            assert all(power.description in reported for power in layer.exposures(is_root=is_root))
     assert list(layers.missing_layers(7, seccomp=True, user=True)) == []

@@ -40,7 +40,7 @@ def test_first_check_and_its_other_reading() -> None:
     ours, other = levels(PRIORITY, None, 30), levels(PRIORITY, Counter(0, 0), 30)
     assert (ours.count(1), ours.index(9) + 1) == (3, 22)
     assert (other.count(1), other.index(9) + 1) == (2, 21)
-    shifted = PriorityPolicy(thresholds=tuple(each + 1 for each in PRIORITY.thresholds))
+    shifted = PriorityPolicy(thresholds=tuple(threshold + 1 for threshold in PRIORITY.thresholds))
     assert levels(shifted, None, 30) == other
 
 

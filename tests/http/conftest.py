@@ -55,13 +55,13 @@ class Harness:
     def process_documents(self, result: Any = None, n: int = 1) -> list[Claim]:
         """Process n documents."""
         claimed = list(self.queue.claim("worker", n))
-        for each in claimed:
-            self.queue.finish(each, result)
+        for claim in claimed:
+            self.queue.finish(claim, result)
         return claimed
 
     def stored_blobs(self) -> set[str]:
         """All blobs, and whatever was left half-written."""
-        return {each.name for each in (self.folder / "blobs").rglob("*") if each.is_file()}
+        return {path.name for path in (self.folder / "blobs").rglob("*") if path.is_file()}
 
 
 UNLIMITED = Limits(per_second=1_000_000, burst=1_000_000)
@@ -79,8 +79,8 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
         return made[-1]
 
     yield one
-    for each in made:
-        each.queue.close()
+    for harness in made:
+        harness.queue.close()
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
         return made[-1]
 
     yield one
-    for each in made:
-        each.stop()  # with its workers; of one that was killed, what it said is closed
+    for server_process in made:
+        server_process.stop()  # with its workers; of one that was killed, what it said is closed
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def keys_at() -> Callable[..., list[str]]:
     def some(folder: Path, *customers: str | None) -> list[str]:
         store = open_store(str(folder / "inturn.db"))
         try:
-            return [create_api_key(store, each or "anna", each) for each in customers]
+            return [create_api_key(store, customer or "anna", customer) for customer in customers]
         finally:
             store.close()
 

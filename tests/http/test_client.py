@@ -32,8 +32,12 @@ def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> 
     assert (document["customer"], document["batch"], document["metadata"]) == ("acme", "b/1", {"x": 1})
     assert client.content(receipt.id) == b"Hello"
     more = client.submit_all([{"name": f"{n}", "text": "x"} for n in range(120)])
-    assert [each["id"] for each in client.documents(limit=50)] == [each.id for each in (receipt, *more)][::-1]
-    assert [each["id"] for each in client.documents(limit=50, sort="oldest")] == [each.id for each in (receipt, *more)]
+    assert [document["id"] for document in client.documents(limit=50)] == [receipt.id for receipt in (receipt, *more)][
+        ::-1
+    ]
+    assert [document["id"] for document in client.documents(limit=50, sort="oldest")] == [
+        receipt.id for receipt in (receipt, *more)
+    ]
     assert len(list(client.documents(state=["waiting"], batch="b/1"))) == 1
     assert client.batch("b/1")["documents"] == 1
     assert "Stufe" in client.why(receipt.id, "de")["sentence"]
@@ -41,8 +45,8 @@ def test_a_client_does_what_the_library_does(client: Client, tmp_path: Path) -> 
     assert client.cancel(receipt.id)["state"] == "cancelled"
     assert client.wait(receipt.id, 30)["state"] == "cancelled"
     assert client.retry(receipt.id).id == receipt.id
-    assert [each["kind"] for each in client.timeline(receipt.id)["moments"]] == ["submitted", "cancelled", "retried"]
-    assert [each.count for each in client.check(count=2)] == [-122, -123]
+    assert [item["kind"] for item in client.timeline(receipt.id)["moments"]] == ["submitted", "cancelled", "retried"]
+    assert [check.count for check in client.check(count=2)] == [-122, -123]
 
 
 def test_errors_are_those_of_the_library(client: Client) -> None:
@@ -58,11 +62,11 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
         client.result(receipt.id)
     with pytest.raises(NotFoundError):
         client.check("beta")
-    wrong = Client(str(client._http.base_url), "inturn_wrong")
+    error = Client(str(client._http.base_url), "inturn_wrong")
     with pytest.raises(RemoteError) as refused:
-        wrong.document(MISSING)
+        error.document(MISSING)
     assert (refused.value.status, refused.value.remote_code) == (401, "unauthorized")
-    wrong.close()
+    error.close()
 
 
 def test_what_was_cut_off_is_sent_again_and_comes_in_once(
@@ -84,7 +88,7 @@ def test_what_was_cut_off_is_sent_again_and_comes_in_once(
     monkeypatch.setattr(client._http, "post", broken)
     (receipt,) = client.submit([tmp_path / "a.txt"])
     assert cut == 0
-    assert [each["id"] for each in client.documents()] == [receipt.id]
+    assert [document["id"] for document in client.documents()] == [receipt.id]
 
 
 def test_a_server_that_is_not_there_is_told() -> None:

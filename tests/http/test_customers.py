@@ -13,14 +13,14 @@ from .conftest import ANNA, Harness
 def listed(client: TestClient, **query: object) -> list[str]:
     answer = client.get("/v1/customers", params=query)
     assert answer.status_code == 200, answer.text
-    return [each["customer"] for each in answer.json()["customers"]]
+    return [item["customer"] for item in answer.json()["customers"]]
 
 
 def soon(call: Callable[[], object], expected: object) -> None:
     """Events are heard of within a moment."""
     until = time.monotonic() + 10
-    while (found := call()) != expected:
-        assert time.monotonic() < until, found
+    while (result := call()) != expected:
+        assert time.monotonic() < until, result
         time.sleep(0.05)
 
 
@@ -50,8 +50,8 @@ def test_rows_have_waits_share_and_what_is_due(rig: Harness, anna: TestClient) -
     rig.queue.change_customer("acme", ANNA, weight=3)
     rig.queue.claim("w", 4)
     soon(lambda: anna.get("/v1/customers", params={"sort": "name"}).json()["customers"][0]["waits"] is not None, True)
-    rows = {each["customer"]: each for each in anna.get("/v1/customers", params={"sort": "name"}).json()["customers"]}
-    assert sum(each["share"]["received"] for each in rows.values()) == 1
+    rows = {item["customer"]: item for item in anna.get("/v1/customers", params={"sort": "name"}).json()["customers"]}
+    assert sum(row["share"]["received"] for row in rows.values()) == 1
     assert rows["gamma"]["share"]["due"] is None  # nothing of it waits any more
     assert (rows["acme"]["share"]["due"], rows["beta"]["share"]["due"]) == (0.75, 0.25)
     waits = rows["acme"]["waits"]
@@ -73,22 +73,22 @@ def test_sorted_lists_are_searched_filtered_and_counted(rig: Harness, anna: Test
         ({"paused": True}, ["gamma"]),
         ({"text": "nobody"}, []),
     ):
-        found = anna.get("/v1/customers", params={"sort": "name", **query}).json()
-        assert [each["customer"] for each in found["customers"]] == expected, query
-        assert found["total"] == len(expected)
+        result = anna.get("/v1/customers", params={"sort": "name", **query}).json()
+        assert [item["customer"] for item in result["customers"]] == expected, query
+        assert result["total"] == len(expected)
 
 
 def test_pages_of_a_sorted_list_follow_each_other(rig: Harness, anna: TestClient) -> None:
     for number in range(7):
         rig.queue.submit(f"c{number}", [NewDocument("x")] * (number + 1))
-    found, after = [], None
+    result, after = [], None
     for _ in range(3):
         query = {"sort": "waiting", "down": True, "limit": 3} | ({} if after is None else {"after": after})
         page = anna.get("/v1/customers", params=query).json()
         assert page["total"] == 7
-        found += [each["customer"] for each in page["customers"]]
+        result += [item["customer"] for item in page["customers"]]
         after = page["next"]
-    assert (found, after) == ([f"c{number}" for number in range(6, -1, -1)], None)
+    assert (result, after) == ([f"c{number}" for number in range(6, -1, -1)], None)
     assert listed(anna, sort="name", after="100") == []
 
 
@@ -100,11 +100,11 @@ def test_without_sort_a_list_is_the_stores_own(rig: Harness, anna: TestClient) -
 
 def test_a_wrong_order_or_place_is_refused(rig: Harness, anna: TestClient) -> None:
     fill(rig)
-    for wrong in (
+    for error in (
         {"sort": "size"},
-        *({"sort": "name", "after": each} for each in ("acme", "-1", "1.5", "٣", "9" * 30)),
+        *({"sort": "name", "after": item} for item in ("acme", "-1", "1.5", "٣", "9" * 30)),
     ):
-        assert anna.get("/v1/customers", params=wrong).status_code == 422, wrong
+        assert anna.get("/v1/customers", params=error).status_code == 422, error
 
 
 def test_what_changes_is_in_its_place_within_a_moment(rig: Harness, anna: TestClient) -> None:

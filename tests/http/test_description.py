@@ -118,8 +118,8 @@ def test_every_operation_answers_as_it_is_described(
             answer = case.call_and_validate(base_url=server.url, session=session, checks=CHECKS)
             asked[answer.status_code] += 1
 
-        for found in schema.get_all_operations():
-            operation = found.ok()
+        for result in schema.get_all_operations():
+            operation = result.ok()
             if operation.path != "/v1/events":  # a stream has no end
                 for mode in schemathesis.GenerationMode:
                     _try(ask, operation.as_strategy(generation_mode=mode))

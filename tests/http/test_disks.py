@@ -26,13 +26,13 @@ def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
         for number in range(250):
             size = 700_000 if number % 25 == 24 else 500
             answer = client.post("/v1/documents", files=[("file", ("a", b"x" * size))], data={"customer": "acme"})
-            told = answer.json()
+            reported = answer.json()
             if answer.status_code == 202:
-                accepted += [each["id"] for each in told["receipts"]]
+                accepted += [item["id"] for item in reported["receipts"]]
             else:
-                assert answer.status_code in {503, 507}, told
-                assert told["code"] in {"store_full", "store_error", "blob_full", "blob"}
-                refused.append(told["code"])
+                assert answer.status_code in {503, 507}, reported
+                assert reported["code"] in {"store_full", "store_error", "blob_full", "blob"}
+                refused.append(reported["code"])
         assert "blob_full" in refused
         assert set(refused) - {"blob_full"}, "the database was never full"
         assert accepted
@@ -41,16 +41,16 @@ def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         after = client.post("/v1/documents", files=[("file", ("a", b"x"))], data={"customer": "acme"})
         assert after.status_code == 202
-        accepted += [each["id"] for each in after.json()["receipts"]]
+        accepted += [item["id"] for item in after.json()["receipts"]]
     assert server.stop() == 0
     with inturn.open(str(tmp_path / "inturn.db")) as queue:
-        kept = {each.id for each in queue.documents(limit=1_000).items}
-        assert kept == set(accepted)
+        stored = {document.id for document in queue.documents(limit=1_000).items}
+        assert stored == set(accepted)
         blobs = inturn.open_blobs(str(tmp_path / "inturn.db.blobs"))
         for id_ in accepted:
             given = queue.document(id_).spec
             blobs.check(given.blob or "", given.sha256 or "")
-        assert len([each for each in (tmp_path / "inturn.db.blobs").rglob("*-*")]) == len(accepted)  # noqa: C416
+        assert len([path for path in (tmp_path / "inturn.db.blobs").rglob("*-*")]) == len(accepted)  # noqa: C416
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync", "rename", "commit"])

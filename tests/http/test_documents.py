@@ -22,16 +22,16 @@ def submit(client: TestClient, n: int = 1, customer: str | None = None, **more: 
     body = {"documents": documents} | ({} if customer is None else {"customer": customer})
     answer = client.post("/v1/documents", json=body)
     assert answer.status_code == 202, answer.text
-    return [each["id"] for each in answer.json()["receipts"]]
+    return [item["id"] for item in answer.json()["receipts"]]
 
 
 def code(answer: Any, status: int) -> str:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
-    told = answer.json()
-    assert told["status"] == status
-    assert told["type"].endswith(told["code"])
-    return str(told["code"])
+    reported = answer.json()
+    assert reported["status"] == status
+    assert reported["type"].endswith(reported["code"])
+    return str(reported["code"])
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ def test_files_come_in_with_what_is_said_of_them(rig: Harness, acme: TestClient)
     other = rig.queue.document(second["id"])
     assert (other.spec.name, other.spec.media_type) == ("../b.bin", "image/png")
     assert rig.stored_blobs() == {document.spec.blob, other.spec.blob}
-    with rig.blobs.open(document.spec.blob or "") as kept:
-        assert kept.read() == b"%PDF-1.4 not much"
+    with rig.blobs.open(document.spec.blob or "") as binary_io:
+        assert binary_io.read() == b"%PDF-1.4 not much"
 
 
 def test_texts_and_references_come_in_as_json(rig: Harness, acme: TestClient) -> None:
@@ -60,8 +60,8 @@ def test_texts_and_references_come_in_as_json(rig: Harness, acme: TestClient) ->
         {"name": "c"},
     ]
     answer = acme.post("/v1/documents", json={"documents": documents})
-    ids = [each["id"] for each in answer.json()["receipts"]]
-    text, reference, bare = (rig.queue.document(each).spec for each in ids)
+    ids = [item["id"] for item in answer.json()["receipts"]]
+    text, reference, bare = (rig.queue.document(item).spec for item in ids)
     assert (text.size, text.media_type) == (7, "text/plain")
     assert (reference.uri, reference.blob, dict(reference.metadata)) == (
         "https://example.com/b.pdf",
@@ -176,7 +176,7 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
         after: dict[str, str] = {}
         while True:
             page = acme.get("/v1/documents", params={"limit": 2, **sort, **after}).json()
-            seen += [each["id"] for each in page["documents"]]
+            seen += [item["id"] for item in page["documents"]]
             if page["next"] is None:
                 break
             after = {"after": page["next"]}
@@ -189,8 +189,8 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
     assert [found(anna, state="done"), found(anna, state=["done", "waiting"]), found(anna, level=2)] == [1, 8, 2]
     assert [found(anna, batch="two"), found(anna, text="0.T"), found(anna, customer="beta")] == [3, 2, 3]
     assert [found(acme, batch="two"), found(acme, text="0.T"), found(acme, customer="acme")] == [0, 1, 5]
-    for wrong in ({"state": "lost"}, {"level": 10}, {"limit": 0}, {"after": MISSING}, {"text": "\x00"}, {"batch": ""}):
-        assert code(anna.get("/v1/documents", params=wrong), 422) == "invalid_input"
+    for error in ({"state": "lost"}, {"level": 10}, {"limit": 0}, {"after": MISSING}, {"text": "\x00"}, {"batch": ""}):
+        assert code(anna.get("/v1/documents", params=error), 422) == "invalid_input"
     assert code(anna.get("/v1/documents", params={"sort": "name"}), 422) == "invalid_input"
 
 
@@ -199,13 +199,13 @@ def test_one_document_is_shown_to_a_customer_without_what_is_ours(
 ) -> None:
     (id_,) = submit(acme)
     (claimed,) = rig.queue.claim("worker of ours")
-    full, own = (each.get(f"/v1/documents/{id_}").json() for each in (anna, acme))
-    assert [(each["state"], each["worker"]) for each in (full, own)] == [
+    full, own = (test_client.get(f"/v1/documents/{id_}").json() for test_client in (anna, acme))
+    assert [(item["state"], item["worker"]) for item in (full, own)] == [
         ("running", "worker of ours"),
         ("running", None),
     ]
     rig.queue.fail(claimed, "it broke\nin /our/own/file.py", final=True)
-    full, own = (each.get(f"/v1/documents/{id_}").json() for each in (anna, acme))
+    full, own = (test_client.get(f"/v1/documents/{id_}").json() for test_client in (anna, acme))
     assert (full["error"], own["error"]) == ("it broke\nin /our/own/file.py", "it broke")
     assert code(acme.get(f"/v1/documents/{MISSING}"), 404) == "not_found"
 
@@ -221,16 +221,16 @@ def test_results_files_and_content_come_back(rig: Harness, acme: TestClient) -> 
     files = (ResultFile("a/table.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
     done = Outcome(id_, claimed.fence, OutcomeKind.DONE, result='{"text": "x"}', files=files)
     rig.queue.store.ack_and_claim((done,), None)
-    found = acme.get(f"/v1/documents/{id_}/result").json()
-    assert found["result"] == {"text": "x"}
-    assert [each["name"] for each in found["files"]] == ["a/table.csv"]
+    result = acme.get(f"/v1/documents/{id_}/result").json()
+    assert result["result"] == {"text": "x"}
+    assert [item["name"] for item in result["files"]] == ["a/table.csv"]
     table = acme.get(f"/v1/documents/{id_}/files/a/table.csv")
     content = acme.get(f"/v1/documents/{id_}/content")
     assert (table.content, content.content) == (b"a table", b"<script>alert(1)</script>")
-    for each in (table, content):
-        assert each.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
-        assert each.headers["x-content-type-options"] == "nosniff"
-        assert each.headers["content-type"] == "application/octet-stream"
+    for response in (table, content):
+        assert response.headers["content-disposition"].startswith("attachment; filename*=UTF-8''")
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["content-type"] == "application/octet-stream"
     assert code(acme.get(f"/v1/documents/{id_}/files/other"), 404) == "not_found"
 
 

@@ -30,9 +30,9 @@ def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: H
         got, head = anna.get(address), anna.head(address)
         assert head.status_code == got.status_code, address
         assert head.content == b"", address
-        kept, told = ({**each.headers} for each in (got, head))
-        assert told.keys() == kept.keys(), address
-        assert all(told[header] == kept[header] for header in kept.keys() - CHANGING), address
+        stored, reported = ({**response.headers} for response in (got, head))
+        assert reported.keys() == stored.keys(), address
+        assert all(reported[header] == stored[header] for header in stored.keys() - CHANGING), address
     assert anna.head(f"/v1/documents/{id_}/content").headers["content-length"] == "5"
     assert anna.head(f"/v1/documents/{id_}/result").headers["content-length"] != "0"
 
@@ -121,6 +121,6 @@ def test_a_head_of_a_stream_ends_under_any_server(rig: Harness) -> None:
             await rig.app(scope, receive, send)  # type: ignore[arg-type]
 
     asyncio.run(ask())
-    assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
+    assert [item["type"] for item in sent] == ["http.response.start", "http.response.body"]
     assert (sent[0]["status"], sent[1]["body"], sent[1]["more_body"]) == (200, b"", False)
     assert len(rig.app_state.broadcaster) == 0

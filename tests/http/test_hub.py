@@ -56,12 +56,12 @@ async def no() -> bool:
 
 def understood(data: bytes) -> list[tuple[str | None, str, dict[str, Any]]]:
     """Frames as (id, kind, data)."""
-    found = []
+    result = []
     for block in data.decode().split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
         if "event" in fields:
-            found.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
-    return found
+            result.append((fields.get("id"), fields["event"], json.loads(fields["data"])))
+    return result
 
 
 async def heard(stream: AsyncIterator[bytes]) -> list[tuple[str | None, str, dict[str, Any]]]:
@@ -83,17 +83,17 @@ def test_operators_hear_everything_and_customers_their_own_documents() -> None:
         station.queue.change_customer("acme", SOMEBODY, weight=3.0)
         station.tell()
         everything, mine = await asyncio.gather(*waiting)
-        assert [(kind, told["customer"]) for _, kind, told in everything] == [
+        assert [(kind, reported["customer"]) for _, kind, reported in everything] == [
             ("submitted", "other"),
             ("submitted", "acme"),
             ("customer_changed", "acme"),
         ]
-        assert [id_ for id_, _, _ in everything] == [str(told["number"]) for _, _, told in everything]
+        assert [id_ for id_, _, _ in everything] == [str(reported["number"]) for _, _, reported in everything]
         assert everything[2][2]["operator"] == "somebody with a name"
-        ((id_, kind, told),) = mine
-        assert (kind, len(told["documents"])) == ("submitted", 2)
-        assert set(told) == {"at", "kind", "documents"}
-        assert id_ == str(told["at"])
+        ((id_, kind, reported),) = mine
+        assert (kind, len(reported["documents"])) == ("submitted", 2)
+        assert set(reported) == {"at", "kind", "documents"}
+        assert id_ == str(reported["at"])
 
     played(script)
 
@@ -105,11 +105,13 @@ def test_nothing_is_missed_by_those_who_come_back() -> None:
         events = station.queue.store.events(0, limit=100)
         all_ = station.listen(None, events[9].number)
         await heard(all_)
-        assert [told["number"] for _, _, told in await heard(all_)] == [each.number for each in events[10:]]
-        mine = [each for each in events if each.customer == "acme"]
+        assert [reported["number"] for _, _, reported in await heard(all_)] == [event.number for event in events[10:]]
+        mine = [event for event in events if event.customer == "acme"]
         own = station.listen("acme", mine[4].at)
         await heard(own)
-        assert [told["at"] for _, _, told in await heard(own)] == [each.at for each in mine[4:]]  # its last one again
+        assert [reported["at"] for _, _, reported in await heard(own)] == [
+            event.at for event in mine[4:]
+        ]  # its last one again
 
     played(script)
 
@@ -129,8 +131,8 @@ def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | Non
         await asyncio.sleep(0.05)
         station.happen("acme", 3)
         station.tell()
-        ((_, _, told),) = await waiting
-        assert len(told["documents"]) == 3
+        ((_, _, reported),) = await waiting
+        assert len(reported["documents"]) == 3
 
     played(script)
 
@@ -151,7 +153,7 @@ def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPat
         await asyncio.sleep(0.05)
         station.happen("acme")
         station.tell()
-        assert [told["number"] for _, _, told in await waiting] == [8]
+        assert [reported["number"] for _, _, reported in await waiting] == [8]
 
     played(script)
 
@@ -231,16 +233,16 @@ def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, m
 
 
 def test_a_listener_that_fails_stops_neither_the_watcher_nor_the_others() -> None:
-    station, told = Station(), list[int]()
+    station, reported = Station(), list[int]()
     watcher = EventPoller(station.queue.store, max_waiters=1)
 
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
-    watcher.listeners += [fail, lambda events: told.extend(each.number for each in events)]
+    watcher.listeners += [fail, lambda events: reported.extend(event.number for event in events)]
     station.happen("acme")
     assert not watcher._poll()
-    assert told == [1]
+    assert reported == [1]
 
 
 def test_everybody_leaves_when_the_server_stops() -> None:
@@ -261,8 +263,8 @@ def test_one_too_many_is_refused() -> None:
     async def script(station: Station) -> None:
         station.hub.require_capacity()
         streams = [station.listen(None) for _ in range(3)]
-        for each in streams:
-            await heard(each)
+        for stream in streams:
+            await heard(stream)
         with pytest.raises(TooManyError):
             station.hub.require_capacity()
 

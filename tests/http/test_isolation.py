@@ -46,7 +46,7 @@ def fill(rig: Harness) -> dict[str, dict[str, list[str]]]:
                 claimed.document.id, claimed.fence, kinds[n], '{"a": 1}' if n == 0 else None, "no", None, files
             )
             rig.queue.store.ack_and_claim((said,), None)
-        made[customer] = {"id": [each.id for each in receipts], "batch": [given.batch or ""], "blob": [blob.key]}
+        made[customer] = {"id": [receipt.id for receipt in receipts], "batch": [given.batch or ""], "blob": [blob.key]}
     return made
 
 
@@ -59,10 +59,10 @@ def routes(rig: Harness) -> list[tuple[str, str]]:
 def paths_to(path: str, customer: str, made: dict[str, list[str]]) -> list[str]:
     """The path with everything of a customer that could be put into it."""
     if "{id}" in path:
-        values = [*made["id"], *(each.upper() for each in made["id"][:1]), *made["blob"]]
-        return [path.replace("{id}", each).replace("{name}", "secret.csv") for each in values]
+        values = [*made["id"], *(item.upper() for item in made["id"][:1]), *made["blob"]]
+        return [path.replace("{id}", value).replace("{name}", "secret.csv") for value in values]
     if "/batches/" in path:
-        return [path.replace("{name}", each) for each in made["batch"]]
+        return [path.replace("{name}", item) for item in made["batch"]]
     return [path.replace("{name}", customer)] if "{name}" in path else []
 
 
@@ -87,28 +87,28 @@ async def probe(rig: Harness, made: dict[str, dict[str, list[str]]], customer: s
             unknown = await ask(client, method, nothing, path) if "{" in path else ()
             for other in set(CUSTOMERS) - {customer}:
                 for probed in paths_to(path, other, made[other]):
-                    found = await ask(client, method, probed, path)
-                    assert found == unknown, f"{method} {probed} as {customer}"
-                    assert found[0] in allowed, f"{method} {probed} as {customer}: {found}"
+                    result = await ask(client, method, probed, path)
+                    assert result == unknown, f"{method} {probed} as {customer}"
+                    assert result[0] in allowed, f"{method} {probed} as {customer}: {result}"
                     probes += 1
     return probes
 
 
 def test_what_belongs_to_others_is_answered_like_what_does_not_exist(rig: Harness) -> None:
     made = fill(rig)
-    before = [(each.id, each.state) for each in rig.queue.documents(limit=100).items]
+    before = [(document.id, document.state) for document in rig.queue.documents(limit=100).items]
     scopes = (ApiKeyScope.CUSTOMER, ApiKeyScope.READ_ONLY)
-    probes = sum(asyncio.run(probe(rig, made, *each)) for each in product(CUSTOMERS, scopes))
+    probes = sum(asyncio.run(probe(rig, made, *item)) for item in product(CUSTOMERS, scopes))
     assert probes >= PROBES
-    assert [(each.id, each.state) for each in rig.queue.documents(limit=100).items] == before
-    assert {each.name for each in rig.queue.customers().items} == set(CUSTOMERS)
+    assert [(document.id, document.state) for document in rig.queue.documents(limit=100).items] == before
+    assert {customer.name for customer in rig.queue.customers().items} == set(CUSTOMERS)
 
 
 def test_lists_counts_and_filters_hold_nothing_of_others(rig: Harness) -> None:
     made = fill(rig)
     for customer in CUSTOMERS:
         client = rig.client_as(rig.create_api_key(customer))
-        others = [each for each in CUSTOMERS if each != customer]
+        others = [item for item in CUSTOMERS if item != customer]
         words = {word for other in others for word in (f"secret of {other}", *made[other]["id"])}
         for path, operations in rig.app.openapi()["paths"].items():
             if (

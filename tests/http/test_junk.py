@@ -58,7 +58,7 @@ def raw(rig: Harness, method: str, path: str, *headers: tuple[str, bytes], body:
         sent.append(message)
 
     asyncio.run(rig.app(scope, receive, send))  # type: ignore[arg-type]
-    text = b"".join(each.get("body", b"") for each in sent[1:])
+    text = b"".join(item.get("body", b"") for item in sent[1:])
     return sent[0]["status"], json.loads(text)
 
 
@@ -121,7 +121,7 @@ def test_junk_in_every_place_of_every_route_is_no_error_of_ours(rig: Harness, an
             continue  # what is streamed is asked below
         for junk in JUNK:
             address = filled(path, junk or "x")
-            names = [each["name"] for each in parameters if each["in"] == "query"]
+            names = [parameter["name"] for parameter in parameters if parameter["in"] == "query"]
             for answer in [anna.request(method, address, params={name: junk}) for name in names or ["x"]]:
                 asked += 1
                 assert answer.status_code < 500, f"{method} {path} with {junk[:20]!r}: {answer.text}"
@@ -148,7 +148,7 @@ def test_junk_as_a_header_is_no_error_of_ours(rig: Harness) -> None:
                 assert status < 500, f"{header}: {junk[:20]!r}: {answer}"
 
 
-@pytest.mark.parametrize("junk", [each for each in JUNK if each])
+@pytest.mark.parametrize("junk", [item for item in JUNK if item])
 def test_junk_as_the_last_event_is_refused(rig: Harness, junk: str) -> None:
     status, answer = raw(rig, "GET", "/v1/events", keyed(rig), ("last-event-id", junk.encode()))
     assert (status, answer["code"]) == (422, "invalid_input")
@@ -203,15 +203,15 @@ def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., ServerPr
             time.sleep(0.1)
     with server.client() as client:
         for _ in range(200):
-            told = [json.loads(line) for line in server.lines if '"method"' in line and "/healthz" not in line]
-            if len(told) >= len(asked):
+            reported = [json.loads(line) for line in server.lines if '"method"' in line and "/healthz" not in line]
+            if len(reported) >= len(asked):
                 break
             time.sleep(0.02)
         page = client.get("/metrics").text
-    assert [(each["method"], each["path"], each["status"], each["level"]) for each in told] == [
+    assert [(item["method"], item["path"], item["status"], item["level"]) for item in reported] == [
         (method, path, 499, "info") for method, path, _ in asked
     ]
-    assert all(" gone " in each["message"] for each in told)
+    assert all(" gone " in item["message"] for item in reported)
     assert 'status="500"' not in page
 
 
@@ -225,4 +225,4 @@ def test_what_breaks_while_a_caller_is_there_is_still_an_error(
     with caplog.at_level(logging.INFO):
         answer = rig.client_as(rig.create_api_key("acme")).post("/v1/documents", json={"documents": [{"name": "a"}]})
     assert answer.status_code == 500
-    assert [each.levelname for each in caplog.records if each.name == "inturn.http"] == ["ERROR"]
+    assert [record.levelname for record in caplog.records if record.name == "inturn.http"] == ["ERROR"]

@@ -23,7 +23,7 @@ UNKNOWN = "0123456789ab"
 
 
 def ids(client: TestClient) -> list[str]:
-    return [each["id"] for each in client.get("/v1/keys").json()["keys"]]
+    return [item["id"] for item in client.get("/v1/keys").json()["keys"]]
 
 
 def opens(rig: Harness, text: str) -> bool:
@@ -43,12 +43,12 @@ def test_a_key_is_made_told_once_and_opens(rig: Harness, anna: TestClient) -> No
     assert rig.client_as(made["key"]).post("/v1/checks", json={}).json()["customer"] == "acme"
     listed = anna.get("/v1/keys")
     assert made["id"] in ids(anna)
-    secret, (kept,) = (
+    secret, (api_key,) = (
         made["key"].split("_")[2],
-        [each for each in rig.queue.store.api_keys.all() if each.id == made["id"]],
+        [api_key for api_key in rig.queue.store.api_keys.all() if api_key.id == made["id"]],
     )
     assert secret not in listed.text + anna.get("/v1/audit").text
-    assert kept.sha256 not in answer.text + listed.text
+    assert api_key.sha256 not in answer.text + listed.text
     newest = anna.get("/v1/audit").json()["events"][0]
     assert (newest["kind"], newest["operator"], newest["why"]) == ("key_made", "anna", "a new contract")
 
@@ -73,10 +73,10 @@ def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(r
 
     def slow(id: str) -> Any:
         """A look at the store that began before the key was revoked, and is answered behind it."""
-        found = asked(id)
-        if id == made["id"] and found.expires_at is None:
+        api_key = asked(id)
+        if id == made["id"] and api_key.expires_at is None:
             assert anna.delete(f"/v1/keys/{id}").status_code == 200
-        return found
+        return api_key
 
     rig.app_state.key_cache._cache.clear()  # as a second later
     with pytest.MonkeyPatch.context() as patch:
@@ -97,8 +97,8 @@ def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: 
     again = anna.post(f"/v1/keys/{first['id']}/rotate")
     assert (again.status_code, again.json()["code"]) == (409, "illegal_move")
     third = anna.post(f"/v1/keys/{second['id']}/rotate").json()
-    assert [opens(rig, each["key"]) for each in (first, second, third)] == [False, True, True]
-    until = {each["id"]: each["expires_at"] for each in anna.get("/v1/keys").json()["keys"]}[second["id"]]
+    assert [opens(rig, item["key"]) for item in (first, second, third)] == [False, True, True]
+    until = {item["id"]: item["expires_at"] for item in anna.get("/v1/keys").json()["keys"]}[second["id"]]
     assert abs(until - time.time_ns() // 1_000 - 24 * HOUR) < HOUR
 
 
@@ -141,12 +141,14 @@ def test_only_operators_touch_keys(rig: Harness, anna: TestClient) -> None:
         body = wanted if path == "/v1/keys" else None
         refused = acme.request(method, path, json=body)
         assert (refused.status_code, refused.content) == (404, nowhere)
-        for each in (eyes, theirs):
-            assert each.request(method, path, json=body).json()["code"] == "read_only_key"
+        for test_client in (eyes, theirs):
+            assert test_client.request(method, path, json=body).json()["code"] == "read_only_key"
         assert rig.client_as(None).request(method, path, json=body).status_code == 401
     assert acme.get("/v1/keys").content == theirs.get("/v1/keys").content == nowhere
     assert eyes.get("/v1/keys").status_code == 200
-    assert {each.id for each in rig.queue.store.api_keys.all() if each.is_live(2**62)} >= {each.id for each in before}
+    assert {api_key.id for api_key in rig.queue.store.api_keys.all() if api_key.is_live(2**62)} >= {
+        api_key.id for api_key in before
+    }
 
 
 def test_a_keys_text_gets_into_no_log(rig: Harness, anna: TestClient, caplog: pytest.LogCaptureFixture) -> None:
@@ -154,7 +156,7 @@ def test_a_keys_text_gets_into_no_log(rig: Harness, anna: TestClient, caplog: py
     text = anna.post("/v1/keys", json={"name": "maria", "scope": "operator"}).json()["key"]
     rig.client_as(text).get("/v1/keys")
     assert text.split("_")[2] not in caplog.text + json.dumps(
-        [str(each.detail) for each in rig.queue.store.events(0, limit=100)]
+        [str(event.detail) for event in rig.queue.store.events(0, limit=100)]
     )
 
 
@@ -169,7 +171,7 @@ def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Harness, anna: Te
     assert anna.post("/v1/queue/resume", params={"why": "there is room"}).json() == {"paused": None}
     assert len(rig.queue.claim("worker")) == 1
     events = anna.get("/v1/audit", params={"kind": ["queue_paused", "queue_resumed"]}).json()["events"]
-    assert [(each["kind"], each["why"]) for each in events] == [
+    assert [(event["kind"], event["why"]) for event in events] == [
         ("queue_resumed", "there is room"),
         ("queue_paused", "the disk is full"),
     ]
@@ -191,7 +193,7 @@ def test_the_queue_is_paused_by_operators_alone(rig: Harness) -> None:
 def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callable[..., Harness]) -> None:
     rig = make_rig(limits=Limits(file=7, waiting=5))
     anna, acme, nobody = rig.client_as(rig.operator), rig.client_as(rig.create_api_key("acme")), rig.client_as(None)
-    eyes, own_eyes = (rig.client_as(rig.create_api_key(each, ApiKeyScope.READ_ONLY)) for each in (None, "acme"))
+    eyes, own_eyes = (rig.client_as(rig.create_api_key(item, ApiKeyScope.READ_ONLY)) for item in (None, "acme"))
     limits = anna.get("/v1/server").json()["limits"]
     assert (limits["file"], limits["waiting"], limits["files"]) == (7, 5, 10)
     for knows, client in ((True, anna), (True, eyes), (False, acme), (False, own_eyes)):
@@ -213,7 +215,7 @@ def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Harness, anna: Tes
 
     def found(**where: str | list[str]) -> list[tuple[str, str | None]]:
         events = anna.get("/v1/audit", params=where).json()["events"]
-        return [(each["kind"], each["customer"]) for each in events]
+        return [(event["kind"], event["customer"]) for event in events]
 
     assert found(kind="queue_paused") == [("queue_paused", None)]
     assert len(found(kind=["queue_paused", "customer_changed"])) == 7
@@ -232,11 +234,11 @@ def test_a_filtered_page_goes_on_where_it_has_looked_to(
     for _ in range(20):
         rig.queue.change_customer("acme", ANNA, weight=2)
     seen, pages = everything(anna, kind="queue_paused")
-    assert [each["kind"] for each in seen] == [EventKind.QUEUE_PAUSED]
+    assert [item["kind"] for item in seen] == [EventKind.QUEUE_PAUSED]
     assert pages == 4
     changes, _ = everything(anna, customer="acme", limit=2)
-    numbers = [each.number for each in rig.queue.store.audit(limit=100) if each.customer == "acme"]
-    assert [each["number"] for each in changes] == numbers
+    numbers = [event.number for event in rig.queue.store.audit(limit=100) if event.customer == "acme"]
+    assert [change["number"] for change in changes] == numbers
 
 
 def everything(client: TestClient, **where: str | int) -> tuple[list[dict[str, Any]], int]:

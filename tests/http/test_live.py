@@ -68,20 +68,20 @@ def submit(server: ServerProcess, key: str | None, customer: str, n: int = 1) ->
     with server.client(key) as client:
         asked = {"customer": customer, "documents": [{"name": "a"}] * n}
         answer = client.post("/v1/documents", json=asked).raise_for_status()
-    return [each["id"] for each in answer.json()["receipts"]]
+    return [item["id"] for item in answer.json()["receipts"]]
 
 
 def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Callable[..., ServerProcess]) -> None:
     one, other = serve(), serve()
     with listening(other) as stream:
         first = submit(one, None, "acme")
-        told = stream.next()
-        assert (told["event"], told["data"]["documents"]) == ("submitted", first)
+        reported = stream.next()
+        assert (reported["event"], reported["data"]["documents"]) == ("submitted", first)
     one.kill()
     other.kill()
     again = serve()
     second = submit(again, None, "acme", 2)
-    with listening(again, after=told["id"]) as stream:
+    with listening(again, after=reported["id"]) as stream:
         assert stream.next()["data"]["documents"] == second
 
 
@@ -94,24 +94,24 @@ def test_a_customer_hears_its_own_documents_and_nothing_of_others(
         submit(server, operator, "other", 3)
         submit(server, other, "other")
         own = submit(server, acme, "acme")
-        told = stream.next()
-        assert told["data"]["documents"] == own
-        assert set(told["data"]) == {"at", "kind", "documents"}
+        reported = stream.next()
+        assert reported["data"]["documents"] == own
+        assert set(reported["data"]) == {"at", "kind", "documents"}
     with listening(server, acme, after="0") as stream:
         assert stream.next()["data"]["documents"] == own
 
 
 def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Harness) -> None:
     text = rig.create_api_key("acme")
-    kept = next(each for each in rig.queue.store.api_keys.all() if each.customer == "acme")
-    by_key = HTTPAuthorizationCredentials(scheme="Bearer", credentials=text), Caller("acme", kept.scope)
-    by_cookie = None, Caller("acme", kept.scope, by_cookie=True)
-    cookie = f"{COOKIE_NAME}={rig.app_state.sessions.create_cookie(kept)}".encode()
+    api_key = next(api_key for api_key in rig.queue.store.api_keys.all() if api_key.customer == "acme")
+    by_key = HTTPAuthorizationCredentials(scheme="Bearer", credentials=text), Caller("acme", api_key.scope)
+    by_cookie = None, Caller("acme", api_key.scope, by_cookie=True)
+    cookie = f"{COOKIE_NAME}={rig.app_state.sessions.create_cookie(api_key)}".encode()
     asked = Request({"type": "http", "app": rig.app, "headers": [(b"cookie", cookie)]})
-    assert [asyncio.run(is_still_authorized(asked, *each)) for each in (by_key, by_cookie)] == [True, True]
-    rig.queue.store.api_keys.revoke(kept.id, kept.made_at, ANNA)
-    assert [asyncio.run(is_still_authorized(asked, *each)) for each in (by_key, by_cookie)] == [False, False]
-    assert asyncio.run(is_still_authorized(asked, None, Caller("local", kept.scope)))
+    assert [asyncio.run(is_still_authorized(asked, *item)) for item in (by_key, by_cookie)] == [True, True]
+    rig.queue.store.api_keys.revoke(api_key.id, api_key.made_at, ANNA)
+    assert [asyncio.run(is_still_authorized(asked, *item)) for item in (by_key, by_cookie)] == [False, False]
+    assert asyncio.run(is_still_authorized(asked, None, Caller("local", api_key.scope)))
 
 
 def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., ServerProcess]) -> None:
@@ -178,9 +178,9 @@ def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., S
         before = client.get("/v1/policy").json()
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert lines[-2] == {"done": 120, "total": 120}
-    found = lines[-1]["comparison"]
-    assert (found["documents"], found["customers"]) == (60, 7)
-    assert [each["group"] for each in found["groups"]] == ["1-20"]
+    result = lines[-1]["comparison"]
+    assert (result["documents"], result["customers"]) == (60, 7)
+    assert [item["group"] for item in result["groups"]] == ["1-20"]
     assert before["version"] == 1  # nothing was put in force
 
 
@@ -194,11 +194,11 @@ def test_a_preview_of_nothing_says_so(serve: Callable[..., ServerProcess]) -> No
 def test_a_preview_has_bounds(rig: Harness) -> None:
     client = rig.client_as(rig.operator)
     assert client.post("/v1/policy/preview", json={"policy": POLICY | {"order": "none"}}).status_code == 422
-    wrong = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
-    assert wrong.status_code == 422
-    told = client.post("/v1/policy/preview", json={"policy": POLICY})
-    assert told.status_code == 422
-    assert "in memory" in told.json()["detail"]
+    error = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
+    assert error.status_code == 422
+    response = client.post("/v1/policy/preview", json={"policy": POLICY})
+    assert response.status_code == 422
+    assert "in memory" in response.json()["detail"]
     rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
     acme = rig.client_as(rig.create_api_key("acme"))

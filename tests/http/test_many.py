@@ -12,16 +12,16 @@ UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
 
 
 def submit(rig: Harness, customer: str, n: int, batch: str | None = None) -> list[str]:
-    return [each.id for each in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", batch=batch)] * n)]
+    return [receipt.id for receipt in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", batch=batch)] * n)]
 
 
 def test_documents_are_listed_by_their_ids_newest_first(rig: Harness, anna: TestClient, acme: TestClient) -> None:
     mine, others = submit(rig, "acme", 3), submit(rig, "beta", 1)
     asked = {"id": [mine[0], others[0], mine[2], UNKNOWN, "no id"]}
-    found = anna.get("/v1/documents", params=asked).json()
-    assert [each["id"] for each in found["documents"]] == [others[0], mine[2], mine[0]]
-    assert found["next"] is None
-    assert [each["id"] for each in acme.get("/v1/documents", params=asked).json()["documents"]] == [mine[2], mine[0]]
+    result = anna.get("/v1/documents", params=asked).json()
+    assert [item["id"] for item in result["documents"]] == [others[0], mine[2], mine[0]]
+    assert result["next"] is None
+    assert [item["id"] for item in acme.get("/v1/documents", params=asked).json()["documents"]] == [mine[2], mine[0]]
     assert anna.get("/v1/documents", params={"id": [UNKNOWN] * 101}).status_code == 422
 
 
@@ -29,9 +29,9 @@ def test_what_matches_is_counted_by_state(rig: Harness, anna: TestClient, acme: 
     submit(rig, "acme", 3, batch="may")
     submit(rig, "beta", 2)
     rig.process_documents()
-    found = anna.get("/v1/documents/counts").json()
-    assert (found["documents"], found["states"]["waiting"], found["states"]["done"]) == (5, 4, 1)
-    assert found["states"]["failed"] == 0
+    result = anna.get("/v1/documents/counts").json()
+    assert (result["documents"], result["states"]["waiting"], result["states"]["done"]) == (5, 4, 1)
+    assert result["states"]["failed"] == 0
     assert anna.get("/v1/documents/counts", params={"batch": "may"}).json()["documents"] == 3
     assert acme.get("/v1/documents/counts").json()["documents"] == 3
     assert acme.get("/v1/documents/counts", params={"customer": "beta"}).status_code == 404
@@ -45,7 +45,7 @@ def test_these_are_cancelled_and_tried_again_but_never_anothers(
     assert acme.post("/v1/documents/cancel", json={**asked, "dry_run": True}).json() == {"documents": 2, "done": False}
     assert rig.queue.document(mine[0]).state == "waiting"
     assert acme.post("/v1/documents/cancel", json=asked).json() == {"documents": 2, "done": True}
-    assert [str(rig.queue.document(each).state) for each in (*mine, other)] == [
+    assert [str(rig.queue.document(item).state) for item in (*mine, other)] == [
         "cancelled",
         "waiting",
         "cancelled",
@@ -65,7 +65,7 @@ def test_operators_expedite_these(rig: Harness, anna: TestClient, acme: TestClie
     rig.queue.cancel(ids[1], ANNA)
     assert acme.post("/v1/documents/expedite", json={"ids": ids}).status_code == 404
     assert anna.post("/v1/documents/expedite", json={"ids": ids}).json() == {"documents": 2, "done": True}
-    assert [rig.queue.document(each).expedited for each in ids] == [True, False, True]
+    assert [rig.queue.document(item).expedited for item in ids] == [True, False, True]
 
 
 def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
@@ -78,16 +78,16 @@ def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
     now = time.time_ns() // 1_000
     held = {id_: Progress(3, 4)}
     rig.queue.store.record_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
-    found = anna.get(f"/v1/documents/{id_}/life").json()
-    assert [each["kind"] for each in found["moments"]] == ["submitted", "expedited", "started"]
-    assert (found["is_whole"], found["done"]) == (True, 0.75)
-    assert (found["moments"][1]["operator"], found["moments"][1]["why"]) == ("anna", "a call")
+    result = anna.get(f"/v1/documents/{id_}/life").json()
+    assert [item["kind"] for item in result["moments"]] == ["submitted", "expedited", "started"]
+    assert (result["is_whole"], result["done"]) == (True, 0.75)
+    assert (result["moments"][1]["operator"], result["moments"][1]["why"]) == ("anna", "a call")
     own = acme.get(f"/v1/documents/{id_}/life").json()
-    assert [each["kind"] for each in own["moments"]] == ["submitted", "expedited", "started"]
+    assert [item["kind"] for item in own["moments"]] == ["submitted", "expedited", "started"]
     assert (own["moments"][1]["operator"], own["moments"][1]["why"]) == (None, None)
     rig.queue.finish(claimed)
-    found = anna.get(f"/v1/documents/{id_}/life").json()
-    assert (found["moments"][-1]["kind"], found["done"], found["is_whole"]) == ("finished", None, True)
+    result = anna.get(f"/v1/documents/{id_}/life").json()
+    assert (result["moments"][-1]["kind"], result["done"], result["is_whole"]) == ("finished", None, True)
     assert rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
 
 
@@ -99,7 +99,7 @@ def test_a_life_tells_each_attempt_with_its_error(rig: Harness, anna: TestClient
         rig.queue.fail(claimed, f"torn in {worker}\nline 7 of secret.py", retry_in=0)
     rig.queue.fail(rig.queue.claim("three", 1)[0], "torn for good\nline 9")
     shown = [
-        [(each["kind"], each["attempt"], each["error"], each["worker"]) for each in client["moments"]]
+        [(item["kind"], item["attempt"], item["error"], item["worker"]) for item in client["moments"]]
         for client in (who.get(f"/v1/documents/{id_}/life").json() for who in (anna, acme))
     ]
     assert shown[0] == [
@@ -120,11 +120,11 @@ def test_a_life_goes_on_though_its_events_were_deleted(rig: Harness, anna: TestC
     (id_,) = submit(rig, "acme", 1)
     rig.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
     anna.post(f"/v1/documents/{id_}/expedite")
-    found = anna.get(f"/v1/documents/{id_}/life").json()
-    assert [each["kind"] for each in found["moments"]] == ["submitted", "expedited"]
-    assert found["is_whole"]
+    result = anna.get(f"/v1/documents/{id_}/life").json()
+    assert [item["kind"] for item in result["moments"]] == ["submitted", "expedited"]
+    assert result["is_whole"]
 
 
 def test_how_much_an_upload_may_bring(anna: TestClient, acme: TestClient) -> None:
-    told = {"file": 50 << 20, "body": 100 << 20, "files": 10}
-    assert anna.get("/v1/limits").json() == acme.get("/v1/limits").json() == told
+    reported = {"file": 50 << 20, "body": 100 << 20, "files": 10}
+    assert anna.get("/v1/limits").json() == acme.get("/v1/limits").json() == reported

@@ -57,11 +57,11 @@ def test_metrics_tell_what_waits_runs_and_ended(rig: Harness, anna: TestClient) 
     }
     for _ in range(100):
         page = anna.get("/metrics").text
-        found = {name: value(page, name) for name in wanted if f"\n{name} " in page}
-        if found == wanted and value(page, "inturn_oldest_wait_seconds") > 0:
+        result = {name: value(page, name) for name in wanted if f"\n{name} " in page}
+        if result == wanted and value(page, "inturn_oldest_wait_seconds") > 0:
             break
         time.sleep(0.05)  # lines are looked at now and then
-    assert found == wanted
+    assert result == wanted
     assert value(page, "inturn_oldest_wait_seconds") > 0
 
 
@@ -74,8 +74,13 @@ def test_a_server_logs_objects_with_request_ids_and_stops_cleanly(serve: Callabl
         client.get("/v1/documents?text=PLANTED")
     assert server.stop() == 0
     lines = [json.loads(line) for line in server.lines]
-    (told,) = [line for line in lines if line.get("request") == answer.headers["x-request-id"]]
-    assert (told["method"], told["path"], told["status"], told["level"]) == ("POST", "/v1/documents", 202, "info")
+    (reported,) = [line for line in lines if line.get("request") == answer.headers["x-request-id"]]
+    assert (reported["method"], reported["path"], reported["status"], reported["level"]) == (
+        "POST",
+        "/v1/documents",
+        202,
+        "info",
+    )
     assert lines[-1]["message"] == "the server has stopped"
     assert "PLANTED" not in server.log
 
@@ -111,7 +116,7 @@ def test_servers_share_store_and_keys_and_workers_run_beside_them(
         while len(anna.get("/v1/workers").json()["workers"]) < 2:  # one did the work before the other had started
             assert time.monotonic() < until, "the second worker does not start"
             time.sleep(0.05)
-        pids = [each["process"] for each in anna.get("/v1/workers").json()["workers"]]
+        pids = [item["process"] for item in anna.get("/v1/workers").json()["workers"]]
         (fresh,) = keys_at(tmp_path, "acme")
         assert ours.get("/v1/documents", headers={"Authorization": f"Bearer {fresh}"}).status_code == 200
     assert first.stop() == second.stop() == 0
@@ -122,7 +127,7 @@ def test_a_server_for_others_refuses_to_start_without_a_key(tmp_path: Path, envi
     done = subprocess.run(  # noqa: S603 - our own
         [*environment["INTURN"].split("\n"), "serve", "--host", "0.0.0.0", "--port", "0"],  # noqa: S104 - that is the point
         cwd=tmp_path,
-        env={name: each for name, each in environment.items() if name != "INTURN"},
+        env={name: item for name, item in environment.items() if name != "INTURN"},
         capture_output=True,
         text=True,
         check=False,
@@ -164,19 +169,19 @@ def test_a_server_can_be_killed_and_loses_nothing_it_accepted(
                     except Exception:  # noqa: BLE001 - it was killed
                         return
                     if answer.status_code == 202:
-                        accepted.extend(each["id"] for each in answer.json()["receipts"])
+                        accepted.extend(item["id"] for item in answer.json()["receipts"])
 
         senders = [threading.Thread(target=send) for _ in range(4)]
-        for each in senders:
-            each.start()
+        for sender in senders:
+            sender.start()
         enough, until = len(accepted) + 5, time.monotonic() + 60
         while len(accepted) < enough:
             assert time.monotonic() < until, "nothing is accepted"
             time.sleep(0.01)
         server.process.kill()
         over.set()
-        for each in senders:
-            each.join(60)
+        for sender in senders:
+            sender.join(60)
     with inturn.open(str(tmp_path / "inturn.db")) as queue:
         blobs = inturn.open_blobs(str(tmp_path / "inturn.db.blobs"))
         for id_ in accepted:

@@ -15,7 +15,7 @@ from .conftest import ANNA, Harness
 
 def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Harness, acme: TestClient, anna: TestClient) -> None:
     first = anna.post("/v1/checks", json={"customer": "acme", "count": 4})
-    assert [(each["count"], each["level"]) for each in first.json()["checks"]] == [(0, 1), (-1, 1), (-2, 1), (-3, 2)]
+    assert [(item["count"], item["level"]) for item in first.json()["checks"]] == [(0, 1), (-1, 1), (-2, 1), (-3, 2)]
     headers = {"Idempotency-Key": "once"}
     repeats = [acme.post("/v1/checks", json={"count": 2}, headers=headers).json() for _ in range(3)]
     assert (
@@ -29,8 +29,8 @@ def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Harness, acme: Tes
     assert rig.queue.customer("acme").count == -5
     other = acme.post("/v1/checks", json={"count": 3}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (409, "key_conflict")
-    for wrong in ({"count": 0}, {"count": 10_001}, {"count": "3"}, {"count": True}, {"customer": "acme", "n": 1}):
-        assert acme.post("/v1/checks", json=wrong).status_code == 422, wrong
+    for error in ({"count": 0}, {"count": 10_001}, {"count": "3"}, {"count": True}, {"customer": "acme", "n": 1}):
+        assert acme.post("/v1/checks", json=error).status_code == 422, error
 
 
 def test_a_customer_is_shown_with_counter_lines_and_share(rig: Harness, acme: TestClient, anna: TestClient) -> None:
@@ -39,15 +39,15 @@ def test_a_customer_is_shown_with_counter_lines_and_share(rig: Harness, acme: Te
     rig.queue.submit("beta", [NewDocument("a")] * 5)
     rig.process_documents(n=4)
     time.sleep(1)
-    found = anna.get("/v1/customers/acme").json()
-    assert (found["waiting"], found["weight"], found["share"]["due"]) == (2, 3, 0.75)
-    assert found["share"]["received"] == 0.75
-    assert found["counter"]["resets_after"] - found["counter"]["updated_at"] == 1_500_000_000
-    assert [(each["level"], each["is_open"]) for each in found["lines"]] == [(2, True)]
-    assert all(each["oldest_wait"] > 0 for each in found["lines"])
+    result = anna.get("/v1/customers/acme").json()
+    assert (result["waiting"], result["weight"], result["share"]["due"]) == (2, 3, 0.75)
+    assert result["share"]["received"] == 0.75
+    assert result["counter"]["resets_after"] - result["counter"]["updated_at"] == 1_500_000_000
+    assert [(item["level"], item["is_open"]) for item in result["lines"]] == [(2, True)]
+    assert all(item["oldest_wait"] > 0 for item in result["lines"])
     own = acme.get("/v1/customers/acme").json()
     assert own["share"] is None
-    assert own["counter"] == found["counter"]
+    assert own["counter"] == result["counter"]
     assert acme.get("/v1/customers/beta").status_code == 404
 
 
@@ -57,9 +57,9 @@ def test_customers_are_listed_in_pages(rig: Harness, anna: TestClient) -> None:
     rig.queue.pause(ANNA, "d")
     page = anna.get("/v1/customers", params={"limit": 2}).json()
     rest = anna.get("/v1/customers", params={"limit": 2, "after": page["next"]}).json()
-    assert [each["customer"] for each in (*page["customers"], *rest["customers"])] == ["a", "b/c", "d"]
+    assert [item["customer"] for item in (*page["customers"], *rest["customers"])] == ["a", "b/c", "d"]
     assert rest["next"] is None
-    assert [each["customer"] for each in anna.get("/v1/customers", params={"paused": True}).json()["customers"]] == [
+    assert [item["customer"] for item in anna.get("/v1/customers", params={"paused": True}).json()["customers"]] == [
         "d"
     ]
     assert anna.get("/v1/customers/b%2Fc").json()["customer"] == "b/c"
@@ -82,8 +82,8 @@ def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Harness, anna: T
     assert (settings.weight, settings.cap, settings.rate, settings.paused) == (2, 5, (10, 1_000_000), True)
     after = anna.patch("/v1/customers/new", json={"cap": None, "paused": False}).json()
     assert (after["cap"], after["paused"], after["weight"], after["display_name"]) == (None, False, 2, "New")
-    for wrong in ({}, {"weight": 0}, {"cap": 0}, {"rate": {"documents": 1}}, {"colour": 1}, {"weight": None}):
-        assert anna.patch("/v1/customers/new", json=wrong).status_code == 422, wrong
+    for error in ({}, {"weight": 0}, {"cap": 0}, {"rate": {"documents": 1}}, {"colour": 1}, {"weight": None}):
+        assert anna.patch("/v1/customers/new", json=error).status_code == 422, error
     assert rig.queue.store.audit(limit=9)[-2].operator == ("anna", "a contract")
 
 
@@ -91,8 +91,8 @@ def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig
     key = rig.create_api_key("acme")
     rig.client_as(key).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
     rig.client_as(rig.create_api_key("beta")).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
-    wrong = anna.post("/v1/customers/acme/purge", json={"confirm": "beta"})
-    assert (wrong.status_code, len(rig.stored_blobs())) == (422, 2)
+    error = anna.post("/v1/customers/acme/purge", json={"confirm": "beta"})
+    assert (error.status_code, len(rig.stored_blobs())) == (422, 2)
     purged = anna.post("/v1/customers/acme/purge", json={"confirm": "acme"}, params={"why": "the contract ended"})
     assert purged.json() == {"documents": 1, "blobs": 1}
     assert len(rig.stored_blobs()) == 1
@@ -117,8 +117,8 @@ def test_the_policy_is_read_checked_and_put_in_force_once(rig: Harness, anna: Te
     assert rig.queue.policy().policy.priority.reset_interval == 60_000_000
     stale = anna.put("/v1/policy", json={"policy": policy, "expected": 1})
     assert (stale.status_code, stale.json()["code"]) == (409, "version_conflict")
-    wrong: Any
-    for wrong in (
+    error: Any
+    for error in (
         policy | {"thresholds": [-4, -2]},
         policy | {"overdue_every": 0},
         policy | {"order": "random"},
@@ -126,8 +126,8 @@ def test_the_policy_is_read_checked_and_put_in_force_once(rig: Harness, anna: Te
         policy | {"per_page": -1},
         {"order": "fair"},
     ):
-        assert anna.put("/v1/policy", json={"policy": wrong}).status_code == 422, wrong
-    assert [each["version"] for each in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
+        assert anna.put("/v1/policy", json={"policy": error}).status_code == 422, error
+    assert [item["version"] for item in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
 
 
 def test_the_audit_log_names_who_and_why_in_pages(rig: Harness, anna: TestClient, acme: TestClient) -> None:
@@ -139,7 +139,7 @@ def test_the_audit_log_names_who_and_why_in_pages(rig: Harness, anna: TestClient
     assert (newest["kind"], newest["operator"], newest["documents"]) == ("retried", "anna", [id_])
     (before,) = anna.get("/v1/audit", params={"limit": 1, "before": page["next"]}).json()["events"]
     assert (before["kind"], before["operator"], before["why"]) == ("cancelled", "customer acme", "a mistake")
-    assert {each.kind for each in rig.queue.store.audit(limit=9)} == {
+    assert {event.kind for event in rig.queue.store.audit(limit=9)} == {
         EventKind.RETRIED,
         EventKind.CANCELLED,
         EventKind.KEY_MADE,
@@ -157,18 +157,18 @@ def test_starts_that_were_told_are_compared_with_what_happened(rig: Harness, ann
     rig.process_documents(n=25)
     rig.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
     waiting = rig.queue.documents(limit=5).items
-    for each in waiting:
-        assert anna.get(f"/v1/documents/{each.id}/why").json()["start"] is not None
+    for document in waiting:
+        assert anna.get(f"/v1/documents/{document.id}/why").json()["start"] is not None
     assert anna.get("/v1/estimates").json()["open"] == 5
     rig.process_documents(n=4)
     rig.queue.cancel(waiting[0].id, ANNA)
     for _ in range(100):
-        found = anna.get("/v1/estimates").json()
-        if not found["open"]:
+        result = anna.get("/v1/estimates").json()
+        if not result["open"]:
             break
         time.sleep(0.05)
-    assert (found["compared"], found["inside"] + found["early"] + found["late"]) == (4, 4)
-    assert found["median_error"] >= 0
+    assert (result["compared"], result["inside"] + result["early"] + result["late"]) == (4, 4)
+    assert result["median_error"] >= 0
     assert "inturn_estimate_error_seconds_count 4.0" in anna.get("/metrics").text
 
 

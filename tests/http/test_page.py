@@ -41,9 +41,9 @@ def test_the_examples_print_what_they_show(
     )
     printed = done.stdout.split("\n---\n")
     assert len(printed) == len(shown) + 1 > 15, done.stdout
-    for (command, expected), found in zip(shown, printed, strict=False):
+    for (command, expected), result in zip(shown, printed, strict=False):
         pattern = re.escape(expected).replace("…", ".*")
-        assert re.fullmatch(pattern, found.strip(), re.DOTALL), f"{command}\n{expected}\n{found}"
+        assert re.fullmatch(pattern, result.strip(), re.DOTALL), f"{command}\n{expected}\n{result}"
     monkeypatch.chdir(tmp_path)
     example = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0]
     said: list[tuple[object, ...]] = []

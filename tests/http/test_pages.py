@@ -80,16 +80,18 @@ def test_nothing_but_the_pages_files_is_served(rig: Harness, path: str) -> None:
 
 def test_an_overview_takes_less_than_200_kilobytes(rig: Harness) -> None:
     at_once = ["pages/overview.js", "pages/overview.css", "texts/de.json", "index.html", "icon.svg"]
-    core = [each for each in load_bundle().files if not each.startswith(("pages/", "texts/"))]
-    sent = sum(len(load_bundle().files[each].gzipped) + 500 for each in {*at_once, *core})
+    core = [file for file in load_bundle().files if not file.startswith(("pages/", "texts/"))]
+    sent = sum(len(load_bundle().files[item].gzipped) + 500 for item in {*at_once, *core})
     assert sent + len(rig.client_as(rig.operator).get("/v1/overview").content) < 150_000
 
 
 def test_server_and_browser_know_the_same_addresses_and_events() -> None:
     routes = re.findall(r'path: "([^"]+)"', (STATIC / "routes.js").read_text())
-    assert [re.sub(r":(\w+)", r"{\1}", each) for each in routes] == [each.replace(":path", "") for each in PAGE_PATHS]
+    assert [re.sub(r":(\w+)", r"{\1}", route) for route in routes] == [
+        page_path.replace(":path", "") for page_path in PAGE_PATHS
+    ]
     (kinds,) = re.findall(r"const KINDS = \[(.*?)\];", (STATIC / "live.js").read_text(), re.DOTALL)
-    assert re.findall(r'"(\w+)"', kinds) == [str(each) for each in EventKind]
+    assert re.findall(r'"(\w+)"', kinds) == [str(event_kind) for event_kind in EventKind]
 
 
 def test_every_page_has_a_module_a_style_and_a_title() -> None:
@@ -103,8 +105,8 @@ def test_every_page_has_a_module_a_style_and_a_title() -> None:
 def test_nothing_is_inline_nothing_parses_html_and_nothing_is_fetched_from_elsewhere() -> None:
     for path in STATIC.rglob("*.*"):
         text = path.read_text()
-        for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
-            assert wrong not in text, f"{path.name}: {wrong}"
+        for error in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+            assert error not in text, f"{path.name}: {error}"
         elsewhere = set(re.findall(r"https?://[^\s\"'<>)]+", text)) - {"http://www.w3.org/2000/svg"}
         assert not elsewhere, f"{path.name}: {elsewhere}"
         assert not re.search(r"\sstyle=|\son\w+=\"|<script>|<style", text), path.name
@@ -143,7 +145,7 @@ def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Harness) -> None
     client, token = signed_in(rig, rig.operator)
     body = {"customer": "acme", "documents": [{"name": "a"}]}
     good = {**HERE, "X-CSRF-Token": token}
-    wrong: list[dict[str, str]] = [
+    error: list[dict[str, str]] = [
         {},
         HERE,
         {"X-CSRF-Token": token},
@@ -154,7 +156,7 @@ def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Harness) -> None
         {**good, "Origin": "http://testserver:8080"},
     ]
     for method, path in (("POST", "/v1/documents"), ("PATCH", "/v1/customers/acme"), ("POST", "/v1/checks")):
-        for headers in wrong:
+        for headers in error:
             answer = client.request(method, path, json=body, headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (403, "refused"), (method, path, headers)
     assert rig.queue.counts().states == {}
@@ -181,8 +183,8 @@ def test_signing_in_is_refused_from_another_page_and_with_a_wrong_key(rig: Harne
 def test_wrong_keys_are_counted(make_rig: MakeRig) -> None:
     rig = make_rig(limits=Limits(failed_logins=3))
     client = rig.client_as(None)
-    wrong = rig.operator[:-1] + ("0" if rig.operator[-1] != "0" else "1")
-    tried = [client.post("/session", json={"key": wrong}, headers=HERE).status_code for _ in range(4)]
+    error = rig.operator[:-1] + ("0" if rig.operator[-1] != "0" else "1")
+    tried = [client.post("/session", json={"key": error}, headers=HERE).status_code for _ in range(4)]
     assert tried == [401, 401, 401, 429]
 
 
@@ -257,8 +259,8 @@ def test_a_read_only_session_is_told_so_and_changes_nothing(rig: Harness) -> Non
 
 def test_a_customers_session_is_its_own_and_does_not_name_the_queue(rig: Harness) -> None:
     client, _ = signed_in(rig, rig.create_api_key("acme"))
-    told = client.get("/session").json()
-    assert (told["who"]["customer"], told["who"]["sees_all"], told["queue"]) == ("acme", False, None)
+    reported = client.get("/session").json()
+    assert (reported["who"]["customer"], reported["who"]["sees_all"], reported["queue"]) == ("acme", False, None)
     assert client.get("/v1/customers/beta").status_code == client.get("/v1/overview").status_code == 404
 
 
@@ -271,10 +273,10 @@ def test_a_key_in_the_header_counts_more_than_a_cookie_and_needs_no_token(rig: H
 
 
 def test_without_keys_the_page_speaks_to_whoever_is_here(make_rig: MakeRig) -> None:
-    told = make_rig(needs_keys=False).client_as(None).get("/session").json()
-    assert (told["who"]["name"], told["who"]["csrf"], told["needs_keys"]) == ("local", None, False)
-    assert told["languages"] == list(LANGUAGES)
-    assert told["build"] == load_bundle().build
+    reported = make_rig(needs_keys=False).client_as(None).get("/session").json()
+    assert (reported["who"]["name"], reported["who"]["csrf"], reported["needs_keys"]) == ("local", None, False)
+    assert reported["languages"] == list(LANGUAGES)
+    assert reported["build"] == load_bundle().build
 
 
 @pytest.mark.parametrize(
@@ -294,10 +296,10 @@ def test_a_queue_is_named_without_where_it_is(store: str | None, name: str | Non
 def test_a_key_is_in_no_log_and_no_answer(rig: Harness, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     client, _ = signed_in(rig, rig.operator)
-    wrong = rig.operator[:-4] + "zzzz"
+    error = rig.operator[:-4] + "zzzz"
     texts = [client.get(path).text for path in ("/", "/session", "/v1/overview", "/v1/audit")]
-    texts.append(client.post("/session", json={"key": wrong}, headers=HERE).text)
-    texts.append(client.post("/session", json={"kee": wrong}, headers=HERE).text)
+    texts.append(client.post("/session", json={"key": error}, headers=HERE).text)
+    texts.append(client.post("/session", json={"kee": error}, headers=HERE).text)
     secret = rig.operator.split("_")[2][:-4]
     assert not [text for text in (*texts, caplog.text) if secret in text]
     assert rig.queue.store.api_keys.all()[0].sha256 not in "".join((*texts, caplog.text))
@@ -315,25 +317,25 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: 
     held = claimed[2].document
     report = WorkerReport("worker", "host", 1, 4, 1, "extract", 0, progress={held.id: Progress(1, 4)})
     rig.queue.store.record_worker(report)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
 
     def is_told() -> bool:
         """A board is looked at now and then, and events are heard in a thread of their own."""
-        found.update(anna.get("/v1/overview").json())
-        return bool(found["takers"] and found["waits"] and found["states"]["failed"] and found["workers"])
+        result.update(anna.get("/v1/overview").json())
+        return bool(result["takers"] and result["waits"] and result["states"]["failed"] and result["workers"])
 
     wait_until(is_told)
-    assert found["states"] | {"waiting": 22, "running": 1, "done": 1, "failed": 1} == found["states"]
-    assert (found["waiting"]["9"], sum(found["waiting"].values())) == (3, 22)
-    assert found["customers"] == 1
-    assert (found["busy"]["waiting"], found["quiet"]["waiting"], found["last_level"]) == (3, 19, 9)
-    assert found["busiest"][0] | {"customer": "acme", "level": 9, "waiting": 22} == found["busiest"][0]
-    assert {each["customer"]: each["received"] for each in found["takers"]} == {"acme": 2 / 3, "beta": 1 / 3}
-    assert found["busiest"][0]["share"]["due"] == 1
-    (worker,) = found["workers"]
-    assert [(each["id"], each["done"]) for each in worker["documents"]] == [(held.id, 0.25)]
-    assert found["overdue"] == {"after": 900 * SECOND, "every": 10, "levels": [], "uses": 0}
-    assert found["waits"]["p50"] <= found["waits"]["p95"] <= found["waits"]["p99"]
+    assert result["states"] | {"waiting": 22, "running": 1, "done": 1, "failed": 1} == result["states"]
+    assert (result["waiting"]["9"], sum(result["waiting"].values())) == (3, 22)
+    assert result["customers"] == 1
+    assert (result["busy"]["waiting"], result["quiet"]["waiting"], result["last_level"]) == (3, 19, 9)
+    assert result["busiest"][0] | {"customer": "acme", "level": 9, "waiting": 22} == result["busiest"][0]
+    assert {item["customer"]: item["received"] for item in result["takers"]} == {"acme": 2 / 3, "beta": 1 / 3}
+    assert result["busiest"][0]["share"]["due"] == 1
+    (worker,) = result["workers"]
+    assert [(item["id"], item["done"]) for item in worker["documents"]] == [(held.id, 0.25)]
+    assert result["overdue"] == {"after": 900 * SECOND, "every": 10, "levels": [], "uses": 0}
+    assert result["waits"]["p50"] <= result["waits"]["p95"] <= result["waits"]["p99"]
 
 
 def test_the_course_comes_by_column_and_only_what_is_new_if_wanted(anna: TestClient) -> None:

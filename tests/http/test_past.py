@@ -23,8 +23,8 @@ def judged(client: httpx2.Client, version: int) -> dict[str, Any]:
     answer = client.post(f"/v1/policy/versions/{version}/judgement").raise_for_status()
     *steps, last = [json.loads(line) for line in answer.text.splitlines()]
     assert all(step["done"] <= step["total"] for step in steps)
-    found: dict[str, Any] = last["judgement"]
-    return found
+    result: dict[str, Any] = last["judgement"]
+    return result
 
 
 def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
@@ -32,8 +32,8 @@ def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], t
     server = serve()
     with server.client() as client:
         second, third, fourth = (judged(client, version) for version in (2, 3, 4))
-        unknown, first = (client.post(f"/v1/policy/versions/{each}/judgement") for each in (5, 1))
-    assert {each["verdict"] for each in second["groups"]} == {"unknown"}
+        unknown, first = (client.post(f"/v1/policy/versions/{item}/judgement") for item in (5, 1))
+    assert {item["verdict"] for item in second["groups"]} == {"unknown"}
     assert (second["documents_before"], second["documents_since"]) == (0, 144)
     small, flood = third["groups"]
     assert (small["group"], small["expected"], small["happened"], small["verdict"]) == (
@@ -44,7 +44,7 @@ def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], t
     assert small["observed"]["mean"] < small["without"]["mean"] / 5
     assert (flood["group"], flood["verdict"]) == ("21-200", "came_true")
     assert third["until"] == fourth["at"]
-    assert [(each["expected"], each["happened"], each["verdict"]) for each in fourth["groups"]] == [
+    assert [(item["expected"], item["happened"], item["verdict"]) for item in fourth["groups"]] == [
         ("longer", "same", "did_not"),
         ("shorter", None, "unknown"),
     ]
@@ -69,8 +69,8 @@ def test_a_judgement_has_bounds(rig: Harness) -> None:
 def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
     """The last line of a replay."""
     answer = client.post("/v1/replays", json=asked).raise_for_status()
-    found: dict[str, Any] = json.loads(answer.text.splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(answer.text.splitlines()[-1])
+    return result
 
 
 def test_what_really_came_is_played_as_it_was_and_otherwise(
@@ -104,8 +104,8 @@ def test_replays_have_bounds_and_are_for_operators(rig: Harness) -> None:
     client = rig.client_as(rig.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
     rig.app_state.replay_jobs._url = "queue.db"
-    for wrong in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
-        assert client.post("/v1/replays", json=wrong).status_code == 422, wrong
+    for error in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
+        assert client.post("/v1/replays", json=error).status_code == 422, error
     rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/replays", json={}).status_code == 429
     assert rig.client_as(rig.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404

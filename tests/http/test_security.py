@@ -127,8 +127,8 @@ def test_expired_revoked_and_almost_right_keys_open_nothing(rig: Harness) -> Non
     text = rig.create_api_key("acme")
     assert rig.client_as(text).get("/v1/documents").status_code == 200
     almost = [text[:-1] + ("0" if text[-1] != "0" else "1"), text + "0", text.upper(), text.split("_")[2], "", " "]
-    for wrong in almost:
-        assert rig.client_as(wrong).get("/v1/documents").status_code == 401, wrong
+    for error in almost:
+        assert rig.client_as(error).get("/v1/documents").status_code == 401, error
     gone, key = generate_api_key(ApiKey("", "", ApiKeyScope.OPERATOR, "old", None, now(), now() - 1))
     rig.queue.store.api_keys.add(key, ANNA)
     assert rig.client_as(gone).get("/v1/documents").status_code == 401
@@ -229,9 +229,9 @@ def test_a_name_leads_nowhere(rig: Harness) -> None:
     for name in ("../../etc/passwd", "/etc/passwd", "..\\..\\a", "a\x00b", "", ".", "x" * 1_000):
         answer = client.post("/v1/documents", files=[("file", (name or "unnamed", b"x"))])
         assert answer.status_code == 202
-    kept = {each.spec.blob for each in rig.queue.documents().items}
-    assert rig.stored_blobs() == kept
-    assert all(each.parent.parent == rig.folder / "blobs" for each in (rig.folder / "blobs").rglob("*-*"))
+    stored = {document.spec.blob for document in rig.queue.documents().items}
+    assert rig.stored_blobs() == stored
+    assert all(path.parent.parent == rig.folder / "blobs" for path in (rig.folder / "blobs").rglob("*-*"))
 
 
 # -- 9: JSON only, nothing fetched ------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_a_uri_is_kept_and_never_fetched_by_the_server(rig: Harness) -> None:
     for uri in ("http://127.0.0.1:1/x", "file:///etc/passwd", "http://169.254.169.254/latest"):
         answer = client.post("/v1/documents", json={"documents": [{"name": "a", "uri": uri}]})
         assert answer.status_code == 202
-    source = "\n".join(each.read_text() for each in (Path(__file__).parents[2] / "src/inturn/http").rglob("*.py"))
+    source = "\n".join(path.read_text() for path in (Path(__file__).parents[2] / "src/inturn/http").rglob("*.py"))
     assert "pickle" not in source
     assert "urlopen" not in source
 
@@ -254,7 +254,7 @@ def test_a_key_has_a_burst_then_so_many_a_second(make_rig: MakeRig) -> None:
     rig = make_rig(limits=Limits(per_second=2, burst=5))
     acme, beta = rig.client_as(rig.create_api_key("acme")), rig.client_as(rig.create_api_key("beta"))
     answers = [acme.get("/v1/documents") for _ in range(8)]
-    assert [each.status_code for each in answers[:5]] == [200] * 5
+    assert [answer.status_code for answer in answers[:5]] == [200] * 5
     refused = answers[-1]
     assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "too_many", "1")
     assert beta.get("/v1/documents").status_code == 200
@@ -265,10 +265,10 @@ def test_a_key_has_a_burst_then_so_many_a_second(make_rig: MakeRig) -> None:
 def test_wrong_keys_are_counted_for_each_address_and_id(make_rig: MakeRig) -> None:
     rig = make_rig()
     good = rig.create_api_key("acme")
-    wrong = good[:-4] + "0000"
+    error = good[:-4] + "0000"
     for _ in range(10):
-        assert rig.client_as(wrong).get("/v1/documents").status_code == 401
-    locked = rig.client_as(wrong).get("/v1/documents")
+        assert rig.client_as(error).get("/v1/documents").status_code == 401
+    locked = rig.client_as(error).get("/v1/documents")
     assert (locked.status_code, locked.json()["code"]) == (429, "too_many")
     assert 800 <= int(locked.headers["retry-after"]) <= 900
     assert rig.client_as(good).get("/v1/documents").status_code == 429
@@ -321,13 +321,15 @@ def test_keys_and_texts_are_in_no_log_and_no_error(make_rig: MakeRig, caplog: py
             rig.client_as("inturn_PLANTED-KEY").get("/v1/documents"),
             client.get("/metrics"),
         ]
-    ours = [each for each in caplog.records if not each.name.startswith("httpx2")]  # that one is the caller's own log
-    told = "".join(JsonFormatter().format(each) + str(vars(each)) for each in ours)
-    told += "".join(each.text + str(each.headers) for each in answers)
-    assert "/v1/documents" in told
+    ours = [
+        record for record in caplog.records if not record.name.startswith("httpx2")
+    ]  # that one is the caller's own log
+    reported = "".join(JsonFormatter().format(our) + str(vars(our)) for our in ours)
+    reported += "".join(answer.text + str(answer.headers) for answer in answers)
+    assert "/v1/documents" in reported
     for word in (*planted, key, key.split("_")[2]):
         # The name of an unknown field is the caller's own word, told back to the caller alone.
-        assert word not in told.replace("documents.0.PLANTED-TEXT: Extra inputs", ""), word
+        assert word not in reported.replace("documents.0.PLANTED-TEXT: Extra inputs", ""), word
 
 
 def test_what_breaks_inside_is_told_to_nobody_but_has_an_id(
@@ -341,7 +343,7 @@ def test_what_breaks_inside_is_told_to_nobody_but_has_an_id(
         answer = rig.client_as(rig.operator).get("/v1/documents", headers={"X-Request-ID": "my-id"})
     assert (answer.status_code, answer.json()["code"]) == (500, "unexpected")
     assert answer.headers["x-request-id"] == "my-id"
-    (line,) = [json.loads(JsonFormatter().format(each)) for each in caplog.records if each.levelname == "ERROR"]
+    (line,) = [json.loads(JsonFormatter().format(record)) for record in caplog.records if record.levelname == "ERROR"]
     assert (line["request"], line["status"]) == ("my-id", 500)
     assert line["wrong"].startswith("RuntimeError at ")
     assert "PLANTED-TEXT" not in caplog.text + answer.text

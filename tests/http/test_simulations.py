@@ -38,11 +38,11 @@ def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Cal
     assert answer.headers["content-type"] == "application/x-ndjson"
     assert lines[-2] == {"done": 888, "total": 888}
     reports = lines[-1]["reports"]
-    assert [(each["order"], each["workers"], each["documents"]) for each in reports] == [
+    assert [(report["order"], report["workers"], report["documents"]) for report in reports] == [
         ("fair", 2, 444),
         ("classic", 2, 444),
     ]
-    assert [each["customer"] for each in reports[0]["customers"]] == ["bulk A", "bulk B"]
+    assert [report["customer"] for report in reports[0]["customers"]] == ["bulk A", "bulk B"]
 
 
 def test_who_hangs_up_ends_it(serve: Callable[..., ServerProcess]) -> None:
@@ -65,7 +65,7 @@ def test_who_hangs_up_ends_it(serve: Callable[..., ServerProcess]) -> None:
 
 def _children(server: ServerProcess) -> list[str]:
     """Processes that play for this server."""
-    found = []
+    result = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
@@ -73,13 +73,13 @@ def _children(server: ServerProcess) -> list[str]:
         except OSError:  # it has ended
             continue
         if parent == str(server.process.pid) and "inturn.http.playing" in command:
-            found.append(folder.name)
-    return found
+            result.append(folder.name)
+    return result
 
 
 def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
     client = rig.client_as(rig.operator)
-    for wrong in (
+    for error in (
         {"scenario": "nothing"},
         {"scenario": "../flood"},
         SMALL | {"orders": []},
@@ -88,7 +88,7 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
         SMALL | {"load": 11},
         SMALL | {"seed": -1},
     ):
-        assert client.post("/v1/simulations", json=wrong).status_code == 422, wrong
+        assert client.post("/v1/simulations", json=error).status_code == 422, error
     rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
     customer, reader = (
@@ -98,9 +98,9 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
     assert customer.post("/v1/simulations", json=SMALL).status_code == 404
     assert customer.get("/v1/simulations").status_code == 404
     assert reader.post("/v1/simulations", json=SMALL).status_code == 403
-    found = reader.get("/v1/simulations").json()["scenarios"]
-    assert [each["scenario"] for each in found] == list(built_in_scenarios())
-    assert found[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
+    result = reader.get("/v1/simulations").json()["scenarios"]
+    assert [item["scenario"] for item in result] == list(built_in_scenarios())
+    assert result[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
 
 
 def test_too_many_documents_are_refused() -> None:
@@ -117,8 +117,8 @@ def test_twice_the_load_is_twice_the_documents(name: str) -> None:
 
 def test_workers_and_seed_are_those_asked_for() -> None:
     given = built_in_scenarios()["flood"]
-    found = apply_overrides(given, {"workers": 9, "seed": 5, "load": None})
-    assert (found.workers, found.seed, found.groups) == (9, 5, given.groups)
+    scenario = apply_overrides(given, {"workers": 9, "seed": 5, "load": None})
+    assert (scenario.workers, scenario.seed, scenario.groups) == (9, 5, given.groups)
 
 
 def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
@@ -129,7 +129,7 @@ def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
         work[arrival.group] += arrival.service / SECOND
     for report in last["reports"]:
         course = report["course"]
-        served = [sum(each) * course["step"] * scenario.workers for each in course["groups"].values()]
+        served = [sum(item) * course["step"] * scenario.workers for item in course["groups"].values()]
         assert served == pytest.approx(work, rel=0.01)
         assert all(sum(parts) <= 1.001 for parts in zip(*course["groups"].values(), strict=True))
 
@@ -139,7 +139,7 @@ def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
     (report,) = last["reports"]
     assert report["spread"] == sorted(report["spread"])
     assert len(report["spread"]) == 51
-    means = [each["mean"] for each in report["customers"]]
+    means = [item["mean"] for item in report["customers"]]
     assert report["spread"][-1] >= max(means)
     assert report["customers"][0]["group"] == "flood"
 

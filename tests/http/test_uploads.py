@@ -21,7 +21,7 @@ MEGABYTE = 1 << 20
 
 def left_in(folder: Path) -> list[Path]:
     blobs = folder / "inturn.db.blobs"
-    return [each for each in blobs.rglob("*") if each.is_file()]
+    return [path for path in blobs.rglob("*") if path.is_file()]
 
 
 def form(size: int, piece: int = 256 * 1024) -> Iterator[bytes]:
@@ -71,8 +71,8 @@ def test_two_hundred_uploads_at_once_all_arrive_or_are_refused_with_a_reason(
         files = [("file", (f"{number}.txt", bytes([65 + number % 26]) * 40_000))]
         headers = {"Authorization": f"Bearer {keys[number % 20]}"}
         answer = await client.post("/v1/documents", files=files, headers=headers)
-        told = answer.json()
-        return answer.status_code, told["receipts"][0]["id"] if answer.status_code == 202 else told["code"]
+        reported = answer.json()
+        return answer.status_code, reported["receipts"][0]["id"] if answer.status_code == 202 else reported["code"]
 
     async def all_at_once() -> list[tuple[int, str]]:
         limits = httpx2.Limits(max_connections=200)
@@ -82,7 +82,7 @@ def test_two_hundred_uploads_at_once_all_arrive_or_are_refused_with_a_reason(
     answers = asyncio.run(all_at_once())
     statuses = Counter(status for status, _ in answers)
     assert statuses == {202: 160, 429: 40}
-    assert {told for status, told in answers if status == 429} == {"too_many"}
+    assert {reported for status, reported in answers if status == 429} == {"too_many"}
     with server.client(keys[0]) as client:
         assert client.get("/healthz").status_code == 200
     assert len(left_in(tmp_path)) == statuses[202]
@@ -132,7 +132,7 @@ def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Harness]) -> No
             sent.append(message)
 
         headers = [(b"authorization", f"Bearer {rig.create_api_key('acme')}".encode())]
-        headers += [(name.lower().encode(), each.encode()) for name, each in HEADERS.items()]
+        headers += [(name.lower().encode(), item.encode()) for name, item in HEADERS.items()]
         scope = {"type": "http", "method": "POST", "path": "/v1/documents", "raw_path": b"/v1/documents"}
         scope |= {"query_string": b"", "headers": headers, "client": ("192.0.2.1", 1), "server": ("x", 80)}
         await rig.app(scope | {"scheme": "http", "http_version": "1.1", "root_path": ""}, receive, send)
@@ -150,8 +150,8 @@ def test_many_who_only_wait_leave_the_server_responsive(serve: Callable[..., Ser
         id_ = client.post("/v1/documents", json=body).json()["receipts"][0]["id"]
         ask = f"GET /v1/documents/{id_}?wait=50 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         idle = [socket.create_connection((address.hostname, address.port)) for _ in range(300)]
-        for each in idle:
-            each.sendall(ask)
+        for item in idle:
+            item.sendall(ask)
         while "inturn_long_polls 300.0" not in client.get("/metrics").text:
             time.sleep(0.05)
         took = []
@@ -161,8 +161,8 @@ def test_many_who_only_wait_leave_the_server_responsive(serve: Callable[..., Ser
             took.append(time.monotonic() - began)
         assert sorted(took)[10] < 1
         client.delete(f"/v1/documents/{id_}")
-        for each in idle:
-            answer = http.client.HTTPResponse(each)
+        for item in idle:
+            answer = http.client.HTTPResponse(item)
             answer.begin()
             assert json.loads(answer.read())["state"] == "cancelled"
-            each.close()
+            item.close()

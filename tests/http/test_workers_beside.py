@@ -39,11 +39,11 @@ def workers(server: ServerProcess, n: int) -> set[int]:
     """The processes of the workers, once there are so many."""
     with server.client() as client:
         for _ in range(1_000):
-            found = {each["process"] for each in client.get("/v1/workers").json()["workers"]}
-            if len(found) == n:
-                return found
+            result = {item["process"] for item in client.get("/v1/workers").json()["workers"]}
+            if len(result) == n:
+                return result
             time.sleep(0.02)
-    raise AssertionError(f"there are {len(found)} workers, not {n}")
+    raise AssertionError(f"there are {len(result)} workers, not {n}")
 
 
 def ended(pids: set[int]) -> bool:
@@ -84,21 +84,21 @@ def test_what_runs_when_a_server_is_killed_is_finished_and_what_waits_is_release
     leftovers.add(pid)
     with server.client() as client:
         body = {"customer": "acme", "documents": [{"name": str(number)} for number in range(3)]}
-        ids = [each["id"] for each in client.post("/v1/documents", json=body).json()["receipts"]]
+        ids = [item["id"] for item in client.post("/v1/documents", json=body).json()["receipts"]]
     while not (tmp_path / "begun-0").exists():
         time.sleep(0.02)
     server.process.send_signal(signal.SIGKILL)
     server.process.wait(60)
     with inturn.open(str(tmp_path / "inturn.db")) as queue:
         for _ in range(1_000):
-            if all(queue.document(each).state is DocumentState.WAITING for each in ids[1:]):
+            if all(queue.document(item).state is DocumentState.WAITING for item in ids[1:]):
                 break
             time.sleep(0.02)
-        states = [queue.document(each).state for each in ids]
+        states = [queue.document(item).state for item in ids]
         assert states == [DocumentState.RUNNING, DocumentState.WAITING, DocumentState.WAITING]
         (tmp_path / "go-on").touch()
         assert ended({pid})
-        assert [queue.document(each).state for each in ids] == [DocumentState.DONE, *states[1:]]
+        assert [queue.document(item).state for item in ids] == [DocumentState.DONE, *states[1:]]
         assert queue.result(ids[0]) == {"by": "hand"}
         assert queue.store.workers() == ()
 

@@ -67,8 +67,8 @@ def test_every_text_that_is_used_is_there() -> None:
 
 def test_every_error_text_is_that_of_a_code() -> None:
     def below(kind: type[InturnError]) -> set[type[InturnError]]:
-        return {kind}.union(*(below(each) for each in kind.__subclasses__()))
+        return {kind}.union(*(below(item) for item in kind.__subclasses__()))
 
-    known = {each.code for each in below(InturnError)} | set(errors.CODE_BY_STATUS.values()) | {"offline", "unexpected"}
-    told = {key.removeprefix("errors.") for key in page_entries(SOURCE) if key.startswith("errors.")}
-    assert told <= known
+    known = {item.code for item in below(InturnError)} | set(errors.CODE_BY_STATUS.values()) | {"offline", "unexpected"}
+    reported = {key.removeprefix("errors.") for key in page_entries(SOURCE) if key.startswith("errors.")}
+    assert reported <= known

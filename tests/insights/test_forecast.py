@@ -30,10 +30,10 @@ def span(
     before: Ahead, mine: ForecastTarget | None = None, speed: Speed | None = None, rates: ArrivalRates = NOBODY
 ) -> tuple[float, float]:
     """In seconds from now; one start a second unless said otherwise."""
-    found = expected_start(
+    span = expected_start(
         before, mine or ForecastTarget("acme", 9, 2), speed or Speed(SECOND, SECOND), rates, 5 * SECOND
     )
-    return found.earliest / SECOND - 5, found.latest / SECOND - 5
+    return span.earliest / SECOND - 5, span.latest / SECOND - 5
 
 
 def events(*told: tuple[float, EventKind, str, int]) -> list[Event]:
@@ -84,18 +84,18 @@ def test_only_starts_made_while_others_waited_tell_how_fast_it_goes() -> None:
 
 
 def test_events_tell_it_too() -> None:
-    told = events((0, SUBMITTED, "a", 30), *((n, STARTED, "a", 1) for n in range(30)), (95, STARTED, "b", 1))
-    told.insert(-1, Event(99, 90 * SECOND, SUBMITTED, "b", ("x",)))
-    assert start_times_from_events(told, 0).speed(96 * SECOND) == Speed(SECOND, SECOND)
-    assert arrivals_from_events(told, SECOND, 96 * SECOND) == ({"b": 1}, 95 * SECOND)
+    reported = events((0, SUBMITTED, "a", 30), *((n, STARTED, "a", 1) for n in range(30)), (95, STARTED, "b", 1))
+    reported.insert(-1, Event(99, 90 * SECOND, SUBMITTED, "b", ("x",)))
+    assert start_times_from_events(reported, 0).speed(96 * SECOND) == Speed(SECOND, SECOND)
+    assert arrivals_from_events(reported, SECOND, 96 * SECOND) == ({"b": 1}, 95 * SECOND)
 
 
 def test_most_starts_of_a_recorded_day_lie_within_their_span() -> None:
     """A day with floods, a worker that goes away and a change of policy."""
     store = open_store("memory://")
     recorded_day.record(store, 3_600, seed=7)
-    found = measure_accuracy(read_history(store, 0))
-    assert found is not None
-    known = found.asked - found.unknown
-    assert found.inside >= 0.75 * known
-    assert found.early <= 0.1 * known
+    forecast_accuracy = measure_accuracy(read_history(store, 0))
+    assert forecast_accuracy is not None
+    known = forecast_accuracy.asked - forecast_accuracy.unknown
+    assert forecast_accuracy.inside >= 0.75 * known
+    assert forecast_accuracy.early <= 0.1 * known

@@ -286,7 +286,9 @@ def test_an_idle_hour_does_not_put_a_start_off(rig: StoreHarness, insights: Insi
             rig.advance(1)
             for claimed in finished:
                 rig.queue.finish(claimed)
-        rig.store.cancel([each.id for each in rig.all_documents() if each.state == "waiting" and idle], ANNA)
+        rig.store.cancel(
+            [document.id for document in rig.all_documents() if document.state == "waiting" and idle], ANNA
+        )
         rig.advance(idle)
     rig.store.record_worker(WORKER)
     why = insights.why(rig.submit_one("flood"))
@@ -317,7 +319,7 @@ def test_what_a_worker_claimed_ahead_is_not_shown_as_its_work(rig: StoreHarness,
     rig.advance(10)
     rig.store.record_worker(WORKER._replace(at_work={ids[4]: seconds(3), ids[5]: seconds(20)}))
     (shown,) = insights.live().at_work
-    assert {each.id: each.work_began_at for each in shown.documents} == {
+    assert {document.id: document.work_began_at for document in shown.documents} == {
         ids[4]: rig.clock.now() - seconds(3),
         ids[5]: rig.clock.now() - seconds(10),
     }
@@ -330,7 +332,7 @@ def test_what_was_claimed_since_the_last_report_fills_the_slots(rig: StoreHarnes
     ids = [receipt.id for receipt in rig.submit("acme", 5)]
     rig.queue.claim(WORKER.name, 5)
     (shown,) = insights.live().at_work
-    assert [each.id for each in shown.documents] == ids[:2]
+    assert [document.id for document in shown.documents] == ids[:2]
     assert shown.claimed_ahead == 3
     rig.store.record_worker(WORKER)
     (shown,) = insights.live().at_work

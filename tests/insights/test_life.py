@@ -30,13 +30,13 @@ def submit(queue: Queue, delay: int = 0, max_attempts: int = 3) -> str:
 
 
 def moments(queue: Queue, id_: str) -> tuple[TimelineEntry, ...]:
-    found = document_timeline(queue.store, queue.document(id_))
-    assert found.is_complete
-    return found.entries
+    timeline = document_timeline(queue.store, queue.document(id_))
+    assert timeline.is_complete
+    return timeline.entries
 
 
 def kinds(queue: Queue, id_: str) -> list[str]:
-    return [str(each.kind) for each in moments(queue, id_)]
+    return [str(moment.kind) for moment in moments(queue, id_)]
 
 
 def test_each_attempt_is_told_with_its_error(queue: Queue, clock: ManualClock) -> None:
@@ -81,7 +81,7 @@ def test_the_end_of_the_last_delay_is_told(queue: Queue, clock: ManualClock) -> 
     clock.advance(SECOND)
     queue.fail(queue.claim("worker", 1)[0], "never", final=True)
     assert kinds(queue, id_) == ["submitted", "started", "delayed", "due", "started", "failed"]
-    assert [each.error for each in moments(queue, id_) if each.error] == ["no", "never"]
+    assert [moment.error for moment in moments(queue, id_) if moment.error] == ["no", "never"]
 
 
 def test_what_was_done_by_hand_is_told_once_and_with_who_did_it(queue: Queue, clock: ManualClock) -> None:
@@ -103,7 +103,7 @@ def test_what_was_done_by_hand_is_told_once_and_with_who_did_it(queue: Queue, cl
     clock.advance(SECOND)
     queue.retry(id_, ANNA)
     assert kinds(queue, id_) == [*once, "retried"]
-    by_hand = [str(each.kind) for each in moments(queue, id_) if each.operator == ANNA]
+    by_hand = [str(moment.kind) for moment in moments(queue, id_) if moment.operator == ANNA]
     assert by_hand == ["expedited", "retried", "expedited", "cancelled", "retried"]
     assert kinds(queue, other) == ["submitted"]
 
@@ -123,8 +123,8 @@ def test_attempts_that_nobody_kept_are_missed(queue: Queue) -> None:
     queue.claim("worker", 1)
     assert kinds(queue, id_)[-1] == "started"
     queue.store._state.attempts.clear()  # type: ignore[attr-defined]
-    found = document_timeline(queue.store, queue.document(id_))
-    assert ([str(each.kind) for each in found.entries], found.is_complete) == (["submitted", "started"], False)
+    timeline = document_timeline(queue.store, queue.document(id_))
+    assert ([str(entry.kind) for entry in timeline.entries], timeline.is_complete) == (["submitted", "started"], False)
 
 
 def test_more_attempts_than_are_kept_are_not_all(queue: Queue) -> None:
@@ -147,5 +147,5 @@ def test_a_deed_too_deep_in_the_audit_log_is_not_looked_for(queue: Queue, clock:
     assert kinds(queue, id_) == ["submitted", "expedited"]
     for _ in range(PAGE_SIZE * MAX_PAGES - PAGE_SIZE):
         queue.pause(ANNA, "acme")
-    found = document_timeline(queue.store, queue.document(id_))
-    assert ([str(each.kind) for each in found.entries], found.is_complete) == (["submitted"], False)
+    timeline = document_timeline(queue.store, queue.document(id_))
+    assert ([str(entry.kind) for entry in timeline.entries], timeline.is_complete) == (["submitted"], False)

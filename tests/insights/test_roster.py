@@ -15,7 +15,7 @@ from inturn.stores.memory import MemoryStore
 
 ANNA = Operator("anna", "")
 EVERYBODY = CustomerFilter()
-WAITING = SortBy(lambda each: each.waiting, is_descending=True)
+WAITING = SortBy(lambda item: item.waiting, is_descending=True)
 MINUTE = 60_000_000
 
 
@@ -54,7 +54,7 @@ def in_peace() -> None:
 
 def test_customers_come_by_figure_and_equals_by_name(kept: CustomerIndex) -> None:
     assert names(kept) == ["D", "b", "c", "a"]
-    assert names(kept, SortBy(lambda each: each.waiting)) == ["a", "b", "c", "D"]
+    assert names(kept, SortBy(lambda item: item.waiting)) == ["a", "b", "c", "D"]
     assert names(kept, SortBy()) == ["a", "b", "c", "D"]
     assert names(kept, SortBy(is_descending=True)) == ["D", "c", "b", "a"]
 
@@ -70,8 +70,8 @@ def test_who_has_no_figure_comes_last_either_way(kept: CustomerIndex) -> None:
 def test_pages_have_their_total_and_the_weight_of_all_who_are_served(kept: CustomerIndex, queue: Queue) -> None:
     queue.change_customer("b", ANNA, weight=3)
     queue.change_customer("c", ANNA, paused=True)
-    found = kept.page(CustomerFilter(waiting=True), WAITING, limit=2, after=1)
-    assert found == (("b", "c"), 4, 5.0)  # a, b with weight 3 and D; c is paused
+    customer_listing = kept.page(CustomerFilter(waiting=True), WAITING, limit=2, after=1)
+    assert customer_listing == (("b", "c"), 4, 5.0)  # a, b with weight 3 and D; c is paused
     assert kept.page(CustomerFilter(paused=True), WAITING, limit=2, after=0).names == ("c",)
 
 
@@ -101,10 +101,10 @@ def test_a_search_finds_who_was_only_checked(kept: CustomerIndex, queue: Queue) 
 
 def test_a_search_finds_the_very_first_who_was_only_checked(clock: ManualClock) -> None:
     queue = Queue(MemoryStore(clock), clock=clock)
-    kept = CustomerIndex(queue.store, clock)
-    assert names(kept) == []
+    customer_index = CustomerIndex(queue.store, clock)
+    assert names(customer_index) == []
     queue.check("elsewhere", 3)
-    assert names(kept, where=CustomerFilter(text="else")) == names(kept) == ["elsewhere"]
+    assert names(customer_index, where=CustomerFilter(text="else")) == names(customer_index) == ["elsewhere"]
 
 
 def test_everybody_is_read_again_in_a_while_beside_those_who_ask(
@@ -112,7 +112,7 @@ def test_everybody_is_read_again_in_a_while_beside_those_who_ask(
 ) -> None:
     names(kept)
     queue.check("a", 30)  # for a queue elsewhere: no event tells of it
-    lowest = SortBy(lambda each: each.next_count(PriorityPolicy(), clock.now()))
+    lowest = SortBy(lambda item: item.next_count(PriorityPolicy(), clock.now()))
     clock.advance(MINUTE - 1)
     names(kept)
     in_peace()

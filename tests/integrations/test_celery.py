@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from celery import Celery, chain, chord, group
 
 import inturn
-from celery import Celery, chain, chord, group
 from celery_fleet import make
 from fleets import Record, log_contains, running_process
 from inturn.counters import Counters
@@ -106,15 +106,15 @@ def test_a_chain_is_one_document(fleet: Fleet) -> None:
 
 def test_callbacks_belong_to_their_document_and_signatures_stay_as_they_were(fleet: Fleet) -> None:
     tasks = fleet.app.tasks
-    after, wrong = tasks["step"].s("after"), tasks["step"].si("x", "wrong")
+    after, error = tasks["step"].s("after"), tasks["step"].si("x", "wrong")
     for _ in range(4):
         tasks["work"].apply_async(("linked", "x"), link=after)
     lines = fleet.record.next(8)
     assert sorted(line[-2] for line in lines if line[0] == "step") == [1, 1, 1, 2]
     assert fleet.count("linked") == -3
-    tasks["failing"].apply_async(("linked",), link_error=wrong)
+    tasks["failing"].apply_async(("linked",), link_error=error)
     assert [line[-2] for line in fleet.record.next(2)] == [2, 2]
-    assert (dict(after["options"]), dict(wrong["options"])) == ({}, {})
+    assert (dict(after["options"]), dict(error["options"])) == ({}, {})
     assert fleet.count("linked") == -4
 
 

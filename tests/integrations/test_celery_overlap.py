@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from celery import Celery
 from celery.app.amqp import AMQP
 
 import inturn
-from celery import Celery
 from inturn.counters import Counters
 from inturn.errors import StoreError
 from inturn.integrations import common
@@ -67,12 +67,12 @@ def publish(app: Celery, customer: str, **options: Any) -> None:
 
 def sent(app: Celery) -> list[tuple[str, int | None]]:
     """Customers and levels of all messages that went out since."""
-    found = []
+    result = []
     with app.connection_for_read() as connection:
         queue = app.amqp.queues[app.conf.task_default_queue](connection.default_channel)
         while (message := queue.get(no_ack=True)) is not None:
-            found.append((message.payload[1]["customer"], message.headers.get("inturn_level")))
-    return found
+            result.append((message.payload[1]["customer"], message.headers.get("inturn_level")))
+    return result
 
 
 def test_the_question_is_out_before_the_message_is_made(counters: Counters, between: Any) -> None:
@@ -89,7 +89,7 @@ def test_what_is_published_between_gets_its_own_answer(counters: Counters, betwe
     between(lambda: [publish(app, "acme"), publish(app, "bulk")])
     publish(app, "bulk")
     assert sorted(sent(app)) == [("acme", 1), ("bulk", 9), ("bulk", 9)]
-    assert [counters.check(each)[0].count for each in ("acme", "bulk")] == [-1, -32]
+    assert [counters.check(item)[0].count for item in ("acme", "bulk")] == [-1, -32]
     app.close()
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
 
 import inturn
-from celery import Celery
 from celery_fleet import make
 from fleets import running_process
 from inturn.errors import InvalidInputError, StoreError
@@ -41,21 +41,21 @@ def warnings_of(given: dict[str, Any], folder: Path) -> str:
 
 def test_a_worker_on_redis_is_told_what_to_change(tmp_path: Path) -> None:
     steps = {"priority_steps": [0, 3, 6, 9]}
-    told = warnings_of(settings(fresh_redis(), tmp_path, broker_transport_options=steps), tmp_path)
-    assert "worker_prefetch_multiplier is 4" in told
-    assert "set worker_prefetch_multiplier = 1" in told
-    assert "set task_acks_late = True" in told
-    assert "'priority_steps': list(range(10))" in told
+    reported = warnings_of(settings(fresh_redis(), tmp_path, broker_transport_options=steps), tmp_path)
+    assert "worker_prefetch_multiplier is 4" in reported
+    assert "set worker_prefetch_multiplier = 1" in reported
+    assert "set task_acks_late = True" in reported
+    assert "'priority_steps': list(range(10))" in reported
 
 
 @needs_rabbitmq
 def test_a_worker_on_rabbitmq_is_told_what_to_change(tmp_path: Path) -> None:
-    told = warnings_of(
+    reported = warnings_of(
         settings(rabbitmq(), tmp_path, task_queue_max_priority=3, worker_prefetch_multiplier=0), tmp_path
     )
-    assert "worker_prefetch_multiplier is 0" in told
-    assert "max_priority=10" in told
-    assert "a queue of another name" in told
+    assert "worker_prefetch_multiplier is 0" in reported
+    assert "max_priority=10" in reported
+    assert "a queue of another name" in reported
 
 
 @needs_rabbitmq
@@ -106,7 +106,7 @@ def test_while_counters_fail_the_last_level_known_is_used(caplog: pytest.LogCapt
     assert published(app, customer="known")["inturn_level"] == 8
     server.remove()
     with caplog.at_level(logging.WARNING):
-        levels = [published(app, customer=each)["inturn_level"] for each in ("known", "known", "stranger")]
+        levels = [published(app, customer=item)["inturn_level"] for item in ("known", "known", "stranger")]
     assert levels == [8, 8, common.FALLBACK_LEVEL]
     assert caplog.text.count("was not checked") == 1
     app.close()

@@ -9,10 +9,10 @@ from typing import Any
 
 import dramatiq
 import pytest
+from celery import Celery
 from dramatiq.brokers.stub import StubBroker
 
 import inturn
-from celery import Celery
 from celery_fleet import make
 from fleets import log_contains, running_process
 from inturn.errors import InvalidInputError
@@ -47,7 +47,7 @@ def nobodys(path: str, days: int) -> None: ...
 
 
 def rules(*functions: Callable[..., Any], rule: Any = "customer_id") -> CustomerResolver:
-    known = Known(**{each.__name__: each for each in functions})
+    known = Known(**{function.__name__: function for function in functions})
     return CustomerResolver(rule, known, logging.getLogger("rules"))
 
 
@@ -68,13 +68,13 @@ def test_an_argument_is_found_as_python_would_bind_it(function: Callable[..., An
 
 
 def test_the_customer_is_what_the_task_gets() -> None:
-    found = rules(plain, optional, by_name)
-    assert found.resolve(Publish("plain", ("a", "acme"), {}, {})) == "acme"
-    assert found.resolve(Publish("optional", ("a", "acme"), {}, {})) == "acme"
-    assert found.resolve(Publish("optional", ("a",), {}, {})) == "house"
-    assert found.resolve(Publish("optional", ("a",), {"customer_id": None}, {})) is None
-    assert found.resolve(Publish("by_name", ("a", "b", "c"), {"customer_id": "acme"}, {})) == "acme"
-    assert found.resolve(Publish("by_name", ("a", "b", "c"), {}, {})) is None
+    customer_resolver = rules(plain, optional, by_name)
+    assert customer_resolver.resolve(Publish("plain", ("a", "acme"), {}, {})) == "acme"
+    assert customer_resolver.resolve(Publish("optional", ("a", "acme"), {}, {})) == "acme"
+    assert customer_resolver.resolve(Publish("optional", ("a",), {}, {})) == "house"
+    assert customer_resolver.resolve(Publish("optional", ("a",), {"customer_id": None}, {})) is None
+    assert customer_resolver.resolve(Publish("by_name", ("a", "b", "c"), {"customer_id": "acme"}, {})) == "acme"
+    assert customer_resolver.resolve(Publish("by_name", ("a", "b", "c"), {}, {})) is None
 
 
 @pytest.mark.parametrize(
@@ -88,31 +88,31 @@ def test_the_customer_is_what_the_task_gets() -> None:
 def test_a_task_that_looks_like_a_slip_is_told_once(
     caplog: pytest.LogCaptureFixture, function: Any, args: tuple[str, ...], words: str
 ) -> None:
-    found = rules(plain) if function is None else rules(plain, function)
+    customer_resolver = rules(plain) if function is None else rules(plain, function)
     name = "elsewhere" if function is None else function.__name__
     for _ in range(3):
-        assert found.resolve(Publish(name, args, {}, {})) is None
+        assert customer_resolver.resolve(Publish(name, args, {}, {})) is None
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert re.search(words, record.getMessage())
 
 
 def test_a_task_that_has_no_customer_on_purpose_is_no_slip(caplog: pytest.LogCaptureFixture) -> None:
-    found = rules(plain, nobodys, anything)
-    assert found.resolve(Publish("nobodys", ("old", 3), {}, {})) is None
-    assert found.resolve(Publish("anything", (), {}, {})) is None
-    assert found.resolve(Publish("elsewhere", (), {"x": 1}, {})) is None
-    assert found.resolve(Publish("plain", ("a", ""), {}, {})) is None
-    found.check_tasks()
+    customer_resolver = rules(plain, nobodys, anything)
+    assert customer_resolver.resolve(Publish("nobodys", ("old", 3), {}, {})) is None
+    assert customer_resolver.resolve(Publish("anything", (), {}, {})) is None
+    assert customer_resolver.resolve(Publish("elsewhere", (), {"x": 1}, {})) is None
+    assert customer_resolver.resolve(Publish("plain", ("a", ""), {}, {})) is None
+    customer_resolver.check_tasks()
     assert caplog.records == []
 
 
 def test_a_task_that_is_registered_later_is_known_from_then_on() -> None:
     known = Known()
-    found = CustomerResolver("customer_id", known, logging.getLogger("rules"))
-    assert found.resolve(Publish("plain", ("a", "acme"), {}, {})) is None
+    customer_resolver = CustomerResolver("customer_id", known, logging.getLogger("rules"))
+    assert customer_resolver.resolve(Publish("plain", ("a", "acme"), {}, {})) is None
     known.functions["plain"] = plain
-    assert found.resolve(Publish("plain", ("a", "acme"), {}, {})) == "acme"
+    assert customer_resolver.resolve(Publish("plain", ("a", "acme"), {}, {})) == "acme"
 
 
 def test_a_header_that_no_task_has_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -162,6 +162,6 @@ def test_a_dramatiq_worker_says_so_too(caplog: pytest.LogCaptureFixture) -> None
     worker.start()
     worker.stop()
     work.send("acme")
-    told = [each.getMessage() for each in caplog.records if each.name == "inturn.integrations.dramatiq"]
-    assert any("no task known here has an argument of that name (there is customer_id)" in each for each in told)
-    assert any("task work has no argument custmer_id but one called customer_id" in each for each in told)
+    reported = [record.getMessage() for record in caplog.records if record.name == "inturn.integrations.dramatiq"]
+    assert any("no task known here has an argument of that name (there is customer_id)" in item for item in reported)
+    assert any("task work has no argument custmer_id but one called customer_id" in item for item in reported)

@@ -130,16 +130,16 @@ def five(tmp_path: Path) -> Iterator[str]:
 
 
 def fetched(broker: FairRedisBroker, limit: int) -> list[Any]:
-    return [dramatiq.Message.decode(each) for each in broker.do_fetch("default", limit)]
+    return [dramatiq.Message.decode(content) for content in broker.do_fetch("default", limit)]
 
 
 def test_what_a_dead_worker_held_comes_back_to_its_level(five: str) -> None:
     dying = FairRedisBroker(url=five, maintenance_chance=0)
     assert [message.args[1] for message in fetched(dying, 2)] == [0, 1]
     other = FairRedisBroker(url=five, heartbeat_timeout=0, maintenance_chance=1_000_000)
-    found = fetched(other, 9)
-    assert sorted(message.args[1] for message in found) == list(range(5))
-    assert [message.options["inturn_level"] for message in found] == [1, 1, 1, 2, 2]
+    result = fetched(other, 9)
+    assert sorted(message.args[1] for message in result) == list(range(5))
+    assert [message.options["inturn_level"] for message in result] == [1, 1, 1, 2, 2]
 
 
 def test_what_is_handed_back_or_fails_stays_in_its_level(five: str) -> None:

@@ -46,12 +46,12 @@ def fill(queue: Queue) -> None:
         queue.submit(f"Customer {number:03}", [NewDocument(f"letter-{n}.pdf") for n in range(amount)])
     queue.submit(HOSTILE, [NewDocument(HOSTILE_DOCUMENT)] * 30)
     claimed = queue.claim("host-1", 60)
-    for number, each in enumerate(claimed[:50]):
+    for number, claim in enumerate(claimed[:50]):
         if number % 10 == 9:
-            queue.fail(each, "the file is broken", final=True)
+            queue.fail(claim, "the file is broken", final=True)
         else:
-            queue.finish(each, {"text": "Dear Sir or Madam"})
-    held = {each.document.id: Progress(1, 2) for each in claimed[50:]}
+            queue.finish(claim, {"text": "Dear Sir or Madam"})
+    held = {claim.document.id: Progress(1, 2) for claim in claimed[50:]}
     now = time.time_ns() // 1_000
     queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 10, "extract", now, progress=held))
     for name, customer, scope in (
@@ -68,12 +68,12 @@ def fill(queue: Queue) -> None:
 def chromium() -> str:
     """Where the browser is; without one tests are skipped at home and fail in CI."""
     # The same engine without a browser's own windows, which take five times as long to open as our pages.
-    found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-    if found is None:
+    result = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if result is None:
         if os.environ.get("CI") == "true":
             pytest.fail("a browser is missing: apt-get install chromium-headless-shell")
         pytest.skip("neither chromium-headless-shell nor chromium is installed")
-    return found
+    return result
 
 
 @pytest.fixture(scope="session")
@@ -98,8 +98,8 @@ def serve(filled: Path, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]
         return made[-1]
 
     yield one
-    for each in made:
-        each.stop()
+    for server_process in made:
+        server_process.stop()
 
 
 @pytest.fixture(scope="session")
@@ -181,6 +181,6 @@ def visit(browser: Browser, wrong: Wrong) -> Iterator[Callable[..., Page]]:
         return page
 
     yield one
-    for each in contexts:
-        each.close()
+    for context in contexts:
+        context.close()
     assert wrong.said == []

@@ -46,15 +46,15 @@ def ready(page: Page, name: str) -> None:
 
 def problems(page: Page, language: str) -> list[str]:
     """Whatever is cut, overlaps, scrolls sideways, moves or is not translated, and what the browser had to forbid."""
-    found: list[str] = page.evaluate(LOOKS, {"texts": _texts(language), "english": _texts("en")})
+    result: list[str] = page.evaluate(LOOKS, {"texts": _texts(language), "english": _texts("en")})
     forbidden: list[str] = page.evaluate("window.violations ?? []")
-    return [*found, *(f"forbidden by the policy: {each}" for each in forbidden)]
+    return [*result, *(f"forbidden by the policy: {item}" for item in forbidden)]
 
 
 def barriers(page: Page) -> list[str]:
     """What axe finds."""
     answer: dict[str, Any] = AXE.run(page, options=RULES).response
-    return [f"{each['id']}: {each['nodes'][0]['html'][:160]}" for each in answer["violations"]]
+    return [f"{item['id']}: {item['nodes'][0]['html'][:160]}" for item in answer["violations"]]
 
 
 @functools.cache

@@ -78,7 +78,7 @@ def test_the_list_begins_with_those_who_wait_most(server: ServerProcess, visit: 
     expect(first).to_contain_text("-199")
     expect(first.locator(".customers-clock")).to_have_text(re.compile(r"^2\d:\d\d$"))
     expect(page.locator("th[aria-sort=descending]")).to_have_text("Waiting")
-    sums = [int(each) for each in page.locator(".stack-sum").all_inner_texts()]
+    sums = [int(text) for text in page.locator(".stack-sum").all_inner_texts()]
     assert sums == sorted(sums, reverse=True)
 
 
@@ -180,7 +180,7 @@ def test_a_search_that_fails_is_told_and_tried_again(server: ServerProcess, visi
     page.unroute("**/v1/customers?*")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("tbody tr")).to_have_count(10)
-    assert [each for each in wrong.said if "ERR_FAILED" not in each] == []
+    assert [item for item in wrong.said if "ERR_FAILED" not in item] == []
     wrong.said.clear()
 
 
@@ -319,7 +319,7 @@ def test_settings_that_are_refused_stay_in_the_form(
     expect(dialog.get_by_role("alert")).to_contain_text("This cannot be done as given.")
     expect(dialog.get_by_label("Starts")).to_have_value("1000000")
     assert queue.customer("refused").settings.rate is None
-    assert [each for each in wrong.said if "422" not in each] == []
+    assert [item for item in wrong.said if "422" not in item] == []
     wrong.said.clear()
 
 
@@ -345,7 +345,7 @@ def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProce
 def test_a_customer_that_is_not_there_is_told(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
     page = visit(address(server, "never seen"))
     expect(page.get_by_text("It is not there, or not any more.")).to_be_visible()
-    assert [each for each in wrong.said if "404" not in each] == []
+    assert [item for item in wrong.said if "404" not in item] == []
     wrong.said.clear()
 
 

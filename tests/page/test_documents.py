@@ -39,7 +39,7 @@ class Shop:
     def submit(self, customer: str, n: int = 1, **more: Any) -> list[str]:
         """Documents of a customer; the ids."""
         given = [NewDocument(f"{customer.lower()}-{number:03}.pdf", **more) for number in range(n)]
-        return [each.id for each in self.queue.submit(customer, given)]
+        return [receipt.id for receipt in self.queue.submit(customer, given)]
 
     def claim(self, id_: str) -> Claim:
         """This one, and no other."""
@@ -237,7 +237,7 @@ def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, vis
     page.get_by_role("button", name="Cancel …").click()
     agree(page, "Cancel 2 documents?", why="sent twice")
     expect(page.locator(".toast")).to_contain_text("2 documents cancelled.")
-    assert [shop.state(each) for each in ids] == ["waiting", "cancelled", "waiting", "cancelled", "waiting"]
+    assert [shop.state(item) for item in ids] == ["waiting", "cancelled", "waiting", "cancelled", "waiting"]
     assert shop.queue.store.audit(limit=1)[0].operator == ("local", "sent twice")
     expect(page.locator("tbody .state-cancelled")).to_have_count(2)
     expect(page.get_by_text("selected", exact=False)).to_have_count(0)
@@ -246,7 +246,7 @@ def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, vis
     expect(page.get_by_role("dialog")).to_contain_text("3 others of the selected")
     agree(page, "Try 2 documents again?")
     expect(page.locator(".toast").last).to_contain_text("2 documents wait again.")
-    assert {shop.state(each) for each in ids} == {"waiting"}
+    assert {shop.state(item) for item in ids} == {"waiting"}
     box(page, "chosen-004.pdf").check()
     page.get_by_role("button", name="Expedite …").click()
     agree(page, "Move 1 document before all levels?")
@@ -260,7 +260,7 @@ def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, vis
 
 def test_all_that_match_are_cancelled_after_a_question_that_names_them(shop: Shop, visit: Visit) -> None:
     ids = shop.submit("Flood", 130, batch="wrong")
-    kept = shop.submit("Flood", 2)
+    stored = shop.submit("Flood", 2)
     page = visit(f"{shop.url}/documents?customer=Flood&batch=wrong&q=flood")
     expect(rows(page)).to_have_count(100)
     page.get_by_role("checkbox", name="Select all rows").check()
@@ -274,20 +274,20 @@ def test_all_that_match_are_cancelled_after_a_question_that_names_them(shop: Sho
     expect(yes).to_be_disabled()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    assert {shop.state(each) for each in ids} == {"waiting"}
+    assert {shop.state(item) for item in ids} == {"waiting"}
     page.get_by_role("button", name="Cancel …").click()
     dialog.get_by_label("To confirm, type 130").fill("130")
     yes.click()
     expect(page.locator(".toast")).to_contain_text("130 documents cancelled.")
-    assert {shop.state(each) for each in ids} == {"cancelled"}
-    assert {shop.state(each) for each in kept} == {"waiting"}
+    assert {shop.state(item) for item in ids} == {"cancelled"}
+    assert {shop.state(item) for item in stored} == {"waiting"}
     page.goto(f"{shop.url}/documents?customer=Flood&state=cancelled")
     page.get_by_role("checkbox", name="Select all rows").check()
     page.get_by_role("button", name="Select all 130 that match").click()
     page.get_by_role("button", name="Try again …").click()
     agree(page, "Try 130 documents again?")
     expect(page.locator(".toast")).to_contain_text("130 documents wait again.")
-    assert {shop.state(each) for each in ids} == {"waiting"}
+    assert {shop.state(item) for item in ids} == {"waiting"}
 
 
 def test_nothing_found_and_a_server_that_fails_are_told(shop: Shop, visit: Visit, wrong: Wrong) -> None:
@@ -433,7 +433,7 @@ def test_a_document_that_is_deleted_says_so(shop: Shop, visit: Visit, wrong: Wro
     expect(page.get_by_text("This document was deleted")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
     page.close()
-    assert [each for each in wrong.said if "404" not in each] == []
+    assert [item for item in wrong.said if "404" not in item] == []
     wrong.said.clear()
 
 
@@ -494,5 +494,5 @@ def test_a_customer_sees_and_acts_on_its_own(
     page.goto(f"{locked.url}/documents/{visitors.other}")
     expect(page.get_by_role("alert")).to_contain_text("It is not there")
     page.close()
-    assert [each for each in wrong.said if "404" not in each] == []
+    assert [item for item in wrong.said if "404" not in item] == []
     wrong.said.clear()

@@ -39,20 +39,20 @@ def store_of(server: ServerProcess) -> Iterator[Queue]:
 
 def figure(page: Page, place: int = 0) -> int:
     text = page.locator(".card-value").nth(place).inner_text()
-    return int("".join(each for each in text if each.isdigit()))
+    return int("".join(item for item in text if item.isdigit()))
 
 
 def place(page: Page, what: str) -> int:
     """How far from the top of the window, in pixels."""
-    found = page.locator(what).bounding_box()
-    assert found is not None
-    return round(found["y"])
+    float_rect = page.locator(what).bounding_box()
+    assert float_rect is not None
+    return round(float_rect["y"])
 
 
 def only_lost_connections(wrong: Wrong) -> None:
     """What a browser says when a server is gone; nothing else is taken."""
     expected = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED", "503")
-    assert [each for each in wrong.said if not any(word in each for word in expected)] == []
+    assert [item for item in wrong.said if not any(word in item for word in expected)] == []
     wrong.said.clear()
 
 
@@ -71,9 +71,9 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
     settings = visit(f"{server.url}/settings")
     documents = visit(f"{server.url}/documents?state=failed")
     tabs = (overview, audit, settings, documents)
-    for each in tabs:
-        expect(each.locator(".live")).to_have_text("Live", timeout=PATIENT)
-        each.evaluate("window.isSame = true")
+    for tab in tabs:
+        expect(tab.locator(".live")).to_have_text("Live", timeout=PATIENT)
+        tab.evaluate("window.isSame = true")
     with store_of(server) as queue:  # all have heard something: they will ask for what comes behind it
         queue.pause(Operator("maria", "for a moment"))
         expect(settings.get_by_text("Paused by maria: for a moment")).to_be_visible()
@@ -81,14 +81,14 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
     expect(settings.get_by_text("It runs")).to_be_visible()
     waiting = figure(overview)
     assert server.stop() == 0
-    for each in tabs:
-        expect(each.locator(".live")).to_have_text("Reconnecting …", timeout=PATIENT)
+    for tab in tabs:
+        expect(tab.locator(".live")).to_have_text("Reconnecting …", timeout=PATIENT)
     with store_of(server) as queue:
         queue.submit("Customer 001", [NewDocument("late.pdf")] * 25)
         queue.pause(Operator("maria", "while nobody served"))
     serve("--port", str(port))
-    for each in tabs:
-        expect(each.locator(".live")).to_have_text("Live", timeout=PATIENT)
+    for tab in tabs:
+        expect(tab.locator(".live")).to_have_text("Live", timeout=PATIENT)
     expect(settings.get_by_text("Paused by maria: while nobody served")).to_be_visible(timeout=PATIENT)
     expect(audit.locator(".audit-entry")).to_have_count(3, timeout=PATIENT)
     expect(overview.locator(".banner")).to_contain_text("while nobody served", timeout=PATIENT)
@@ -96,13 +96,13 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
     expect(overview.get_by_role("searchbox")).to_have_value("Customer 00")
     assert place(overview, ".overview-charts") == before  # though there is a banner above it now
     assert documents.url.endswith("/documents?state=failed")
-    assert all(each.evaluate("window.isSame") for each in tabs)
+    assert all(tab.evaluate("window.isSame") for tab in tabs)
     only_lost_connections(wrong)
 
 
 def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, wrong: Wrong) -> None:
     first, second = serve(), serve()
-    ports = [int(each.url.rpartition(":")[2]) for each in (first, second)]
+    ports = [int(server_process.url.rpartition(":")[2]) for server_process in (first, second)]
     with Proxy(ports[0]) as proxy:
         page = visit(f"http://127.0.0.1:{proxy.port}/settings")
         expect(page.locator(".live")).to_have_text("Live")

@@ -46,12 +46,12 @@ class Showing(NamedTuple):
 def showings() -> list[Showing]:
     """All of them in a soak; else as few as let any two choices meet."""
     if SOAK:
-        return [Showing(*each) for each in product(PAGES, LANGUAGES, THEMES, WIDTHS)]
-    found = []
+        return [Showing(*item) for item in product(PAGES, LANGUAGES, THEMES, WIDTHS)]
+    result = []
     for (page, name), (place, language) in product(enumerate(PAGES), enumerate(LANGUAGES)):
         theme, width = THEMES[(page + place) % 2], list(WIDTHS)[(page + place) % 3]
-        found.append(Showing(name, language, theme, width))
-    return found
+        result.append(Showing(name, language, theme, width))
+    return result
 
 
 def test_every_page_is_looked_at() -> None:
@@ -62,15 +62,15 @@ def test_every_page_is_looked_at() -> None:
 def test_any_two_choices_meet() -> None:
     choices = (tuple(PAGES), LANGUAGES, THEMES, tuple(WIDTHS))
     for one, other in combinations(range(4), 2):
-        assert {(each[one], each[other]) for each in showings()} == set(product(choices[one], choices[other]))
+        assert {(showing[one], showing[other]) for showing in showings()} == set(product(choices[one], choices[other]))
 
 
 @pytest.fixture(scope="session")
 def document(shared: ServerProcess) -> str:
     """The id of a document that waits."""
     with shared.client() as client:
-        found = client.get("/v1/documents", params={"state": "waiting", "limit": 1}).json()
-    return str(found["documents"][0]["id"])
+        result = client.get("/v1/documents", params={"state": "waiting", "limit": 1}).json()
+    return str(result["documents"][0]["id"])
 
 
 def go(page: Page, url: str) -> None:
@@ -90,23 +90,23 @@ def shown(page: Page, showing: Showing, url: str) -> list[str]:
     page.emulate_media(color_scheme="dark" if showing.theme == "dark" else "light", reduced_motion="reduce")
     go(page, url)
     ready(page, showing.page)
-    found = problems(page, showing.language)
+    result = problems(page, showing.language)
     if showing.language in BARRIERS_IN:
-        found += barriers(page)
+        result += barriers(page)
     title = page.get_by_role("heading", level=1).inner_text()
     if (
         showing.page not in {"customer", "document"}
         and title != page_entries(showing.language)[f"{showing.page}.title"]
     ):
-        found.append(f"the title is {title!r}")
-    return [f"{'/'.join(showing)}: {each}" for each in found]
+        result.append(f"the title is {title!r}")
+    return [f"{'/'.join(showing)}: {item}" for item in result]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_page_in_this_language(
     shared: ServerProcess, locked: ServerProcess, document: str, browser: Browser, wrong: Wrong, language: str
 ) -> None:
-    found: list[str] = []
+    result: list[str] = []
     with browser.new_context(locale=language, reduced_motion="reduce") as context:
         context.add_init_script(WATCH)
         page = context.new_page()
@@ -115,10 +115,10 @@ def test_every_page_in_this_language(
         page.on("dialog", lambda dialog: wrong.said.append(f"dialog: {dialog.message}"))
         for showing in showings():
             if showing.language == language:
-                found += shown(page, showing, shared.url + PAGES[showing.page].format(id=document))
+                result += shown(page, showing, shared.url + PAGES[showing.page].format(id=document))
         for theme, width in product(THEMES, WIDTHS) if SOAK else zip(THEMES, ("phone", "wide"), strict=True):
-            found += shown(page, Showing("signin", language, theme, width), f"{locked.url}/signin")
-    assert not found + wrong.said, "\n".join(found + wrong.said)
+            result += shown(page, Showing("signin", language, theme, width), f"{locked.url}/signin")
+    assert not result + wrong.said, "\n".join(result + wrong.said)
 
 
 MISTAKES = {
@@ -150,8 +150,8 @@ def test_the_checks_see_what_they_look_for(shared: ServerProcess, browser: Brows
         assert problems(page, "de") + barriers(page) == []
         for mistake in MISTAKES.values():
             page.evaluate(f"async () => {{ const all = (what) => [...document.querySelectorAll(what)]; {mistake}; }}")
-        found = problems(page, "de") + barriers(page)
-    assert [words for words in MISTAKES if not any(words in each for each in found)] == [], "\n".join(found)
+        result = problems(page, "de") + barriers(page)
+    assert [words for words in MISTAKES if not any(words in item for item in result)] == [], "\n".join(result)
 
 
 def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: ServerProcess, browser: Browser) -> None:
@@ -188,6 +188,6 @@ def test_a_read_only_key_sees_no_button_that_acts(locked: ServerProcess, browser
             page.goto(locked.url + path.format(id=document))
             ready(page, name)
             buttons = page.locator("main button").all_inner_texts()
-            assert [each for each in buttons if each.strip() in acting] == [], name
+            assert [button for button in buttons if button.strip() in acting] == [], name
         page.goto(f"{locked.url}/upload")
         page.get_by_text(str(words["shell.not_found"])).first.wait_for()

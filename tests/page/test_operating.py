@@ -45,7 +45,7 @@ def entries(page: Page) -> list[str]:
 
 def test_the_audit_log_tells_who_did_what_and_why_in_plain_words(server: ServerProcess, visit: Visit) -> None:
     with store_of(server) as queue:
-        ids = [each.id for each in queue.documents(limit=5).items]
+        ids = [document.id for document in queue.documents(limit=5).items]
         queue.cancel(ids[0], Operator("maria", "a mistake"))
         queue.change_customer("Customer 001", Operator("anna", ""), weight=2.5, cap=3, paused=True)
         queue.change_customer("Customer 001", Operator("anna", ""), cap=None, paused=False)
@@ -142,7 +142,7 @@ def test_a_key_is_made_shown_once_copied_rotated_and_revoked(server: ServerProce
     expect(row).to_have_count(2)
     expect(row.get_by_role("button")).to_have_count(0)
     with store_of(server) as queue:
-        done = [(each.kind, each.operator) for each in queue.store.audit(limit=4)]
+        done = [(event.kind, event.operator) for event in queue.store.audit(limit=4)]
     assert [str(kind) for kind, _ in done] == ["key_ended", "key_ended", "key_made", "key_made"]
     assert (done[0][1], done[3][1]) == (("local", "lost"), ("local", "a new scanner"))
 
@@ -183,7 +183,7 @@ def test_revoking_ones_own_key_is_told_before_and_signs_out(locked: ServerProces
     expect(page.get_by_role("dialog")).to_contain_text("This is the key you are signed in with.")
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
-    assert [each for each in wrong.said if "401" not in each] == []
+    assert [item for item in wrong.said if "401" not in item] == []
     wrong.said.clear()
 
 

@@ -25,17 +25,17 @@ SHORT = Policy(PriorityPolicy(600 * SECOND, (-2, -4)))
 def put(server: ServerProcess, policy: Policy, operator: Operator = ANNA) -> int:
     """As somebody else does it, elsewhere."""
     store = open_store(str(server.folder / "inturn.db"))
-    found = store.set_policy(policy, operator).number
+    result = store.set_policy(policy, operator).number
     store.close()
-    return found
+    return result
 
 
 def in_force(server: ServerProcess) -> Policy:
     """What the store says."""
     store = open_store(str(server.folder / "inturn.db"))
-    found = store.policy().policy
+    policy = store.policy().policy
     store.close()
-    return found
+    return policy
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -122,19 +122,19 @@ def test_whether_a_version_came_true_is_told_by_group(past: ServerProcess, visit
     heading = page.get_by_role("heading", name="Did version 3 come true?")
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
-    table, told = page.get_by_role("table", name="Waits by size of customers"), page.locator(".judged")
-    expect(told).to_contain_text("It came true: in every group", timeout=60_000)
+    table, locator = page.get_by_role("table", name="Waits by size of customers"), page.locator(".judged")
+    expect(locator).to_contain_text("It came true: in every group", timeout=60_000)
     rows = table.locator("tbody tr")
     expect(rows.nth(0)).to_have_text(re.compile(r"1.20.*came true.*shorter.*min.*→.*shorter.*min.*→ ?[01]\ss"))
     expect(rows.nth(1)).to_have_text(re.compile("21.200.*came true.*longer.*longer"))
     expect(page.get_by_text("Documents looked at: 144 of the day before, 144 from")).to_be_visible()
     assert barriers(page) == []
     page.get_by_role("button", name="Did version 4 come true?").click()
-    expect(told).to_contain_text("It did not come true", timeout=60_000)
+    expect(locator).to_contain_text("It did not come true", timeout=60_000)
     expect(rows.nth(0)).to_have_text(re.compile("did not.*longer.*about as long"))
     expect(rows.nth(1)).to_have_text(re.compile("unknown.*shorter.*no documents"))
     page.get_by_role("button", name="Did version 2 come true?").click()
-    expect(told).to_contain_text("nothing was processed in the day before it", timeout=60_000)
+    expect(locator).to_contain_text("nothing was processed in the day before it", timeout=60_000)
     expect(rows.locator(".badge")).to_have_text(["unknown", "unknown"])
 
 
@@ -209,13 +209,13 @@ def test_what_somebody_else_puts_in_force_is_shown_beside_what_one_typed(
     expect(page.get_by_label("Classic")).to_be_checked()  # nothing was typed: the form follows
     page.get_by_label("Reset interval").fill("777")
     put(server, SHORT, Operator(HOSTILE, "because"))
-    told = page.get_by_text(f"{HOSTILE} put version 3 in force while you were editing.")
-    expect(told).to_be_visible()
+    locator = page.get_by_text(f"{HOSTILE} put version 3 in force while you were editing.")
+    expect(locator).to_be_visible()
     expect(page.get_by_label("Reset interval")).to_have_value("777")
     row = page.locator(".difference").first.get_by_role("row", name="Reset interval")
     assert row.locator("td").all_text_contents() == ["25 minutes", "10 minutes", "12 minutes 57 seconds"]
     page.get_by_role("button", name="Keep what I typed").click()
-    expect(told).to_be_hidden()
+    expect(locator).to_be_hidden()
     expect(page.get_by_label("Reset interval")).to_have_value("777")
     page.get_by_role("button", name="Discard").click()
     expect(page.get_by_label("Reset interval")).to_have_value("600")
@@ -236,7 +236,7 @@ def test_saving_over_what_one_has_not_seen_is_refused(
     assert in_force(server) == SHORT
     page.get_by_role("button", name="Begin again with theirs").click()
     expect(page.get_by_label("Reset interval")).to_have_value("600")
-    assert [each for each in wrong.said if "409" not in each] == []
+    assert [item for item in wrong.said if "409" not in item] == []
     wrong.said.clear()
 
 

@@ -42,9 +42,9 @@ def test_the_counter_in_the_browser_counts_as_the_queue_does(shared: ServerProce
             now += seeded.choice((0, 0, 0, 1, seeded.randrange(interval), near))
             times.append(now)
         sequences.append((number % 3, times))
-    given = [{"reset_interval": each.reset_interval, "thresholds": list(each.thresholds)} for each in policies]
-    found: list[Any] = visit(shared.url + "/priority").evaluate(PLAY, [given, sequences])
-    for (place, times), answers in zip(sequences, found, strict=True):
+    given = [{"reset_interval": policy.reset_interval, "thresholds": list(policy.thresholds)} for policy in policies]
+    result: list[Any] = visit(shared.url + "/priority").evaluate(PLAY, [given, sequences])
+    for (place, times), answers in zip(sequences, result, strict=True):
         counter: Counter | None = None
         for now, answer in zip(times, answers, strict=True):
             counter, level = policies[place].check(counter, now)
@@ -57,7 +57,7 @@ def test_the_table_is_the_specs(shared: ServerProcess, visit: Visit, language: s
     rows = page.locator(".priority-levels tbody tr")
     expect(rows).to_have_count(9)
     thresholds = [-20, -14, -12, -10, -8, -6, -4, -2]
-    below = [str(texts["priority.count_below"]).replace("{threshold}", str(each)) for each in thresholds]
+    below = [str(texts["priority.count_below"]).replace("{threshold}", str(threshold)) for threshold in thresholds]
     assert rows.locator("td:nth-child(2)").all_text_contents() == [
         *below,
         str(texts["priority.count_at_least"]).replace("{threshold}", "-2"),

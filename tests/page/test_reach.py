@@ -17,7 +17,7 @@ from .looking import PAGES, WATCH, problems, ready
 
 Visit = Callable[..., Page]
 SOAK = os.environ.get("INTURN_SOAK") == "1"
-WALKED = tuple(each for each in PAGES if each != "document") if SOAK else ("overview", "keys", "policy")
+WALKED = tuple(page for page in PAGES if page != "document") if SOAK else ("overview", "keys", "policy")
 MOST = 600
 FOCUSABLE = """() => {
   const all = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
@@ -111,15 +111,24 @@ def test_hostile_names_stay_text_on_every_page(serve: Callable[..., ServerProces
         queue.fail(claimed, HOSTILE_NAMES[0] + "\n" + HOSTILE_NAMES[1], final=True)
     page = visit("about:blank", width="phone")
     page.add_init_script(WATCH)
-    found: list[str] = []
+    result: list[str] = []
     places = [(name, path.split("?")[0]) for name, path in PAGES.items() if name not in {"customer", "document"}]
-    places += [("customer", f"/customers/{quote(each, safe='')}") for each in HOSTILE_NAMES[:2] + HOSTILE_NAMES[-2:]]
-    places += [("document", f"/documents/{ids[each]}") for each in HOSTILE_NAMES[:2] + HOSTILE_NAMES[-2:-1]]
+    places += [
+        ("customer", f"/customers/{quote(hostile_name, safe='')}")
+        for hostile_name in HOSTILE_NAMES[:2] + HOSTILE_NAMES[-2:]
+    ]
+    places += [
+        ("document", f"/documents/{ids[hostile_name]}") for hostile_name in HOSTILE_NAMES[:2] + HOSTILE_NAMES[-2:-1]
+    ]
     for name, path in reversed(places):  # the overview last: its server may have looked a moment before
         page.goto(server.url + path)
         ready(page, name)
-        found += [f"{name}: {each}" for each in problems(page, "en")]
+        result += [f"{name}: {problem}" for problem in problems(page, "en")]
         if name in {"overview", "customers", "documents", "audit", "keys"}:
             shown = page.locator("main").inner_text()
-            found += [f"{name}: {each!r} is not shown as it is" for each in HOSTILE_NAMES[:5] if each not in shown]
-    assert not found, "\n".join(found)  # and `visit` fails if any of them spoke up
+            result += [
+                f"{name}: {hostile_name!r} is not shown as it is"
+                for hostile_name in HOSTILE_NAMES[:5]
+                if hostile_name not in shown
+            ]
+    assert not result, "\n".join(result)  # and `visit` fails if any of them spoke up

@@ -74,7 +74,7 @@ def test_a_key_opens_the_page_and_signing_out_closes_it(
     key.fill("inturn_wrong")
     key.press("Enter")
     expect(page.locator(".field-error")).to_have_text(str(page_entries("en")["errors.unauthorized"]))
-    assert [each for each in wrong.said if "401" not in each] == []
+    assert [item for item in wrong.said if "401" not in item] == []
     wrong.said.clear()
     store = open_store(str(server.folder / "inturn.db"))
     key.fill(create_api_key(store, "maria", scope=ApiKeyScope.READ_ONLY))

@@ -102,7 +102,7 @@ def test_what_really_came_is_played_beside_what_was(past: ServerProcess, visit: 
     assert page.url.endswith("?source=week&order=fifo&workers=2")
     expect(page.locator(".wait-bars li")).to_have_count(2 * 3 * 3)
     waits = page.locator(".wait-group").first.locator(".wait-bars").first.locator(".wait-number").all_inner_texts()
-    measured, as_it_was, chosen = (int(each.split("\u00a0")[0]) for each in waits)
+    measured, as_it_was, chosen = (int(wait.split("\u00a0")[0]) for wait in waits)
     assert abs(measured - as_it_was) <= 3 < measured - chosen
     expect(page.get_by_role("link", name="flood")).to_be_visible()
     expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(7)

@@ -51,8 +51,8 @@ def queue(server: ServerProcess) -> Iterator[Queue]:
 
 def files(tmp_path: Path, n: int, size: int = 20) -> list[Path]:
     made = [tmp_path / f"letter-{number}.txt" for number in range(n)]
-    for number, each in enumerate(made):
-        each.write_text(f"letter {number} ".ljust(size, "."))
+    for number, path in enumerate(made):
+        path.write_text(f"letter {number} ".ljust(size, "."))
     return made
 
 
@@ -90,8 +90,8 @@ def test_files_are_chosen_and_submitted_with_the_keyboard_and_the_receipt_explai
     expect(receipt).to_contain_text("3 files of acme are safely kept.")
     expect(receipt).to_contain_text("3 files in level 1: their checks left the counter between 0 and -2.")
     expect(receipt).to_contain_text("The customer's counter now stands at -2.")
-    kept = queue.documents().items
-    assert sorted((each.customer, each.spec.name, each.spec.batch) for each in kept) == [
+    documents = queue.documents().items
+    assert sorted((document.customer, document.spec.name, document.spec.batch) for document in documents) == [
         ("acme", f"letter-{number}.txt", "march") for number in range(3)
     ]
     with page.expect_file_chooser() as chooser:
@@ -123,8 +123,8 @@ def test_files_are_dropped_and_hostile_names_are_names(server: ServerProcess, qu
     expect(link).to_be_visible()
     link.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(EVIL)
-    (kept,) = (each for each in queue.documents().items if each.customer == "dropper")
-    assert (kept.spec.name, kept.spec.size) == (EVIL, 5)
+    (document,) = (document for document in queue.documents().items if document.customer == "dropper")
+    assert (document.spec.name, document.spec.size) == (EVIL, 5)
 
 
 def test_a_customer_must_be_named(server: ServerProcess, visit: Visit) -> None:
@@ -152,10 +152,10 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
     refused = quota.count()  # what comes at the same time is counted together, so one or the other may slip in
     assert refused >= 1
     expect(page.locator(".upload .badge.state-waiting")).to_have_count(14 - refused)
-    assert all("429" in each for each in wrong.said)
+    assert all("429" in item for item in wrong.said)
     wrong.said.clear()
-    for each in queue.claim("worker", 2):
-        queue.finish(each)
+    for claim in queue.claim("worker", 2):
+        queue.finish(claim)
     page.route("**/v1/documents", lambda route: route.abort())
     again = page.get_by_role("button", name=re.compile("Noch einmal"))
     again.first.click()
@@ -182,7 +182,7 @@ def test_an_upload_is_stopped_and_sent_again_once(
     session.send("Network.emulateNetworkConditions", {**slow, "uploadThroughput": -1})
     page.get_by_role("button", name="Try again: letter-0.txt").click()
     expect(page.locator(".upload .badge").first).to_have_text("Level 1")
-    assert len([each for each in queue.documents().items if each.customer == "stopper"]) == 1
+    assert len([document for document in queue.documents().items if document.customer == "stopper"]) == 1
     wrong.said.clear()
 
 

@@ -49,20 +49,20 @@ def test_a_file_whose_pages_cannot_be_counted_costs_a_page_for_each_megabyte() -
 
 @given(st.floats(0, 10), st.floats(0, 10), st.lists(st.integers(1, 300), min_size=20, max_size=60, unique=True))
 def test_a_fit_finds_what_the_times_were_made_of(per_document: float, per_page: float, pages: list[int]) -> None:
-    found = fit_costs(CostSample(each, round((per_document + per_page * each) * SECOND)) for each in pages)
-    assert found is not None
-    assert found.per_document == pytest.approx(per_document, abs=1e-3)
-    assert found.per_page == pytest.approx(per_page, abs=1e-3)
-    assert found.documents == len(pages)
+    cost_fit = fit_costs(CostSample(page, round((per_document + per_page * page) * SECOND)) for page in pages)
+    assert cost_fit is not None
+    assert cost_fit.per_document == pytest.approx(per_document, abs=1e-3)
+    assert cost_fit.per_page == pytest.approx(per_page, abs=1e-3)
+    assert cost_fit.documents == len(pages)
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 10**9)), max_size=60))
 def test_a_fit_of_anything_is_never_negative(points: list[tuple[int, int]]) -> None:
-    found = fit_costs(CostSample(*each) for each in points)
-    if found is not None:
-        assert found.per_document >= 0
-        assert found.per_page >= 0
-        CostPolicy(*found.costs()) if found.per_page else None
+    cost_fit = fit_costs(CostSample(*point) for point in points)
+    if cost_fit is not None:
+        assert cost_fit.per_document >= 0
+        assert cost_fit.per_page >= 0
+        CostPolicy(*cost_fit.costs()) if cost_fit.per_page else None
 
 
 def test_a_page_costs_one_when_a_fit_is_taken_over() -> None:

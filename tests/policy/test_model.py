@@ -29,10 +29,10 @@ def test_metadata_is_what_json_makes_of_it(metadata: dict[str, Any]) -> None:
         with pytest.raises(InvalidInputError, match="metadata must be JSON"):
             NewDocument("a", metadata=metadata)
         return
-    kept = NewDocument("a", metadata=metadata).metadata
-    assert json.dumps(dict(kept), ensure_ascii=False) == text
+    stored = NewDocument("a", metadata=metadata).metadata
+    assert json.dumps(dict(stored), ensure_ascii=False) == text
     metadata.clear()
-    assert json.dumps(dict(kept), ensure_ascii=False) == text
+    assert json.dumps(dict(stored), ensure_ascii=False) == text
 
 
 def test_what_is_in_metadata_later_is_not_in_the_document() -> None:

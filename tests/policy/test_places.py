@@ -24,7 +24,7 @@ def standing_lines(draw: st.DrawFn) -> list[OpenLane]:
     """Lines at few different turns and steps, so that ties are common; stamps are never given twice."""
     n = draw(st.integers(1, 6))
     stamps = draw(st.permutations(range(1, n + 1)))
-    turns = st.integers(0, 6).map(lambda each: each * 250_000)
+    turns = st.integers(0, 6).map(lambda item: item * 250_000)
     weights = st.sampled_from([0.5, 1.0, 2.0, 3.0, 4.0])
     return [
         OpenLane(draw(st.integers(1, 2)), draw(turns), stamp, draw(weights), draw(st.integers(1, 8)), 1.0, stamp)
@@ -37,10 +37,17 @@ def replay(lines: Sequence[OpenLane]) -> list[int]:
     turns: Scheduler[Lane] = Scheduler(NO_SLOT)
     turns.next_stamp = 1_000
     left = {}
-    for number, each in enumerate(lines):
-        line = Lane(str(number), each.level, each.weight, each.turn, each.stamp, head=Head(each.seq, 0, each.cost))
-        left[line.customer] = each.waiting
-        turns.levels[each.level].open_lanes += 1
+    for number, open_lane in enumerate(lines):
+        line = Lane(
+            str(number),
+            open_lane.level,
+            open_lane.weight,
+            open_lane.turn,
+            open_lane.stamp,
+            head=Head(open_lane.seq, 0, open_lane.cost),
+        )
+        left[line.customer] = open_lane.waiting
+        turns.levels[open_lane.level].open_lanes += 1
         turns.schedule(line)
     order = []
     while (line := turns.take(0)) is not None:
@@ -58,8 +65,8 @@ def test_the_division_gives_what_the_turns_do(lines: list[OpenLane]) -> None:
             start = [number for number, whose in enumerate(order) if whose == mine][ahead]
             earlier = order[:start]
             expected = Ahead(
-                sum(lines[each].level < line.level for each in earlier),
-                sum(lines[each].level == line.level and each != mine for each in earlier),
+                sum(lines[item].level < line.level for item in earlier),
+                sum(lines[item].level == line.level and item != mine for item in earlier),
                 earlier.count(mine),
             )
             assert fair_ahead(lines, mine, ahead) == expected

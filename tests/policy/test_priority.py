@@ -14,7 +14,7 @@ INTERVAL = 1500 * 1_000_000
 DAY = 86_400 * 1_000_000
 times = st.integers(-10 * DAY, 10_000 * DAY)
 counters = st.none() | st.builds(Counter, st.integers(-10_000, 0), times)
-thresholds = st.sets(st.integers(-200, -1), min_size=1, max_size=8).map(lambda each: tuple(sorted(each, reverse=True)))
+thresholds = st.sets(st.integers(-200, -1), min_size=1, max_size=8).map(lambda item: tuple(sorted(item, reverse=True)))
 policies = st.builds(PriorityPolicy, st.integers(1, 10 * DAY), thresholds)
 
 

@@ -114,7 +114,7 @@ def test_backlogged_lines_get_their_share_within_one_document_of_each(
         served[int(lane.customer)] += increment(head.cost, lane.weight)
         seen.append(tuple(served))
     for one, other in combinations(range(len(customers)), 2):
-        ahead = [each[one] - each[other] for each in seen]
+        ahead = [item[one] - item[other] for item in seen]
         assert max(ahead) - min(ahead) <= largest[one] + largest[other]
 
 
@@ -191,8 +191,8 @@ def test_the_slot_is_unused_while_no_head_is_overdue(documents: list[tuple[str, 
     lanes = Lanes(TurnPolicy(overdue_after=301))
     strict = Lanes(STRICT)
     for customer, level, ready_at in documents:
-        for each in (lanes, strict):
-            each.add(customer, level, ready_at=ready_at)
+        for item in (lanes, strict):
+            item.add(customer, level, ready_at=ready_at)
     for _ in documents:
         one, other = lanes.take(now), strict.take(now)
         assert one is not None
@@ -337,17 +337,17 @@ def test_out_of_turn_goes_to_the_oldest_head_that_may() -> None:
 @pytest.mark.parametrize(("customers", "shares"), [(300, 1.1), (1_000, 1.5)])
 def test_the_first_of_equal_backlogs_gets_about_its_share(customers: int, shares: float) -> None:
     """Eight starts a second; the first got 3 shares among 300, and 8 among 1,000."""
-    second, each = 8, 20
+    second, item = 8, 20
     lanes = Lanes(TurnPolicy(overdue_after=900 * second))
     for customer in range(customers):
-        for _ in range(9 * each):
+        for _ in range(9 * item):
             lanes.add(str(customer), 9, ready_at=customer)
     served = Tally[str]()
-    for now in range(2_000 * second, 2_000 * second + each * customers):
+    for now in range(2_000 * second, 2_000 * second + item * customers):
         taken = lanes.take(now)
         assert taken is not None
         served[taken[0].customer] += 1
-    assert max(served.values()) <= shares * each
+    assert max(served.values()) <= shares * item
 
 
 def test_a_weight_changed_at_v_keeps_the_place_among_ties() -> None:

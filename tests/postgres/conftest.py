@@ -134,20 +134,20 @@ def admin(store: PostgresStore) -> Iterator[psycopg.Connection[tuple[Any, ...]]]
 @pytest.fixture
 def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What stores send to the server, a trip each."""
-    told: list[str] = []
+    reported: list[str] = []
 
     def counting(name: str) -> Callable[..., Any]:
         original = getattr(TimeoutConnection, name)
 
         def counted(self: TimeoutConnection, *args: Any, **options: Any) -> Any:
-            told.append(name)
+            reported.append(name)
             return original(self, *args, **options)
 
         return counted
 
     for name in ("query", "query_pipeline", "execute"):
         monkeypatch.setattr(TimeoutConnection, name, counting(name))
-    return told
+    return reported
 
 
 @pytest.fixture

@@ -33,11 +33,11 @@ def test_a_queue_from_before_attempts_were_kept_goes_on(
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(url) == []
-    assert migrate(url) == [each.name for each in schema.MIGRATIONS[3:]]
+    assert migrate(url) == [migration.name for migration in schema.MIGRATIONS[3:]]
     with inturn.open(url, clock=clock) as queue:
         assert queue.attempts(receipt.id) == ()
         queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)
-        assert [(each.number, each.error) for each in queue.attempts(receipt.id)] == [(2, "second")]
+        assert [(attempt.number, attempt.error) for attempt in queue.attempts(receipt.id)] == [(2, "second")]
 
 
 def test_a_purge_takes_along_the_attempt_of_an_outcome_in_flight(store: PostgresStore) -> None:

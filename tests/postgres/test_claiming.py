@@ -42,9 +42,9 @@ def test_a_plan_is_made_when_there_is_something_to_plan_for_and_not_kept_for_goo
         for _ in range(20):
             connection.query((b"SELECT 1", [], []))
             plans.append(connection.execute("SELECT name, prepare_time FROM pg_prepared_statements", prepare=False))
-        first, second, third, *between, last = [each.fetchall() for each in plans]
+        first, second, third, *between, last = [plan.fetchall() for plan in plans]
     assert first == second == []
-    assert all(each == third for each in between)
+    assert all(item == third for item in between)
     assert len(third) == len(last) == 1
     assert third != last
 
@@ -54,15 +54,15 @@ def test_a_claim_that_would_start_what_does_not_wait_is_not_committed(
 ) -> None:
     call = submission(2)
     store.submit(call)
-    for each in store.claim(ClaimRequest("worker", 2, 60_000_000)):
-        store.ack_and_claim([Outcome(each.document.id, each.fence, OutcomeKind.RELEASED)], None)
+    for claim in store.claim(ClaimRequest("worker", 2, 60_000_000)):
+        store.ack_and_claim([Outcome(claim.document.id, claim.fence, OutcomeKind.RELEASED)], None)
     admin.execute("UPDATE document SET state = 'cancelled' WHERE id = %s", (call.ids[0],))
     with pytest.raises(StoreError, match="nothing was written"):
         store.claim(ClaimRequest("worker", 2, 60_000_000))
     assert store.counts(DocumentFilter()).states == {"cancelled": 1, "waiting": 1}
     assert admin.execute("SELECT count(*) FROM returned").fetchone() == (2,)
     admin.execute("UPDATE document SET state = 'waiting'")
-    assert [each.document.id for each in store.claim(ClaimRequest("worker", 2, 60_000_000))] == list(call.ids)
+    assert [claim.document.id for claim in store.claim(ClaimRequest("worker", 2, 60_000_000))] == list(call.ids)
 
 
 def test_rows_that_were_moved_since_they_were_read_are_found(
@@ -74,15 +74,15 @@ def test_rows_that_were_moved_since_they_were_read_are_found(
     for name in names:
         queue.submit(name, [NewDocument("x")] * 3)
     with inturn.open(url) as other:
-        claimed = [each.document.customer for each in other.claim("worker", 5)]
-    claimed += [each.document.customer for each in queue.claim("worker", 5)]
+        claimed = [claim.document.customer for claim in other.claim("worker", 5)]
+    claimed += [claim.document.customer for claim in queue.claim("worker", 5)]
     before = admin.execute("SELECT customer, level, ctid FROM line").fetchall()
     # The first row goes to the end, and all others move up by one.
     admin.execute("UPDATE line SET waiting = waiting WHERE ctid = (SELECT min(ctid) FROM line)")
     admin.execute("VACUUM FULL line")
     assert set(admin.execute("SELECT customer, level, ctid FROM line").fetchall()) != set(before)
     for _ in range(4):
-        claimed += [each.document.customer for each in queue.claim("worker", 5)]
+        claimed += [claim.document.customer for claim in queue.claim("worker", 5)]
     assert claimed == names
     assert store.recount(repair=False) == ()
     assert admin.execute("SELECT customer, level FROM line GROUP BY 1, 2 HAVING count(*) > 1").fetchall() == []

@@ -38,7 +38,7 @@ def test_a_queue_from_before_there_were_fronts_goes_on(
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:4])
         assert migrate(url) == []
-    assert migrate(url) == [each.name for each in schema.MIGRATIONS[4:]]
+    assert migrate(url) == [migration.name for migration in schema.MIGRATIONS[4:]]
     with inturn.open(url, clock=clock) as queue:
         check_nothing_lost(queue, left)
 
@@ -48,7 +48,7 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(store: PostgresSt
     queue.submit("acme", [NewDocument("x")] * 3)
     queue.claim("worker", 1)
     admin.execute("UPDATE line SET front = front + 2")
-    assert [each.what for each in store.recount(repair=True)] == ["found in level 1"]
+    assert [discrepancy.what for discrepancy in store.recount(repair=True)] == ["found in level 1"]
     assert store.recount(repair=False) == ()
     assert len(queue.claim("worker", 5)) == 2
 
@@ -61,8 +61,8 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
     queue.submit("acme", [NewDocument("x")] * 60)
     queue.claim("worker", 21)  # from here on all are of one line
     (back,) = queue.claim("worker", 1)
-    for each in queue.claim("worker", 30):
-        queue.finish(each)
+    for claim in queue.claim("worker", 30):
+        queue.finish(claim)
     queue.release(back)
     assert queue.claim("worker", 1)[0].document.id == back.document.id
     assert admin.execute("SELECT front, head_seq FROM line WHERE waiting > 0").fetchall() == [(53, 53)]
@@ -76,7 +76,9 @@ def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_found_out(store
     admin.execute(
         "INSERT INTO returned SELECT customer, line, seq, ready_at, cost FROM document WHERE id = %s", (gone,)
     )
-    assert [(each.what, each.kept, each.counted) for each in store.recount(repair=True)] == [("found in level 1", 2, 1)]
+    assert [
+        (discrepancy.what, discrepancy.kept, discrepancy.counted) for discrepancy in store.recount(repair=True)
+    ] == [("found in level 1", 2, 1)]
     assert store.recount(repair=False) == ()
-    assert [each.document.id for each in queue.claim("worker", 5)] == [waits]
+    assert [claim.document.id for claim in queue.claim("worker", 5)] == [waits]
     assert queue.document(gone).state == "cancelled"

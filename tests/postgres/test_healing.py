@@ -67,14 +67,14 @@ def test_g9_after_two_crashes_nothing_accepted_is_lost_or_recorded_twice(start: 
     }
     store = PostgresStore(server.url)
     wait_until(lambda: set(store.counts(DocumentFilter()).states) == {"done"}, HEALS_IN)
-    told = [each for child in workers for each in child.kill()]
+    reported = [item for child in workers for item in child.kill()]
     documents = store.documents(DocumentFilter(), limit=100_000).items
     assert accepted <= {document.id for document in documents}
     assert len(accepted) >= 120
     finished = [id_ for event in store.events(0, limit=100_000) if event.kind is EventKind.FINISHED
                 for id_ in event.documents]  # fmt: skip
     assert Counter(finished) == Counter(document.id for document in documents)
-    fences = [fence for _, fence in told]
+    fences = [fence for _, fence in reported]
     assert len(set(fences)) == len(fences)
     assert store.recount(repair=False) == ()
     store.close()
@@ -96,9 +96,9 @@ def test_fences_of_claims_lost_in_a_crash_are_not_given_again(server: PostgresSe
     running = store.counts(DocumentFilter()).states["running"]
     again = store.claim(ClaimRequest("worker", 5, 60_000_000))
     assert running == 1, "the claim was not lost: this test tests nothing"
-    given = [each.fence for each in (*first, *lost, *again)]
+    given = [claim.fence for claim in (*first, *lost, *again)]
     assert given == sorted(set(given))
-    assert {each.document.id for each in lost} & {each.document.id for each in again}
+    assert {claim.document.id for claim in lost} & {claim.document.id for claim in again}
     assert store.recount(repair=False) == ()
     store.close()
 

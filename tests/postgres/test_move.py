@@ -73,8 +73,8 @@ def end() -> Iterator[Callable[[str], TransferEndpoint]]:
         return opened[-1]
 
     yield open_one
-    for each in opened:
-        each.disconnect()
+    for transfer_endpoint in opened:
+        transfer_endpoint.disconnect()
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_there_and_back_every_row_is_the_same(
     before = contents(source)
     assert rows is not None
     assert rows["document"] > 60
-    assert all(rows[each] for each in ("customer", "event", "file", "key", "limits", "line", "policy"))
+    assert all(rows[item] for item in ("customer", "event", "file", "key", "limits", "line", "policy"))
     states = {row[sorted(end(source).tables()["document"]).index("state")] for row in before["document"]}
     assert states == {"waiting", "delayed", "done", "failed", "cancelled", "expired"}
     assert contents(url) == before
@@ -179,10 +179,10 @@ def test_interrupted_anywhere_and_run_again_it_ends_the_same(
                 transfer(source, target)
                 break
         cuts += 1
-        for each in (source, target):
-            if end(each).exists() and end(each).closed_marker() is not None:
+        for item in (source, target):
+            if end(item).exists() and end(item).closed_marker() is not None:
                 with pytest.raises(StoreMovedError):
-                    inturn.open(each)
+                    inturn.open(item)
         transfer(source, target)
         assert transfer(source, target) is None
         assert contents(target) == contents(source) == before
@@ -243,9 +243,9 @@ def test_while_it_moves_both_ends_refuse_everything(
     with pytest.raises(StoreMovedError):
         here.claim("worker")
     assert there.claim("worker") == ()
-    for each, why in ((source, "is being moved to"), (url, "is not complete")):
+    for item, why in ((source, "is being moved to"), (url, "is not complete")):
         with pytest.raises(StoreMovedError, match=why):
-            inturn.open(each)
+            inturn.open(item)
     moving.load(lambda *_: None)
     with pytest.raises(StoreMovedError, match="was moved to"):
         here.submit("acme", [NewDocument("x")])
@@ -286,7 +286,9 @@ def test_whatever_was_accepted_until_the_door_closed_is_there(
     def submit_until_refused() -> None:
         with inturn.open(source) as queue:
             for number in itertools.count():
-                accepted.extend(each.id for each in queue.submit(f"customer {number % 3}", [NewDocument("x")] * 2))
+                accepted.extend(
+                    receipt.id for receipt in queue.submit(f"customer {number % 3}", [NewDocument("x")] * 2)
+                )
                 begun.set()
                 time.sleep(0.2)
 
@@ -298,7 +300,7 @@ def test_whatever_was_accepted_until_the_door_closed_is_there(
         with pytest.raises(StoreMovedError):
             submitter.result(60)
     with inturn.open(target) as queue:
-        assert {queue.document(each).state for each in accepted} == {"waiting"}
+        assert {queue.document(item).state for item in accepted} == {"waiting"}
         assert queue.store.recount(repair=False) == ()
     assert contents(source) == contents(target)
 

@@ -36,16 +36,16 @@ def all_at_once(start: Start, *calls: tuple[object, ...]) -> list[Any]:
 
 
 def test_16_submitters_of_one_customer_lose_no_count(start: Start, store: PostgresStore, url: str) -> None:
-    each = 10
-    told = all_at_once(start, *[("submit_some", url, "acme", each)] * 16)
-    receipts = [receipt for process in told for receipt in process]
-    assert sorted(count for _, _, count in receipts) == list(range(1 - 16 * each, 1))
-    assert store.customer("acme").count == 1 - 16 * each
+    item = 10
+    reported = all_at_once(start, *[("submit_some", url, "acme", item)] * 16)
+    receipts = [receipt for process in reported for receipt in process]
+    assert sorted(count for _, _, count in receipts) == list(range(1 - 16 * item, 1))
+    assert store.customer("acme").count == 1 - 16 * item
     documents = store.documents(DocumentFilter(), limit=1_000).items
     assert {document.id for document in documents} == {id_ for id_, _, _ in receipts}
-    assert len({document.seq for document in documents}) == 16 * each
+    assert len({document.seq for document in documents}) == 16 * item
     by_seq = sorted(documents, key=lambda document: document.seq)
-    assert [document.count for document in by_seq] == list(range(0, -16 * each, -1))
+    assert [document.count for document in by_seq] == list(range(0, -16 * item, -1))
     assert store.recount(repair=False) == ()
 
 
@@ -53,9 +53,9 @@ def test_8_claimers_share_no_document_and_leave_none(start: Start, store: Postgr
     customers = ["acme", "böhm", "cruz", "dąb", "east"]
     for customer in customers:
         store.submit(submission(customer, 60))
-    told = all_at_once(start, *[("claim_all", url, f"worker {n}", 1 + n) for n in range(8)])
-    taken = [id_ for process in told for id_, _, _ in process]
-    fences = [fence for process in told for _, fence, _ in process]
+    reported = all_at_once(start, *[("claim_all", url, f"worker {n}", 1 + n) for n in range(8)])
+    taken = [id_ for process in reported for id_, _, _ in process]
+    fences = [fence for process in reported for _, fence, _ in process]
     assert len(taken) == len(set(taken)) == 60 * len(customers)
     assert len(set(fences)) == len(fences)
     events = store.events(0, limit=10_000)
@@ -69,8 +69,8 @@ def test_two_bulk_customers_under_8_claimers_get_equal_shares(start: Start, stor
     store.set_policy(Policy(PriorityPolicy(thresholds=(-(10**6),))), ANNA)
     for customer in ("one", "other"):
         store.submit(submission(customer, 200))
-    told = all_at_once(start, *[("claim_all", url, f"worker {n}", 2) for n in range(8)])
-    by_fence = sorted((fence, customer) for process in told for _, fence, customer in process)
+    reported = all_at_once(start, *[("claim_all", url, f"worker {n}", 2) for n in range(8)])
+    by_fence = sorted((fence, customer) for process in reported for _, fence, customer in process)
     served: Counter[str] = Counter()
     for _, customer in by_fence:
         served[customer] += 1
@@ -97,12 +97,12 @@ def test_a_submit_held_open_holds_up_nobody_elses_claims(start: Start, store: Po
 
 def test_clocks_that_are_wrong_by_an_hour_do_not_matter(start: Start, store: PostgresStore, url: str) -> None:
     before = time.time_ns() // 1000
-    told = all_at_once(start, *[("skewed_clock", url, "acme", off) for off in (-HOUR, 0, HOUR)])
+    reported = all_at_once(start, *[("skewed_clock", url, "acme", off) for off in (-HOUR, 0, HOUR)])
     after = time.time_ns() // 1000
     assert store.customer("acme").count == -8
-    for holds, until in told:
+    for holds, until in reported:
         assert holds == ["held"]
-        assert all(before <= each - 60_000_000 <= after for each in until)
+        assert all(before <= item - 60_000_000 <= after for item in until)
     for document in store.documents(DocumentFilter(), limit=100).items:
         assert before <= document.submitted_at <= after
     assert store.counts(DocumentFilter()).states == {"running": 3, "waiting": 6}

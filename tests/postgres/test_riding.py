@@ -40,7 +40,7 @@ def test_documents_come_with_the_commit(store: PostgresStore, mine: psycopg.Conn
     assert mine.execute("SELECT count(*) AS n FROM orders").fetchone() == {"n": 1}
     assert mine.execute("SHOW search_path").fetchone() == {"search_path": '"$user", public'}
     mine.commit()
-    assert {each.document.id for each in store.claim(REQUEST)} == {receipt.id for receipt in receipts}
+    assert {claim.document.id for claim in store.claim(REQUEST)} == {receipt.id for receipt in receipts}
     assert store.recount(repair=False) == ()
 
 

@@ -30,8 +30,8 @@ NAMES = ("inturn_app", "inturn_reports", "ocr")
 def statements(*words: str) -> list[str]:
     """The page's statements on roles in which any of these words stands."""
     section = PAGE.read_text(encoding="utf-8").partition("### Roles with least rights")[2].partition("\n## ")[0]
-    found = re.findall(r"^((?:CREATE ROLE|GRANT|ALTER DEFAULT)[^;]*);", section, re.MULTILINE)
-    return [each for each in found if any(word in each for word in words)]
+    result = re.findall(r"^((?:CREATE ROLE|GRANT|ALTER DEFAULT)[^;]*);", section, re.MULTILINE)
+    return [item for item in result if any(word in item for word in words)]
 
 
 class Addresses(NamedTuple):
@@ -80,7 +80,7 @@ def test_servers_and_workers_do_all_their_work(addresses: Addresses) -> None:
         queue.finish(done, {"pages": 1})
         queue.fail(failed, "no good", final=True)
         queue.release(back)
-        assert [each.ended for each in queue.attempts(back.document.id)] == ["handed_back"]
+        assert [attempt.ended for attempt in queue.attempts(back.document.id)] == ["handed_back"]
         queue.cancel(lost.document.id, ANNA)
         assert queue.ack_and_claim([], "worker", 2)
         queue.retry(failed.document.id, ANNA)
@@ -94,7 +94,7 @@ def test_servers_and_workers_do_all_their_work(addresses: Addresses) -> None:
         assert store.recount(repair=True) == ()
         Insights(store).overview()
         Insights(store).why(receipts[4].id)
-        assert {each.kind for each in queue.events()} >= {"cancelled", "retried", "queue_paused", "policy_set"}
+        assert {event.kind for event in queue.events()} >= {"cancelled", "retried", "queue_paused", "policy_set"}
         queue.purge("acme", ANNA)
         store.forget_worker("w1")
 
@@ -136,8 +136,8 @@ def test_reports_can_be_read_and_nothing_written(addresses: Addresses) -> None:
     assert store.result(receipt.id) == '{"pages": 1}'
     assert store.attempts(receipt.id) == ()
     assert len(store.documents(DocumentFilter(), limit=5).items) == 2
-    assert [each.name for each in store.customers(CustomerFilter(), limit=5).items] == ["acme"]
-    assert [each.kind for each in store.events(0, limit=9)] == ["submitted", "started", "finished"]
+    assert [customer.name for customer in store.customers(CustomerFilter(), limit=5).items] == ["acme"]
+    assert [event.kind for event in store.events(0, limit=9)] == ["submitted", "started", "finished"]
     overview = Insights(store).overview()
     assert overview.states == {"waiting": 1, "done": 1}
     assert Insights(store).why(other.id).place == 0

@@ -36,7 +36,7 @@ def submission(customer: str, n: int = 1) -> Submission:
 
 def test_a_queue_is_migrated_once(missing_url: str) -> None:
     url = missing_url
-    assert migrate(url) == [each.name for each in schema.MIGRATIONS]
+    assert migrate(url) == [migration.name for migration in schema.MIGRATIONS]
     assert migrate(url) == []
     with inturn.open(url) as queue:
         assert queue.policy().number == 1
@@ -175,42 +175,44 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
         store.submit(submission("acme", MANY))
         return store.claim(ClaimRequest("worker", MANY, 60_000_000))
 
-    store.ack_and_claim([Outcome(each.document.id, each.fence, OutcomeKind.DONE, "null") for each in claimed()], None)
+    store.ack_and_claim(
+        [Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, "null") for claim in claimed()], None
+    )
     with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
         for table in ("running", "returned", "line"):
             admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
     again = claimed()
-    ids, fences = [each.document.id for each in again], [each.fence for each in again]
+    ids, fences = [claim.document.id for claim in again], [claim.fence for claim in again]
     works: dict[str, list[int | None]] = {"began_after": [None] * MANY, "worked": [0] * MANY}
     values = encode_params({"ids": ids, "fences": fences, "results": ["null"] * MANY, **works, "now": 1})
     explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES["finish_documents"]
-    ((found,),) = store._database.run(
+    ((result,),) = store._database.run(
         connection.TransactionKind.WRITE, lambda tables: tables.connection.execute(explain, values).fetchall()
     )
-    assert max(_rows_looked_at(found[0]["Plan"])) <= 2 * MANY
+    assert max(_rows_looked_at(result[0]["Plan"])) <= 2 * MANY
 
 
 def _rows_looked_at(node: dict[str, Any]) -> Iterator[float]:
     removed = node.get("Rows Removed by Join Filter", 0) + node.get("Rows Removed by Filter", 0)
     yield (node["Actual Rows"] + removed) * node["Actual Loops"]
-    for each in node.get("Plans", ()):
-        yield from _rows_looked_at(each)
+    for item in node.get("Plans", ()):
+        yield from _rows_looked_at(item)
 
 
 def test_starts_and_heartbeats_stay_off_the_indexes(store: PostgresStore) -> None:
     store.submit(submission("acme", 5))
     claimed = store.claim(ClaimRequest("worker", 5, 60_000_000))
-    held = [(each.document.id, each.fence) for each in claimed]
+    held = [(claim.document.id, claim.fence) for claim in claimed]
 
     def updates() -> tuple[int, int]:
         with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
             admin.execute("SELECT pg_sleep(0.1)")
-            found = admin.execute(
+            row = admin.execute(
                 "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables"
                 " WHERE schemaname = %s AND relname = 'document'",
                 (store.address.schema,),
             ).fetchone()
-        return found or (0, 0)
+        return row or (0, 0)
 
     for _ in range(10):
         assert set(store.heartbeat(held, 120_000_000)) == {"held"}

@@ -62,8 +62,8 @@ def test_what_the_statement_gives_is_what_the_policy_gives(
     receipts = store.submit(call, now=NOW)
     checked = priority.check_many(before, NOW, n)
     assert [(level, count) for _, level, count in receipts] == list(checked.per_document())
-    kept = admin.execute("SELECT level, line, count FROM document WHERE id = ANY (%s) ORDER BY seq", (call.ids,))
-    assert kept.fetchall() == [(level, level, count) for level, count in checked.per_document()]
+    cursor = admin.execute("SELECT level, line, count FROM document WHERE id = ANY (%s) ORDER BY seq", (call.ids,))
+    assert cursor.fetchall() == [(level, level, count) for level, count in checked.per_document()]
     assert admin.execute("SELECT count, updated_at FROM customer").fetchone() == checked.counter
 
 
@@ -80,15 +80,15 @@ def test_a_submit_is_one_trip(store: PostgresStore, trips: list[str], n: int) ->
 def test_several_calls_share_a_commit(store: PostgresStore, trips: list[str]) -> None:
     calls = [submission(n, customer) for n, customer in ((1, "acme"), (2, "beta"), (3, "acme"), (1, "beta"))]
     first = store.submit_all(calls)  # customers that nobody has met yet: one by one
-    again = [each._replace(ids=RandomIds().make(len(each.ids), NOW)) for each in calls]
+    again = [call._replace(ids=RandomIds().make(len(call.ids), NOW)) for call in calls]
     store.policy()
     trips.clear()
     second = store.submit_all(again)
-    assert len([each for each in trips if each != "execute"]) == 2  # the locks, then all the rest with the commit
+    assert len([trip for trip in trips if trip != "execute"]) == 2  # the locks, then all the rest with the commit
     assert [[count for _, _, count in receipts] for receipts in (*first, *second)] == [
         [0], [0, -1], [-1, -2, -3], [-2], [-4], [-3, -4], [-5, -6, -7], [-5],
     ]  # fmt: skip
-    in_order = [each.id for each in store.documents(DocumentFilter(), limit=100).items]
+    in_order = [document.id for document in store.documents(DocumentFilter(), limit=100).items]
     assert in_order == [id_ for call in (*calls, *again) for id_ in call.ids][::-1]
     assert store.recount(repair=False) == ()
 
@@ -97,8 +97,8 @@ def test_of_several_calls_only_the_wrong_one_is_refused(store: PostgresStore) ->
     used = submission()
     store.submit(used)
     store.submit(submission(1, "beta"))
-    before, wrong, after = store.submit_all([submission(1, "beta"), used, submission()])
-    assert isinstance(wrong, InvalidInputError)
+    before, error, after = store.submit_all([submission(1, "beta"), used, submission()])
+    assert isinstance(error, InvalidInputError)
     assert [before, after] == [((before[0].id, 1, -1),), ((after[0].id, 1, -1),)]
     assert store.counts(DocumentFilter()).states == {"waiting": 4}
 
@@ -106,12 +106,12 @@ def test_of_several_calls_only_the_wrong_one_is_refused(store: PostgresStore) ->
 def test_metadata_comes_back_as_it_was_given(store: PostgresStore) -> None:
     odd = {"text": 'a "quoted" \\ text, {braces}, \u0000 and \x1f, ąę', "none": None, "list": [1, 2.5, {"a": "null"}]}
     given = [{}, {"null": "null"}, odd]
-    documents = [NewDocument("a document", metadata=each or NO_METADATA) for each in given]
+    documents = [NewDocument("a document", metadata=item or NO_METADATA) for item in given]
     receipts = [
         *store.submit(Submission("acme", RandomIds().make(3, 0), documents)),
-        *[store.submit(Submission("acme", RandomIds().make(1, 0), [each]))[0] for each in documents],
+        *[store.submit(Submission("acme", RandomIds().make(1, 0), [document]))[0] for document in documents],
     ]
-    assert [dict(store.document(each.id).spec.metadata) for each in receipts] == given * 2
+    assert [dict(store.document(receipt.id).spec.metadata) for receipt in receipts] == given * 2
 
 
 @given(st.lists(st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))))
@@ -128,7 +128,7 @@ def test_who_hears_the_bell_finds_the_document(
     admin.execute(f"LISTEN inturn_{store.address.schema}".encode())
     store._notifier._notified_at = 0.0
     receipts = store.submit(submission())
-    assert [each.channel for each in admin.notifies(timeout=20, stop_after=1)] == [f"inturn_{store.address.schema}"]
+    assert [notify.channel for notify in admin.notifies(timeout=20, stop_after=1)] == [f"inturn_{store.address.schema}"]
     assert admin.execute("SELECT state FROM document WHERE id = %s", (receipts[0].id,)).fetchone() == ("waiting",)
 
 
@@ -151,15 +151,15 @@ def test_the_bell_rings_no_more_than_it_may(
         store.submit(submission(1 + number % 2, f"customer {number % 3}"))
     store._notifier._timer.cancel()  # type: ignore[union-attr]
     admin.execute("SELECT pg_notify(%s, 'end')", (f"inturn_{store.address.schema}",))
-    heard = [each.payload for each in admin.notifies(timeout=20, stop_after=2)]
-    assert heard == ["", "end"]
+    received = [notify.payload for notify in admin.notifies(timeout=20, stop_after=2)]
+    assert received == ["", "end"]
 
 
 def test_one_call_is_one_event_of_its_customer(store: PostgresStore) -> None:
     call = submission(40)
     store.submit(call)
-    events = [each for each in store.events(0, limit=10) if each.kind is EventKind.SUBMITTED]
-    assert [(each.customer, each.documents) for each in events] == [("acme", tuple(call.ids))]
+    events = [event for event in store.events(0, limit=10) if event.kind is EventKind.SUBMITTED]
+    assert [(event.customer, event.documents) for event in events] == [("acme", tuple(call.ids))]
 
 
 def test_an_id_that_was_given_before_is_refused_and_nothing_is_counted(store: PostgresStore) -> None:
@@ -189,9 +189,9 @@ def test_the_lines_of_one_submit_begin_in_the_order_of_its_documents(store: Post
     memory = MemoryStore(ManualClock(NOW))
     documents = [NewDocument("a document", cost=1.0 + at, delay=5_000_000 if at % 3 == 0 else 0) for at in range(60)]
     call = Submission("acme", RandomIds().make(60, NOW), documents)
-    for each in (memory, store):
-        each.submit(call, now=NOW)
-        each.sweep(now=NOW)
+    for item in (memory, store):
+        item.submit(call, now=NOW)
+        item.sweep(now=NOW)
     assert len(store.scheduler_snapshot().lanes) > 3
     assert store.scheduler_snapshot() == memory.scheduler_snapshot()
     assert store.next_due() == memory.next_due() == NOW + 5_000_000

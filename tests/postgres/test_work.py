@@ -30,7 +30,7 @@ def test_a_queue_from_before_goes_on(url: str, monkeypatch: pytest.MonkeyPatch, 
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:6])
         assert migrate(url) == []
-    assert migrate(url) == [each.name for each in schema.MIGRATIONS[6:]]
+    assert migrate(url) == [migration.name for migration in schema.MIGRATIONS[6:]]
     with inturn.open(url, clock=clock) as queue:
         old = queue.document(first.id)
         assert (old.began_at, old.worked, old.work_began_at, old.work_ended_at) == (None, None, SECOND, SECOND)

@@ -31,8 +31,10 @@ def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
     def run(what: str, *arguments: object, cpu: int = 20) -> ChildResult:
         command = [sys.executable, str(Path(__file__).parents[1] / "support" / "sandbox_child.py")]
         given = [str(argument).replace("SCRATCH", str(scratch)) for argument in (scratch, cpu, what, *arguments)]
-        told = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
-        done = subprocess.run([*command, *given], env=told, capture_output=True, text=True, timeout=WALL, check=False)  # noqa: S603
+        reported = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
+        done = subprocess.run(  # noqa: S603 - our own
+            [*command, *given], env=reported, capture_output=True, text=True, timeout=WALL, check=False
+        )
         return ChildResult([json.loads(line) for line in done.stdout.splitlines()], done.returncode, done.stderr)
 
     return run

@@ -129,7 +129,7 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Speaking]:
 @settings(max_examples=settings.default.max_examples * 6 // 10)
 @given(said=st.lists(NONSENSE, min_size=1, max_size=3))
 def test_g13_nonsense_on_the_channel_fails_its_document_alone(speaking: Speaking, said: list[bytes]) -> None:
-    hostile = [speaking.submit("hostile", each) for each in said]
+    hostile = [speaking.submit("hostile", content) for content in said]
     for id_ in hostile:
         if speaking.ended(id_) is DocumentState.DONE:
             assert json.dumps(speaking.shop.queue.result(id_), ensure_ascii=False, allow_nan=False).encode()

@@ -30,16 +30,16 @@ class Told(NamedTuple):
 def told(tmp_path: Path) -> Iterator[Told]:
     theirs, ours = socket.socketpair()
     ours.setblocking(False)
-    heard = Channel(ours)
+    channel = Channel(ours)
     child = Child(Channel(theirs), tmp_path, lambda document: document.number)
     first, second = (ChildDocument(child, number, {**FACTS, "metadata": {}}, None) for number in (1, 2))
     child._pending.append(second)
     child._process(first)
-    ((word, number, _),) = heard.receive()
+    ((word, number, _),) = channel.receive()
     assert (word, number) == ("begun", 1)
-    yield Told(child, heard, second)
+    yield Told(child, channel, second)
     theirs.close()
-    heard.close()
+    channel.close()
 
 
 def test_the_end_of_one_and_the_begin_of_the_next_are_told_in_one_breath(told: Told) -> None:

@@ -360,8 +360,8 @@ def test_a_fault_of_the_machine_is_never_held_against_the_document(
 
 def test_warming_up_starts_no_thread(library: Path) -> None:
     code = "import os; from inturn.extract.extract import warm; warm(); print(len(os.listdir('/proc/self/task')))"
-    told = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=True)  # noqa: S603 - ours
+    reported = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
+    done = subprocess.run([sys.executable, "-c", code], env=reported, capture_output=True, text=True, check=True)  # noqa: S603 - ours
     assert done.stdout == "1\n"
 
 

@@ -17,8 +17,8 @@ QUOTED = "IBAN DE89 3704 0044 0532 0130 00"
 
 def failures(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]]:
     """Each line on a failed attempt, with its facts."""
-    records = [each for each in caplog.records if "failed" in each.getMessage()]
-    return [(each.getMessage(), getattr(each, "facts", {})) for each in records]
+    records = [record for record in caplog.records if "failed" in record.getMessage()]
+    return [(record.getMessage(), getattr(record, "facts", {})) for record in records]
 
 
 def test_each_failed_attempt_is_a_line_in_the_log(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
@@ -79,10 +79,10 @@ def test_a_reference_that_is_not_fetched_says_which_option_allows_it(shop: Worke
 
 @pytest.mark.parametrize("uri", ["s3://bucket/sesame", "https://[sesame", "sesame", "http://files.example.com/sesame"])
 def test_what_no_option_allows_is_said_to_be_so(uri: str) -> None:
-    told = describe_unfetched(uri)
-    assert "--fetch" not in told
-    assert "https: alone" in told
-    assert "sesame" not in told
+    reported = describe_unfetched(uri)
+    assert "--fetch" not in reported
+    assert "https: alone" in reported
+    assert "sesame" not in reported
 
 
 # -- the fuse -------------------------------------------------------------------------------------------------------

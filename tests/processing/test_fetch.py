@@ -44,7 +44,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in NAMES]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in NAMES]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -248,9 +248,9 @@ def test_a_compressed_answer_is_not_unpacked(rig: Rig) -> None:
 
 
 def test_a_server_that_talks_nonsense_is_an_error_that_does_not_repeat_it(rig: Rig) -> None:
-    with pytest.raises(FetchError) as told:
+    with pytest.raises(FetchError) as exception_info:
         rig.get(rig.serve(lambda talk: talk.sendall(b"nonsense\r\n\r\n")))
-    assert "nonsense" not in str(told.value)
+    assert "nonsense" not in str(exception_info.value)
 
 
 def test_a_type_that_is_none_is_left_out(rig: Rig) -> None:
@@ -305,7 +305,7 @@ def test_redirects_are_followed_and_checked_anew(rig: Rig) -> None:
     got, content = rig.get(first)
     assert (got.size, content) == (7, b"content")
     assert rig.resolved == ["files.example.com", "files.example.com", "other.example.com"]
-    assert [each.split(b" ", 2)[1] for each in first.asked + second.asked] == [b"/a/b?c=d", b"/c?d", b"/x"]
+    assert [content.split(b" ", 2)[1] for content in first.asked + second.asked] == [b"/a/b?c=d", b"/c?d", b"/x"]
 
 
 def test_three_redirects_and_no_more(rig: Rig) -> None:
@@ -496,15 +496,15 @@ def resolving(*hosts: str) -> Iterator[Callable[[str], list[tuple[str, int]]]]:
     """What a fetcher for these hosts would resolve."""
 
     def asked(uri: str) -> list[tuple[str, int]]:
-        found: list[tuple[str, int]] = []
+        result: list[tuple[str, int]] = []
 
         def note(host: str, port: int) -> Sequence[str]:
-            found.append((host, port))
+            result.append((host, port))
             return []
 
         with pytest.raises(FetchError):
             Fetcher(hosts, resolve=note, tls=NO_ONE).fetch(uri, io.BytesIO())
-        return found
+        return result
 
     yield asked
 
@@ -594,6 +594,6 @@ def test_an_error_of_the_sink_is_its_own(rig: Rig) -> None:
 def test_errors_never_show_more_of_a_uri_than_its_host(rig: Rig) -> None:
     server = rig.serve(answer(status="403 No"), redirect("https://evil.example.org/?token=hunter2"))
     for start in ("https://files.example.com", "https://evil.example.org", "https://me:hunter2@files.example.com"):
-        with pytest.raises(FetchError) as told:
+        with pytest.raises(FetchError) as exception_info:
             rig.fetcher().fetch(f"{start}:{server.port}/hunter2?token=hunter2", io.BytesIO())
-        assert "hunter2" not in str(told.value)
+        assert "hunter2" not in str(exception_info.value)

@@ -21,11 +21,11 @@ def test_a_hostile_file_fails_with_a_reason(hostile: HostileFile, boxed: RunInSa
     bad, good = tmp_path / hostile.name, tmp_path / "next.docx"
     bad.write_bytes(hostile.make())
     good.write_bytes(make_document("docx", 7).data)
-    told = boxed("one", bad, good)
-    if hostile.may_die and told.code < 0:
-        assert not told.lines
+    child_result = boxed("one", bad, good)
+    if hostile.may_die and child_result.code < 0:
+        assert not child_result.lines
         return
-    first, second = told.lines
+    first, second = child_result.lines
     if not (hostile.may_pass and "value" in first):
         assert re.search(hostile.expected_error, first["rejected"])
     assert make_document("docx", 7).content.title in second["value"]["text"]

@@ -70,7 +70,7 @@ def nodes(page: str) -> str:
 
 def recall(wanted: str, text: str) -> float:
     """The share of words, each as often as it occurs, that are there."""
-    want, have = (Counter(re.findall(r"\w+", each)) for each in (wanted, text))
+    want, have = (Counter(re.findall(r"\w+", item)) for item in (wanted, text))
     return (want & have).total() / want.total() if want else 1.0
 
 
@@ -82,22 +82,22 @@ def read(name: str, data: bytes) -> str:
 
 def check(kind: str, cases: Iterator[tuple[str, bytes, str]], least: int) -> None:
     """Each case is a name, the bytes, and the words that must come out."""
-    found = {name: recall(wanted, read(f"{name}.{kind}", data)) for name, data, wanted in cases}
-    assert len(found) >= least
-    assert {name: share for name, share in found.items() if share < LEAST} == {}
+    result = {name: recall(wanted, read(f"{name}.{kind}", data)) for name, data, wanted in cases}
+    assert len(result) >= least
+    assert {name: share for name, share in result.items() if share < LEAST} == {}
 
 
 @cache
 def readmes() -> dict[str, str]:
     """The descriptions of installed packages that are written in Markdown."""
-    found = {}
+    result = {}
     for package in importlib.metadata.distributions():
         about = package.metadata
         body = about.get_payload() if about.get("Description-Content-Type", "").startswith("text/markdown") else None
         text = body if isinstance(body, str) and body.strip() else about.get("Description", "")
         if len(text) > 1_000 and "markdown" in about.get("Description-Content-Type", ""):
-            found[about["Name"]] = text
-    return found
+            result[about["Name"]] = text
+    return result
 
 
 @cache
@@ -105,7 +105,7 @@ def prose() -> tuple[tuple[str, ...], ...]:
     """Paragraphs of READMEs, a dozen and more for each document to be made of."""
     rendered = (nodes(MarkdownIt("commonmark").render(text)) for text in readmes().values())
     lines = [[" ".join(line.split()) for line in text.split("\n") if len(line.split()) > 3] for text in rendered]
-    return tuple(tuple(each) for each in lines if len(each) >= 12)[:20]
+    return tuple(tuple(line) for line in lines if len(line) >= 12)[:20]
 
 
 def site_packages() -> Path:
@@ -167,7 +167,7 @@ def xml_text(data: bytes, parts: str, text: str, breaks: str) -> str:
 
 
 def test_docx() -> None:
-    made = ((str(n), sample_documents.docx(each)) for n, each in enumerate(prose()))
+    made = ((str(n), sample_documents.docx(item)) for n, item in enumerate(prose()))
     parts = r"word/(document|header1|footnotes)\.xml"
     check("docx", ((name, data, once(xml_text(data, parts, "t", "p|tab|br"), data)) for name, data in made), 15)
 
@@ -176,19 +176,19 @@ def once(text: str, data: bytes) -> str:
     """Text boxes stand in a document twice, for old programs and for new ones."""
     with zipfile.ZipFile(io.BytesIO(data)) as package:
         root = ET.fromstring(package.read("word/document.xml"))  # noqa: S314 - ours
-    twice = [each for each in root.iter() if each.tag.endswith("}Fallback")]
-    repeated = " ".join("".join(each.itertext()) for each in twice)
+    twice = [item for item in root.iter() if item.tag.endswith("}Fallback")]
+    repeated = " ".join("".join(item.itertext()) for item in twice)
     return " ".join((Counter(re.findall(r"\w+", text)) - Counter(re.findall(r"\w+", repeated))).elements())
 
 
 def test_pptx() -> None:
-    made = ((str(n), sample_documents.pptx([each[:3], each[3:8], each[8:12]])) for n, each in enumerate(prose()))
+    made = ((str(n), sample_documents.pptx([item[:3], item[3:8], item[8:12]])) for n, item in enumerate(prose()))
     check("pptx", ((name, data, xml_text(data, r"ppt/.*\.xml", "t", "p|br")) for name, data in made), 15)
 
 
 def test_xlsx_and_xlsm() -> None:
     made = (
-        (f"{n}", sample_documents.xlsx([each[at : at + 3] for at in range(0, 12, 3)])) for n, each in enumerate(prose())
+        (f"{n}", sample_documents.xlsx([item[at : at + 3] for at in range(0, 12, 3)])) for n, item in enumerate(prose())
     )
     check("xlsx", ((name, data, xml_text(data, r"xl/(sharedS|comm).*\.xml", "t", "si")) for name, data in made), 15)
     rows = [("Total", "500 EUR"), ("IBAN", "DE89")]
@@ -200,13 +200,13 @@ def test_xlsx_and_xlsm() -> None:
 @pytest.mark.parametrize("kind", ["odt", "ods", "odp"])
 def test_open_document(kind: str) -> None:
     def made() -> Iterator[tuple[str, bytes, str]]:
-        for number, each in enumerate(prose()):
+        for number, item in enumerate(prose()):
             if kind == "odp":
-                data, wanted = sample_documents.odp([each[:4], each[4:]]), f"{' '.join(each)} Spoken Spoken"
+                data, wanted = sample_documents.odp([item[:4], item[4:]]), f"{' '.join(item)} Spoken Spoken"
             elif kind == "ods":
-                data, wanted = sample_documents.ods(each), " ".join(each)
+                data, wanted = sample_documents.ods(item), " ".join(item)
             else:
-                plain = [re.sub(r"[^\w ]", "", line) for line in each]
+                plain = [re.sub(r"[^\w ]", "", line) for line in item]
                 data, wanted = sample_documents.odt(plain), f"{' '.join(plain)} Printed at the foot"
             yield str(number), data, wanted
 
@@ -216,24 +216,24 @@ def test_open_document(kind: str) -> None:
 def test_epub() -> None:
     bodies = [MarkdownIt("commonmark").render(text) for text in readmes().values()]
     made = ((str(at), bodies[at : at + 3]) for at in range(0, len(bodies), 3))
-    check("epub", ((name, sample_documents.epub(each), nodes(" ".join(each))) for name, each in made), 10)
+    check("epub", ((name, sample_documents.epub(item), nodes(" ".join(item))) for name, item in made), 10)
 
 
 def test_rtf() -> None:
-    made = ((str(n), sample_documents.rtf(each), f"{' '.join(each)} {RTF_WORDS}") for n, each in enumerate(prose()))
+    made = ((str(n), sample_documents.rtf(item), f"{' '.join(item)} {RTF_WORDS}") for n, item in enumerate(prose()))
     check("rtf", made, 15)
 
 
 def test_old_office() -> None:
-    check("doc", ((str(n), old_office.doc(each), " ".join(each)) for n, each in enumerate(prose())), 15)
+    check("doc", ((str(n), old_office.doc(item), " ".join(item)) for n, item in enumerate(prose())), 15)
     check(
         "xls",
-        ((str(n), old_office.xls([each[:3], each[3:6]]), " ".join(each[:6])) for n, each in enumerate(prose())),
+        ((str(n), old_office.xls([item[:3], item[3:6]]), " ".join(item[:6])) for n, item in enumerate(prose())),
         15,
     )
     check(
         "ppt",
-        ((str(n), old_office.ppt([each[:3], each[3:6]]), " ".join(each[:6])) for n, each in enumerate(prose())),
+        ((str(n), old_office.ppt([item[:3], item[3:6]]), " ".join(item[:6])) for n, item in enumerate(prose())),
         15,
     )
 

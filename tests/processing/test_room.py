@@ -31,8 +31,8 @@ def floor_of(*begun: float, took: float = TOOK) -> Dispatcher:
     """Two children, each at a document that it began at such a time; ten before took as long as each other."""
     jobs = [job(at) for at in begun]
     hands = [
-        SimpleNamespace(jobs={at: each}, is_retiring=False, is_killed=False, is_busy=lambda: True, process=at)
-        for at, each in enumerate(jobs)
+        SimpleNamespace(jobs={at: item}, is_retiring=False, is_killed=False, is_busy=lambda: True, process=at)
+        for at, item in enumerate(jobs)
     ]
     spec = SimpleNamespace(limits=None)
     crew: Any = SimpleNamespace(spec=spec, hands=hands, most=lambda: 2, capacity=lambda: 1)

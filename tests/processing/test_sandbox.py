@@ -38,8 +38,8 @@ OUTSIDE = Path(__file__).resolve()
     ],
 )
 def test_it_is_refused(boxed: RunInSandbox, what: str, argument: object) -> None:
-    told = boxed(what, *([] if argument is None else [argument]))
-    assert told.lines == [{"refused": "PermissionError"}], told.errors
+    child_result = boxed(what, *([] if argument is None else [argument]))
+    assert child_result.lines == [{"refused": "PermissionError"}], child_result.errors
 
 
 def test_memory_ends_at_its_limit(boxed: RunInSandbox) -> None:
@@ -141,10 +141,10 @@ def test_the_environment_is_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("INTURN_KEY", "secret")
     (tmp_path / "eng.traineddata").touch()
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
-    told = confinement.child_environment(tmp_path)
-    assert "INTURN_KEY" not in told
-    assert told["MALLOC_ARENA_MAX"] == "2"
-    assert told["TMPDIR"] == told["TESSDATA_PREFIX"] == str(tmp_path)
+    reported = confinement.child_environment(tmp_path)
+    assert "INTURN_KEY" not in reported
+    assert reported["MALLOC_ARENA_MAX"] == "2"
+    assert reported["TMPDIR"] == reported["TESSDATA_PREFIX"] == str(tmp_path)
 
 
 def test_it_refuses_to_begin_if_what_is_protected_can_be_opened_from_inside(tmp_path: Path) -> None:

@@ -95,10 +95,10 @@ def test_a_lease_is_swept_once_however_many_sweep(shop: WorkerHarness) -> None:
 
 def test_history_goes_by_age_and_takes_its_bytes_along(shop: WorkerHarness) -> None:
     now = SystemClock().now()
-    kept, gone = blob(shop), blob(shop)
+    stored, gone = blob(shop), blob(shop)
     old = shop.queue.submit("acme", [NewDocument("old", blob=gone)], now=now - 40 * DAY)[0].id
     finish_all(shop.queue, now - 40 * DAY)
-    new = shop.queue.submit("acme", [NewDocument("new", blob=kept)], now=now - 20 * DAY)[0].id
+    new = shop.queue.submit("acme", [NewDocument("new", blob=stored)], now=now - 20 * DAY)[0].id
     finish_all(shop.queue, now - 20 * DAY)
     waits = shop.queue.submit("acme", [NewDocument("waits")], now=now - 400 * DAY)[0].id
     tidied = Maintenance(shop.queue, shop.blobs).run_round()
@@ -106,7 +106,7 @@ def test_history_goes_by_age_and_takes_its_bytes_along(shop: WorkerHarness) -> N
     with pytest.raises(NotFoundError):
         shop.queue.document(old)
     assert (shop.state(new), shop.state(waits)) == (DocumentState.DONE, DocumentState.WAITING)
-    assert (has(shop, kept), has(shop, gone)) == (True, False)
+    assert (has(shop, stored), has(shop, gone)) == (True, False)
     assert Maintenance(shop.queue, shop.blobs).run_round() == MaintenanceResult()
 
 
@@ -403,18 +403,18 @@ def test_several_processes_tidy_at_once(shop: WorkerHarness, start: Start) -> No
     for n in range(10):
         then = now - (40 if n % 2 else 2) * DAY
         given = [NewDocument("a", blob=blob(shop)) for _ in range(10)]
-        ids += [each.id for each in shop.queue.submit(f"customer {n}", given, now=then)]
+        ids += [receipt.id for receipt in shop.queue.submit(f"customer {n}", given, now=then)]
         finish_all(shop.queue, then)
     orphans = [blob(shop) for _ in range(30)]
     for key in orphans:
         age(shop, key, 2 * DAY)
     keepers = [start("tidy", shop.folder) for _ in range(3)]
-    for each in keepers:
-        assert each.receive() == "ready"
-        while each.receive() != 2:
+    for keeper in keepers:
+        assert keeper.receive() == "ready"
+        while keeper.receive() != 2:
             pass
-    for each in keepers:
-        each.kill()
+    for keeper in keepers:
+        keeper.kill()
     left = list(shop.all_documents())
     assert len(left) == 50
     assert all(has(shop, document.spec.blob or "") for document in left)

@@ -17,10 +17,10 @@ NONSENSE = [["nonsense"]]
 def pair() -> Iterator[Pair]:
     """A child's end, and the worker's."""
     theirs, ours = socket.socketpair()
-    heard = Channel(ours)
-    yield theirs, heard
+    channel = Channel(ours)
+    yield theirs, channel
     theirs.close()
-    heard.close()
+    channel.close()
 
 
 def text_of(value: Any) -> JsonText:
@@ -46,10 +46,10 @@ def test_a_result_belongs_to_the_next_message_alone(pair: Pair) -> None:
 def test_it_does_not_matter_in_which_pieces_it_comes(pair: Pair, cut: int) -> None:
     data = b'="\xc3\xa9"\n["done", 1]\n'
     pair[0].sendall(data[:cut])
-    heard = pair[1].receive() or []
+    messages = pair[1].receive() or []
     pair[0].sendall(data[cut:])
-    heard += pair[1].receive() or [] if cut < len(data) else []
-    assert heard == [["done", 1, JsonText('"é"', 4)]]
+    messages += pair[1].receive() or [] if cut < len(data) else []
+    assert messages == [["done", 1, JsonText('"é"', 4)]]
 
 
 def test_what_is_held_goes_out_with_the_next_word_in_one_breath(pair: Pair) -> None:
@@ -81,9 +81,9 @@ def test_what_not_everybody_can_read_is_no_result(pair: Pair, line: bytes) -> No
 
 def test_a_message_cannot_pretend_that_its_result_was_looked_through(pair: Pair) -> None:
     pair[0].sendall(b'["done", 1, {"json": "{", "size": 1}]\n["done", 1, ["{", 1]]\n')
-    heard = pair[1].receive()
-    assert heard is not None
-    assert not any(isinstance(message[-1], JsonText) for message in heard)
+    messages = pair[1].receive()
+    assert messages is not None
+    assert not any(isinstance(message[-1], JsonText) for message in messages)
 
 
 def test_escapes_that_nobody_needs_are_written_anew(pair: Pair) -> None:

@@ -17,11 +17,11 @@ HELD_BACK = SECOND // 50
 def most_at_a_time(documents: list[Document]) -> int:
     """How many were worked on at once, for longer than clocks differ."""
     edges = []
-    for each in documents:
-        assert each.began_at is not None
-        assert each.worked is not None
-        if each.worked > HELD_BACK:
-            edges += [(each.began_at + HELD_BACK, 1), (each.began_at + each.worked, -1)]
+    for document in documents:
+        assert document.began_at is not None
+        assert document.worked is not None
+        if document.worked > HELD_BACK:
+            edges += [(document.began_at + HELD_BACK, 1), (document.began_at + document.worked, -1)]
     most = now = 0
     for _, step in sorted(edges):
         now += step
@@ -33,22 +33,22 @@ def test_what_is_claimed_ahead_is_not_at_work(shop: WorkerHarness) -> None:
     shop.submit_many(150, "rest", seconds=0)
     slow = shop.submit_many(6, "rest", seconds=0.1)
     shop.run_until_empty(slots=2)
-    documents = [each for each in shop.all_documents() if each.id in slow]
+    documents = [document for document in shop.all_documents() if document.id in slow]
     assert most_at_a_time(documents) <= 2
-    for each in shop.all_documents():
-        assert each.started_at is not None
-        assert each.finished_at is not None
-        assert each.began_at is not None
-        assert each.worked is not None
-        assert each.started_at <= each.began_at
-        assert each.began_at + each.worked <= each.finished_at
-    assert sum(each.worked or 0 for each in documents) >= 6 * SECOND // 10
+    for document in shop.all_documents():
+        assert document.started_at is not None
+        assert document.finished_at is not None
+        assert document.began_at is not None
+        assert document.worked is not None
+        assert document.started_at <= document.began_at
+        assert document.began_at + document.worked <= document.finished_at
+    assert sum(document.worked or 0 for document in documents) >= 6 * SECOND // 10
 
 
 def test_one_slot_works_on_one_document_after_another(shop: WorkerHarness) -> None:
     shop.submit_many(20, "rest", seconds=0.01)
     shop.run_until_empty(slots=1)
-    times = sorted((each.began_at or 0, each.worked or 0) for each in shop.all_documents())
+    times = sorted((document.began_at or 0, document.worked or 0) for document in shop.all_documents())
     worked = sum(took for _, took in times)
     assert worked >= 20 * SECOND // 100
     overlaps = sum(max(0, began + took - following) for (began, took), (following, _) in pairwise(times))
@@ -76,16 +76,18 @@ def test_a_worker_that_has_to_go_says_what_it_had_begun(shop: WorkerHarness) -> 
     shop.submit_many(3, "sleep", place=str(shop.folder))
     running = shop.start_worker(slots=1)
     eventually(lambda: running.worker.report().at_work)
-    eventually(lambda: any(each.report.at_work for each in shop.store.workers()))
+    eventually(lambda: any(worker.report.at_work for worker in shop.store.workers()))
     running.stop(at_once=True)
-    works = [each.worked is not None for document in shop.all_documents() for each in shop.queue.attempts(document.id)]
+    works = [
+        attempt.worked is not None for document in shop.all_documents() for attempt in shop.queue.attempts(document.id)
+    ]
     assert works.count(True) == 1
 
 
 def test_a_report_names_what_its_slots_work_on(shop: WorkerHarness) -> None:
     ids = shop.submit_many(4, "sleep", place=str(shop.folder))
     running = shop.start_worker(slots=2)
-    report = eventually(lambda: (told := running.worker.report()).busy == 2 and told)
+    report = eventually(lambda: (worker_report := running.worker.report()).busy == 2 and worker_report)
     assert len(report.at_work) == 2
     assert set(report.at_work) <= set(ids)
     assert all(took >= 0 for took in report.at_work.values())
@@ -108,8 +110,8 @@ def test_the_instant_of_a_claim_is_told_by_the_quickest(shop: WorkerHarness) -> 
     ledger = InflightJobs(shop.queue, "a worker", DEFAULT_LEASE)
     jobs = InflightJobs(shop.queue, "another", DEFAULT_LEASE).ack_and_claim(3)
     claimed = [
-        each.claim._replace(document=each.claim.document._replace(started_at=at * SECOND))
-        for at, each in zip((1_000, 1_010, 1_005), jobs, strict=True)
+        job.claim._replace(document=job.claim.document._replace(started_at=at * SECOND))
+        for at, job in zip((1_000, 1_010, 1_005), jobs, strict=True)
     ]
 
     def instant(place: int, called: float, returned: float) -> float:

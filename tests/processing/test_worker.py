@@ -69,12 +69,12 @@ def test_any_json_is_a_result(shop: WorkerHarness, value: Any) -> None:
 def test_files_of_a_result_are_kept_in_the_blobs(shop: WorkerHarness, place: Path) -> None:
     id_ = shop.submit("files", place=str(place))
     assert shop.run_until_empty() == OutcomeCounts(done=1)
-    kept = {file.name: file for file in shop.queue.files(id_)}
+    stored = {file.name: file for file in shop.queue.files(id_)}
     expected = {"empty": b"", "page 1.txt": "é".encode() * 10, "page 2.bin": bytes(range(256)) * 2_000}
-    assert list(kept) == sorted(expected)
+    assert list(stored) == sorted(expected)
     for name, data in expected.items():
-        assert (kept[name].size, kept[name].sha256) == (len(data), sha256(data))
-        with shop.blobs.open(kept[name].blob) as source:
+        assert (stored[name].size, stored[name].sha256) == (len(data), sha256(data))
+        with shop.blobs.open(stored[name].blob) as source:
             assert source.read() == data
     assert read_result(shop.queue, shop.blobs, id_) == {"pages": 2}
 
@@ -218,7 +218,7 @@ def test_only_what_can_start_is_claimed(shop: WorkerHarness, place: Path) -> Non
     shop.submit_many(20, "wait", place=str(place), sign="go")
     running = shop.start_worker(slots=2, lease=SECOND)
     eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
-    (seen,) = eventually(lambda: [each for each in shop.store.workers() if each.report.busy == 2])
+    (seen,) = eventually(lambda: [worker for worker in shop.store.workers() if worker.report.busy == 2])
     assert (seen.report.slots, seen.report.processor) == (2, "processors:act")
     assert shop.states() == {"running": 2, "waiting": 18}
     assert shop.count_events(EventKind.STARTED).total() == 2
@@ -233,7 +233,7 @@ def test_two_workers_share_a_queue(shop: WorkerHarness, place: Path) -> None:
     met = shop.submit_many(2, "meet", place=str(place), n=2)
     ids = [id_ for n in range(6) for id_ in shop.submit_many(20, "echo", f"customer {n}")]
     both = [shop.start_worker(slots=1, until_empty=True), shop.start_worker(slots=1, until_empty=True)]
-    tallies = [each.wait() for each in both]
+    tallies = [worker_thread.wait() for worker_thread in both]
     assert sum(tally.done for tally in tallies) == len(ids) + 2
     assert all(tallies[at].done for at in (0, 1))
     assert len({shop.queue.result(id_) for id_ in met}) == 2
@@ -286,9 +286,9 @@ def test_a_function_is_as_good_as_its_name(shop: WorkerHarness) -> None:
 def test_progress_is_seen_in_the_workers_report(shop: WorkerHarness, place: Path, processor: str) -> None:
     id_ = shop.submit("progress", place=str(place), sign="go")
     running = shop.start_worker(processor, lease=SECOND)
-    told = eventually(lambda: [each.report for each in shop.store.workers() if each.report.progress])
-    assert told[0].progress == {id_: Progress(3, 10)}
-    assert (told[0].name, told[0].busy) == (running.worker.name, 1)
+    reported = eventually(lambda: [worker.report for worker in shop.store.workers() if worker.report.progress])
+    assert reported[0].progress == {id_: Progress(3, 10)}
+    assert (reported[0].name, reported[0].busy) == (running.worker.name, 1)
     (place / "go").touch()
     eventually(lambda: shop.state(id_) is DONE)
     running.stop()
@@ -395,7 +395,9 @@ def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_w
     assert "failed" in paused.why
     assert "the new model is missing" in paused.why
     running.stop()
-    assert 20 <= sum(each.attempt > 0 for each in shop.all_documents()) <= 22  # and what ran beside the last one
+    assert (
+        20 <= sum(document.attempt > 0 for document in shop.all_documents()) <= 22
+    )  # and what ran beside the last one
     assert shop.queue.counts().states[DocumentState.WAITING] > 0
 
 
@@ -410,9 +412,9 @@ def test_when_the_queue_pauses_what_was_claimed_ahead_goes_back_and_costs_no_att
     eventually(lambda: not shop.states().get("running"))
     tally = running.stop()
     assert 20 <= tally.failed <= 25  # fifty were claimed at once
-    waiting = [each for each in map(shop.queue.document, slow) if each.state is DocumentState.WAITING]
+    waiting = [document for document in map(shop.queue.document, slow) if document.state is DocumentState.WAITING]
     assert len(waiting) == 60 - tally.failed
-    assert {each.attempt for each in waiting} == {0}
+    assert {document.attempt for document in waiting} == {0}
 
 
 def test_when_every_child_of_many_customers_crashes_the_queue_pauses(shop: WorkerHarness) -> None:
@@ -483,5 +485,5 @@ def test_nothing_is_left_when_a_worker_has_ended(
     ours = os.getpid()
     already = children_of(ours)
     assert shop.run_until_empty(timeout=SECOND) == OutcomeCounts(done=20, failed=1)
-    assert [each for each in children_of(ours) if each not in already] == []
+    assert [item for item in children_of(ours) if item not in already] == []
     assert {path.name for path in set(tmp_path.iterdir()) - before if not path.name.startswith("begun")} == set()

@@ -110,9 +110,9 @@ def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
     assert shop.count_events(EventKind.FINISHED) == Counter(present.keys())
     for document in shop.all_documents():
         result = shop.queue.result(document.id)
-        found = shop.store.document(document.id).spec.blob
-        if found is not None:
-            with shop.blobs.open(found) as source:
+        match = shop.store.document(document.id).spec.blob
+        if match is not None:
+            with shop.blobs.open(match) as source:
                 assert source.read().decode() == result
         else:
             assert result["id"] == document.id
@@ -190,8 +190,8 @@ def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(
 def test_g10_rollouts_lose_nothing_and_burn_no_attempt(shop: WorkerHarness, start: Start, tmp_path: Path) -> None:
     def pair() -> list[ScriptProcess]:
         both = [start("work", shop.folder, options(slots=2, lease=60 * SECOND)) for _ in range(2)]
-        for each in both:
-            assert each.receive() == "ready"
+        for script_process in both:
+            assert script_process.receive() == "ready"
         return both
 
     log, ids = tmp_path / "log", []
@@ -202,14 +202,14 @@ def test_g10_rollouts_lose_nothing_and_burn_no_attempt(shop: WorkerHarness, star
         done = shop.states().get("done", 0)
         eventually(lambda done=done: shop.states().get("done", 0) > done + 10)
         new = pair()
-        for each in old:
-            each.signal(signal.SIGTERM)
-        assert [each.wait() for each in old] == [0, 0], old[0].stderr_text() + old[1].stderr_text()
+        for script_process in old:
+            script_process.signal(signal.SIGTERM)
+        assert [script_process.wait() for script_process in old] == [0, 0], old[0].stderr_text() + old[1].stderr_text()
         old = new
     eventually(lambda: shop.states() == {"done": len(ids)})
-    for each in old:
-        each.signal(signal.SIGTERM)
-    assert [each.wait() for each in old] == [0, 0]
+    for script_process in old:
+        script_process.signal(signal.SIGTERM)
+    assert [script_process.wait() for script_process in old] == [0, 0]
     assert [shop.queue.document(id_).attempt for id_ in ids] == [1] * len(ids)
     assert shop.count_events(EventKind.FINISHED) == Counter(ids)
     assert shop.count_events(EventKind.LEASE_LOST) == {}
@@ -237,7 +237,7 @@ def test_g10_a_second_sigterm_ends_at_once_and_hands_back(shop: WorkerHarness, s
     worker = start("work", shop.folder, options(slots=2, grace=3_600 * SECOND))
     eventually(lambda: processors.count_files(str(place), "begun-*") == 2)
     worker.signal(signal.SIGTERM)
-    eventually(lambda: [each for each in shop.store.workers() if each.report.stopping])
+    eventually(lambda: [worker for worker in shop.store.workers() if worker.report.stopping])
     assert shop.states() == {"running": 2, "waiting": 1}
     worker.signal(signal.SIGTERM)
     assert worker.wait() == 0, worker.stderr_text()

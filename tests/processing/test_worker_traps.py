@@ -279,13 +279,13 @@ def test_the_nursery_may_be_killed(shop: WorkerHarness) -> None:
     running = shop.start_worker(DEFAULT_PROCESSOR, slots=1)
     first = shop.submit("", content=b"# Title\n\nSome words.", name="a.md")
     eventually(lambda: shop.state(first) is DONE)
-    ((nursery, _),) = [each for each in set(children_of(os.getpid())) - others if descendants_of(each[0])]
+    ((nursery, _),) = [other for other in set(children_of(os.getpid())) - others if descendants_of(other[0])]
     loaded = Path(f"/proc/{nursery}/maps").read_text(encoding="utf-8")
     assert "/kreuzberg/" in loaded, "children would have to load it, each for itself"
     assert "/libpdfium" in loaded
     orphans = descendants_of(nursery)
     os.kill(nursery, signal.SIGKILL)
-    eventually(lambda: not any(is_alive(*each) for each in orphans), "a child outlives the process that forked it")
+    eventually(lambda: not any(is_alive(*orphan) for orphan in orphans), "a child outlives the process that forked it")
     second = shop.submit("", content=b"# Title\n\nSome words.", name="b.md")
     eventually(lambda: shop.state(second) is DONE or not running.is_alive())
     assert running.stop().done == 2

@@ -51,7 +51,7 @@ def test_only_what_nobody_holds_is_cleared(temporary: Path) -> None:
     os.utime(old, (0, 0))
     assert held.path.exists()
     remove_abandoned()
-    assert {each.name for each in temporary.iterdir()} == {held.path.name, young.name, link.name, elsewhere.name}
+    assert {path.name for path in temporary.iterdir()} == {held.path.name, young.name, link.name, elsewhere.name}
     assert (elsewhere / "lock").exists()
     held.close()
 

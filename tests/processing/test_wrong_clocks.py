@@ -101,9 +101,9 @@ class Wrong:
             text=True,
         )
         assert process.stderr is not None
-        told = process.stderr.readline()
+        reported = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        return told + process.communicate(timeout=60)[1]
+        return reported + process.communicate(timeout=60)[1]
 
     def server(self) -> None:
         """Submit through a server, and read a list from it."""
@@ -158,35 +158,35 @@ def states(queue: Queue) -> dict[DocumentState, int]:
 
 @pytest.mark.parametrize(("kind", "jump"), PAIRS)
 def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queue: Queue, tmp_path: Path) -> None:
-    blobs, wrong = FolderBlobs(tmp_path / "blobs"), Wrong(jump, url, tmp_path)
-    old, kept = end(queue, "acme", 3, 40 * DAY), end(queue, "acme", 12, 20 * DAY) + end(queue, "beta", 8)
+    blobs, error = FolderBlobs(tmp_path / "blobs"), Wrong(jump, url, tmp_path)
+    old, stored = end(queue, "acme", 3, 40 * DAY), end(queue, "acme", 12, 20 * DAY) + end(queue, "beta", 8)
     on_its_way = blobs.put(io.BytesIO(b"bytes of a document that is submitted in a moment"))
 
     # Maintenance with a wrong clock: where the database has a clock of its own, that one rules.
-    first = wrong.round()
+    first = error.round()
     present = {document.id for document in queue.documents(DocumentFilter(), limit=100).items}
-    assert present >= set(kept)
+    assert present >= set(stored)
     if kind == "postgres":
         assert first.returncode == 0, first.stderr
         assert not present & set(old)
     elif jump == "+3650d":
         assert (first.returncode, present & set(old)) == (1, set(old))
         assert "23 of 23 ended documents" in first.stderr
-        assert "WARNING" in wrong.automatic_upkeep().upper()
+        assert "WARNING" in error.automatic_upkeep().upper()
     assert (
         Maintenance(queue, blobs).run_round().refusal is None
     )  # the clock is right, and the round before changed nothing
 
     # Workers and a server with a wrong clock: one is killed in the middle of its work.
-    kept += [receipt.id for receipt in queue.submit("work", [NewDocument("n")] * 2)]
-    wrong.server()
-    wrong.worker()
+    stored += [receipt.id for receipt in queue.submit("work", [NewDocument("n")] * 2)]
+    error.server()
+    error.worker()
     queue.change_customer("rated", ANNA, rate=RateLimit(1, LENGTH))
-    kept += [receipt.id for receipt in queue.submit("rated", [NewDocument("n")] * 2)]
-    kept += [receipt.id for receipt in queue.submit("gamma", [NewDocument("n")] * 2)]
-    wrong.dying_worker()
-    wrong.automatic_upkeep()
-    assert wrong.round().returncode == (1 if kind == "sqlite" and jump == "+3650d" else 0)
+    stored += [receipt.id for receipt in queue.submit("rated", [NewDocument("n")] * 2)]
+    stored += [receipt.id for receipt in queue.submit("gamma", [NewDocument("n")] * 2)]
+    error.dying_worker()
+    error.automatic_upkeep()
+    assert error.round().returncode == (1 if kind == "sqlite" and jump == "+3650d" else 0)
 
     # The clock is right again.
     now = queue.store.now()
@@ -200,9 +200,9 @@ def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queu
             queue.finish(claimed, now=now + later * LENGTH)
     assert Maintenance(queue, blobs).run_round().refusal is None
     documents = {document.id: document for document in queue.documents(DocumentFilter(), limit=100).items}
-    assert set(kept) <= set(documents)
+    assert set(stored) <= set(documents)
     assert {document.state for document in documents.values()} == {DocumentState.DONE}
-    assert len(documents) == len(kept) + 2  # one came by the server, one from the worker that died
-    assert all(queue.result(id_) is not None for id_ in kept[:22])
+    assert len(documents) == len(stored) + 2  # one came by the server, one from the worker that died
+    assert all(queue.result(id_) is not None for id_ in stored[:22])
     blobs.check(on_its_way.key, on_its_way.sha256)
     assert queue.store.recount(repair=False) == ()

@@ -70,11 +70,11 @@ def required(name: str, extras: frozenset[str]) -> frozenset[str]:
 
 
 def _closed(requirements: list[str], extras: frozenset[str]) -> frozenset[str]:
-    found: set[str] = set()
-    for each in map(Requirement, requirements):
-        if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras or {""}):
-            found |= required(each.name, frozenset(each.extras))
-    return frozenset(found)
+    result: set[str] = set()
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in extras or {""}):
+            result |= required(requirement.name, frozenset(requirement.extras))
+    return frozenset(result)
 
 
 @pytest.fixture

@@ -41,13 +41,13 @@ def test_help_lists_every_target() -> None:
 
 
 def test_no_file_says_where_packages_are_fetched_from() -> None:
-    found = [
+    result = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in project_files()
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1)
         if FETCHED_FROM.search(line)
     ]
-    assert not found, "\n".join(found)
+    assert not result, "\n".join(result)
 
 
 @pytest.mark.parametrize("line", ["--index-" + "url x", "--find-" + "links x", "index-url" + " = x"])

@@ -23,9 +23,9 @@ def test_a_mutant_has_its_piece_and_its_tests(name: str) -> None:
     text = (ROOT / mutant["file"]).read_text(encoding="utf-8")
     assert text.count(mutant["old"]) == 1
     assert mutant["new"] != mutant["old"]
-    places = [each for each in mutant["tests"] if each.startswith("tests/")]
+    places = [item for item in mutant["tests"] if item.startswith("tests/")]
     assert places
-    for path, *named in (each.split("::") for each in places):
+    for path, *named in (place.split("::") for place in places):
         assert (ROOT / path).exists(), path
         missing = [part for part in named if not re.search(rf"\b{part.partition('[')[0]}\b", f"{TESTS} runTest")]
         assert missing == []

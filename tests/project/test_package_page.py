@@ -31,7 +31,7 @@ def hook() -> ModuleType:
 
 def test_the_page_has_no_link_that_leads_nowhere(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
-        (name,) = (each for each in archive.namelist() if each.endswith("/METADATA"))
+        (name,) = (item for item in archive.namelist() if item.endswith("/METADATA"))
         metadata = BytesParser().parsebytes(archive.read(name))
     assert metadata["Description-Content-Type"] == "text/markdown"
     page = metadata.get_payload()
@@ -73,7 +73,7 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
 
 
 def test_the_extras_that_the_readme_names_are_there() -> None:
-    named = {each for found in re.findall(r"inturn\[([a-z0-9,]+)\]", README) for each in found.split(",")}
+    named = {part for match in re.findall(r"inturn\[([a-z0-9,]+)\]", README) for part in match.split(",")}
     more = re.findall(r"^More extras: (.*?)\. ", README, re.MULTILINE | re.DOTALL)
     named |= set(re.findall(r"`([a-z0-9]+)`", more[0]))
     assert named <= set(EXTRAS)

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "inturn"
 
 
 def test_holds_the_package_and_its_data(wheel: Path) -> None:
-    scenarios = {f"inturn/analysis/scenarios/{each.name}" for each in PACKAGE.glob("analysis/scenarios/*.toml")}
+    scenarios = {f"inturn/analysis/scenarios/{path.name}" for path in PACKAGE.glob("analysis/scenarios/*.toml")}
     assert scenarios
     assert {"inturn/py.typed", *scenarios} <= names(wheel)
 

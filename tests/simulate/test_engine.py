@@ -36,7 +36,7 @@ def poisson_scenario(workers: int, load: float, documents: int, seed: int = 1) -
 @pytest.mark.parametrize(("workers", "load", "seed"), [(4, 0.6, 3), *[(1, 0.5, 2)] * SOAK])
 def test_mean_waits_are_erlangs(workers: int, load: float, seed: int) -> None:
     played = simulate_scenario(poisson_scenario(workers, load, 400_000 if SOAK else 60_000, seed))
-    waits = [start - each.at for start, each in zip(played.started, played.arrivals, strict=True)]
+    waits = [start - arrival.at for start, arrival in zip(played.started, played.arrivals, strict=True)]
     expected = erlang_c(workers, load) / (workers * (1 - load)) * SECOND
     assert sum(waits) / len(waits) == pytest.approx(expected, rel=CLOSE)
     assert sum(wait > 0 for wait in waits) / len(waits) == pytest.approx(erlang_c(workers, load), rel=CLOSE)
@@ -46,9 +46,9 @@ def test_mean_waits_are_erlangs(workers: int, load: float, seed: int) -> None:
 def test_fifo_is_the_recursion_of_kiefer_and_wolfowitz_to_the_microsecond(workers: int) -> None:
     played = simulate_scenario(poisson_scenario(workers, 0.95, 5_000), Discipline.FIFO)
     free = [0] * workers
-    for each, started in zip(played.arrivals, played.started, strict=True):
-        assert started == max(free[0], each.at)
-        heapreplace(free, started + each.service)
+    for arrival, started in zip(played.arrivals, played.started, strict=True):
+        assert started == max(free[0], arrival.at)
+        heapreplace(free, started + arrival.service)
 
 
 def test_every_order_plays_the_same_arrivals_and_ends_everything() -> None:
@@ -58,8 +58,8 @@ def test_every_order_plays_the_same_arrivals_and_ends_everything() -> None:
     for played in plays:
         assert min(played.started) >= 0
         assert all(
-            end == start + each.service
-            for each, start, end in zip(played.arrivals, played.started, played.finished, strict=True)
+            end == start + arrival.service
+            for arrival, start, end in zip(played.arrivals, played.started, played.finished, strict=True)
         )
     assert simulate_scenario(replace(scenario, seed=2)).arrivals != plays[0].arrivals
     assert simulate_scenario(scenario) == plays[0]
@@ -68,7 +68,7 @@ def test_every_order_plays_the_same_arrivals_and_ends_everything() -> None:
 def test_no_worker_is_idle_while_documents_wait() -> None:
     played = simulate_scenario(poisson_scenario(3, 0.95, 3_000))
     changes = sorted(
-        [(each.at, 2, "come") for each in played.arrivals]
+        [(arrival.at, 2, "come") for arrival in played.arrivals]
         + [(start, 1, "start") for start in played.started]
         + [(end, 0, "end") for end in played.finished]
     )
@@ -84,11 +84,11 @@ def test_failures_are_tried_again_after_their_delay() -> None:
     group = Group("all", Burst(documents=200), ServiceTime("fixed", 1.0), failing=0.4)
     scenario = Scenario("failing", "failing", 4, (group,))
     played = simulate_scenario(scenario)
-    failed = [number for number, each in enumerate(played.arrivals) if each.failures]
+    failed = [number for number, arrival in enumerate(played.arrivals) if arrival.failures]
     assert 50 < len(failed) < 110
-    for number, each in enumerate(played.arrivals):
-        delays = sum(10 * SECOND * 2**n for n in range(each.failures))
-        assert played.finished[number] >= played.started[number] + (each.failures + 1) * SECOND + delays
+    for number, arrival in enumerate(played.arrivals):
+        delays = sum(10 * SECOND * 2**n for n in range(arrival.failures))
+        assert played.finished[number] >= played.started[number] + (arrival.failures + 1) * SECOND + delays
 
 
 def test_weights_and_caps_reach_the_queue() -> None:
@@ -96,12 +96,12 @@ def test_weights_and_caps_reach_the_queue() -> None:
     light = Group("light", Burst(documents=400), ServiceTime("fixed", 1.0))
     played = simulate_scenario(Scenario("weights", "weights", 4, (heavy, light)))
     shares = [0, 0]
-    for each, start in zip(played.arrivals, played.started, strict=True):
-        shares[each.group] += 20 * SECOND <= start < 100 * SECOND
+    for arrival, start in zip(played.arrivals, played.started, strict=True):
+        shares[arrival.group] += 20 * SECOND <= start < 100 * SECOND
     assert shares[0] / shares[1] == pytest.approx(3, rel=0.05)
     capped = simulate_scenario(Scenario("caps", "caps", 4, (replace(heavy, weight=1, cap=1), light)))
-    moments = [(start, 1) for start, each in zip(capped.started, capped.arrivals, strict=True) if each.group == 0]
-    moments += [(end, -1) for end, each in zip(capped.finished, capped.arrivals, strict=True) if each.group == 0]
+    moments = [(start, 1) for start, arrival in zip(capped.started, capped.arrivals, strict=True) if arrival.group == 0]
+    moments += [(end, -1) for end, arrival in zip(capped.finished, capped.arrivals, strict=True) if arrival.group == 0]
     running = highest = 0
     for _, change in sorted(moments):
         running += change
@@ -111,7 +111,7 @@ def test_weights_and_caps_reach_the_queue() -> None:
 
 def test_newcomers_are_never_the_same_customer() -> None:
     scenario = Scenario("new", "new", 1, (Group("n", Newcomers(rate=1, until=500), EXPONENTIAL),))
-    names = [each.customer for each in generate_arrivals(scenario)]
+    names = [generate_arrival.customer for generate_arrival in generate_arrivals(scenario)]
     assert len(set(names)) == len(names) > 400
 
 

@@ -53,8 +53,8 @@ def test_who_is_served_out_of_turn_does_harm_and_it_is_as_much_as_others_suffer(
     # One worker; both bring a hundred documents at once, and all of the greedy one's are served first.
     rows = [("greedy", 0.0, 1.0, float(n)) for n in range(100)]
     rows += [("patient", 0.0, 1.0, 100.0 + n) for n in range(100)]
-    found = measure_fairness(two(tmp_path, rows), 200 * SECOND)
-    greedy, patient = found.customers
+    fairness_report = measure_fairness(two(tmp_path, rows), 200 * SECOND)
+    greedy, patient = fairness_report.customers
     assert (greedy.customer, patient.customer) == ("greedy", "patient")
     assert greedy.harm_done == pytest.approx(50, abs=11)
     assert greedy.harm_done == pytest.approx(patient.harm_suffered)
@@ -62,36 +62,45 @@ def test_who_is_served_out_of_turn_does_harm_and_it_is_as_much_as_others_suffer(
     assert greedy.received is not None
     assert greedy.due is not None
     assert greedy.received > greedy.due
-    assert 80 < found.crowded <= 200
+    assert 80 < fairness_report.crowded <= 200
 
 
 def test_who_takes_turns_does_none(tmp_path: Path) -> None:
     rows = [(name, 0.0, 1.0, 2.0 * n + place) for n in range(100) for place, name in enumerate(("one", "other"))]
-    found = measure_fairness(two(tmp_path, rows), 200 * SECOND)
-    assert all(each.harm_done < 2 for each in found.customers)
-    assert [round(each.received or 0, 1) for each in found.customers] == [0.5, 0.5]
+    fairness_report = measure_fairness(two(tmp_path, rows), 200 * SECOND)
+    assert all(customer.harm_done < 2 for customer in fairness_report.customers)
+    assert [round(customer.received or 0, 1) for customer in fairness_report.customers] == [0.5, 0.5]
 
 
 def test_nobody_is_due_more_than_it_can_use(tmp_path: Path) -> None:
     rows = [("small", 50.0, 1.0, 50.0), *(("large", 0.0, 1.0, n if n < 50 else n + 1.0) for n in range(100))]
-    found = {each.customer: each for each in measure_fairness(two(tmp_path, rows), 101 * SECOND).customers}
-    assert found["small"].received == pytest.approx(found["small"].due)
-    assert found["large"].harm_done == pytest.approx(0, abs=1e-6)
+    result = {customer.customer: customer for customer in measure_fairness(two(tmp_path, rows), 101 * SECOND).customers}
+    assert result["small"].received == pytest.approx(result["small"].due)
+    assert result["large"].harm_done == pytest.approx(0, abs=1e-6)
 
 
 def test_where_there_is_enough_for_all_nothing_is_counted(tmp_path: Path) -> None:
-    found = measure_fairness(two(tmp_path, [("acme", n * 10.0, 1.0, n * 10.0) for n in range(20)]), 200 * SECOND)
-    assert (found.crowded, found.customers[0].received, found.customers[0].harm_done) == (0, None, 0)
+    fairness_report = measure_fairness(
+        two(tmp_path, [("acme", n * 10.0, 1.0, n * 10.0) for n in range(20)]), 200 * SECOND
+    )
+    assert (fairness_report.crowded, fairness_report.customers[0].received, fairness_report.customers[0].harm_done) == (
+        0,
+        None,
+        0,
+    )
 
 
 def test_expected_starts_are_asked_for_again(past: History) -> None:
-    found = measure_accuracy(past, sample_size=100)
-    assert found is not None
-    assert found.asked == 100
-    assert found.unknown + found.inside + found.early + found.late == found.asked
-    assert found.inside > 50
-    assert found.early < 10
-    assert found.median_width is not None
+    forecast_accuracy = measure_accuracy(past, sample_size=100)
+    assert forecast_accuracy is not None
+    assert forecast_accuracy.asked == 100
+    assert (
+        forecast_accuracy.unknown + forecast_accuracy.inside + forecast_accuracy.early + forecast_accuracy.late
+        == forecast_accuracy.asked
+    )
+    assert forecast_accuracy.inside > 50
+    assert forecast_accuracy.early < 10
+    assert forecast_accuracy.median_width is not None
 
 
 @pytest.mark.parametrize(
@@ -124,19 +133,19 @@ def test_a_goal_for_each_is_harder_than_for_all_together() -> None:
 
 def test_advice_finds_the_smallest_number_of_workers(past: History) -> None:
     goal = parse_goal("p95<=60s for customers under 200 documents a day")
-    told: list[tuple[int, int]] = []
-    found = advise(past, Plan(Policy()), goal, lambda done, total: told.append((done, total)))
-    assert not found.now.is_met
-    assert found.smallest is not None
-    assert found.best is not None
-    assert found.smallest.is_met
-    fewer = [each for each in found.trials if each.setting is None and each.workers == found.smallest.workers - 1]
-    assert [each.is_met for each in fewer] == [False]
-    assert found.best.workers <= found.smallest.workers
-    assert {each.setting for each in found.trials} > {None, "reset_interval", "thresholds", "overdue_after"}
-    assert told[-1] == (1, 1)
-    assert not found.is_sample
-    json.dumps(found.to_dict())
+    reported: list[tuple[int, int]] = []
+    advice = advise(past, Plan(Policy()), goal, lambda done, total: reported.append((done, total)))
+    assert not advice.now.is_met
+    assert advice.smallest is not None
+    assert advice.best is not None
+    assert advice.smallest.is_met
+    fewer = [trial for trial in advice.trials if trial.setting is None and trial.workers == advice.smallest.workers - 1]
+    assert [trial.is_met for trial in fewer] == [False]
+    assert advice.best.workers <= advice.smallest.workers
+    assert {trial.setting for trial in advice.trials} > {None, "reset_interval", "thresholds", "overdue_after"}
+    assert reported[-1] == (1, 1)
+    assert not advice.is_sample
+    json.dumps(advice.to_dict())
 
 
 def test_advice_on_much_history_plays_its_busiest_stretch(past: History) -> None:
@@ -144,8 +153,8 @@ def test_advice_on_much_history_plays_its_busiest_stretch(past: History) -> None
     assert len(sample.without_warmup().arrivals) == 500
     assert sample.warmup_documents == 50
     arrivals = sample.without_warmup().arrivals
-    rate = sum(each.service for each in arrivals) / (arrivals[-1].at - arrivals[0].at)
-    whole = sum(each.service for each in past.arrivals) / (past.arrivals[-1].at - past.arrivals[0].at)
+    rate = sum(arrival.service for arrival in arrivals) / (arrivals[-1].at - arrivals[0].at)
+    whole = sum(arrival.service for arrival in past.arrivals) / (past.arrivals[-1].at - past.arrivals[0].at)
     assert rate > whole
     assert busiest_span(past, max_documents=10**6) is past
 
@@ -158,16 +167,18 @@ def test_variants_change_one_setting_each() -> None:
 
 def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Store) -> None:
     now = recorded_day.START_TIME + 10_000 * SECOND
-    told: list[tuple[int, int]] = []
-    found = evaluate_policy(day, now=now, max_documents=50_000, progress=lambda *step: told.append(step))
-    assert (found.version, found.until) == (2, now)
-    assert found.documents_before > 500
-    assert found.documents_since > 500
-    assert {each.verdict for each in found.groups} <= set(PredictionResult)
-    assert any(each.verdict is PredictionResult.CONFIRMED for each in found.groups)
-    assert not found.is_cut
+    reported: list[tuple[int, int]] = []
+    policy_evaluation = evaluate_policy(
+        day, now=now, max_documents=50_000, progress=lambda *step: reported.append(step)
+    )
+    assert (policy_evaluation.version, policy_evaluation.until) == (2, now)
+    assert policy_evaluation.documents_before > 500
+    assert policy_evaluation.documents_since > 500
+    assert {group.verdict for group in policy_evaluation.groups} <= set(PredictionResult)
+    assert any(group.verdict is PredictionResult.CONFIRMED for group in policy_evaluation.groups)
+    assert not policy_evaluation.is_cut
     assert evaluate_policy(day, now=now, max_documents=100).is_cut
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert [done for done, _ in reported] == sorted(done for done, _ in reported)
     with pytest.raises(InvalidInputError, match="nothing to judge"):
         evaluate_policy(day, 1, now=now, max_documents=10)
     with pytest.raises(NotFoundError, match="no version 9"):
@@ -192,15 +203,15 @@ def test_a_prediction_came_true_if_waits_went_its_way(
     ways: tuple[Trend | None, Trend | None],
     verdict: PredictionResult,
 ) -> None:
-    first, second, third, fourth = (None if each is None else Waits(each, 0, 0, 0) for each in (*expected, *real))
+    first, second, third, fourth = (None if item is None else Waits(item, 0, 0, 0) for item in (*expected, *real))
     assert (policy_evaluation._trend(first, second), policy_evaluation._trend(third, fourth)) == ways
     assert policy_evaluation._prediction_result(*ways) is verdict
 
 
 def asked_of(day: Store, **asked: Any) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = []
-    run_job(asked, told.append, day)
-    return told
+    reported: list[dict[str, Any]] = []
+    run_job(asked, reported.append, day)
+    return reported
 
 
 def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
@@ -215,7 +226,7 @@ def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
     goal = "p95<=10m for everyone"
     assert asked_of(day, kind="advise", since=0, goal=goal)[-1]["advice"]["best"]["is_met"]
     assert asked_of(day, kind="judge", now=recorded_day.START_TIME + 10**10)[-1]["judgement"]["version"] == 2
-    orders = [each["order"] for each in asked_of(day, kind="scenario", scenario="two-bulk")[-1]["reports"]]
+    orders = [item["order"] for item in asked_of(day, kind="scenario", scenario="two-bulk")[-1]["reports"]]
     assert orders == ["fair", "classic", "fifo"]
 
 
@@ -228,21 +239,21 @@ def test_jobs_are_bounded_and_end_when_nobody_listens(day: Store) -> None:
         asked_of(day, kind="scenario", scenario="two-bulk", orders=["best"])
     with pytest.raises(InvalidInputError, match="a job is one of"):
         asked_of(day, kind="guess")
-    told = []
+    reported = []
 
     def leave(what: dict[str, Any]) -> None:
-        told.append(what)
+        reported.append(what)
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
         run_job({"kind": "replay", "since": 0}, leave, day)
-    assert [list(each) for each in told] == [["done", "total"]]
+    assert [list(item) for item in reported] == [["done", "total"]]
 
 
 @pytest.fixture(scope="module")
 def found(past: History) -> tuple[Comparison, FairnessReport, Advice]:
     fifo = Plan(Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)))
-    hostile = [replace(each, customer=each.customer.replace("busy", "<i>busy")) for each in past.arrivals]
+    hostile = [replace(arrival, customer=arrival.customer.replace("busy", "<i>busy")) for arrival in past.arrivals]
     past = replace(past, arrivals=hostile)
     report = measure_fairness(past, past.arrivals[-1].at + 10**9, measure_accuracy(past, sample_size=50))
     advice = advise(past, Plan(Policy()), parse_goal("p95<=10m for everyone"))
@@ -257,14 +268,14 @@ def test_pages_are_whole_and_load_nothing(found: tuple[Comparison, FairnessRepor
         fairness_page(report, texts),
         advice_page(advice, texts),
     ]
-    for each in pages:
-        assert each.html.startswith(f'<!doctype html>\n<html lang="{language}">')
-        assert each.html.count("<figure") == len(each.charts) > 0
-        assert "<b>" not in each.html
-        assert "<i>" not in each.html
-        outside = each.html.replace("http://www.w3.org/2000/svg", "")
+    for page in pages:
+        assert page.html.startswith(f'<!doctype html>\n<html lang="{language}">')
+        assert page.html.count("<figure") == len(page.charts) > 0
+        assert "<b>" not in page.html
+        assert "<i>" not in page.html
+        outside = page.html.replace("http://www.w3.org/2000/svg", "")
         assert not any(word in outside for word in ("http:", "https:", "src=", "@import", "url("))
-        for chart in each.charts:
+        for chart in page.charts:
             assert chart.svg(standalone=True).startswith("<svg xmlns=")
             assert "<style>" in chart.svg(standalone=True)
-    assert {chart.name for each in pages for chart in each.charts} >= {"groups", "changes", "waiting", "waits", "curve"}
+    assert {chart.name for page in pages for chart in page.charts} >= {"groups", "changes", "waiting", "waits", "curve"}

@@ -47,14 +47,14 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def near(history: History) -> list[tuple[str, float, float]]:
     """Measured and predicted mean waits of the groups that a replay does not get right."""
-    found = compare(history, UNCHANGED_PLAN, None).groups
-    assert [each.group for each in found] == ["1-20", "21-200", "201+"]
-    wrong = []
-    for each in found:
-        assert each.measured is not None
-        if abs(each.current.mean - each.measured.mean) > max(0.1, 0.1 * each.measured.mean):
-            wrong.append((each.group, each.measured.mean, each.current.mean))
-    return wrong
+    group_changes = compare(history, UNCHANGED_PLAN, None).groups
+    assert [group_change.group for group_change in group_changes] == ["1-20", "21-200", "201+"]
+    error = []
+    for group_change in group_changes:
+        assert group_change.measured is not None
+        if abs(group_change.current.mean - group_change.measured.mean) > max(0.1, 0.1 * group_change.measured.mean):
+            error.append((group_change.group, group_change.measured.mean, group_change.current.mean))
+    return error
 
 
 def test_a_replay_of_a_two_hour_day_predicts_its_own_waits(day: Store) -> None:
@@ -90,13 +90,16 @@ def test_what_came_before_is_in_the_way_and_does_not_count(day: Store) -> None:
     cold = read_history(day, begin)
     warm = read_history(day, begin, warmup=3_000 * SECOND)
     assert warm.warmup_documents == len(warm.arrivals) - len(cold.arrivals) > 0
-    kept = [[(each.at, each.customer, each.service) for each in one.without_warmup().arrivals] for one in (cold, warm)]
-    assert kept[0] == kept[1]
+    stored = [
+        [(arrival.at, arrival.customer, arrival.service) for arrival in one.without_warmup().arrivals]
+        for one in (cold, warm)
+    ]
+    assert stored[0] == stored[1]
     assert near(warm) == []
     assert compare(warm, UNCHANGED_PLAN, None).documents == len(cold.arrivals)
     errors = []
-    for each in (cold, warm):
-        busy = compare(each, UNCHANGED_PLAN, None).groups[1]
+    for history in (cold, warm):
+        busy = compare(history, UNCHANGED_PLAN, None).groups[1]
         assert busy.measured is not None
         errors.append(abs(busy.current.mean - busy.measured.mean))
     assert errors[1] < errors[0]
@@ -114,9 +117,9 @@ def test_a_file_says_what_the_store_said(day: Store, tmp_path: Path) -> None:
     path = tmp_path / "history.csv"
     assert write_csv(history, path) == len(history.arrivals)
     again = read_csv(path)
-    plain = [replace(each, handover=0, wakeup=0, failed_attempts=()) for each in history.arrivals]
-    assert [replace(each, handover=0, wakeup=0) for each in again.arrivals] == plain
-    known = [None if each.failures else wait for each, wait in zip(plain, history.waits, strict=True)]
+    plain = [replace(arrival, handover=0, wakeup=0, failed_attempts=()) for arrival in history.arrivals]
+    assert [replace(arrival, handover=0, wakeup=0) for arrival in again.arrivals] == plain
+    known = [None if arrival.failures else wait for arrival, wait in zip(plain, history.waits, strict=True)]
     assert [again.waits, again.finished, again.capacity.peak] == [known, history.finished, 6]
     assert list(again.levels) == list(history.levels)
     later = read_csv(path, recorded_day.START_TIME + 3_000 * SECOND, warmup=600 * SECOND)
@@ -126,7 +129,7 @@ def test_a_file_says_what_the_store_said(day: Store, tmp_path: Path) -> None:
 def test_scrubbed_history_names_nobody_and_plays_the_same(day: Store) -> None:
     history = read_history(day, 0)
     scrubbed = history.anonymized()
-    assert {each.customer.split()[0] for each in scrubbed.arrivals} == {"customer"}
+    assert {arrival.customer.split()[0] for arrival in scrubbed.arrivals} == {"customer"}
     assert {name.split()[0] for name in scrubbed.settings} == {"customer"}
     assert len(set(scrubbed.groups())) == len(set(history.groups()))
     assert list(replay(scrubbed).started) == list(replay(history).started)
@@ -161,7 +164,7 @@ def test_a_file_of_anyones_needs_three_columns_in_any_order(tmp_path: Path) -> N
     path = tmp_path / "theirs.csv"
     path.write_bytes(b"\xef\xbb\xbfservice,customer,arrived\r\n2,acme,100\r\n,zoo,2.5\r\n\r\n")
     history = read_csv(path)
-    assert [(each.customer, each.at, each.service) for each in history.arrivals] == [
+    assert [(arrival.customer, arrival.at, arrival.service) for arrival in history.arrivals] == [
         ("zoo", 2_500_000, 2 * SECOND),
         ("acme", 100 * SECOND, 2 * SECOND),
     ]
@@ -185,39 +188,41 @@ def test_groups_are_by_documents_a_day() -> None:
 def test_workers_are_read_off_what_ran_while_others_waited() -> None:
     # Two at a time for ten seconds, then one for a minute while a document waits, then two again.
     begun = [n * SECOND for n in (*range(10), *range(10), *range(10, 70), *range(70, 80), *range(70, 80))]
-    found = ExecutionLog(
-        begun, [each + SECOND for each in begun], [QueuedWait(70, 10 * SECOND, 70 * SECOND)]
+    capacity = ExecutionLog(
+        begun, [item + SECOND for item in begun], [QueuedWait(70, 10 * SECOND, 70 * SECOND)]
     ).capacity()
-    assert found.peak == 2
-    assert [(at // SECOND, workers) for at, workers in found.changes] == [(10, 1), (70, 2)]
+    assert capacity.peak == 2
+    assert [(at // SECOND, workers) for at, workers in capacity.changes] == [(10, 1), (70, 2)]
     assert ExecutionLog([], [], []).capacity() == ExecutionLog([None], [None], []).capacity() == Capacity(1)
 
 
 def test_the_way_to_a_worker_is_measured_for_each_document() -> None:
     begun = [20_000 + n * (SECOND + 1_000) for n in range(5)]
     waited = [QueuedWait(n, n * SECOND, begun[n]) for n in range(4)]
-    found = ExecutionLog(begun, [each + 500_000 for each in begun], waited)
-    assert list(found.delays().wakeups) == [20_000, 21_000, 22_000, 23_000, 21_500]  # the last one is the mean
-    assert set(found.delays().handovers) == {0}
+    execution_log = ExecutionLog(begun, [item + 500_000 for item in begun], waited)
+    assert list(execution_log.delays().wakeups) == [20_000, 21_000, 22_000, 23_000, 21_500]  # the last one is the mean
+    assert set(execution_log.delays().handovers) == {0}
 
 
 def test_what_a_worker_takes_from_one_document_to_the_next_is_measured_for_each() -> None:
     lags = [30_000, 10_000, 50_000, 30_000]
     begun = [0, *accumulate(SECOND + lag for lag in lags)]
-    found = ExecutionLog(begun, [each + SECOND for each in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
-    assert found.capacity().peak == 1
-    assert list(found.delays().handovers) == [*lags, 30_000]
+    execution_log = ExecutionLog(
+        begun, [item + SECOND for item in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)]
+    )
+    assert execution_log.capacity().peak == 1
+    assert list(execution_log.delays().handovers) == [*lags, 30_000]
     # A second worker goes away after its first document: nobody's start is taken for its next one.
     begun.append(0)
-    ended = [*(each + SECOND for each in begun[:-1]), SECOND - 300_000]
-    found = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
-    assert list(found.delays().handovers) == [*lags, 30_000, 30_000]
+    ended = [*(item + SECOND for item in begun[:-1]), SECOND - 300_000]
+    execution_log = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
+    assert list(execution_log.delays().handovers) == [*lags, 30_000, 30_000]
     # Who comes while a worker is on its way is taken by it; where nobody waits, a worker that has ended is idle.
-    found = ExecutionLog(
+    execution_log = ExecutionLog(
         [0, 1_020_000], [SECOND, 2 * SECOND], [QueuedWait(0, 0, 0), QueuedWait(1, 1_010_000, 1_020_000)]
     )
-    assert list(found.delays()) == [array("q", [0, 0]), array("q", [0, 10_000])]
-    found = ExecutionLog(
+    assert list(execution_log.delays()) == [array("q", [0, 0]), array("q", [0, 10_000])]
+    execution_log = ExecutionLog(
         [0, 1_020_000, 2_040_000],
         [SECOND, 2_020_000, 3_040_000],
         [
@@ -226,15 +231,15 @@ def test_what_a_worker_takes_from_one_document_to_the_next_is_measured_for_each(
             QueuedWait(2, 500_000, 2_040_000),
         ],
     )
-    assert list(found.delays().handovers) == [20_000, 20_000, 20_000]
+    assert list(execution_log.delays().handovers) == [20_000, 20_000, 20_000]
 
 
 def test_workers_are_thought_to_leave_when_as_many_were_last_seen_and_to_come_when_more_are() -> None:
     # Three from 0 to 100 s, two until 200 s, three again; somebody waits all the time.
     begun = [n * SECOND for place in range(3) for n in range(place, 300, 3) if place < 2 or not 100 <= n < 200]
-    ended = [each + 3 * SECOND for each in begun]
-    found = ExecutionLog(begun, ended, [QueuedWait(None, 0, 300 * SECOND)]).capacity()
-    assert [(at // SECOND, workers) for at, workers in found.changes] == [(101, 2), (200, 3)]
+    ended = [item + 3 * SECOND for item in begun]
+    capacity = ExecutionLog(begun, ended, [QueuedWait(None, 0, 300 * SECOND)]).capacity()
+    assert [(at // SECOND, workers) for at, workers in capacity.changes] == [(101, 2), (200, 3)]
 
 
 def test_what_failed_is_played_as_it_was() -> None:
@@ -253,13 +258,15 @@ def test_what_failed_is_played_as_it_was() -> None:
     queue.finish(again)
     history = read_history(queue.store, 0)
     tried, whole = history.arrivals
-    assert [(each.service, each.retry_in) for each in tried.failed_attempts] == [(7 * SECOND, 130 * SECOND)]
+    assert [(failed_attempt.service, failed_attempt.retry_in) for failed_attempt in tried.failed_attempts] == [
+        (7 * SECOND, 130 * SECOND)
+    ]
     assert (tried.service, whole.service, whole.failed_attempts) == (4 * SECOND, 30 * SECOND, ())
-    assert [each and each // SECOND for each in history.waits] == [0, 7]
+    assert [wait and wait // SECOND for wait in history.waits] == [0, 7]
     assert history.started(0) == 138 * SECOND
     played = replay(history)
-    assert [each // SECOND for each in played.started] == [1, 8]
-    assert [each // SECOND for each in played.finished] == [142, 38]
+    assert [item // SECOND for item in played.started] == [1, 8]
+    assert [item // SECOND for item in played.finished] == [142, 38]
 
 
 def test_a_cap_makes_room_when_a_document_ends_not_when_its_worker_looks_again() -> None:
@@ -269,7 +276,7 @@ def test_a_cap_makes_room_when_a_document_ends_not_when_its_worker_looks_again()
     history = History(
         arrivals, [0, 0, 0], [None] * 3, [1, 1, 1], [NewDocument("a document")], settings, capacity=Capacity(2)
     )
-    assert [each // SECOND for each in replay(history).started] == [0, 12, 0]
+    assert [item // SECOND for item in replay(history).started] == [0, 12, 0]
 
 
 def test_workers_that_leave_finish_what_they_are_at() -> None:
@@ -282,16 +289,16 @@ def test_workers_that_leave_finish_what_they_are_at() -> None:
         queue.finish(claimed)
     history = replace(read_history(queue.store, 0), capacity=Capacity(2, ((5 * SECOND, 0), (60 * SECOND, 1))))
     played = replay(history)
-    assert [each // SECOND for each in played.started] == [1, 1, 60, 70]
+    assert [item // SECOND for item in played.started] == [1, 1, 60, 70]
 
 
 def test_a_slot_that_is_idle_while_others_wait_is_away_until_it_starts_again() -> None:
     # One slot, a document a second, and somebody waits all the time: an idle second is a handover, ten are not.
     begun = [n * SECOND for n in (*range(5), *range(6, 10), *range(20, 25))]
-    ended = [each + SECOND for each in begun]
-    found = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
-    assert [(at // SECOND, workers) for at, workers in found.capacity().changes] == [(10, 0), (20, 1)]
-    assert [each // SECOND for each in found.delays().handovers] == [0, 0, 0, 0, 1, *[0] * 9]
+    ended = [item + SECOND for item in begun]
+    execution_log = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)])
+    assert [(at // SECOND, workers) for at, workers in execution_log.capacity().changes] == [(10, 0), (20, 1)]
+    assert [handover // SECOND for handover in execution_log.delays().handovers] == [0, 0, 0, 0, 1, *[0] * 9]
     # Where attempts are missing, it may have been at one of them for as long as that.
     unsure = ExecutionLog(begun, ended, [QueuedWait(n, 0, at) for n, at in enumerate(begun)], is_complete=False)
     assert unsure.delays().handovers[4] == 0
@@ -299,18 +306,18 @@ def test_a_slot_that_is_idle_while_others_wait_is_away_until_it_starts_again() -
 
 def test_before_the_first_start_nobody_is_there() -> None:
     begun = [n * SECOND for n in range(30, 40)]
-    found = ExecutionLog(
-        begun, [each + SECOND for each in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)]
+    capacity = ExecutionLog(
+        begun, [item + SECOND for item in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)]
     ).capacity()
-    assert [(at // SECOND, workers) for at, workers in found.changes] == [(0, 0), (30, 1)]
+    assert [(at // SECOND, workers) for at, workers in capacity.changes] == [(0, 0), (30, 1)]
 
 
 def test_documents_that_touch_do_not_run_at_a_time() -> None:
     begun = [n * SECOND - (n % 3) * 5_000 for n in range(30)]
-    found = ExecutionLog(
+    capacity = ExecutionLog(
         begun, [at + SECOND for at in begun], [QueuedWait(n, 0, at) for n, at in enumerate(begun)]
     ).capacity()
-    assert found == Capacity(1)
+    assert capacity == Capacity(1)
     short = [n * 1_000 for n in range(30)]
     assert ExecutionLog(short * 2, [at + 1_000 for at in short] * 2, []).capacity().peak == 2
 
@@ -320,12 +327,12 @@ def test_what_is_claimed_ahead_does_not_run() -> None:
     queue = Queue(open_store("memory://", clock), clock=clock)
     queue.submit("acme", [NewDocument("a document")] * 60)
     claimed = queue.claim("worker", 60)
-    for place, each in enumerate(claimed):
+    for place, claim in enumerate(claimed):
         clock.advance(SECOND)
-        queue.ack_and_claim([queue.done(each, work=Work(place * SECOND, SECOND))], "worker", 1)
+        queue.ack_and_claim([queue.done(claim, work=Work(place * SECOND, SECOND))], "worker", 1)
     history = read_history(queue.store, 0)
     assert history.workers == 1
-    assert {each.service for each in history.arrivals} == {SECOND}
+    assert {arrival.service for arrival in history.arrivals} == {SECOND}
     assert [wait and wait // SECOND for wait in history.waits] == list(range(60))
     assert compare(history, UNCHANGED_PLAN, None).contradictions == ()
 
@@ -353,10 +360,10 @@ def test_a_retry_by_hand_came_when_it_was_retried() -> None:
     store = open_store("memory://", clock)
     failed_and_retried(store, clock)
     history = read_history(store, 0)
-    assert [each.at // SECOND for each in history.arrivals] == [1, 1_231]
+    assert [arrival.at // SECOND for arrival in history.arrivals] == [1, 1_231]
     assert [wait and wait // SECOND for wait in history.waits] == [10, 2]
     first, second = history.arrivals
-    assert [(each.service // SECOND, each.failures) for each in (first, second)] == [(5, 1), (3, 0)]
+    assert [(arrival.service // SECOND, arrival.failures) for arrival in (first, second)] == [(5, 1), (3, 0)]
 
 
 def test_a_retry_of_an_old_document_does_not_end_the_past() -> None:
@@ -372,16 +379,16 @@ def test_a_retry_of_an_old_document_does_not_end_the_past() -> None:
     queue.retry(old.id, OPERATOR)
     for claimed in queue.claim("worker", 4):
         queue.finish(claimed)
-    names = [each.customer for each in read_history(store, since).arrivals]
+    names = [arrival.customer for arrival in read_history(store, since).arrivals]
     assert sorted(names) == ["acme", "acme", "acme", "old"]
 
 
 def test_a_replay_that_contradicts_its_own_past_says_so(day: Store) -> None:
     history = read_history(day, 0)
     assert compare(history, UNCHANGED_PLAN, None).contradictions == ()
-    wrong = replace(history, capacity=Capacity(20))
-    found = compare(wrong, UNCHANGED_PLAN, Plan(workers=3))
-    assert [each.group for each in found.contradictions] == ["1-20", "21-200", "201+"]
-    assert all(each.replayed < each.measured for each in found.contradictions)
-    assert found.to_dict()["contradictions"][0]["group"] == found.contradictions[0].group
-    assert compare(wrong, Plan(workers=20), None).contradictions == ()
+    error = replace(history, capacity=Capacity(20))
+    comparison = compare(error, UNCHANGED_PLAN, Plan(workers=3))
+    assert [contradiction.group for contradiction in comparison.contradictions] == ["1-20", "21-200", "201+"]
+    assert all(contradiction.replayed < contradiction.measured for contradiction in comparison.contradictions)
+    assert comparison.to_dict()["contradictions"][0]["group"] == comparison.contradictions[0].group
+    assert compare(error, Plan(workers=20), None).contradictions == ()

@@ -58,15 +58,15 @@ def test_no_more_run_at_a_time_than_there_are_slots(recorded: Path) -> None:
 
 def test_a_replay_does_not_contradict_it(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
-        found = compare(read_history(queue.store, 0), UNCHANGED_PLAN, None)
-    assert found.contradictions == ()
+        comparison = compare(read_history(queue.store, 0), UNCHANGED_PLAN, None)
+    assert comparison.contradictions == ()
 
 
 def test_advice_plays_the_same_past(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
         history = read_history(queue.store, 0)
-    found = advise(history, Plan(), parse_goal("mean<=1h for everyone"))
-    assert (found.workers, found.contradictions) == (SLOTS, ())
+    advice = advise(history, Plan(), parse_goal("mean<=1h for everyone"))
+    assert (advice.workers, advice.contradictions) == (SLOTS, ())
 
 
 def test_no_start_is_promised_once_the_worker_has_gone(recorded: Path) -> None:

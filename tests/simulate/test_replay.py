@@ -49,7 +49,7 @@ def recorded(played: Run, store: Store, clock: ManualClock) -> None:
     """Do to a store exactly what happened in a run."""
     queue = Queue(store, clock=clock)
     steps = sorted(
-        [(each.at, 1, number) for number, each in enumerate(played.arrivals)]
+        [(arrival.at, 1, number) for number, arrival in enumerate(played.arrivals)]
         + [(at, 2, number) for number, at in enumerate(played.started)]
         + [(at, 0, number) for number, at in enumerate(played.finished)]
     )
@@ -75,7 +75,7 @@ def past(tmp_path: Path) -> History:
 
 def test_a_replay_under_the_same_policy_is_what_happened(past: History) -> None:
     played = replay(past, Plan(Policy()))
-    assert [start - each.at for start, each in zip(played.started, past.arrivals, strict=True)] == past.waits
+    assert [start - arrival.at for start, arrival in zip(played.started, past.arrivals, strict=True)] == past.waits
     assert list(played.levels) == list(past.levels)
     assert past.workers == 3
     assert not past.is_cut
@@ -86,27 +86,30 @@ def test_more_workers_wait_less(past: History) -> None:
 
 
 def test_a_comparison_tells_who_gains_and_who_pays(past: History) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC))
-    found = compare(past, Plan(Policy()), Plan(one_level), lambda done, total: told.append((done, total)))
-    small = next(each for each in found.groups if each.group == "1-20")
-    large = next(each for each in found.groups if each.group == "201+")
+    comparison = compare(past, Plan(Policy()), Plan(one_level), lambda done, total: reported.append((done, total)))
+    small = next(group for group in comparison.groups if group.group == "1-20")
+    large = next(group for group in comparison.groups if group.group == "201+")
     assert small.measured == small.current
     assert small.proposed.mean > 10 * small.current.mean
     assert large.proposed.mean < large.current.mean
-    assert {each.customer for each in found.less} == {"flood"}
-    assert all(each.customer.startswith("small") and each.proposed > each.current for each in found.more)
-    changes = [each.proposed - each.current for each in found.more]
+    assert {customer_change.customer for customer_change in comparison.less} == {"flood"}
+    assert all(
+        customer_change.customer.startswith("small") and customer_change.proposed > customer_change.current
+        for customer_change in comparison.more
+    )
+    changes = [customer_change.proposed - customer_change.current for customer_change in comparison.more]
     assert changes == sorted(changes, reverse=True)
-    assert sum(found.levels_current.values()) == found.documents == len(past.arrivals)
-    assert set(found.levels_proposed) == {1}
-    assert told[-1] == (2 * found.documents,) * 2
-    json.dumps(found.to_dict())
+    assert sum(comparison.levels_current.values()) == comparison.documents == len(past.arrivals)
+    assert set(comparison.levels_proposed) == {1}
+    assert reported[-1] == (2 * comparison.documents,) * 2
+    json.dumps(comparison.to_dict())
 
 
 def test_nobody_gains_or_pays_where_nothing_changes(past: History) -> None:
-    found = compare(past, Plan(CLASSIC), Plan(CLASSIC))
-    assert found.less == found.more == ()
+    comparison = compare(past, Plan(CLASSIC), Plan(CLASSIC))
+    assert comparison.less == comparison.more == ()
 
 
 def test_weights_caps_and_rates_of_customers_count() -> None:
@@ -126,26 +129,30 @@ def test_weights_caps_and_rates_of_customers_count() -> None:
     assert set(past.settings) == {"capped", "slow"}
     played = replay(past, Plan(Policy(), workers=6))
     waits: dict[str, list[int]] = {}
-    for number, each in enumerate(past.arrivals):
-        waits.setdefault(each.customer, []).append((played.started[number] - each.at) // SECOND)
+    for number, arrival in enumerate(past.arrivals):
+        waits.setdefault(arrival.customer, []).append((played.started[number] - arrival.at) // SECOND)
     assert waits == {"capped": [0, 1, 2], "slow": [0, 10, 20]}
 
 
 def test_retries_unfinished_and_never_started_documents() -> None:
     clock = ManualClock(1_000 * SECOND)
     queue = Queue(open_store("memory://", clock), clock=clock)
-    ids = [each.id for each in queue.submit("acme", [NewDocument(name) for name in "abcd"])]
+    ids = [receipt.id for receipt in queue.submit("acme", [NewDocument(name) for name in "abcd"])]
     (first,) = queue.claim("worker")
     clock.advance(2 * SECOND)
     queue.fail(first, "once more", retry_in=0)
     claimed = queue.claim("worker", 3)
     clock.advance(4 * SECOND)
-    for each in claimed[:2]:
-        queue.finish(each)
+    for claim in claimed[:2]:
+        queue.finish(claim)
     queue.cancel(ids[3], OPERATOR)
     past = read_history(queue.store, 0, max_documents=100)
-    assert sorted((each.failures, each.service // SECOND) for each in past.arrivals) == [(0, 4), (0, 4), (1, 4)]
-    assert [(each or 0) // SECOND for each in past.waits] == [0, 2, 2]
+    assert sorted((arrival.failures, arrival.service // SECOND) for arrival in past.arrivals) == [
+        (0, 4),
+        (0, 4),
+        (1, 4),
+    ]
+    assert [(wait or 0) // SECOND for wait in past.waits] == [0, 2, 2]
     assert replay(past, Plan(Policy(), workers=1)).finished[-1] > 0
 
 
@@ -159,7 +166,7 @@ def test_only_the_newest_are_read_and_that_is_told() -> None:
     assert len(read_history(queue.store, 0, max_documents=100).arrivals) == 10
     cut = read_history(queue.store, 0, max_documents=4)
     assert cut.is_cut
-    assert [each.at // SECOND for each in cut.arrivals] == [8, 9, 10, 11]
+    assert [arrival.at // SECOND for arrival in cut.arrivals] == [8, 9, 10, 11]
     assert len(read_history(queue.store, 9 * SECOND, max_documents=100).arrivals) == 3
     led = read_history(queue.store, 9 * SECOND, warmup=5 * SECOND, max_documents=4)
     assert (led.warmup_documents, led.is_cut) == (1, False)  # all that was asked for is there
@@ -201,7 +208,7 @@ def test_pages_cost_what_the_new_policy_says() -> None:
     for claimed in queue.claim("worker", 3):
         queue.finish(claimed)
     past = read_history(queue.store, 0, max_documents=10)
-    assert sorted((each.cost, each.pages or 0) for each in past.specs) == [(1.0, 40), (2.5, 0)]
+    assert sorted((spec.cost, spec.pages or 0) for spec in past.specs) == [(1.0, 40), (2.5, 0)]
 
 
 def test_a_replay_charges_large_files_as_the_queue_did() -> None:
@@ -213,7 +220,7 @@ def test_a_replay_charges_large_files_as_the_queue_did() -> None:
     for claimed in queue.claim("worker", 5):
         queue.finish(claimed)
     past = read_history(queue.store, 0, max_documents=10)
-    played = queue.policy().policy.costs.apply([past.specs[each.group] for each in past.arrivals])
+    played = queue.policy().policy.costs.apply([past.specs[arrival.group] for arrival in past.arrivals])
     stored = sorted(document.spec.cost for document in queue.documents().items)
     assert sorted(document.cost for document in played) == stored == pytest.approx([1, 2.5, 3, 20.2, 20.2])
 
@@ -222,7 +229,7 @@ def asked(store: Path, policy: Policy, since: int = 0, most: int = 1_000) -> tup
     line = json.dumps({"store": str(store), "policy": policy.to_dict(), "since": since, "most": most})
     command = [sys.executable, "-m", "inturn.analysis.job_process"]
     done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
-    return done.returncode, [json.loads(each) for each in done.stdout.splitlines()]
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_a_preview_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
@@ -232,12 +239,12 @@ def test_a_preview_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
             queue.submit(f"customer {random.randrange(5)}", [NewDocument(str(n))])
             for claimed in queue.claim("worker", 1):
                 queue.finish(claimed)
-    status, told = asked(path, CLASSIC)
+    status, reported = asked(path, CLASSIC)
     assert status == 0
-    comparison = told[-1]["comparison"]
+    comparison = reported[-1]["comparison"]
     assert isinstance(comparison, dict)
     assert comparison["documents"] == 40
-    assert told[-2] == {"done": 80, "total": 80}
-    status, told = asked(path, CLASSIC, since=10**17)
+    assert reported[-2] == {"done": 80, "total": 80}
+    status, reported = asked(path, CLASSIC, since=10**17)
     assert status == 1
-    assert "nothing to play" in str(told[-1]["error"])
+    assert "nothing to play" in str(reported[-1]["error"])

@@ -16,9 +16,9 @@ SECOND = 1_000_000
 
 def made(workers: int, documents: list[tuple[str, float, float, float]]) -> Report:
     """A run by hand: customer, arrival, start and service in seconds; a group a customer."""
-    names = list(dict.fromkeys(each[0] for each in documents))
+    names = list(dict.fromkeys(document[0] for document in documents))
     groups = tuple(Group(name, Burst(), ServiceTime("fixed", 1.0)) for name in names)
-    documents.sort(key=lambda each: each[1])
+    documents.sort(key=lambda item: item[1])
     arrivals = [
         Arrival(int(at * SECOND), name, names.index(name), int(service * SECOND), 0)
         for name, at, _, service in documents
@@ -86,12 +86,12 @@ def test_the_fluid_starts_afresh_after_it_ran_dry() -> None:
 def test_the_fluid_conserves_work_and_never_finishes_early(
     pieces: list[tuple[float, str, float, float]], capacity: float
 ) -> None:
-    work = [Job(*each) for each in sorted(pieces)]
+    work = [Job(*piece) for piece in sorted(pieces)]
     ends = finish_times(work, capacity)
-    assert all(end >= each.at + each.amount / capacity - 1e-6 for each, end in zip(work, ends, strict=True))
+    assert all(end >= job.at + job.amount / capacity - 1e-6 for job, end in zip(work, ends, strict=True))
     free = 0.0
-    for each in work:
-        free = max(free, each.at) + each.amount / capacity
+    for job in work:
+        free = max(free, job.at) + job.amount / capacity
     assert max(ends) == pytest.approx(free)
 
 

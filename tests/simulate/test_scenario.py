@@ -44,14 +44,14 @@ def test_the_scenarios_of_the_design_are_there() -> None:
 def test_every_built_in_scenario_has_documents_in_order(name: str) -> None:
     arrivals = generate_arrivals(load_scenario(name))
     assert 1_000 < len(arrivals) < 100_000
-    assert [each.at for each in arrivals] == sorted(each.at for each in arrivals)
-    assert all(each.service > 0 for each in arrivals)
+    assert [arrival.at for arrival in arrivals] == sorted(arrival.at for arrival in arrivals)
+    assert all(arrival.service > 0 for arrival in arrivals)
 
 
 @pytest.mark.parametrize(("name", "load_wanted"), [("day-70", 0.7), ("day-90", 0.9), ("day-120", 1.2)])
 def test_a_day_has_the_load_it_says(name: str, load_wanted: float) -> None:
     scenario = load_scenario(name)
-    work = sum(each.service for each in generate_arrivals(scenario)) / 1_000_000
+    work = sum(generate_arrival.service for generate_arrival in generate_arrivals(scenario)) / 1_000_000
     assert work / scenario.workers / 86_400 == pytest.approx(load_wanted, rel=0.1)
 
 
@@ -61,7 +61,11 @@ def test_a_scenario_is_read_from_a_file(tmp_path: Path) -> None:
     scenario = load_scenario(str(path))
     assert (scenario.name, scenario.title, scenario.workers) == ("mine", "mine", 2)
     assert scenario.policy.priority.reset_interval == 60_000_000
-    assert {each.customer for each in generate_arrivals(scenario)} == {"a-0000", "a-0001", "a-0002"}
+    assert {generate_arrival.customer for generate_arrival in generate_arrivals(scenario)} == {
+        "a-0000",
+        "a-0001",
+        "a-0002",
+    }
 
 
 @pytest.mark.parametrize(

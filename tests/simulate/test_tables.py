@@ -31,7 +31,7 @@ TIMES = st.one_of(st.integers(0, 2**53), st.integers(0, MAX_TIME // 2))
 def documents(draw: st.DrawFn) -> RecordedDocument:
     at = draw(TIMES)
     service = draw(st.one_of(st.none(), st.integers(0, 2 * DAY)))
-    started = draw(st.one_of(st.none(), st.integers(at - 5 * SECOND, at + 30 * DAY).filter(lambda each: each >= 0)))
+    started = draw(st.one_of(st.none(), st.integers(at - 5 * SECOND, at + 30 * DAY).filter(lambda item: item >= 0)))
     finished = None if started is None or service is None else started + service
     failures, level = draw(st.integers(0, MAX_ATTEMPTS - 1)), draw(st.integers(0, MAX_LEVEL))
     customer = draw(st.one_of(NAMES, ODD_NAMES))
@@ -40,8 +40,15 @@ def documents(draw: st.DrawFn) -> RecordedDocument:
 
 def facts(history: History) -> list[tuple[Any, ...]]:
     return [
-        (each.at, each.customer, each.failures, history.specs[each.group].pages, history.specs[each.group].cost, level)
-        for each, level in zip(history.arrivals, history.levels, strict=True)
+        (
+            arrival.at,
+            arrival.customer,
+            arrival.failures,
+            history.specs[arrival.group].pages,
+            history.specs[arrival.group].cost,
+            level,
+        )
+        for arrival, level in zip(history.arrivals, history.levels, strict=True)
     ]
 
 
@@ -50,7 +57,7 @@ def test_what_is_exported_is_read_again_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, came: list[RecordedDocument]
 ) -> None:
     folder = tmp_path_factory.mktemp("csv")
-    if all(each.service is None for each in came):
+    if all(recorded_document.service is None for recorded_document in came):
         came[0] = came[0]._replace(service=SECOND, started=None, finished=None)
     history = build_history(list(came), {})
     first, second = folder / "first.csv", folder / "second.csv"
@@ -58,13 +65,13 @@ def test_what_is_exported_is_read_again_as_it_was(
     again = read_csv(first)
     assert written == len(again.arrivals) == len(came)
     assert facts(again) == facts(history)
-    for number, (each, other) in enumerate(zip(history.arrivals, again.arrivals, strict=True)):
+    for number, (arrival, other) in enumerate(zip(history.arrivals, again.arrivals, strict=True)):
         finished = history.finished[number]
         if finished is not None or history.started(number) is None:
-            assert other.service == each.service
+            assert other.service == arrival.service
         if finished is not None:
-            started = max(history.started(number) or 0, each.at)
-            assert (again.started(number), again.finished[number]) == (started, started + each.service)
+            started = max(history.started(number) or 0, arrival.at)
+            assert (again.started(number), again.finished[number]) == (started, started + arrival.service)
     write_csv(again, second)
     assert second.read_bytes() == first.read_bytes()
 
@@ -100,13 +107,13 @@ def test_files_of_other_programs_are_read(tmp_path: Path, text: str) -> None:
 
 
 def test_columns_that_mean_nothing_are_told(tmp_path: Path) -> None:
-    path, told = tmp_path / "theirs.csv", []
+    path, reported = tmp_path / "theirs.csv", []
     path.write_text("ID,customer,Region,arrived,service,\n7,acme,EU,100,1,\n")
-    read_csv(path, on_ignored=lambda columns: told.append(list(columns)))
-    assert told == [["id", "region"]]
+    read_csv(path, on_ignored=lambda columns: reported.append(list(columns)))
+    assert reported == [["id", "region"]]
     path.write_text("customer,arrived,service\nacme,100,1\n")
-    read_csv(path, on_ignored=lambda columns: told.append(list(columns)))
-    assert len(told) == 1
+    read_csv(path, on_ignored=lambda columns: reported.append(list(columns)))
+    assert len(reported) == 1
 
 
 @pytest.mark.parametrize(

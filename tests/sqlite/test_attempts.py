@@ -31,11 +31,11 @@ def test_a_file_from_before_attempts_were_kept_goes_on(
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
         assert migrate(str(path)) == []
-    assert migrate(str(path)) == [each.name for each in schema.MIGRATIONS[2:]]
+    assert migrate(str(path)) == [migration.name for migration in schema.MIGRATIONS[2:]]
     with inturn.open(str(path), clock=clock) as queue:
         assert queue.attempts(receipt.id) == ()
         queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)
-        assert [(each.number, each.error) for each in queue.attempts(receipt.id)] == [(2, "second")]
+        assert [(attempt.number, attempt.error) for attempt in queue.attempts(receipt.id)] == [(2, "second")]
         assert not document_timeline(queue.store, queue.document(receipt.id)).is_complete
 
 
@@ -44,8 +44,8 @@ def test_no_attempt_outlives_its_document(tmp_path: Path) -> None:
     with inturn.Queue(store) as queue:
         for customer in ("acme", "beta"):
             queue.submit(customer, [NewDocument("a")] * 2)
-        for each in queue.claim("worker", 4):
-            queue.release(each)
+        for claim in queue.claim("worker", 4):
+            queue.release(claim)
         assert rows(store) == 4
         queue.purge("acme", ANNA)
         assert rows(store) == 2

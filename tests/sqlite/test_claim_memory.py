@@ -56,7 +56,7 @@ def one_by_one(store: SqliteStore, n: int, done: Claim | None = None) -> list[Cl
     """Exchange one for the next, so many times."""
     queue, taken = Queue(store), [] if done is None else [done]
     for _ in range(n):
-        outcomes = [queue.done(each) for each in taken[-1:]]
+        outcomes = [queue.done(claim) for claim in taken[-1:]]
         taken += queue.ack_and_claim(outcomes, "worker", 1).claimed
     return taken
 
@@ -82,7 +82,7 @@ def test_claim_sees_other_processes_after_a_write_that_changed_nothing(
     assert one.claim("worker", 1) == ()
     other.submit("beta", [NewDocument("x")])
     NO_OPS[no_op](one, claimed)
-    assert [each.document.customer for each in one.claim("worker", 1)] == ["beta"]
+    assert [claim.document.customer for claim in one.claim("worker", 1)] == ["beta"]
 
 
 def test_event_numbers_stay_unique_after_a_write_that_changed_nothing(opened: Callable[[], SqliteStore]) -> None:
@@ -152,7 +152,7 @@ def test_an_outcome_that_comes_to_nothing_is_judged_and_the_next_one_claimed(sto
     outcome = queue.done(claimed if wrong == "repeated" else claimed._replace(fence=99))
     verdicts, after = queue.ack_and_claim([outcome], "worker", 1)
     assert verdicts == (wrong,)
-    assert [each.document.customer for each in after] == ["beta"]
+    assert [claim.document.customer for claim in after] == ["beta"]
 
 
 # -- files of other versions ------------------------------------------------------------------------------------------
@@ -197,11 +197,11 @@ def test_lines_that_only_the_queues_row_knew_go_on(
     for customer in ("acme", "beta"):
         Queue(expected).submit(customer, [NewDocument("x")] * 10)
     expected.set_policy(Policy(turns=TurnPolicy(order)), ANNA)
-    rest = [each.document.seq for each in Queue(expected).claim("worker", 20)][1 + len(taken) :]
+    rest = [claim.document.seq for claim in Queue(expected).claim("worker", 20)][1 + len(taken) :]
     migrate(str(path))
     again = SqliteStore(path, clock)
     assert again.recount(repair=False) == ()
-    assert [each.document.seq for each in Queue(again).claim("worker", 20)] == rest
+    assert [claim.document.seq for claim in Queue(again).claim("worker", 20)] == rest
     again.close()
 
 
@@ -214,7 +214,7 @@ def test_a_process_of_an_older_version_is_refused_before_it_claims(store: Sqlite
 
 def test_what_ended_first_is_pruned_first_however_it_ended(store: SqliteStore, clock: ManualClock) -> None:
     queue = Queue(store)
-    first, last = (each.id for each in queue.submit("gamma", [NewDocument("x")] * 2))
+    first, last = (receipt.id for receipt in queue.submit("gamma", [NewDocument("x")] * 2))
     queue.cancel(first, ANNA)
     done = []
     for _ in range(2):
@@ -224,6 +224,6 @@ def test_what_ended_first_is_pruned_first_however_it_ended(store: SqliteStore, c
     clock.advance(1)
     queue.cancel(last, ANNA)
     assert store.prune(START + seconds(1), limit=2).documents == 2
-    kept = {each.id for each in queue.documents().items}
-    assert kept.isdisjoint({first, done[0].document.id})
-    assert kept.issuperset({last, done[1].document.id})
+    stored = {document.id for document in queue.documents().items}
+    assert stored.isdisjoint({first, done[0].document.id})
+    assert stored.issuperset({last, done[1].document.id})

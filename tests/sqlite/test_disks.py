@@ -166,10 +166,10 @@ def test_a_commit_that_failed_did_not_happen(
             assert everything(store).keys() == life.accepted.keys()
     assert life.errors > 40
     disk.heal()
-    found = everything(store)
-    assert found.keys() == life.accepted.keys()
-    assert {id_ for id_, document in found.items() if document.state is DocumentState.DONE} == life.done
-    assert {id_ for id_, document in found.items() if document.state is DocumentState.RUNNING} == {
+    result = everything(store)
+    assert result.keys() == life.accepted.keys()
+    assert {id_ for id_, document in result.items() if document.state is DocumentState.DONE} == life.done
+    assert {id_ for id_, document in result.items() if document.state is DocumentState.RUNNING} == {
         claimed.document.id for claimed in life.held
     }
     life.drain()
@@ -198,17 +198,17 @@ def test_a_checkpoint_that_fails_loses_nothing(
         life.step()
     assert life.errors > 20
     disk.heal()
-    found = everything(store).keys()
-    assert life.accepted.keys() <= found <= life.accepted.keys() | life.refused.keys()
+    result = everything(store).keys()
+    assert life.accepted.keys() <= result <= life.accepted.keys() | life.refused.keys()
     copying = {(DATABASE, "write"), (DATABASE, "sync")}
-    assert {id_ for id_ in found - life.accepted.keys() if not life.refused[id_] & copying} == set()
+    assert {id_ for id_ in result - life.accepted.keys() if not life.refused[id_] & copying} == set()
     while claimed := store.claim(ClaimRequest("worker", 100, HOUR), now=2**61):
         for document, fence in claimed:
             store.finish(document.id, fence, "0", now=2**61)
     store.close()
     again = SqliteStore(path)
-    assert everything(again).keys() == found
-    assert again.counts(DocumentFilter()).states == {DocumentState.DONE: len(found)}
+    assert everything(again).keys() == result
+    assert again.counts(DocumentFilter()).states == {DocumentState.DONE: len(result)}
     sound(again, path)
     again.close()
 

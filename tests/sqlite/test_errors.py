@@ -43,9 +43,9 @@ def made(path: Path, n: int = 0) -> Path:
 def disk(folder: Path) -> dict[str, str]:
     """Every file with what is in it; the lock beside a store and what SQLite needs to read it say nothing."""
     return {
-        str(each.relative_to(folder)): hashlib.sha256(each.read_bytes()).hexdigest()
-        for each in sorted(folder.rglob("*"))
-        if each.is_file() and not each.name.endswith(("-gate", "-shm")) and not is_empty_log(each)
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.endswith(("-gate", "-shm")) and not is_empty_log(path)
     }
 
 
@@ -103,7 +103,7 @@ UNUSABLE = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "kind", "code", "advice"), UNUSABLE, ids=[each[0].__name__ for each in UNUSABLE])
+@pytest.mark.parametrize(("spoil", "kind", "code", "advice"), UNUSABLE, ids=[item[0].__name__ for item in UNUSABLE])
 def test_what_is_no_store_is_refused_and_left_as_it_is(
     tmp_path: Path, spoil: Callable[[Path], None], kind: type[StoreError], code: str, advice: str
 ) -> None:
@@ -128,7 +128,7 @@ def test_somebody_elses_database_stays_theirs(tmp_path: Path) -> None:
     assert theirs.pragma("journal_mode") == "delete"
     assert theirs.execute("SELECT x FROM theirs").get == 1
     theirs.close()
-    assert [each.name for each in tmp_path.iterdir()] == ["theirs.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["theirs.db"]
 
 
 def test_a_page_that_was_overwritten_is_told_when_it_is_read(tmp_path: Path) -> None:
@@ -204,9 +204,9 @@ except StoreError as refused:
 @pytest.fixture
 def open_way(tmp_path: Path) -> Path:
     """A folder that anybody can reach; pytest's own are closed to others."""
-    for each in (tmp_path, *tmp_path.parents[:3]):
-        if each.stat().st_uid == os.getuid():
-            each.chmod(each.stat().st_mode | stat.S_IXOTH)
+    for parent in (tmp_path, *tmp_path.parents[:3]):
+        if parent.stat().st_uid == os.getuid():
+            parent.chmod(parent.stat().st_mode | stat.S_IXOTH)
     return tmp_path
 
 
@@ -246,6 +246,6 @@ def test_the_command_line_says_it_without_a_traceback(
     assert done.returncode == 1
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    told = python("-m", "inturn.cli", "status", "--store", path, "--json")
-    code = next(each[2] for each in UNUSABLE if each[0] is spoil)
-    assert json.loads(told.stderr)["error"] == code
+    reported = python("-m", "inturn.cli", "status", "--store", path, "--json")
+    code = next(item[2] for item in UNUSABLE if item[0] is spoil)
+    assert json.loads(reported.stderr)["error"] == code

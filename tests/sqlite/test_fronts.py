@@ -52,8 +52,8 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
         queue.claim("worker", 21)  # from here on all are of one line
         (back,) = queue.claim("worker", 1)
         queue.fail(back, "later", retry_in=seconds(5))
-        for each in queue.claim("worker", ended):
-            queue.finish(each)
+        for claim in queue.claim("worker", ended):
+            queue.finish(claim)
         clock.advance(seconds(6))
         store._queries.clear_cache()
         counted = steps(store, lambda: queue.claim("worker", 1) + queue.claim("worker", 1))
@@ -73,7 +73,7 @@ def test_a_file_from_before_there_were_fronts_goes_on(
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(str(path)) == []
-    assert migrate(str(path)) == [each.name for each in schema.MIGRATIONS[3:]]
+    assert migrate(str(path)) == [migration.name for migration in schema.MIGRATIONS[3:]]
     with inturn.open(str(path), clock=clock) as queue:
         check_nothing_lost(queue, left)
 
@@ -85,7 +85,7 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -
     queue.claim("worker", 1)
     store._queries.connection.execute("UPDATE line SET front = front + 2")
     store._queries.clear_cache()
-    assert [each.what for each in store.recount(repair=True)] == ["found in level 1"]
+    assert [discrepancy.what for discrepancy in store.recount(repair=True)] == ["found in level 1"]
     assert store.recount(repair=False) == ()
     assert len(queue.claim("worker", 5)) == 2
     store.close()
@@ -108,8 +108,10 @@ def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started
     queue.cancel(gone, Operator("anna", "a test"))
     ghost = "INSERT INTO returned SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'cancelled'"
     store._queries.connection.execute(ghost)
-    assert [each.document.id for each in queue.claim("worker", 5)] == [waits]
-    assert [(each.what, each.kept, each.counted) for each in store.recount(repair=True)] == [("found in level 1", 1, 0)]
+    assert [claim.document.id for claim in queue.claim("worker", 5)] == [waits]
+    assert [
+        (discrepancy.what, discrepancy.kept, discrepancy.counted) for discrepancy in store.recount(repair=True)
+    ] == [("found in level 1", 1, 0)]
     assert store.recount(repair=False) == ()
     store.close()
 
@@ -122,6 +124,6 @@ def test_a_line_emptied_by_a_process_from_before_there_were_fronts_is_empty(tmp_
     queue.purge("acme", Operator("anna", "a test"))
     store._queries.connection.execute("UPDATE line_change SET n = NULL WHERE kind = 'emptied'")
     queue.submit("acme", [NewDocument("y")])
-    assert [each.document.spec.name for each in queue.claim("worker", 5)] == ["y"]
+    assert [claim.document.spec.name for claim in queue.claim("worker", 5)] == ["y"]
     assert store.recount(repair=False) == ()
     store.close()

@@ -46,7 +46,7 @@ def drain(store: Store) -> list[str]:
     """Finish the rest an hour later, when every lease has run out."""
     now, finished = time.time_ns() // 1_000 + HOUR, []
     while claimed := store.claim(ClaimRequest("the last one", 500, HOUR), now=now):
-        outcomes = [Outcome(each.document.id, each.fence, OutcomeKind.DONE, result="0") for each in claimed]
+        outcomes = [Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result="0") for claim in claimed]
         assert set(store.ack_and_claim(outcomes, None, now=now).statuses) == {"recorded"}
         finished += [outcome.id for outcome in outcomes]
     return finished
@@ -77,16 +77,16 @@ def test_processes_killed_at_any_moment_lose_nothing(start: Start, tmp_path: Pat
             assert child.receive() == "ready"
         for child in chance.sample([submitter, *workers], KILLED_A_ROUND):
             time.sleep(chance.uniform(0.03, 0.25))  # a random moment; nothing waits for it
-            told = child.kill()
+            reported = child.kill()
             kills += 1
             if child is submitter:
-                n = last_of(told) * at_once
+                n = last_of(reported) * at_once
                 ids = known_ids(seed, n + at_once)
                 acknowledged.update(ids[:n])
                 may_be.append(set(ids[n:]))
                 submitted[customer] += n
             else:
-                said_done += told
+                said_done += reported
     store = SqliteStore(path)
     present = {document.id: document.customer for document in pages(store)}
     assert acknowledged - present.keys() == set()
@@ -99,7 +99,7 @@ def test_processes_killed_at_any_moment_lose_nothing(start: Start, tmp_path: Pat
     assert finished_events(store) == Counter(present.keys())
     assert Counter(said_done + rest) <= Counter(present.keys())
     for customer in CUSTOMERS:
-        accepted = sum(each == customer for each in present.values())
+        accepted = sum(item == customer for item in present.values())
         assert store.customer(customer).count == 1 - accepted
         assert submitted[customer] <= accepted
     assert kills == ROUNDS * KILLED_A_ROUND

@@ -36,8 +36,8 @@ def test_the_reference_goes_on_as_the_file_would_have(source: str, tmp_path: Pat
 def all_but_running(end: TransferEndpoint) -> dict[str, Any]:
     """How many run is exact for customers with a cap alone, and none does."""
     at = sorted(end.tables()["limits"]).index("running")
-    found = contents(end)
-    return {**found, "limits": [[*row[:at], *row[at + 1 :]] for row in found["limits"]]}
+    result = contents(end)
+    return {**result, "limits": [[*row[:at], *row[at + 1 :]] for row in result["limits"]]}
 
 
 def test_there_and_back_every_row_is_the_same(source: str, tmp_path: Path) -> None:

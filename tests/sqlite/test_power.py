@@ -42,16 +42,16 @@ class Surface:
         self.written.clear()
 
     def after_a_cut(self, chance: random.Random) -> bytes:
-        found = bytearray(self.certain)
+        result = bytearray(self.certain)
         for offset, data in self.written:
             fate = chance.random()
             if fate < 0.4:
-                _apply(found, offset, data)
+                _apply(result, offset, data)
             elif fate < 0.7:
                 for at in range(0, len(data), SECTOR):
                     if chance.random() < 0.5:
-                        _apply(found, offset + at, data[at : at + SECTOR])
-        return bytes(found)
+                        _apply(result, offset + at, data[at : at + SECTOR])
+        return bytes(result)
 
 
 def _apply(file: bytearray, offset: int, data: bytes) -> None:
@@ -84,8 +84,8 @@ class Disk(apsw.VFS):
     def may_cut(self) -> None:
         """The power goes now, or it does not."""
         if self.chance.random() < self.odds:
-            found = {name: each.after_a_cut(self.chance) for name, each in self.surfaces.items()}
-            self.cuts.append((self.returned, found))
+            result = {name: surface.after_a_cut(self.chance) for name, surface in self.surfaces.items()}
+            self.cuts.append((self.returned, result))
 
 
 class DiskFile(apsw.VFSFile):
@@ -137,7 +137,7 @@ def step(store: SqliteStore, chance: random.Random, held: list[Claim]) -> None:
     elif what < 0.5:
         store.change_customer("beta", {"cap": chance.choice([None, 2])}, Operator("anna", "a test"))
     else:
-        outcomes = [Outcome(each.document.id, each.fence, OutcomeKind.DONE, result='"done"') for each in held]
+        outcomes = [Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result='"done"') for claim in held]
         held[:] = store.ack_and_claim(outcomes, ClaimRequest("worker", chance.choice([1, 4]), HOUR)).claimed
 
 
@@ -163,8 +163,8 @@ def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
         folder.mkdir()
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        found = SqliteStore(folder / "queue.db", clock)
-        assert found._queries.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert everything(found) in states[returned : returned + 2]
-        assert found.recount(repair=False) == ()
-        found.close()
+        sqlite_store = SqliteStore(folder / "queue.db", clock)
+        assert sqlite_store._queries.connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert everything(sqlite_store) in states[returned : returned + 2]
+        assert sqlite_store.recount(repair=False) == ()
+        sqlite_store.close()

@@ -49,15 +49,15 @@ def all_at_once(start: Start, *calls: tuple[object, ...]) -> list[Any]:
 
 
 def test_submitters_of_one_customer_lose_no_count(start: Start, store: SqliteStore, path: Path, sound: Start) -> None:
-    each = 60
-    told = all_at_once(start, *[("submit_some", path, "acme", each)] * 4)
-    receipts = [receipt for process in told for receipt in process]
-    assert sorted(count for _, _, count in receipts) == list(range(1 - 4 * each, 1))
-    assert store.customer("acme").count == 1 - 4 * each
+    item = 60
+    reported = all_at_once(start, *[("submit_some", path, "acme", item)] * 4)
+    receipts = [receipt for process in reported for receipt in process]
+    assert sorted(count for _, _, count in receipts) == list(range(1 - 4 * item, 1))
+    assert store.customer("acme").count == 1 - 4 * item
     documents = store.documents(DocumentFilter(), limit=1_000).items
     assert {document.id for document in documents} == {id_ for id_, _, _ in receipts}
-    assert len({document.seq for document in documents}) == 4 * each
-    for process in told:
+    assert len({document.seq for document in documents}) == 4 * item
+    for process in reported:
         assert [count for _, _, count in process] == sorted((count for _, _, count in process), reverse=True)
     sound(store, path)
 
@@ -66,8 +66,8 @@ def test_claimers_share_no_document_and_leave_none(start: Start, store: SqliteSt
     for customer in CUSTOMERS:
         store.submit(submission(customer, 60))
     limits = [1, 3, 7, 10]
-    told = all_at_once(start, *[("claim_all", path, f"worker {n}", limit) for n, limit in enumerate(limits)])
-    taken = [id_ for ids in told for id_ in ids]
+    reported = all_at_once(start, *[("claim_all", path, f"worker {n}", limit) for n, limit in enumerate(limits)])
+    taken = [id_ for ids in reported for id_ in ids]
     assert len(taken) == len(set(taken)) == 60 * len(CUSTOMERS)
     finished = [id_ for event in store.events(0, limit=10_000) if event.kind is EventKind.FINISHED
                 for id_ in event.documents]  # fmt: skip
@@ -175,8 +175,8 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
     def caught(work: Callable[[], Any]) -> Any:
         try:
             return work()
-        except Exception as wrong:  # noqa: BLE001 - what each thread saw is what is tested
-            return wrong
+        except Exception as error:  # noqa: BLE001 - what each thread saw is what is tested
+            return error
 
     gate = type(store._writer._write_lock)(write_lock_path(store.path))
     try:
@@ -192,10 +192,10 @@ def run_behind_gate(store: SqliteStore, spy: Spy, works: list[Callable[[], Any]]
 
 def test_threads_share_a_commit(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, sound: Start) -> None:
     spy = Spy(store._writer, monkeypatch)
-    told = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
+    reported = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
     assert spy.transactions == [THREADS]
-    assert sorted(receipt.count for (receipt,) in told) == list(range(1 - THREADS, 1))
-    assert {store.document(receipt.id).state for (receipt,) in told} == {"waiting"}
+    assert sorted(receipt.count for (receipt,) in reported) == list(range(1 - THREADS, 1))
+    assert {store.document(receipt.id).state for (receipt,) in reported} == {"waiting"}
     sound(store, path)
 
 
@@ -226,17 +226,17 @@ def test_a_refused_call_does_not_concern_the_others(
     twice = Submission("a stranger", [stranger.ids[0]] * 2, stranger.documents)
     works = [lambda: store.submit(submission("acme"))] * (THREADS - 2)
     works[3:3] = [lambda: store.submit(refused), lambda: store.submit(twice)]
-    told = run_behind_gate(store, spy, works)
+    reported = run_behind_gate(store, spy, works)
     assert spy.transactions == [THREADS]
-    assert [getattr(each, "code", "accepted") for each in told] == (
+    assert [getattr(item, "code", "accepted") for item in reported] == (
         ["accepted"] * 3 + ["key_conflict", "invalid_input"] + ["accepted"] * (THREADS - 5)
     )
-    assert isinstance(told[3], KeyConflictError)
+    assert isinstance(reported[3], KeyConflictError)
     store.close()
     again = SqliteStore(path)
     assert again.counts(DocumentFilter()).states == {"waiting": THREADS - 1}
     assert again.customer("acme").count == 1 - (THREADS - 1)
-    assert [each.id for each in again.documents(DocumentFilter(customer="a stranger"), limit=9).items] == []
+    assert [document.id for document in again.documents(DocumentFilter(customer="a stranger"), limit=9).items] == []
     sound(again, path)
     again.close()
 
@@ -247,9 +247,9 @@ def test_a_mistake_in_one_call_does_not_concern_the_others(
     spy = Spy(store._writer, monkeypatch)
     works = [lambda: store.submit(submission("acme"))] * (THREADS - 1)
     works.append(lambda: store.submit(submission("acme"), now=2**70))
-    *told, wrong = run_behind_gate(store, spy, works)
-    assert isinstance(wrong, Exception)
-    assert [each for each in told if isinstance(each, Exception)] == []
+    *reported, error = run_behind_gate(store, spy, works)
+    assert isinstance(error, Exception)
+    assert [item for item in reported if isinstance(item, Exception)] == []
     assert store.customer("acme").count == 1 - (THREADS - 1)
     sound(store, path)
 
@@ -278,8 +278,8 @@ def test_when_even_the_rollback_fails_nobody_is_told_yes(
     spy = Spy(store._writer, monkeypatch)
     with monkeypatch.context() as patch:
         patch.setattr(store._writer, "connection", BrokenConnection(store._writer.connection))
-        told = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
-    assert [type(each) for each in told] == [StoreError] * THREADS
+        reported = run_behind_gate(store, spy, [lambda: store.submit(submission("acme"))] * THREADS)
+    assert [type(item) for item in reported] == [StoreError] * THREADS
     assert store.submit(submission("acme"))[0].count == -1
     assert store.counts(DocumentFilter()).states == {"waiting": 2}
     sound(store, path)

@@ -131,6 +131,7 @@ def test_wide_files_are_found(folder: Path) -> None:
     touch_private_file(path)
     inner.mkdir(0o700)
     inner.chmod(0o750)
-    assert [(each.path, each.mode, each.is_folder) for each in permissive_files([path, inner, folder / "none"])] == [
-        (inner, 0o750, True)
-    ]
+    assert [
+        (permissive_file.path, permissive_file.mode, permissive_file.is_folder)
+        for permissive_file in permissive_files([path, inner, folder / "none"])
+    ] == [(inner, 0o750, True)]

@@ -73,7 +73,7 @@ def test_migrations_one_by_one_give_the_schema_of_a_new_file(
         monkeypatch.setattr(schema, "MIGRATIONS", all_of_them[:n])
         applied.append(migrate(str(old)))
         assert migrate(str(old)) == []
-    assert applied == [[each.name] for each in all_of_them]
+    assert applied == [[migration.name] for migration in all_of_them]
     migrated = apsw.Connection(str(old))
     assert schema_of(migrated) == schema_of(store._queries.connection)
     for number in ("user_version", "application_id"):
@@ -113,7 +113,7 @@ def test_the_map_at_the_head_of_the_first_migration_names_every_table(store: Sql
 
 
 def test_every_query_is_used_and_every_used_one_is_there() -> None:
-    source = "\n".join(each.read_text(encoding="utf-8") for each in SOURCE.glob("*.py"))
+    source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.glob("*.py"))
     assert [name for name in QUERIES if f'"{name}"' not in source] == []
     asked = set(re.findall(r'\b(?:_?tables|_?reader)\.(?:all|one|run|many)\(\s*"(\w+)"', source))
     assert asked - QUERIES.keys() == set()
@@ -175,9 +175,9 @@ def test_a_backup_under_load_holds_all_that_was_accepted_before(
         for writer in writers:
             writer.result(60)
     copy = SqliteStore(tmp_path / "copy.db")
-    kept = {document.id for document in copy.documents(DocumentFilter(), limit=100_000).items}
-    assert set(before) <= kept
-    assert len(kept) == 2_000 + len(kept & set(accepted))
+    stored = {document.id for document in copy.documents(DocumentFilter(), limit=100_000).items}
+    assert set(before) <= stored
+    assert len(stored) == 2_000 + len(stored & set(accepted))
     assert copy.customer("acme").count == 1 - sum(copy.counts(DocumentFilter(customer="acme")).states.values())
     sound(copy, tmp_path / "copy.db")
     copy.close()

@@ -54,7 +54,7 @@ def test_many_customers_take_turns_as_in_memory(
         else:
             request = ClaimRequest("worker", chance.choice([1, 1, 4]), HOUR)
             first, second = (store.claim(request) for store in stores)
-            outcomes = [Outcome(each.document.id, each.fence, OutcomeKind.DONE, result="0") for each in first]
+            outcomes = [Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result="0") for claim in first]
             for store in stores:
                 store.ack_and_claim(outcomes, None)
         assert first == second

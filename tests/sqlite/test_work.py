@@ -26,7 +26,7 @@ def test_a_file_from_before_keeps_its_results_and_goes_on(
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:6])
         assert migrate(str(path)) == []
-    assert migrate(str(path)) == [each.name for each in schema.MIGRATIONS[6:]]
+    assert migrate(str(path)) == [migration.name for migration in schema.MIGRATIONS[6:]]
     with inturn.open(str(path), clock=clock) as queue:
         old = queue.document(first.id)
         assert queue.result(first.id) == {"text": "before"}

@@ -271,8 +271,8 @@ class AttackScenario:
         return {**targets, "readable": str(self.fake_parser / "readable"), "own": str(self.temporary)}
 
     def blob(self) -> Path:
-        kept = [path for path in (self.queue / "inturn.db.blobs").rglob("*") if path.is_file()]
-        return next(path for path in kept if path.read_text(errors="replace").startswith("another"))
+        stored = [path for path in (self.queue / "inturn.db.blobs").rglob("*") if path.is_file()]
+        return next(path for path in stored if path.read_text(errors="replace").startswith("another"))
 
     def run_unsandboxed(self, targets: dict[str, Any]) -> dict[str, str]:
         """What the same probes come to outside the box."""

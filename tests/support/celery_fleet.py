@@ -6,8 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-import inturn
 from celery import Celery, Task
+
+import inturn
 from inturn.integrations.celery import FromHeader, Publish, install
 
 

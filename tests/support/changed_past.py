@@ -40,5 +40,5 @@ def _work(queue: Queue, clock: ManualClock, flood: int) -> None:
             queue.submit(f"small {second // 2:02}", [NewDocument("letter.pdf")])
         claimed = queue.claim("worker")
         clock.advance(SECOND)
-        for each in claimed:
-            queue.finish(each)
+        for claim in claimed:
+            queue.finish(claim)

@@ -38,7 +38,7 @@ def fill(url: str, blobs: Blobs, clock: ManualClock) -> None:
         )
         clock.advance(2 * SECOND)
         work(store, blobs, clock)
-        waiting = [each.id for each in queue.documents(inturn.DocumentFilter(customer="Büro Süd")).items]
+        waiting = [document.id for document in queue.documents(inturn.DocumentFilter(customer="Büro Süd")).items]
         queue.cancel(waiting[0], ANNA)
         queue.expedite(waiting[1], ANNA)
         queue.retry(waiting[0], ANNA)
@@ -56,7 +56,7 @@ def work(store: Store, blobs: Blobs, clock: ManualClock) -> None:
     """Claim some, and let them end in every way there is."""
     for round_ in range(5):
         claimed = inturn.Queue(store).claim("worker", limit=4)
-        outcomes = [outcome(each, number + round_, blobs) for number, each in enumerate(claimed)]
+        outcomes = [outcome(claim, number + round_, blobs) for number, claim in enumerate(claimed)]
         store.ack_and_claim(outcomes, None)
         clock.advance(SECOND)
 
@@ -64,8 +64,8 @@ def work(store: Store, blobs: Blobs, clock: ManualClock) -> None:
 def outcome(claim: Claim, number: int, blobs: Blobs) -> Outcome:
     id_, fence = claim.document.id, claim.fence
     if number % 4 == 0:
-        kept = blobs.put(io.BytesIO(id_.encode()))
-        files = (ResultFile("page-1.png", kept.key, kept.size, kept.sha256, "image/png"),)
+        blob = blobs.put(io.BytesIO(id_.encode()))
+        files = (ResultFile("page-1.png", blob.key, blob.size, blob.sha256, "image/png"),)
         text = '{"pages": 1, "text": "\\u0000ü"}'
         return Outcome(id_, fence, OutcomeKind.DONE, result=text, files=files, work=Work(0, 0))
     if number % 4 == 1:
@@ -80,18 +80,18 @@ def contents(end: str | TransferEndpoint) -> dict[str, Any]:
     end = open_transfer_endpoint(end) if isinstance(end, str) else end
     try:
         with end.open_reader() as reader:
-            found: dict[str, Any] = {
+            result: dict[str, Any] = {
                 table: [row for rows in reader.rows(table, sorted(columns)) for row in map(list, rows)]
                 for table, columns in end.tables().items()
             }
-            return {**found, "queue": reader.queue(), "blobs": sorted(reader.blobs())}
+            return {**result, "queue": reader.queue(), "blobs": sorted(reader.blobs())}
     finally:
         end.disconnect()
 
 
 def transfer(source: str | TransferEndpoint, target: str | TransferEndpoint, **options: Any) -> dict[str, int] | None:
     """As the command does it; None when nothing was left to do."""
-    leaving, arriving = (open_transfer_endpoint(each) if isinstance(each, str) else each for each in (source, target))
+    leaving, arriving = (open_transfer_endpoint(item) if isinstance(item, str) else item for item in (source, target))
     try:
         moving = Transfer(leaving, arriving, **options)
         if not moving.check():
@@ -106,25 +106,25 @@ def transfer(source: str | TransferEndpoint, target: str | TransferEndpoint, **o
 def drain(queue_at: str | Store, now: int) -> list[Any]:
     """What comes of a queue from here on: every claim until nothing is left, with fences and what they say of it."""
     clock = ManualClock(now)
-    told: list[Any] = []
+    reported: list[Any] = []
     store = open_store(queue_at, clock) if isinstance(queue_at, str) else queue_at
     store._clock = clock
     with inturn.Queue(store, clock=clock) as queue:
         queue.resume(ANNA, "paused")
         insights = Insights(queue.store, clock)
-        told += [insights.why(each.id) for each in queue.documents(limit=500).items]
+        reported += [insights.why(document.id) for document in queue.documents(limit=500).items]
         for round_ in range(200):
             claimed = queue.claim("another", limit=1 + round_ % 3)
-            told += claimed
-            for each in claimed:
-                queue.finish(each, {"round": round_})
+            reported += claimed
+            for claim in claimed:
+                queue.finish(claim, {"round": round_})
             clock.advance(MINUTE)
-        told.append(queue.check("acme"))
-        told.append(queue.counts())
-        told.append(queue.events(limit=10_000))
-        told.append([queue.result(each.id) for each in queue.documents(limit=500).items])
-        told.append([queue.files(each.id) for each in queue.documents(limit=500).items])
-        attempts = [queue.attempts(each.id) for each in queue.documents(limit=500).items]
-        assert {each.ended for tried in attempts for each in tried} >= {"delayed", "handed_back"}
-        told.append(attempts)
-    return told
+        reported.append(queue.check("acme"))
+        reported.append(queue.counts())
+        reported.append(queue.events(limit=10_000))
+        reported.append([queue.result(document.id) for document in queue.documents(limit=500).items])
+        reported.append([queue.files(document.id) for document in queue.documents(limit=500).items])
+        attempts = [queue.attempts(document.id) for document in queue.documents(limit=500).items]
+        assert {attempt.ended for tried in attempts for attempt in tried} >= {"delayed", "handed_back"}
+        reported.append(attempts)
+    return reported

@@ -36,7 +36,7 @@ def compound(streams: Mapping[str, bytes]) -> bytes:
     sectors += pieces
     tables = -(-(len(chains) + 1) // 127)
     chains += [FAT_SECTOR] * tables
-    table = b"".join(struct.pack("<I", each) for each in chains).ljust(tables * SECTOR_BYTES, b"\xff")
+    table = b"".join(struct.pack("<I", chain) for chain in chains).ljust(tables * SECTOR_BYTES, b"\xff")
     header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6) + bytes(6)
     header += struct.pack("<IIIIIIIII", 0, tables, first, 0, 4096, END_OF_CHAIN, 0, END_OF_CHAIN, 0)
     header += b"".join(struct.pack("<I", len(sectors) + n if n < tables else FREE) for n in range(109))

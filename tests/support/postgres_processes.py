@@ -81,7 +81,7 @@ def skewed_clock(url: str, customer: str, offset: str) -> None:
     wait_for_start()
     queue.submit(customer, [NewDocument("a document")] * 3)
     claimed = queue.claim(f"worker {offset}", 1)
-    send([queue.heartbeat(claimed), [each.document.lease_until for each in claimed]])
+    send([queue.heartbeat(claimed), [claim.document.lease_until for claim in claimed]])
     queue.close()
 
 
@@ -102,7 +102,7 @@ def wait_for_one(url: str) -> None:
     send("ready")
     while not (claimed := store.claim(request)):
         store.wait(60)
-    send([each.document.id for each in claimed])
+    send([claim.document.id for claim in claimed])
     store.close()
 
 

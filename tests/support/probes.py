@@ -60,7 +60,7 @@ LIBC.syscall.restype = ctypes.c_long
 
 
 def call(name: str, *arguments: Any) -> int:
-    converted = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    converted = [ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments]
     result = int(LIBC.syscall(ctypes.c_long(SYSCALL_NUMBERS[name][MACHINE_COLUMN]), *converted))
     if result < 0:
         raise OSError(ctypes.get_errno(), name)

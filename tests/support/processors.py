@@ -106,7 +106,7 @@ def read(document: OpenDocument) -> Any:
     with document.open() as first, document.open() as second:
         seen = [first.read(), second.read()]
     seen.append(document.path().read_bytes())
-    return [hashlib.sha256(each).hexdigest() for each in seen]
+    return [hashlib.sha256(content).hexdigest() for content in seen]
 
 
 def read_once(document: OpenDocument) -> Any:
@@ -226,8 +226,8 @@ def stay(_: OpenDocument) -> Any:
 
 def grow(_: OpenDocument) -> Any:
     """Hold on to a few megabytes."""
-    THREAD_BARRIERS.setdefault(id(kept := bytearray(8 << 20)), kept)  # type: ignore[arg-type]  # just to keep it
-    kept[::4_096] = b"x" * len(kept[::4_096])
+    THREAD_BARRIERS.setdefault(id(stored := bytearray(8 << 20)), stored)  # type: ignore[arg-type]  # just to keep it
+    stored[::4_096] = b"x" * len(stored[::4_096])
     return os.getpid()
 
 

@@ -38,9 +38,9 @@ class RandomWalk:
             self._random.choices(does, [30, 10, 5, 3, 2, 50])[0]()
             if step % 5 == 0:
                 self._compare_reads()
-        for each in self._stores:
-            assert each.recount(repair=False) == ()
-            each.close()
+        for store in self._stores:
+            assert store.recount(repair=False) == ()
+            store.close()
         self._memory.close()
 
     def _on_both(self, ask: Callable[[Store], Answer]) -> Answer:
@@ -50,8 +50,8 @@ class RandomWalk:
 
     def _sample_ids(self, state: DocumentState, n: int) -> list[str]:
         where = DocumentFilter(states=frozenset({state}))
-        found = [each.id for each in self._memory.documents(where, limit=MAX_ROWS).items]
-        return self._random.sample(found, min(n, len(found)))
+        result = [document.id for document in self._memory.documents(where, limit=MAX_ROWS).items]
+        return self._random.sample(result, min(n, len(result)))
 
     def _submit(self) -> None:
         n = self._random.choice([1, 4, 25])
@@ -82,7 +82,7 @@ class RandomWalk:
         request = ClaimRequest("worker", self._random.choice([1, 1, 3, 10]), LEASE)
         outcomes = []
         for id_, fence in [
-            (each.document.id, each.fence) for each in self._on_both(lambda store: store.claim(request))
+            (claim.document.id, claim.fence) for claim in self._on_both(lambda store: store.claim(request))
         ]:
             kind = self._random.choices(["done", "handed back", "delayed", "lost"], [5, 2, 2, 1])[0]
             retry_in = seconds(self._random.choice([0, 3, 40]))
@@ -114,13 +114,13 @@ def make_unclaimed_changes(queue: Queue) -> QueueSnapshot:
         queue.submit(customer, [NewDocument("x")] * 12)
     taken = queue.claim("worker", 5)
     queue.submit("acme", [NewDocument("y")] * 3)
-    for each in taken:
-        queue.release(each)
-    queue.cancel([each.id for each in queue.documents().items if each.customer == "beta"][3], ANNA)
+    for claim in taken:
+        queue.release(claim)
+    queue.cancel([document.id for document in queue.documents().items if document.customer == "beta"][3], ANNA)
     queue.purge("gamma", ANNA)
     queue.submit("gamma", [NewDocument("z")] * 2)
     waiting = DocumentFilter(states=frozenset({DocumentState.WAITING}))
-    return _lanes(queue), sorted(each.id for each in queue.documents(waiting).items)
+    return _lanes(queue), sorted(document.id for document in queue.documents(waiting).items)
 
 
 def check_nothing_lost(queue: Queue, snapshot: QueueSnapshot) -> None:
@@ -128,9 +128,9 @@ def check_nothing_lost(queue: Queue, snapshot: QueueSnapshot) -> None:
     lines, ids = snapshot
     assert _lanes(queue) == lines
     (new,) = queue.submit("beta", [NewDocument("new")])
-    assert sorted(each.document.id for each in queue.claim("worker", 100)) == sorted([*ids, new.id])
+    assert sorted(claim.document.id for claim in queue.claim("worker", 100)) == sorted([*ids, new.id])
     assert queue.store.recount(repair=False) == ()
 
 
 def _lanes(queue: Queue) -> list[tuple[str, object]]:
-    return [(each.name, each.lanes) for each in queue.customers().items]
+    return [(customer.name, customer.lanes) for customer in queue.customers().items]

@@ -39,8 +39,8 @@ def write_zip(parts: Mapping[str, str | bytes]) -> bytes:
 
 
 def xml(root: str, body: str) -> str:
-    prefixes = {each for each in NAMESPACES if f"{each}:" in body or root.startswith(f"{each}:")}
-    spaces = "".join(f' xmlns:{each}="{NAMESPACES[each]}"' for each in sorted(prefixes))
+    prefixes = {namespace for namespace in NAMESPACES if f"{namespace}:" in body or root.startswith(f"{namespace}:")}
+    spaces = "".join(f' xmlns:{prefix}="{NAMESPACES[prefix]}"' for prefix in sorted(prefixes))
     return f'<?xml version="1.0" encoding="UTF-8"?><{root}{spaces}>{body}</{root}>'
 
 
@@ -53,8 +53,8 @@ def docx(paragraphs: Sequence[str]) -> bytes:
             f"<w:p><w:r><mc:AlternateContent><mc:Choice>{box}</mc:Choice><mc:Fallback>{box}</mc:Fallback>",
             "</mc:AlternateContent></w:r></w:p>",
             *(
-                f"<w:tbl><w:tr><w:tc>{_paragraph(each)}</w:tc><w:tc>{_paragraph(each)}</w:tc></w:tr></w:tbl>"
-                for each in rest[:2]
+                f"<w:tbl><w:tr><w:tc>{_paragraph(item)}</w:tc><w:tc>{_paragraph(item)}</w:tc></w:tr></w:tbl>"
+                for item in rest[:2]
             ),
             *map(_paragraph, rest[2:]),
         ]
@@ -122,7 +122,7 @@ def xlsx(rows: Sequence[Sequence[str]], *, macros: bool = False) -> bytes:
         + relation.format(2, office, "sharedStrings", "sharedStrings.xml")
         + "</Relationships>",
         "xl/sharedStrings.xml": f'<sst xmlns="{main}">'
-        + "".join(f"<si><t>{escape(each)}</t></si>" for each in strings)
+        + "".join(f"<si><t>{escape(string)}</t></si>" for string in strings)
         + "</sst>",
         "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>',
         "xl/comments1.xml": f'<comments xmlns="{main}"><commentList>'
@@ -142,10 +142,10 @@ def odt(paragraphs: Sequence[str]) -> bytes:
             f"<text:h>{first.replace(' ', '<text:tab/>')}</text:h><text:p>{_spans(third)}{note}</text:p>",
             f"<text:p><draw:frame><draw:text-box><text:p>{fourth}</text:p></draw:text-box></draw:frame></text:p>",
             "<text:tracked-changes><text:p>removed</text:p></text:tracked-changes>",
-            *(_row(each) for each in rest[:3]),
+            *(_row(item) for item in rest[:3]),
             *(
-                f"<text:list><text:list-item><text:p>{_spans(each)}</text:p></text:list-item></text:list>"
-                for each in rest[3:]
+                f"<text:list><text:list-item><text:p>{_spans(item)}</text:p></text:list-item></text:list>"
+                for item in rest[3:]
             ),
         ]
     )

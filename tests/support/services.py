@@ -43,9 +43,9 @@ SETTINGS = {
 
 def binaries() -> Path | None:
     """Where Debian, or somebody else, put the newest server."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: float(each.parts[-3]))
+    result = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     beside = shutil.which("initdb")
-    paths = [each.parent for each in found] or ([Path(beside).parent] if beside else [])
+    paths = [path.parent for path in result] or ([Path(beside).parent] if beside else [])
     return paths[-1] if paths else None
 
 
@@ -69,9 +69,9 @@ class PostgresServer:
     """One server, its data and its socket in one folder, which belongs to the user that it runs as."""
 
     def __init__(self) -> None:
-        found = binaries()
-        assert found is not None, "no PostgreSQL here: apt-get install postgresql"
-        self._bin = found
+        path = binaries()
+        assert path is not None, "no PostgreSQL here: apt-get install postgresql"
+        self._bin = path
         self._run_as: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []}
         if os.geteuid() != 0:
             self._run_as = {}

@@ -38,10 +38,10 @@ class Proxy:
         """Break every connection off."""
         with self._lock:
             gone, self._sockets = self._sockets, []
-        for each in gone:
+        for item in gone:
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
+                item.shutdown(socket.SHUT_RDWR)
+            item.close()
 
     def hang(self) -> None:
         """Half open: connections stand, new ones are taken, and nothing passes any more."""
@@ -69,6 +69,6 @@ class Proxy:
             while data := source.recv(65_536):
                 self._flowing.wait()
                 destination.sendall(data)
-        for each in (source, destination):
+        for item in (source, destination):
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                item.shutdown(socket.SHUT_RDWR)

@@ -40,10 +40,10 @@ TEST_OPERATOR = Operator("a test", "to see what happens")
 def eventually(condition: Callable[[], Any], message: str = "") -> Any:
     """What comes to be true, sooner or later."""
     until = time.monotonic() + TIMEOUT_SECONDS
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < until, message or "it never came true"
         time.sleep(0.01)
-    return found
+    return result
 
 
 class WorkerThread:
@@ -59,8 +59,8 @@ class WorkerThread:
     def _run(self) -> None:
         try:
             self._counts = self.worker.run()
-        except BaseException as wrong:  # noqa: BLE001 - raised again where the test waits for it
-            self._error = wrong
+        except BaseException as error:  # noqa: BLE001 - raised again where the test waits for it
+            self._error = error
 
     def wait(self) -> OutcomeCounts:
         """What came of it, when it has ended by itself; what it raised is raised here."""
@@ -98,7 +98,7 @@ class WorkerHarness:
     # -- documents ----------------------------------------------------------------------------------------------
 
     def document(self, content: bytes | None = None, *, name: str = "a document", **options: Any) -> NewDocument:
-        fields = {each: options.pop(each) for each in ("uri", "max_attempts", "delay", "start_by") if each in options}
+        fields = {item: options.pop(item) for item in ("uri", "max_attempts", "delay", "start_by") if item in options}
         if content is not None:
             with self.blobs.begin() as writing:
                 writing.write(content)
@@ -110,7 +110,7 @@ class WorkerHarness:
         return self.queue.submit(customer, [self.document(content, do=do, **options)])[0].id
 
     def submit_many(self, times: int, /, do: str, customer: str = "acme", **options: Any) -> list[str]:
-        return [each.id for each in self.queue.submit(customer, [self.document(do=do, **options)] * times)]
+        return [receipt.id for receipt in self.queue.submit(customer, [self.document(do=do, **options)] * times)]
 
     def state(self, id_: str) -> DocumentState:
         return self.queue.document(id_).state
@@ -180,7 +180,7 @@ class ScriptProcess:
         self._process = subprocess.Popen(  # noqa: S603 - our own
             [sys.executable, str(HERE / "worker_process.py"), *map(str, args)],
             env={
-                **{name: each for name, each in os.environ.items() if not name.startswith("COV_")},
+                **{name: item for name, item in os.environ.items() if not name.startswith("COV_")},
                 "PYTHONPATH": os.pathsep.join((str(SOURCE), str(HERE))),
                 "TMPDIR": str(folder),
             },
@@ -247,12 +247,12 @@ class ScriptProcess:
 def children_of(pid: int) -> list[tuple[int, str]]:
     """A process's children, each with the time it began, by which a new one of the same number is told apart."""
     running = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
-    return [(each, facts[19]) for each in running if (facts := proc_stat(each)) and facts[1] == str(pid)]
+    return [(item, facts[19]) for item in running if (facts := proc_stat(item)) and facts[1] == str(pid)]
 
 
 def descendants_of(pid: int) -> list[tuple[int, str]]:
     direct = children_of(pid)
-    return [*direct, *(each for child, _ in direct for each in descendants_of(child))]
+    return [*direct, *(item for child, _ in direct for item in descendants_of(child))]
 
 
 def is_alive(pid: int, start_time: str) -> bool:

@@ -42,7 +42,7 @@ def work(folder: str, options: str) -> None:
     worker = Worker(queue, "processors:act", blobs=blobs, options=WorkerOptions(**json.loads(options)))
 
     def wait_until_seen() -> None:
-        while not any(each.report.name == worker.name for each in queue.store.workers()):
+        while not any(item.report.name == worker.name for item in queue.store.workers()):
             time.sleep(0.01)
         emit("ready")
 
@@ -62,10 +62,10 @@ def submit(folder: str, seed: str) -> None:
         with blobs.begin() as writing:
             writing.write(ids[0].encode())
             blob = writing.commit()
-        kept = {"blob": blob.key, "sha256": blob.sha256, "size": blob.size}
+        stored = {"blob": blob.key, "sha256": blob.sha256, "size": blob.size}
         # A lost lease is an attempt; here every document may lose many.
         given = [
-            NewDocument("with bytes", metadata={"do": "read_once"}, max_attempts=MAX_ATTEMPTS, **kept),
+            NewDocument("with bytes", metadata={"do": "read_once"}, max_attempts=MAX_ATTEMPTS, **stored),
             *(NewDocument("without", metadata={"do": "echo"}, max_attempts=MAX_ATTEMPTS) for _ in ids[1:]),
         ]
         queue.store.submit(Submission(customer, ids, given))

@@ -60,8 +60,8 @@ def test_files_of_a_result_are_kept(tmp_path: Path) -> None:
     queue.submit("a", [NewDocument("1")])
     (document,) = run_inline(queue, with_files, blobs=blobs)
     (file,) = queue.files(document.id)
-    with blobs.open(file.blob) as kept:
-        assert (file.name, kept.read()) == ("a.txt", b"hello")
+    with blobs.open(file.blob) as binary_io:
+        assert (file.name, binary_io.read()) == ("a.txt", b"hello")
 
 
 def fails(document: OpenDocument) -> None:

@@ -67,7 +67,7 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
-        found: dict[str, Any] = rounded(
+        result: dict[str, Any] = rounded(
             {
                 "goal": self.goal.text,
                 "documents": self.documents,
@@ -76,18 +76,18 @@ class Advice:
                 "until": self.until,
                 "workers": self.workers,
                 **{name: _trial_dict(getattr(self, name)) for name in ("now", "smallest", "best")},
-                "trials": [_trial_dict(each) for each in self.trials],
+                "trials": [_trial_dict(trial) for trial in self.trials],
                 "contradictions": self.contradictions,
             }
         )
-        return found
+        return result
 
 
 def _trial_dict(trial: Trial | None) -> dict[str, Any] | None:
     if trial is None:
         return None
-    kept = {name: getattr(trial, name) for name in ("workers", "setting", "value", "meant", "others", "is_met")}
-    return {**kept, "policy": trial.policy.to_dict()}
+    stored = {name: getattr(trial, name) for name in ("workers", "setting", "value", "meant", "others", "is_met")}
+    return {**stored, "policy": trial.policy.to_dict()}
 
 
 def advise(history: History, base: Plan, goal: Goal, progress: ProgressCallback | None = None) -> Advice:
@@ -101,7 +101,9 @@ def advise(history: History, base: Plan, goal: Goal, progress: ProgressCallback 
             sweep.run_trial(max(1, round(smallest.workers * part)), policy)
     best = sweep.find_best(policy, smallest or now)
     counts = sweep.history.without_warmup().arrivals
-    found = find_contradictions(sweep.history.without_warmup(), without_warmup(sweep.history, replay(sweep.history)))
+    contradictions = find_contradictions(
+        sweep.history.without_warmup(), without_warmup(sweep.history, replay(sweep.history))
+    )
     sweep.finish()
     return Advice(
         goal,
@@ -114,7 +116,7 @@ def advise(history: History, base: Plan, goal: Goal, progress: ProgressCallback 
         smallest,
         best,
         tuple(sweep.trials.values()),
-        found,
+        contradictions,
     )
 
 
@@ -165,8 +167,8 @@ class _Sweep:
                 fewer = self.run_trial(reference.workers - 1, changed, setting)
                 if fewer.is_met:
                     self.find_fewest_workers(changed, fewer, setting)
-        met = [each for each in self.trials.values() if each.is_met]
-        return min(met, key=lambda each: (each.workers, each.setting is not None, each.meant), default=None)
+        met = [trial for trial in self.trials.values() if trial.is_met]
+        return min(met, key=lambda trial: (trial.workers, trial.setting is not None, trial.meant), default=None)
 
     def finish(self) -> None:
         """All is done, however many runs it took."""
@@ -202,11 +204,11 @@ def policy_variants(policy: Policy) -> Iterator[tuple[str, Policy]]:
 
 def _scaled_thresholds(thresholds: Sequence[int], part: float) -> tuple[int, ...]:
     """Levels that are narrower or wider; each still one document wide at least."""
-    found: list[int] = []
-    for each in thresholds:
-        highest = found[-1] - 1 if found else -1
-        found.append(min(highest, round(each * part)))
-    return tuple(found)
+    result: list[int] = []
+    for threshold in thresholds:
+        highest = result[-1] - 1 if result else -1
+        result.append(min(highest, round(threshold * part)))
+    return tuple(result)
 
 
 def busiest_span(history: History, max_documents: int = MAX_SAMPLE_DOCUMENTS) -> History:
@@ -215,7 +217,7 @@ def busiest_span(history: History, max_documents: int = MAX_SAMPLE_DOCUMENTS) ->
     lead, counts = max_documents // WARMUP_DIVISOR, len(arrivals) - history.warmup_documents
     if counts <= max_documents:
         return history
-    work = [0, *accumulate(each.service for each in arrivals)]
+    work = [0, *accumulate(arrival.service for arrival in arrivals)]
     starts = range(history.warmup_documents, len(arrivals) - max_documents + 1, max(1, max_documents // WARMUP_DIVISOR))
     begin = max(
         starts,
@@ -224,12 +226,12 @@ def busiest_span(history: History, max_documents: int = MAX_SAMPLE_DOCUMENTS) ->
         ),
     )
     first = max(0, begin - lead)
-    kept = slice(first, begin + max_documents)
+    stored = slice(first, begin + max_documents)
     return replace(
         history,
-        arrivals=arrivals[kept],
-        waits=history.waits[kept],
-        finished=history.finished[kept],
-        levels=history.levels[kept],
+        arrivals=arrivals[stored],
+        waits=history.waits[stored],
+        finished=history.finished[stored],
+        levels=history.levels[stored],
         warmup_documents=begin - first,
     )

@@ -33,7 +33,7 @@ class _TomlReader:
 
     @classmethod
     def from_toml(cls, where: str, table: Mapping[str, Any]) -> Self:
-        known = [each.name for each in fields(cls)]  # type: ignore[arg-type]  # every kind is a dataclass
+        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # every kind is a dataclass
         unknown = sorted(set(table) - set(known))
         if unknown:
             raise InvalidInputError(f"{where} know {', '.join(known)}, not {', '.join(unknown)}")
@@ -132,5 +132,5 @@ def _poisson_times(random: Random, rate: float, at: float, until: float) -> Iter
 
 
 ARRIVAL_PROCESSES: Final[Mapping[str, type[ArrivalProcess]]] = {
-    each.kind: each for each in (Burst, Poisson, Newcomers, Daily)
+    item.kind: item for item in (Burst, Poisson, Newcomers, Daily)
 }

@@ -127,7 +127,7 @@ class ExecutionLog:
                 ended += 1
             while free and started - ends[free[0]] >= self._max_handover:
                 free.popleft()  # its worker went away
-            last = next((each for each in reversed(free) if came <= ends[each] or self._is_saturated(ends[each])), None)
+            last = next((item for item in reversed(free) if came <= ends[item] or self._is_saturated(ends[item])), None)
             if last is not None:
                 free.remove(last)
                 yield self._order[last], started - ends[last]
@@ -155,16 +155,16 @@ def _start_of(waited: QueuedWait) -> int:
 
 
 def _fill_missing(n: int, known: Iterable[tuple[int, int]]) -> Sequence[int]:
-    found = array("q", [-1]) * n
+    result = array("q", [-1]) * n
     total = count = 0
     for number, lag in known:
-        found[number] = lag
+        result[number] = lag
         total, count = total + lag, count + 1
     mean = round(total / count) if count else 0
-    for number, lag in enumerate(found):
+    for number, lag in enumerate(result):
         if lag < 0:
-            found[number] = mean
-    return found
+            result[number] = mean
+    return result
 
 
 def _find_saturated_periods(waits: Sequence[QueuedWait]) -> Iterator[tuple[int, int]]:
@@ -218,14 +218,14 @@ def _recovery_times(steps: Sequence[tuple[int, int]]) -> Sequence[int]:
     """For each step, when as many run again as before it; what ends for good is never back."""
     running = sum(step for _, step in steps)
     lifted: dict[int, int] = {}
-    found = array("q", [0]) * len(steps)
+    result = array("q", [0]) * len(steps)
     for place in range(len(steps) - 1, -1, -1):
         at, step = steps[place]
         if step > 0:
             lifted[running] = at
         running -= step
-        found[place] = lifted.get(running, FAR_FUTURE) if step < 0 else at
-    return found
+        result[place] = lifted.get(running, FAR_FUTURE) if step < 0 else at
+    return result
 
 
 def _without_repeats(changes: Iterable[tuple[int, int]], first: int) -> Iterator[tuple[int, int]]:

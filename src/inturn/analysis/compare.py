@@ -115,9 +115,9 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it, without the list of everyone: that may be long."""
-        found = asdict(replace(self, everyone=()))
-        del found["everyone"]
-        plain: dict[str, Any] = rounded(found)
+        result = asdict(replace(self, everyone=()))
+        del result["everyone"]
+        plain: dict[str, Any] = rounded(result)
         return plain
 
 
@@ -165,10 +165,12 @@ def _build_comparison(
         ),
         levels_current=dict(sorted(Counter(before.levels).items())),
         levels_proposed=dict(sorted(Counter(after.levels).items())),
-        less=_largest_changes([each for each in changes if each.current - each.proposed >= MIN_CHANGE_SECONDS]),
-        more=_largest_changes([each for each in changes if each.proposed - each.current >= MIN_CHANGE_SECONDS]),
+        less=_largest_changes([change for change in changes if change.current - change.proposed >= MIN_CHANGE_SECONDS]),
+        more=_largest_changes([change for change in changes if change.proposed - change.current >= MIN_CHANGE_SECONDS]),
         waiting=_queue_lengths(history, before, after),
-        everyone=tuple(sorted(changes, key=lambda each: (-each.documents, each.customer))),
+        everyone=tuple(
+            sorted(changes, key=lambda customer_change: (-customer_change.documents, customer_change.customer))
+        ),
     )
 
 
@@ -178,7 +180,13 @@ def _ignore_progress(done: int, total: int) -> None:
 
 def _largest_changes(changes: Sequence[CustomerChange]) -> tuple[CustomerChange, ...]:
     return tuple(
-        sorted(changes, key=lambda each: (-abs(each.proposed - each.current), each.customer))[:MAX_NAMED_CUSTOMERS]
+        sorted(
+            changes,
+            key=lambda customer_change: (
+                -abs(customer_change.proposed - customer_change.current),
+                customer_change.customer,
+            ),
+        )[:MAX_NAMED_CUSTOMERS]
     )
 
 
@@ -187,11 +195,11 @@ def _customer_changes(history: History, before: SimulationResult, after: Simulat
     for number, arrival in enumerate(history.arrivals):
         numbers[arrival.customer].append(number)
     groups = history.groups()
-    found = []
+    result = []
     for name, own in numbers.items():
         measured = measured_waits(history, own)
         first, second = summarize_waits(waits_of(history, before, own)), summarize_waits(waits_of(history, after, own))
-        found.append(
+        result.append(
             CustomerChange(
                 name,
                 groups[name],
@@ -202,7 +210,7 @@ def _customer_changes(history: History, before: SimulationResult, after: Simulat
                 *(first.worst, second.worst),
             )
         )
-    return found
+    return result
 
 
 def _group_changes(
@@ -214,11 +222,11 @@ def _group_changes(
     groups, numbers = history.groups(), defaultdict(list)
     for number, arrival in enumerate(history.arrivals):
         numbers[groups[arrival.customer]].append(number)
-    found = []
-    for group in (each for each in SIZE_GROUPS if each in numbers):
+    result = []
+    for group in (size_group for size_group in SIZE_GROUPS if size_group in numbers):
         own = numbers[group]
         measured = measured_waits(history, own)
-        found.append(
+        result.append(
             GroupChange(
                 group,
                 fairness[0][group].customers,
@@ -227,12 +235,14 @@ def _group_changes(
                 summarize_waits(waits_of(history, before, own)),
                 summarize_waits(waits_of(history, after, own)),
                 *(
-                    Fairness(each.slowdown, each.jain, each.behind_ideal, each.longest_gap)
-                    for each in (fairness[0][group], fairness[1][group])
+                    Fairness(
+                        group_report.slowdown, group_report.jain, group_report.behind_ideal, group_report.longest_gap
+                    )
+                    for group_report in (fairness[0][group], fairness[1][group])
                 ),
             )
         )
-    return found
+    return result
 
 
 def find_contradictions(history: History, result: SimulationResult) -> tuple[Contradiction, ...]:
@@ -241,13 +251,13 @@ def find_contradictions(history: History, result: SimulationResult) -> tuple[Con
     for number, arrival in enumerate(history.arrivals):
         if history.waits[number] is not None:
             numbers[groups[arrival.customer]].append(number)
-    found = []
-    for group in (each for each in SIZE_GROUPS if each in numbers):
+    match = []
+    for group in (size_group for size_group in SIZE_GROUPS if size_group in numbers):
         measured = fmean(measured_waits(history, numbers[group]))
         replayed = fmean(waits_of(history, result, numbers[group]))
         if abs(replayed - measured) > max(MIN_ERROR_SECONDS, MAX_RELATIVE_ERROR * measured):
-            found.append(Contradiction(group, measured, replayed))
-    return tuple(found)
+            match.append(Contradiction(group, measured, replayed))
+    return tuple(match)
 
 
 def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -> dict[str, GroupReport]:
@@ -261,26 +271,28 @@ def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -
         lambda arrival: SIZE_GROUPS.index(groups[arrival.customer]),
         lambda arrival: weight_under(history, plan, arrival.customer),
     )
-    return {each.group: each for each in group_metrics(subject)[0]}
+    return {group_metric.group: group_metric for group_metric in group_metrics(subject)[0]}
 
 
 def _queue_lengths(
     history: History, before: SimulationResult, after: SimulationResult
 ) -> tuple[QueueLengthSample, ...]:
     """How many waited, at moments from the first arrival to the last start."""
-    came = [each.at for each in history.arrivals]
+    came = [arrival.at for arrival in history.arrivals]
     known = [number for number, wait in enumerate(history.waits) if wait is not None]
     real = sorted(came[number] + (history.waits[number] or 0) for number in known)
     first, second = sorted(before.started), sorted(after.started)
     begin, end = came[0], max(first[-1], second[-1], real[-1] if real else 0)
     known_came = [came[number] for number in known]
-    found = []
+    result = []
     for step in range(QUEUE_LENGTH_SAMPLES + 1):
         at = begin + (end - begin) * step // QUEUE_LENGTH_SAMPLES
         measured = bisect_right(known_came, at) - bisect_right(real, at) if real else None
         there = bisect_right(came, at)
-        found.append(QueueLengthSample(at, measured, there - bisect_right(first, at), there - bisect_right(second, at)))
-    return tuple(found)
+        result.append(
+            QueueLengthSample(at, measured, there - bisect_right(first, at), there - bisect_right(second, at))
+        )
+    return tuple(result)
 
 
 def measured_waits(history: History, numbers: Sequence[int]) -> list[float]:
@@ -299,9 +311,9 @@ def rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 3)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: rounded(each) for name, each in value._asdict().items()}
+        return {name: rounded(item) for name, item in value._asdict().items()}
     if isinstance(value, dict):
-        return {name: rounded(each) for name, each in value.items()}
+        return {name: rounded(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(each) for each in value]
+        return [rounded(item) for item in value]
     return value

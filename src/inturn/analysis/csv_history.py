@@ -49,7 +49,7 @@ class Layout(NamedTuple):
     @property
     def ignored_columns(self) -> list[str]:
         """Columns that mean nothing here."""
-        return [each for each in self.columns if each and each not in COLUMNS]
+        return [column for column in self.columns if column and column not in COLUMNS]
 
 
 def read_csv(
@@ -71,13 +71,13 @@ def read_csv(
             if layout.ignored_columns and on_ignored is not None:
                 on_ignored(layout.ignored_columns)
             came = _read_records(file, layout, str(path), (since - warmup, until), progress)
-    except UnicodeDecodeError as wrong:
-        raise InvalidInputError(f"{path} is not UTF-8: save it as CSV in UTF-8 ({wrong})") from wrong
-    except OSError as wrong:
-        raise InvalidInputError(f"cannot read {path}: {wrong}") from wrong
-    except csv.Error as wrong:
-        raise InvalidInputError(f"{path} is no CSV: {wrong}") from wrong
-    before = sum(each.at < since for each in came)
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"{path} is not UTF-8: save it as CSV in UTF-8 ({error})") from error
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {error}") from error
+    except csv.Error as error:
+        raise InvalidInputError(f"{path} is no CSV: {error}") from error
+    before = sum(recorded_document.at < since for recorded_document in came)
     if before == len(came):
         raise InvalidInputError(f"{path} has no document of that time: there is nothing to play")
     history = build_history(came, {})
@@ -120,7 +120,7 @@ def _read_header(file: TextIO, name: str) -> Layout:
     line = file.readline()
     delimiter = max(DELIMITERS, key=line.count)
     cells = next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])
-    layout = Layout(delimiter, [each.strip().lower() for each in cells])
+    layout = Layout(delimiter, [cell.strip().lower() for cell in cells])
     _check_header(layout, name)
     return layout
 
@@ -130,24 +130,24 @@ def _read_records(
 ) -> list[RecordedDocument]:
     reader, (since, until) = csv.reader(file, delimiter=layout.delimiter, skipinitialspace=True), span
     kinds: CostBases = {}
-    found: list[RecordedDocument] = []
+    recorded_documents: list[RecordedDocument] = []
     for row in reader:
         if not any(row):
             continue
         try:
-            each = _parse_record(_cells_by_column(layout, row), kinds)
-        except InvalidInputError as wrong:
-            raise InvalidInputError(f"{name}, line {1 + reader.line_num}: {wrong}") from wrong
-        if each.at < since or (until is not None and each.at >= until):
+            recorded_document = _parse_record(_cells_by_column(layout, row), kinds)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{name}, line {1 + reader.line_num}: {error}") from error
+        if recorded_document.at < since or (until is not None and recorded_document.at >= until):
             continue
-        if len(found) == MAX_HISTORY_DOCUMENTS:
+        if len(recorded_documents) == MAX_HISTORY_DOCUMENTS:
             raise InvalidInputError(
                 f"{name} has more than {MAX_HISTORY_DOCUMENTS:,} documents; play less of it with --from and --to"
             )
-        found.append(each)
-        if progress is not None and len(found) % PROGRESS_INTERVAL_ROWS == 0:
-            progress(len(found), 0)
-    return found
+        recorded_documents.append(recorded_document)
+        if progress is not None and len(recorded_documents) % PROGRESS_INTERVAL_ROWS == 0:
+            progress(len(recorded_documents), 0)
+    return recorded_documents
 
 
 def _cells_by_column(layout: Layout, row: Sequence[str]) -> Mapping[str, str]:
@@ -161,17 +161,17 @@ def _cells_by_column(layout: Layout, row: Sequence[str]) -> Mapping[str, str]:
 
 
 def _check_header(layout: Layout, name: str) -> None:
-    named = [each for each in layout.columns if each]
-    missing = [each for each in REQUIRED_COLUMNS if each not in named]
-    twice = sorted({each for each in named if each in COLUMNS and named.count(each) > 1})
-    wrong = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(twice)} twice" if twice else None
-    for each in layout.ignored_columns if wrong is None else ():
-        meant = get_close_matches(each, [known for known in COLUMNS if known not in named], 1, MIN_SIMILARITY)
+    named = [column for column in layout.columns if column]
+    missing = [required_column for required_column in REQUIRED_COLUMNS if required_column not in named]
+    twice = sorted({item for item in named if item in COLUMNS and named.count(item) > 1})
+    error = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(twice)} twice" if twice else None
+    for item in layout.ignored_columns if error is None else ():
+        meant = get_close_matches(item, [known for known in COLUMNS if known not in named], 1, MIN_SIMILARITY)
         if meant:
-            wrong = f"does not know {each}: if {meant[0]} is meant, write that, else give it another name"
-    if wrong is not None:
+            error = f"does not know {item}: if {meant[0]} is meant, write that, else give it another name"
+    if error is not None:
         raise InvalidInputError(
-            f"{name}, line 1: the header {wrong}; columns are {', '.join(COLUMNS)}, the first three of them needed,"
+            f"{name}, line 1: the header {error}; columns are {', '.join(COLUMNS)}, the first three of them needed,"
             f" separated by commas, semicolons or tabs"
         )
 

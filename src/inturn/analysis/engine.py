@@ -149,7 +149,7 @@ class Simulation:
         self._levels = array("b", bytes(len(arrivals)))
         self._started = array("q", [-1]) * len(arrivals)
         self._finished = array("q", [-1]) * len(arrivals)
-        self._failures_left = {number: each.failures for number, each in enumerate(arrivals) if each.failures}
+        self._failures_left = {number: arrival.failures for number, arrival in enumerate(arrivals) if arrival.failures}
         self.has_delays = bool(self._failures_left)
         """Something may become due while nothing ends and nobody comes: a retry, or a rate limit."""
         self.changes: Sequence[ScheduledChange] = ()
@@ -187,8 +187,8 @@ class Simulation:
             return None
         due = self._store.next_due()
         next_change = self.changes[self._next_change].at if self._next_change < len(self.changes) else None
-        others = [each for each in (next_end, next_arrival, next_change) if each is not None]
-        return due if due is not None and all(due < each for each in others) else None
+        others = [item for item in (next_end, next_arrival, next_change) if item is not None]
+        return due if due is not None and all(due < other for other in others) else None
 
     def _change_is_next(self, next_end: int | None, next_arrival: int | None) -> bool:
         """Whether the next change comes before anything else."""
@@ -210,8 +210,8 @@ class Simulation:
         arrivals, first = self._arrivals, self._arrivals[at]
         end = at + 1
         while end < len(arrivals) and end - at < MAX_BATCH:
-            each = arrivals[end]
-            if each.at != first.at or each.customer != first.customer or each.group != first.group:
+            arrival = arrivals[end]
+            if arrival.at != first.at or arrival.customer != first.customer or arrival.group != first.group:
                 break
             end += 1
         receipts = self._queue.submit(first.customer, (self._specs[first.group],) * (end - at), now=first.at)
@@ -231,8 +231,8 @@ class Simulation:
             return
         claimed = self._queue.ack_and_claim(outcomes, "simulated", self._idle_workers, lease=LEASE, now=now).claimed
         self._idle_workers -= len(claimed)
-        for each in claimed:
-            number = int(each.document.id)
+        for claim in claimed:
+            number = int(claim.document.id)
             begins = now + self._arrivals[number].wakeup if is_idle else now
             if self._started[number] < 0:
                 self._started[number] = begins
@@ -240,7 +240,7 @@ class Simulation:
             ends = begins + under_way.service
             if self._arrivals[number].customer not in self.capped_customers:
                 ends += under_way.handover  # its end and the next start are told in one call
-            heappush(self._completions, (ends, number, each))
+            heappush(self._completions, (ends, number, claim))
 
     def _current_attempt(self, number: int) -> Arrival | FailedAttempt:
         """The attempt at a document that comes next, or is under way."""
@@ -303,7 +303,9 @@ def _success_outcome(claimed: Claim) -> Outcome:
 def _apply_customer_settings(queue: Queue, scenario: Scenario, arrivals: Sequence[Arrival]) -> None:
     """Weights and caps, for those groups that have any."""
     special = {number: group for number, group in enumerate(scenario.groups) if group.weight != 1 or group.cap}
-    for customer, number in {each.customer: each.group for each in arrivals if each.group in special}.items():
+    for customer, number in {
+        arrival.customer: arrival.group for arrival in arrivals if arrival.group in special
+    }.items():
         group = special[number]
         queue.change_customer(customer, OPERATOR, weight=group.weight, cap=group.cap, now=0)
 

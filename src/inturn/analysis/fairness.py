@@ -63,9 +63,9 @@ class FairnessReport:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it, without the customers: there may be many."""
-        found = asdict(replace(self, customers=()))
-        del found["customers"]
-        plain: dict[str, Any] = rounded(found)
+        result = asdict(replace(self, customers=()))
+        del result["customers"]
+        plain: dict[str, Any] = rounded(result)
         return plain
 
 
@@ -100,23 +100,29 @@ def measure_fairness(history: History, until: int, starts: ForecastAccuracy | No
     weights = [history.settings.get(name, CustomerSettings()).weight for name in names]
     sums = [_Totals() for _ in names]
     crowded = sum(_add_if_saturated(shares, weights, sums) for shares in windows.values())
-    whole = sum(each.received for each in sums)
+    whole = sum(item.received for item in sums)
     groups = history.groups()
-    found = [
+    customer_fairnesses = [
         CustomerFairness(
             name,
             groups[name],
             len(numbers[name]),
             summarize_waits(waits) if (waits := measured_waits(history, numbers[name])) else None,
             sum(end - begin for begin, end in _run_intervals(history, numbers[name], until)) / SECOND,
-            each.received / whole if each.had_demand and whole else None,
-            each.due / whole if each.had_demand and whole else None,
-            each.above / SECOND,
-            each.below / SECOND,
+            item.received / whole if item.had_demand and whole else None,
+            item.due / whole if item.had_demand and whole else None,
+            item.above / SECOND,
+            item.below / SECOND,
         )
-        for name, each in zip(names, sums, strict=True)
+        for name, item in zip(names, sums, strict=True)
     ]
-    found.sort(key=lambda each: (-round(each.harm_done, 3), -each.documents, each.customer))
+    customer_fairnesses.sort(
+        key=lambda customer_fairness: (
+            -round(customer_fairness.harm_done, 3),
+            -customer_fairness.documents,
+            customer_fairness.customer,
+        )
+    )
     return FairnessReport(
         history.arrivals[0].at,
         until,
@@ -125,14 +131,14 @@ def measure_fairness(history: History, until: int, starts: ForecastAccuracy | No
         history.is_cut,
         min(crowded * window, until - history.arrivals[0].at) / SECOND,
         starts,
-        tuple(found),
+        tuple(customer_fairnesses),
     )
 
 
 def _window_length(history: History, until: int) -> int:
     """Long enough that shares mean something, short enough to see who waits."""
     span = max(1, until - history.arrivals[0].at)
-    usual = sum(each.service for each in history.arrivals) // len(history.arrivals)
+    usual = sum(arrival.service for arrival in history.arrivals) // len(history.arrivals)
     enough = MIN_DOCUMENTS_PER_WINDOW * usual // history.workers
     return max(SECOND, enough, min(DEFAULT_WINDOW, span // MIN_WINDOWS), span // MAX_WINDOWS)
 
@@ -180,28 +186,28 @@ def _usage_by_window(
 
 def _add_if_saturated(shares: Sequence[_Share], weights: Sequence[float], sums: Sequence[_Totals]) -> bool:
     """Add a window to the sums, if somebody had to wait in it."""
-    capacity = sum(each.received for each in shares)
-    if sum(each.demand for each in shares) <= capacity * SATURATION_FACTOR:
+    capacity = sum(share.received for share in shares)
+    if sum(share.demand for share in shares) <= capacity * SATURATION_FACTOR:
         return False
-    for each, due in zip(
+    for item, due in zip(
         shares, _fair_shares([(one.demand, weights[one.customer]) for one in shares], capacity), strict=True
     ):
-        own = sums[each.customer]
+        own = sums[item.customer]
         own.had_demand = True
-        own.received += each.received
+        own.received += item.received
         own.due += due
-        own.above += max(0.0, each.received - due)
-        own.below += max(0.0, due - each.received)
+        own.above += max(0.0, item.received - due)
+        own.below += max(0.0, due - item.received)
     return True
 
 
 def _fair_shares(demands: Sequence[tuple[float, float]], capacity: float) -> list[float]:
     """Fair parts of a capacity for (demand, weight): by weight, nobody more than its demand."""
-    found = [0.0] * len(demands)
-    left, weight = capacity, sum(each for _, each in demands)
+    result = [0.0] * len(demands)
+    left, weight = capacity, sum(item for _, item in demands)
     for place in sorted(range(len(demands)), key=lambda place: demands[place][0] / demands[place][1]):
         demand, own = demands[place]
-        found[place] = min(demand, left * own / weight)
-        left -= found[place]
+        result[place] = min(demand, left * own / weight)
+        left -= result[place]
         weight -= own
-    return found
+    return result

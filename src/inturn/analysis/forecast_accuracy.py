@@ -79,13 +79,13 @@ class HistoryView:
 
     def __init__(self, history: History) -> None:
         self._arrivals = history.arrivals
-        self._arrived_at = array("q", (each.at for each in history.arrivals))
+        self._arrived_at = array("q", (arrival.at for arrival in history.arrivals))
         self._recorded_since = history.policies[0][0] if history.policies else history.arrivals[0].at
         waits = zip(self._arrived_at, history.waits, strict=True)
         self._starts = start_times_from_arrivals(
             self._arrived_at, sorted(came + wait for came, wait in waits if wait is not None)
         )
-        self._ends = array("q", sorted(each for each in history.finished if each is not None))
+        self._ends = array("q", sorted(item for item in history.finished if item is not None))
 
     def speed(self, now: int) -> Speed | None:
         """How fast documents were started, or finished if too few were started while others waited."""
@@ -94,22 +94,27 @@ class HistoryView:
         for over in (RECENT_WINDOW, THROUGHPUT_WINDOW):
             finished = bisect_left(self._ends, now) - bisect_left(self._ends, now - over)
             if finished >= MIN_FINISHES:
-                each = observed_window(over, self._recorded_since, now) / finished
-                return Speed(each, each, is_loaded=False)
+                item = observed_window(over, self._recorded_since, now) / finished
+                return Speed(item, item, is_loaded=False)
         return None
 
     def recent_arrivals(self, now: int) -> RecentArrivals:
         """Who brought how many."""
         since = max(now - THROUGHPUT_WINDOW, min(self._recorded_since, now))
         lately = slice(bisect_left(self._arrived_at, since), bisect_left(self._arrived_at, now))
-        return RecentArrivals(Counter(each.customer for each in self._arrivals[lately]), max(SECOND, now - since))
+        return RecentArrivals(Counter(arrival.customer for arrival in self._arrivals[lately]), max(SECOND, now - since))
 
 
 def _forecast(store: Store, number: int, history: HistoryView, now: int) -> Span | None:
     standings = store.scheduler_snapshot()
     document = store.document(str(number))
     place = next(
-        (at for at, each in enumerate(standings.lanes) if each[:2] == (document.customer, document.lane_level)), None
+        (
+            at
+            for at, lane_snapshot in enumerate(standings.lanes)
+            if lane_snapshot[:2] == (document.customer, document.lane_level)
+        ),
+        None,
     )
     speed = history.speed(now)
     if place is None or speed is None:

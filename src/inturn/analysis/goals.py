@@ -49,31 +49,31 @@ class Goal(NamedTuple):
         return (own for name, own in waits.items() if self.matches(per_day[name]) is matching)
 
     def _value(self, waits: Iterator[Sequence[float]] | list[Sequence[float]]) -> float:
-        found = list(waits)
-        if not found:
+        result = list(waits)
+        if not result:
             raise InvalidInputError(f"no customer is meant by the goal {self.text!r}; give another with --goal")
         if self.per_customer:
-            return max(_figure(self.figure, own) for own in found)
-        return _figure(self.figure, [wait for own in found for wait in own])
+            return max(_figure(self.figure, own) for own in result)
+        return _figure(self.figure, [wait for own in result for wait in own])
 
 
 def parse_goal(text: str) -> Goal:
     """A goal from words."""
-    found = _GOAL_PATTERN.fullmatch(" ".join(text.split()))
-    if found is None:
+    match = _GOAL_PATTERN.fullmatch(" ".join(text.split()))
+    if match is None:
         raise InvalidInputError(
             f"a goal is a figure ({', '.join(('mean', *PERCENTILES))}), <= and a time, then whose: such as "
             f"{DEFAULT_GOAL!r},"
             f" 'worst<=1h for everyone' or 'p95<=30s for every customer under 50 documents a day'; not {text!r}"
         )
-    size = float(found["size"]) if found["size"] else None
+    size = float(match["size"]) if match["size"] else None
     return Goal(
         " ".join(text.split()),
-        found["figure"],
-        float(found["number"]) * UNITS[found["unit"] or "s"],
-        size if found["side"] == "under" else None,
-        size if found["side"] == "over" else None,
-        (found["each"] or "").startswith("every"),
+        match["figure"],
+        float(match["number"]) * UNITS[match["unit"] or "s"],
+        size if match["side"] == "under" else None,
+        size if match["side"] == "over" else None,
+        (match["each"] or "").startswith("every"),
     )
 
 

@@ -112,8 +112,8 @@ class History:
         """Without those that are played only to be in the way."""
         if not self.warmup_documents:
             return self
-        kept = (each[self.warmup_documents :] for each in (self.arrivals, self.waits, self.finished, self.levels))
-        arrivals, waits, finished, levels = kept
+        stored = (item[self.warmup_documents :] for item in (self.arrivals, self.waits, self.finished, self.levels))
+        arrivals, waits, finished, levels = stored
         return replace(self, arrivals=arrivals, waits=waits, finished=finished, levels=levels, warmup_documents=0)  # type: ignore[arg-type]
 
     def with_warmup(self, documents: int) -> "History":
@@ -130,12 +130,12 @@ class History:
     def anonymized(self) -> "History":
         """The same without customers' names: numbers in the order they came."""
         names: dict[str, str] = {}
-        for each in self.arrivals:
-            names.setdefault(each.customer, f"customer {len(names) + 1}")
+        for arrival in self.arrivals:
+            names.setdefault(arrival.customer, f"customer {len(names) + 1}")
         return replace(
             self,
-            arrivals=[replace(each, customer=names[each.customer]) for each in self.arrivals],
-            settings={names[name]: kept for name, kept in self.settings.items()},
+            arrivals=[replace(arrival, customer=names[arrival.customer]) for arrival in self.arrivals],
+            settings={names[name]: customer_settings for name, customer_settings in self.settings.items()},
         )
 
 
@@ -158,32 +158,34 @@ def read_history(
     One that runs or waits still counts as long as the others took on average. `delay` counts as a later arrival. What
     came up to `warmup` microseconds before is read too, but only to be in the way of the others.
     """
-    found: list[RecordedDocument] = []
+    recorded_documents: list[RecordedDocument] = []
     # Names and kinds that come again are stored once: there may be a million documents.
     kinds: dict[tuple[float, int | None], tuple[float, int | None]] = {}
     costs = store.policy().policy.costs
     is_cut = False
     tried, retried = _AttemptReader(store), _manual_retries(store)
     for document, at in _submitted_documents(store, retried, since - warmup, until):
-        if len(found) >= max_documents:
+        if len(recorded_documents) >= max_documents:
             is_cut = True
             break
         kind = cost_basis_of(document.spec, costs)
-        found.append(_record_of(document, at, kinds.setdefault(kind, kind), tried.failed_attempts(document, at)))
+        recorded_documents.append(
+            _record_of(document, at, kinds.setdefault(kind, kind), tried.failed_attempts(document, at))
+        )
         if document.id in retried:
             lives = tried.runs_before_retries(document, retried[document.id])
-            found += [
-                _record_before_retry(found[-1], *life)
+            recorded_documents += [
+                _record_before_retry(recorded_documents[-1], *life)
                 for life in lives
                 if since - warmup <= life[0] < (until or life[0] + 1)
             ]
-        if progress is not None and len(found) % (10 * PAGE_SIZE) == 0:
-            progress(len(found), 0)
-    found.reverse()  # of one instant, first come first
+        if progress is not None and len(recorded_documents) % (10 * PAGE_SIZE) == 0:
+            progress(len(recorded_documents), 0)
+    recorded_documents.reverse()  # of one instant, first come first
     settings = dict(_customer_settings(store))
-    history = build_history(found, settings, throttled=_throttled_customers(store, settings))
-    versions = tuple((each.at, each.policy) for each in reversed(store.policies()))
-    before = sum(each.at < since for each in history.arrivals)
+    history = build_history(recorded_documents, settings, throttled=_throttled_customers(store, settings))
+    versions = tuple((policy.at, policy.policy) for policy in reversed(store.policies()))
+    before = sum(arrival.at < since for arrival in history.arrivals)
     if before == len(history.arrivals):
         raise _empty_history_error()
     return replace(history, policies=versions, is_cut=is_cut and not before, warmup_documents=before)
@@ -196,29 +198,44 @@ def build_history(
 
     `idle`: customers whose documents may have waited while workers had nothing to do.
     """
-    served = array("q", (each.service for each in records if each.service is not None))
+    served = array("q", (record.service for record in records if record.service is not None))
     if not served:
         raise _empty_history_error()
     usual = round(fmean(served))
-    records.sort(key=lambda each: each.at)
+    records.sort(key=lambda recorded_document: recorded_document.at)
     lags, staff = _infer_capacity(records, throttled)
     given: dict[tuple[float, int | None], int] = {}
     arrivals: list[Arrival] = []
     waits: list[int | None] = []
     tries = iter(lags.handovers[len(records) :])
-    for each, handover, wake in zip(records, lags.handovers, lags.wakeups, strict=False):
-        group = given.setdefault(each.cost_basis, len(given))
-        service = min(max(1, usual if each.service is None else each.service), LEASE - 1)
-        earlier = tuple(_failed_attempts(each, tries)) if each.failed_attempts else ()
-        arrivals.append(Arrival(each.at, each.customer, group, service, each.failures, handover, wake, earlier))
-        waits.append(None if each.first_started is None else max(0, each.first_started - each.at))
-    finished = [each.finished for each in records]
-    levels = array("b", (each.level for each in records))
+    for recorded_document, handover, wake in zip(records, lags.handovers, lags.wakeups, strict=False):
+        group = given.setdefault(recorded_document.cost_basis, len(given))
+        service = min(max(1, usual if recorded_document.service is None else recorded_document.service), LEASE - 1)
+        earlier = tuple(_failed_attempts(recorded_document, tries)) if recorded_document.failed_attempts else ()
+        arrivals.append(
+            Arrival(
+                recorded_document.at,
+                recorded_document.customer,
+                group,
+                service,
+                recorded_document.failures,
+                handover,
+                wake,
+                earlier,
+            )
+        )
+        waits.append(
+            None
+            if recorded_document.first_started is None
+            else max(0, recorded_document.first_started - recorded_document.at)
+        )
+    finished = [record.finished for record in records]
+    levels = array("b", (record.level for record in records))
     records.clear()
-    names = {each.customer for each in arrivals}
-    kept = {name: each for name, each in settings.items() if name in names}
+    names = {arrival.customer for arrival in arrivals}
+    stored = {name: customer_settings for name, customer_settings in settings.items() if name in names}
     return History(
-        arrivals, waits, finished, levels, [simulated_document(*kind) for kind in given], kept, capacity=staff
+        arrivals, waits, finished, levels, [simulated_document(*kind) for kind in given], stored, capacity=staff
     )
 
 
@@ -232,23 +249,25 @@ def _failed_attempts(record: RecordedDocument, handovers: Iterator[int]) -> Iter
 def _infer_capacity(records: Sequence[RecordedDocument], throttled: frozenset[str]) -> tuple[WorkerDelays, Capacity]:
     """Attempts that failed come after all documents, in their order."""
     waited = [
-        QueuedWait(number, each.at, each.first_started, each.customer not in throttled)
-        for number, each in enumerate(records)
-        if each.first_started is not None
+        QueuedWait(
+            number, recorded_document.at, recorded_document.first_started, recorded_document.customer not in throttled
+        )
+        for number, recorded_document in enumerate(records)
+        if recorded_document.first_started is not None
     ]
-    for each in records:
-        if each.failed_attempts:
-            starts = [*(started for started, _ in each.failed_attempts[1:]), each.started or 0]
+    for record in records:
+        if record.failed_attempts:
+            starts = [*(started for started, _ in record.failed_attempts[1:]), record.started or 0]
             waited += [
                 QueuedWait(None, tried[1], at, shows_saturation=False)
-                for tried, at in zip(each.failed_attempts, starts, strict=True)
+                for tried, at in zip(record.failed_attempts, starts, strict=True)
             ]
-    begun = [each.started for each in records]
-    ended = [None if each.started is None else each.finished for each in records]
-    for started_at, ended_at in (tried for each in records for tried in each.failed_attempts):
+    begun = [record.started for record in records]
+    ended = [None if record.started is None else record.finished for record in records]
+    for started_at, ended_at in (tried for record in records for tried in record.failed_attempts):
         begun.append(started_at)
         ended.append(ended_at)
-    knows_all = all(each.failed_attempts or not each.failures for each in records)
+    knows_all = all(record.failed_attempts or not record.failures for record in records)
     ran = ExecutionLog(begun, ended, waited, is_complete=knows_all)
     return ran.delays(), ran.capacity()
 
@@ -264,12 +283,12 @@ def _submitted_documents(
     after = None if until is None else _cursor_after(store, retried, until)
     while True:
         page = store.documents(DocumentFilter(), limit=PAGE_SIZE, after=after)
-        for each in page.items:
-            came = _last_submitted_at(each, retried)
+        for document in page.items:
+            came = _last_submitted_at(document, retried)
             if came < since:
                 return
-            if (until is None or came < until) and (each.started_at is not None or each.state not in ENDED):
-                yield each, came if each.id in retried else came + each.spec.delay
+            if (until is None or came < until) and (document.started_at is not None or document.state not in ENDED):
+                yield document, came if document.id in retried else came + document.spec.delay
         after = page.next
         if after is None:
             return
@@ -281,12 +300,12 @@ def _last_submitted_at(document: Document, retried: Mapping[str, Sequence[int]])
 
 def _manual_retries(store: Store) -> dict[str, list[int]]:
     """When documents were retried by hand, as far as the newest events by hand tell."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for event in reversed(store.audit(limit=MAX_AUDIT_EVENTS)):
         if event.kind is EventKind.RETRIED:
             for id_ in event.documents:
-                found.setdefault(id_, []).append(event.at)
-    return found
+                result.setdefault(id_, []).append(event.at)
+    return result
 
 
 def _cursor_after(store: Store, retried: Mapping[str, Sequence[int]], until: int) -> str | None:
@@ -298,8 +317,8 @@ def _cursor_after(store: Store, retried: Mapping[str, Sequence[int]], until: int
     low, high = 0, newest[0].seq + 1 if newest else 0
     while high - low > PAGE_SIZE:
         middle = (low + high) // 2
-        found = store.documents(DocumentFilter(), limit=1, after=str(middle)).items
-        is_later = bool(found) and _last_submitted_at(found[0], retried) >= until + MAX_CLOCK_SKEW
+        documents = store.documents(DocumentFilter(), limit=1, after=str(middle)).items
+        is_later = bool(documents) and _last_submitted_at(documents[0], retried) >= until + MAX_CLOCK_SKEW
         low, high = (low, middle) if is_later else (middle, high)
     return str(high) if high else None
 
@@ -318,11 +337,11 @@ class _AttemptReader:
             return ()
         self._lookups_left -= 1
         known = [
-            each
-            for each in self._store.attempts(document.id)
-            if each.ended in RETRIED_ATTEMPT_ENDS and each.started_at >= since
+            attempt
+            for attempt in self._store.attempts(document.id)
+            if attempt.ended in RETRIED_ATTEMPT_ENDS and attempt.started_at >= since
         ]
-        return tuple(_work_span(each) for each in known) if len(known) == failures else ()
+        return tuple(_work_span(attempt) for attempt in known) if len(known) == failures else ()
 
     def runs_before_retries(
         self, document: Document, retried: Sequence[int]
@@ -332,13 +351,13 @@ class _AttemptReader:
             return
         self._lookups_left -= 1
         known = [
-            each
-            for each in self._store.attempts(document.id)
-            if each.ended in RETRIED_ATTEMPT_ENDS | {EventKind.FAILED}
+            attempt
+            for attempt in self._store.attempts(document.id)
+            if attempt.ended in RETRIED_ATTEMPT_ENDS | {EventKind.FAILED}
         ]
         begins = (document.submitted_at + document.spec.delay, *retried)
         for begin, end in pairwise(begins):
-            if life := tuple(_work_span(each) for each in known if begin <= each.started_at < end):
+            if life := tuple(_work_span(attempt) for attempt in known if begin <= attempt.started_at < end):
                 yield begin, life
 
 
@@ -399,10 +418,10 @@ def _customer_settings(store: Store) -> Iterator[tuple[str, CustomerSettings]]:
     after = None
     while True:
         page = store.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
-        for each in page.items:
-            kept = each.settings._replace(paused=False, display_name=None, keep=None)
-            if kept != CustomerSettings():
-                yield each.name, kept
+        for customer in page.items:
+            customer_settings = customer.settings._replace(paused=False, display_name=None, keep=None)
+            if customer_settings != CustomerSettings():
+                yield customer.name, customer_settings
         after = page.next
         if after is None:
             return
@@ -411,9 +430,13 @@ def _customer_settings(store: Store) -> Iterator[tuple[str, CustomerSettings]]:
 def _throttled_customers(store: Store, settings: Mapping[str, CustomerSettings]) -> frozenset[str]:
     """Customers whose documents may wait while workers are idle: capped, limited, or paused at some time."""
     paused: Iterable[str | None] = (
-        each.customer
-        for each in store.audit(limit=MAX_AUDIT_EVENTS)
-        if each.kind is EventKind.CUSTOMER_CHANGED and not {"paused", "cap", "rate"}.isdisjoint(each.detail)
+        event.customer
+        for event in store.audit(limit=MAX_AUDIT_EVENTS)
+        if event.kind is EventKind.CUSTOMER_CHANGED and not {"paused", "cap", "rate"}.isdisjoint(event.detail)
     )
-    held = (name for name, kept in settings.items() if kept.cap is not None or kept.rate is not None)
+    held = (
+        name
+        for name, customer_settings in settings.items()
+        if customer_settings.cap is not None or customer_settings.rate is not None
+    )
     return frozenset(held) | frozenset(name for name in paused if name is not None)

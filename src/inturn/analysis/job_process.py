@@ -17,8 +17,8 @@ def main() -> int:
     asked = json.loads(sys.stdin.readline())
     try:
         run_job(asked, _send)
-    except InturnError as wrong:
-        _send({"error": str(wrong)})
+    except InturnError as error:
+        _send({"error": str(error)})
         return 1
     return 0
 

@@ -91,39 +91,43 @@ def _read_history(request: Mapping[str, Any], store: Store, progress: ProgressCa
 
 def _run_policy(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
     current = Plan(store.policy().policy)
-    found = compare(
+    comparison = compare(
         _read_history(request, store, progress), current, Plan(Policy.from_dict(request["policy"])), progress
     )
-    return {"comparison": _with_customers(found)}
+    return {"comparison": _with_customers(comparison)}
 
 
 def _run_replay(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
-    kept = request.get("plan") or {}
-    policy = None if kept.get("policy") is None else Policy.from_dict(kept["policy"])
-    if kept.get("order") is not None:
-        (play,) = _parse_disciplines([kept["order"]])
+    stored = request.get("plan") or {}
+    policy = None if stored.get("policy") is None else Policy.from_dict(stored["policy"])
+    if stored.get("order") is not None:
+        (play,) = _parse_disciplines([stored["order"]])
         policy = play.apply_to(policy or store.policy().policy)
-    proposed = Plan(policy, kept.get("workers"), kept.get("settings") or {})
-    found = compare(
+    proposed = Plan(policy, stored.get("workers"), stored.get("settings") or {})
+    comparison = compare(
         _read_history(request, store, progress),
         UNCHANGED_PLAN,
         None if proposed == UNCHANGED_PLAN else proposed,
         progress,
     )
-    return {"comparison": _with_customers(found)}
+    return {"comparison": _with_customers(comparison)}
 
 
 def _with_customers(comparison: Comparison) -> dict[str, Any]:
     return {
         **comparison.to_dict(),
-        "everyone": [rounded(asdict(each)) for each in comparison.everyone[:MAX_LISTED_CUSTOMERS]],
+        "everyone": [
+            rounded(asdict(customer_change)) for customer_change in comparison.everyone[:MAX_LISTED_CUSTOMERS]
+        ],
     }
 
 
 def _run_evaluation(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
     most = request.get("most", DEFAULT_MAX_DOCUMENTS)
-    found = evaluate_policy(store, request.get("version"), now=request["now"], max_documents=most, progress=progress)
-    return {"judgement": found.to_dict()}
+    policy_evaluation = evaluate_policy(
+        store, request.get("version"), now=request["now"], max_documents=most, progress=progress
+    )
+    return {"judgement": policy_evaluation.to_dict()}
 
 
 def _run_advice(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
@@ -138,27 +142,27 @@ def _run_scenario(request: Mapping[str, Any], progress: ProgressCallback) -> dic
     if request.get("seed") is not None:
         scenario = replace(scenario, seed=request["seed"])
     plays = _parse_disciplines(request.get("orders") or Discipline)
-    found = []
+    result = []
     for number, play in enumerate(plays):
 
         def told(done: int, total: int, before: int = number) -> None:
             progress(before * total + done, len(plays) * total)
 
-        found.append(
+        result.append(
             build_report(
                 simulate_scenario(
                     scenario, play, progress=told, max_documents=request.get("most", DEFAULT_MAX_DOCUMENTS)
                 )
             ).to_dict()
         )
-    return {"reports": found}
+    return {"reports": result}
 
 
 def _parse_disciplines(orders: Iterable[str]) -> list[Discipline]:
     unknown = set(orders) - set(Discipline)
     if unknown:
         raise InvalidInputError(f"an order is one of {', '.join(Discipline)}, not {', '.join(sorted(unknown))}")
-    return [Discipline(each) for each in orders]
+    return [Discipline(order) for order in orders]
 
 
 def _find_scenario(text: str) -> Scenario:

@@ -82,7 +82,7 @@ def build_report(run: Run) -> Report:
         run.started,
         run.finished,
         scenario.workers,
-        [each.name for each in groups],
+        [group.name for group in groups],
         lambda arrival: arrival.group,
         lambda arrival: groups[arrival.group].weight,
     )
@@ -107,8 +107,8 @@ def group_metrics(subject: MetricsInput) -> tuple[tuple[GroupReport, ...], float
     behind = _behind_ideal(subject)
     groups = []
     for number, group in enumerate(subject.groups):
-        members = [each for each in customers if each.group == number]
-        documents = [index for each in members for index in each.documents]
+        members = [customer for customer in customers if customer.group == number]
+        documents = [index for member in members for index in member.documents]
         if documents:
             groups.append(_group_report(subject, group, members, [behind[index] for index in documents]))
     return tuple(groups), _jain(subject, customers)
@@ -148,7 +148,7 @@ def _backlog(run: MetricsInput, numbers: Sequence[int]) -> Iterator[tuple[int, i
 
 
 def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behind: list[float]) -> GroupReport:
-    documents = [number for each in members for number in each.documents]
+    documents = [number for member in members for number in member.documents]
     waits = sorted((run.started[number] - run.arrivals[number].at) / SECOND for number in documents)
     return GroupReport(
         group=name,
@@ -159,10 +159,10 @@ def _group_report(run: MetricsInput, name: str, members: list[CustomerRun], behi
         p95=percentile(waits, 0.95),
         p99=percentile(waits, 0.99),
         worst=waits[-1],
-        slowdown=sum(_slowdown(run, each.documents) for each in members) / len(members),
+        slowdown=sum(_slowdown(run, member.documents) for member in members) / len(members),
         jain=_jain(run, members),
         behind_ideal=sum(behind) / len(behind),
-        longest_gap=max(_longest_gap(run, each) for each in members) / SECOND,
+        longest_gap=max(_longest_gap(run, member) for member in members) / SECOND,
     )
 
 
@@ -197,7 +197,10 @@ def _longest_gap(run: MetricsInput, customer: CustomerRun) -> int:
 def _behind_ideal(run: MetricsInput) -> list[float]:
     """For each document the seconds by which the customer's n-th finish came after its n-th finish under the ideal."""
     ideal = finish_times(
-        (Job(each.at / SECOND, each.customer, each.service / SECOND, run.weight_of(each)) for each in run.arrivals),
+        (
+            Job(arrival.at / SECOND, arrival.customer, arrival.service / SECOND, run.weight_of(arrival))
+            for arrival in run.arrivals
+        ),
         run.workers,
     )
     mine: dict[str, list[int]] = defaultdict(list)
@@ -228,9 +231,9 @@ def _jain(run: MetricsInput, customers: Sequence[CustomerRun]) -> float | None:
             for window in windows:
                 shares[window].append(served[window] / customer.weight)
     indices = [
-        sum(each) ** 2 / (len(each) * sum(share**2 for share in each))
-        for each in shares.values()
-        if len(each) > 1 and any(each)
+        sum(share) ** 2 / (len(share) * sum(share**2 for share in share))
+        for share in shares.values()
+        if len(share) > 1 and any(share)
     ]
     return sum(indices) / len(indices) if indices else None
 
@@ -249,7 +252,7 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return round(value, 3)
     if isinstance(value, dict):
-        return {name: _rounded(each) for name, each in value.items()}
+        return {name: _rounded(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_rounded(each) for each in value]
+        return [_rounded(item) for item in value]
     return value

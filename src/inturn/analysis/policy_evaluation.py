@@ -67,8 +67,8 @@ class PolicyEvaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON knows it."""
-        found: dict[str, Any] = rounded(asdict(self))
-        return found
+        result: dict[str, Any] = rounded(asdict(self))
+        return result
 
 
 class PolicyChange(NamedTuple):
@@ -81,7 +81,7 @@ class PolicyChange(NamedTuple):
 
 def find_policy_change(store: Store, version: int | None = None) -> PolicyChange:
     """The step to a version, the newest unless said; an error if there is none to judge."""
-    versions = {each.number: each for each in store.policies()}
+    versions = {policy.number: policy for policy in store.policies()}
     number = max(versions) if version is None else version
     if number not in versions:
         raise NotFoundError(f"there is no version {number} of the policy; `inturn policy history` lists them")
@@ -127,11 +127,11 @@ def _compare_span(
 def _build_evaluation(
     changed: PolicyVersion, until: int, earlier: Comparison | None, since: Comparison | None
 ) -> PolicyEvaluation:
-    expected = {each.group: each for each in earlier.groups} if earlier else {}
-    found = {each.group: each for each in since.groups} if since else {}
+    expected = {group.group: group for group in earlier.groups} if earlier else {}
+    result = {group.group: group for group in since.groups} if since else {}
     groups = []
-    for name in (each for each in SIZE_GROUPS if each in expected or each in found):
-        old, new = expected.get(name), found.get(name)
+    for name in (size_group for size_group in SIZE_GROUPS if size_group in expected or size_group in result):
+        old, new = expected.get(name), result.get(name)
         waits = (
             old.current if old else None,
             old.proposed if old else None,
@@ -140,9 +140,9 @@ def _build_evaluation(
         )
         ways = _trend(*waits[:2]), _trend(*waits[2:])
         groups.append(GroupEvaluation(name, *waits, *ways, _prediction_result(*ways)))
-    parts = [each for each in (earlier, since) if each]
+    parts = [comparison for comparison in (earlier, since) if comparison]
     documents = (earlier.documents if earlier else 0, since.documents if since else 0)
-    is_cut = any(each.is_cut for each in parts)
+    is_cut = any(part.is_cut for part in parts)
     return PolicyEvaluation(changed.number, changed.at, until, *documents, is_cut, tuple(groups))
 
 

@@ -33,7 +33,7 @@ class Plan:
         return {
             "policy": None if self.policy is None else self.policy.to_dict(),
             "workers": self.workers,
-            "settings": {name: dict(each) for name, each in self.settings.items()},
+            "settings": {name: dict(item) for name, item in self.settings.items()},
         }
 
 
@@ -54,14 +54,26 @@ def replay(
     policies = history.policies if plan.policy is None else ((0, plan.policy),)
     queue.set_policy(policies[0][1] if policies else Policy(), OPERATOR, now=0)
     settings = dict(_settings(history, plan))
-    for name, kept in settings.items():
-        queue.change_customer(name, OPERATOR, weight=kept.weight, cap=kept.cap, rate=kept.rate, now=0)
+    for name, customer_settings in settings.items():
+        queue.change_customer(
+            name,
+            OPERATOR,
+            weight=customer_settings.weight,
+            cap=customer_settings.cap,
+            rate=customer_settings.rate,
+            now=0,
+        )
     workers = plan.workers or history.workers
     playing = Simulation(history.arrivals, history.specs, workers, queue, store, progress)
-    playing.has_delays |= any(kept.rate for kept in settings.values())
-    playing.capped_customers = frozenset(name for name, kept in settings.items() if kept.cap is not None)
+    playing.has_delays |= any(setting.rate for setting in settings.values())
+    playing.capped_customers = frozenset(
+        name for name, customer_settings in settings.items() if customer_settings.cap is not None
+    )
     later = [ScheduledChange(at, action=_policy_setter(queue, policy)) for at, policy in policies[1:]]
-    playing.changes = sorted([*later, *(() if plan.workers else _capacity_changes(history))], key=lambda each: each.at)
+    playing.changes = sorted(
+        [*later, *(() if plan.workers else _capacity_changes(history))],
+        key=lambda scheduled_change: scheduled_change.at,
+    )
     if setup is not None:
         setup(playing, store)
     with gc_disabled():
@@ -78,14 +90,14 @@ def without_warmup(history: History, result: SimulationResult) -> SimulationResu
 
 def weight_under(history: History, plan: Plan, customer: str) -> float:
     """A customer's weight under a plan."""
-    kept = history.settings.get(customer, CustomerSettings())
-    return float(plan.settings.get(customer, NO_CHANGES).get("weight", kept.weight))
+    customer_settings = history.settings.get(customer, CustomerSettings())
+    return float(plan.settings.get(customer, NO_CHANGES).get("weight", customer_settings.weight))
 
 
 def _settings(history: History, plan: Plan) -> Iterator[tuple[str, CustomerSettings]]:
     for name in sorted(history.settings.keys() | plan.settings.keys()):
-        kept = history.settings.get(name, CustomerSettings())
-        yield name, clean_settings(kept._replace(**plan.settings.get(name, NO_CHANGES)))
+        customer_settings = history.settings.get(name, CustomerSettings())
+        yield name, clean_settings(customer_settings._replace(**plan.settings.get(name, NO_CHANGES)))
 
 
 def _policy_setter(queue: Queue, policy: Policy) -> Callable[[int], object]:

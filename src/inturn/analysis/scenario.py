@@ -127,7 +127,7 @@ class Arrival:
 
 def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) -> list[Arrival]:
     """All documents in the order they come, the same for every order of the same seed; refused if there are more."""
-    found: list[Arrival] = []
+    arrivals: list[Arrival] = []
     for number, group in enumerate(scenario.groups):
         random = Random(f"{scenario.seed}/{group.name}")
         capacity = scenario.workers / group.service.mean
@@ -136,18 +136,20 @@ def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) ->
             while group.failing and failures < 10 and random.random() < group.failing:
                 failures += 1
             name = group.name if group.customers == 1 and customer == 0 else f"{group.name}-{customer:04}"
-            found.append(Arrival(seconds(at), name, number, group.service.draw(random), failures))
-            if len(found) > max_documents:
+            arrivals.append(Arrival(seconds(at), name, number, group.service.draw(random), failures))
+            if len(arrivals) > max_documents:
                 raise InvalidInputError(f"scenario {scenario.name} has more than {max_documents} documents")
-    found.sort(key=lambda each: (each.at, each.group, each.customer))
-    return found
+    arrivals.sort(key=lambda arrival: (arrival.at, arrival.group, arrival.customer))
+    return arrivals
 
 
 def built_in_scenarios() -> dict[str, Scenario]:
     """The scenarios that come with Inturn, by name."""
     folder = resources.files("inturn.analysis") / "scenarios"
-    files = sorted((each for each in folder.iterdir() if each.name.endswith(".toml")), key=lambda each: each.name)
-    return {each.name[:-5]: parse_scenario(each.name[:-5], each.read_text(encoding="utf-8")) for each in files}
+    files = sorted(
+        (path for path in folder.iterdir() if path.name.endswith(".toml")), key=lambda traversable: traversable.name
+    )
+    return {file.name[:-5]: parse_scenario(file.name[:-5], file.read_text(encoding="utf-8")) for file in files}
 
 
 def load_scenario(name: str) -> Scenario:
@@ -155,8 +157,8 @@ def load_scenario(name: str) -> Scenario:
     if name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as wrong:
-            raise InvalidInputError(f"cannot read scenario {name}: {wrong}") from wrong
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInputError(f"cannot read scenario {name}: {error}") from error
         return parse_scenario(Path(name).stem, text)
     known = built_in_scenarios()
     if name not in known:
@@ -167,23 +169,23 @@ def load_scenario(name: str) -> Scenario:
 def parse_scenario(name: str, text: str) -> Scenario:
     """A scenario from TOML; errors say which value is wrong."""
     try:
-        kept = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as wrong:
-        raise InvalidInputError(f"scenario {name} is no TOML: {wrong}") from wrong
-    _require_known_keys(name, kept, {"title", "workers", "seed", "policy", "group"})
-    groups = kept.get("group")
+        stored = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInputError(f"scenario {name} is no TOML: {error}") from error
+    _require_known_keys(name, stored, {"title", "workers", "seed", "policy", "group"})
+    groups = stored.get("group")
     if not isinstance(groups, list) or not groups:
         raise InvalidInputError(f"scenario {name} needs at least one [[group]]")
-    parsed = tuple(_parse_group(name, each) for each in groups)
+    parsed = tuple(_parse_group(name, group) for group in groups)
     if len({group.name for group in parsed}) < len(parsed):
         raise InvalidInputError(f"scenario {name} has two groups of one name")
     return Scenario(
         name,
-        clean_text(f"title of {name}", kept.get("title", name)),
-        _require_int(f"workers of {name}", kept.get("workers", 1), 1, MAX_WORKERS),
+        clean_text(f"title of {name}", stored.get("title", name)),
+        _require_int(f"workers of {name}", stored.get("workers", 1), 1, MAX_WORKERS),
         parsed,
-        _parse_policy(name, kept.get("policy", {})),
-        _require_int(f"seed of {name}", kept.get("seed", 1), 0, 2**62),
+        _parse_policy(name, stored.get("policy", {})),
+        _require_int(f"seed of {name}", stored.get("seed", 1), 0, 2**62),
     )
 
 
@@ -192,9 +194,9 @@ def _parse_policy(name: str, table: Mapping[str, Any]) -> Policy:
     _require_known_keys(where, table, {"reset_interval", "thresholds", "overdue_after", "overdue_every"})
     default = Policy()
     durations = {
-        each: seconds(clean_number(f"{each} of {name}", table[each], 1e-6, 1e9))
-        for each in ("reset_interval", "overdue_after")
-        if each in table
+        item: seconds(clean_number(f"{item} of {name}", table[item], 1e-6, 1e9))
+        for item in ("reset_interval", "overdue_after")
+        if item in table
     }
     thresholds = table.get("thresholds", default.priority.thresholds)
     return Policy(

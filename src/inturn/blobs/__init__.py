@@ -31,8 +31,8 @@ def open_blobs(url: str) -> Blobs:
         return FolderBlobs(Path(url))
     try:
         parts = urlsplit(url)
-    except ValueError as wrong:
-        raise InvalidInputError("the address of the blobs is no address; give a path or s3://bucket/prefix") from wrong
+    except ValueError as error:
+        raise InvalidInputError("the address of the blobs is no address; give a path or s3://bucket/prefix") from error
     if parts.scheme == "file":
         return FolderBlobs(_file_path(parts))
     if parts.scheme not in {"s3", "gs", "az"}:

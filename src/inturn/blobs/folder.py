@@ -192,9 +192,9 @@ def _translate_errors(action: str, folder: Path) -> Iterator[None]:
     """Turn the system's errors into ours, with what to do about them."""
     try:
         yield
-    except OSError as wrong:
-        advice = _ADVICE_BY_ERRNO.get(wrong.errno or 0, "check the folder and its disk")
-        raise to_blob_error(f"cannot {action} the blob folder {folder}", wrong, advice) from wrong
+    except OSError as error:
+        advice = _ADVICE_BY_ERRNO.get(error.errno or 0, "check the folder and its disk")
+        raise to_blob_error(f"cannot {action} the blob folder {folder}", error, advice) from error
 
 
 def _missing_blob_error(key: str, folder: Path) -> BlobNotFoundError:

@@ -74,9 +74,9 @@ class ObjectBlobs(Blobs):
         """A copy, removed at the end."""
         with _temporary_folder(folder) as made:
             path = Path(made) / "blob"
-            found = self._download(key, path)
+            result = self._download(key, path)
             if sha256 is not None:
-                require_hash(key, sha256, found)
+                require_hash(key, sha256, result)
             yield path
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -88,18 +88,18 @@ class ObjectBlobs(Blobs):
             try:
                 obstore.delete(self._store, places)
             except FileNotFoundError:  # not S3: some services call a missing object an error and stop there
-                for each in places:
+                for place in places:
                     with suppress(FileNotFoundError):
-                        obstore.delete(self._store, each)
+                        obstore.delete(self._store, place)
 
     def keys(self, older_than: int) -> Iterator[str]:
         """Objects last written before this time, by the service's clock."""
         with _translate_errors("list", self.name):
             for page in obstore.list(self._store, chunk_size=_LIST_PAGE_SIZE):
-                for found in page:
-                    key = found["path"].rpartition("/")[2]
-                    written = int(found["last_modified"].timestamp() * 1_000_000)
-                    if is_blob_key(key) and found["path"] == blob_path(key) and written < older_than:
+                for object_meta in page:
+                    key = object_meta["path"].rpartition("/")[2]
+                    written = int(object_meta["last_modified"].timestamp() * 1_000_000)
+                    if is_blob_key(key) and object_meta["path"] == blob_path(key) and written < older_than:
                         yield key
 
     def remove_unfinished(self, older_than: int) -> int:  # noqa: ARG002 - the same call for every kind of store
@@ -108,8 +108,8 @@ class ObjectBlobs(Blobs):
 
     def _open(self, key: str, buffer_bytes: int) -> BinaryIO:
         with _translate_errors("read from", self.name, key):
-            found = obstore.open_reader(self._store, blob_path(key), buffer_size=buffer_bytes)
-        return io.BufferedReader(_ObjectReader(found, self.name, key), CHUNK_BYTES)
+            readable_file = obstore.open_reader(self._store, blob_path(key), buffer_size=buffer_bytes)
+        return io.BufferedReader(_ObjectReader(readable_file, self.name, key), CHUNK_BYTES)
 
     def _download(self, key: str, path: Path) -> str:
         """Copy into a new file; the hash of what came."""
@@ -121,8 +121,8 @@ class ObjectBlobs(Blobs):
                         summed.update(chunk)
                         target.write(chunk)
                 path.chmod(0o400)
-            except OSError as wrong:
-                raise _copy_error(path.parent.parent, wrong) from wrong
+            except OSError as error:
+                raise _copy_error(path.parent.parent, error) from error
         return summed.hexdigest()
 
 
@@ -146,9 +146,9 @@ class _ObjectWriter(BlobWriter):
 
     def _drop(self) -> None:
         # Leaving with an exception is the writer's only way to abort an upload; closing it would complete it.
-        wrong = BlobError("aborted")
+        error = BlobError("aborted")
         with suppress(Exception):  # also when the service is gone, or the upload has failed and ended by itself
-            self._writer.__exit__(type(wrong), wrong, None)
+            self._writer.__exit__(type(error), error, None)
 
 
 class _ObjectReader(io.RawIOBase):
@@ -208,8 +208,8 @@ def open_by_url(url: str) -> ObjectBlobs:
 def _temporary_folder(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
     try:
         return tempfile.TemporaryDirectory(prefix="inturn-", dir=folder, ignore_cleanup_errors=True)
-    except OSError as wrong:
-        raise _copy_error(folder or tempfile.gettempdir(), wrong) from wrong
+    except OSError as error:
+        raise _copy_error(folder or tempfile.gettempdir(), error) from error
 
 
 def _copy_error(folder: Path | str, error: OSError) -> BlobError:
@@ -221,20 +221,20 @@ def _translate_errors(action: str, name: str, key: str | None = None) -> Iterato
     """Turn obstore's errors into ours. Theirs run over many lines and may quote the server: the first line will do."""
     try:
         yield
-    except FileNotFoundError as wrong:
-        if key is not None and "NoSuchBucket" not in str(wrong):
+    except FileNotFoundError as error:
+        if key is not None and "NoSuchBucket" not in str(error):
             raise BlobNotFoundError(
                 f"there is no blob {key} in {name}: it was deleted, or the documents of this queue are kept elsewhere"
-            ) from wrong
-        raise BlobError(f"cannot {action} {name}: there is no such bucket; make it, or correct the address") from wrong
-    except (PermissionDeniedError, UnauthenticatedError) as wrong:
+            ) from error
+        raise BlobError(f"cannot {action} {name}: there is no such bucket; make it, or correct the address") from error
+    except (PermissionDeniedError, UnauthenticatedError) as error:
         raise BlobError(
             f"cannot {action} {name}: access was refused; check the credentials and their rights"
-        ) from wrong
-    except (BaseError, OSError, ValueError) as wrong:
-        if isinstance(wrong, InvalidInputError):
+        ) from error
+    except (BaseError, OSError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
             raise
-        first = str(wrong).partition("\n")[0][:300]
+        first = str(error).partition("\n")[0][:300]
         raise BlobError(
             f"cannot {action} {name}: {first}; check the address, the network and the credentials"
-        ) from wrong
+        ) from error

@@ -122,11 +122,11 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
-    except Exception as wrong:
+    except Exception as error:
         if os.environ.get("INTURN_DEBUG"):
             raise
         _print_error(
-            "unexpected", f"{type(wrong).__name__}: {wrong}; please report this, with what INTURN_DEBUG=1 shows"
+            "unexpected", f"{type(error).__name__}: {error}; please report this, with what INTURN_DEBUG=1 shows"
         )
         sys.exit(1)
 
@@ -141,8 +141,8 @@ def _print_error(code: str, message: str) -> None:
     except InvalidInputError:
         texts = Texts()
     console = Console(stderr=True, highlight=False)
-    told = printable_lines(texts.text("error", message=message))
-    console.print(told, markup=False, soft_wrap=not console.is_terminal)
+    reported = printable_lines(texts.text("error", message=message))
+    console.print(reported, markup=False, soft_wrap=not console.is_terminal)
 
 
 def _option_value(name: str) -> str | None:

@@ -54,10 +54,10 @@ def create(
 
 def list_(session: Session) -> None:
     """List all keys, the oldest first; none of them can be shown again."""
-    found, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
+    api_keys, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
     if session.as_json:
-        for each in found:
-            session.emit(_record(each))
+        for api_key in api_keys:
+            session.emit(_record(api_key))
         return
     columns = [
         Column(texts.text("head_key")),
@@ -68,7 +68,7 @@ def list_(session: Session) -> None:
         Column(texts.text("head_used")),
         Column(texts.text("head_expires")),
     ]
-    print_table(session.console, columns, [_row(each, now, texts) for each in found])
+    print_table(session.console, columns, [_row(api_key, now, texts) for api_key in api_keys])
 
 
 def revoke(session: Session, id: IdArgument) -> None:

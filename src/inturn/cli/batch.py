@@ -32,20 +32,21 @@ def batch(
     _require_batch(session, name)
     if wait:
         _wait_until_ended(session, name)
-    found = session.insights.batch(name)
+    batch_status = session.insights.batch(name)
     if session.as_json:
-        states = {str(state): n for state, n in sorted(found.states.items())}
+        states = {str(state): n for state, n in sorted(batch_status.states.items())}
         customers = {
-            customer: {str(state): n for state, n in sorted(each.items())} for customer, each in found.customers.items()
+            customer: {str(state): n for state, n in sorted(item.items())}
+            for customer, item in batch_status.customers.items()
         }
-        times = {"first_submitted": found.first_submitted, "last_ended": found.last_ended}
+        times = {"first_submitted": batch_status.first_submitted, "last_ended": batch_status.last_ended}
         session.emit(
             {"batch": name, "documents": sum(states.values()), **times, "states": states, "customers": customers}
         )
     else:
-        _print_batch(session, name, found)
+        _print_batch(session, name, batch_status)
     if wait:
-        exit_unless_all_done(found.states)
+        exit_unless_all_done(batch_status.states)
 
 
 def _require_batch(session: Session, name: str) -> None:

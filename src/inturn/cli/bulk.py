@@ -85,7 +85,7 @@ def _build_filter(
     action: BulkAction, ids: Sequence[str] | None, states: Sequence[DocumentState] | None, base_filter: DocumentFilter
 ) -> DocumentFilter | None:
     """The filter, or None if documents are named by id."""
-    is_filter = states or any(each is not None for each in base_filter)
+    is_filter = states or any(item is not None for item in base_filter)
     if bool(ids) == bool(is_filter):
         raise InvalidInputError(
             "name documents by id, or give a filter such as --customer, --state, --batch or --text; not both"
@@ -117,11 +117,11 @@ class _BulkJob:
 
     def by_ids(self, raw_ids: Sequence[str], run: Callable[..., Sequence[str] | Sequence[Receipt]]) -> None:
         """Named ones: asked about only if there are several; each that was passed over is told."""
-        ids, operator = list(dict.fromkeys(clean_id(each) for each in raw_ids)), self._session.operator
+        ids, operator = list(dict.fromkeys(clean_id(item) for item in raw_ids)), self._session.operator
         if not self._should_run(len(ids), needs_confirmation=len(ids) > 1):
             return
-        done = {each if isinstance(each, str) else each.id for each in run(ids, operator)}
-        refused = [self._describe_refusal(each) for each in ids if each not in done]
+        done = {item if isinstance(item, str) else item.id for item in run(ids, operator)}
+        refused = [self._describe_refusal(item) for item in ids if item not in done]
         if len(ids) > 1 or not refused:
             self._print_done(len(done))
         if refused:

@@ -22,8 +22,8 @@ def check(
     now = None if at is None else clean_time("--at", seconds(at))
     checks = session.queue.check(customer, count, key=idempotency_key, now=now)
     if session.as_json:
-        for each in checks:
-            session.emit({"customer": customer, "count": each.count, "level": each.level})
+        for check in checks:
+            session.emit({"customer": customer, "count": check.count, "level": check.level})
         return
     texts = session.texts
     columns = [
@@ -31,5 +31,5 @@ def check(
         Column(texts.text("head_counter"), number=True),
         Column(texts.text("head_level"), number=True),
     ]
-    rows = [(customer, texts.number(each.count), texts.number(each.level)) for each in checks]
+    rows = [(customer, texts.number(check.count), texts.number(check.level)) for check in checks]
     print_table(session.console, columns, rows)

@@ -9,8 +9,8 @@ def show(session: Session) -> None:
     """Show each setting, its value, and where that came from."""
     origins = session.settings.origins
     if session.as_json:
-        for each in origins:
-            session.emit({"setting": each.name, "value": each.value, "from": each.origin})
+        for origin in origins:
+            session.emit({"setting": origin.name, "value": origin.value, "from": origin.origin})
         return
     texts = session.texts
     columns = [
@@ -18,7 +18,7 @@ def show(session: Session) -> None:
         Column(texts.text("head_value"), folds=True),
         Column(texts.text("head_origin"), folds=True),
     ]
-    rows = [(each.name, _format_value(each.value), each.origin) for each in origins]
+    rows = [(origin.name, _format_value(origin.value), origin.origin) for origin in origins]
     print_table(session.console, columns, rows)
 
 

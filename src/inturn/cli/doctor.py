@@ -67,15 +67,15 @@ def doctor(
     """Compare every kept count with the documents, and look at what workers need. Ends with 1 if anything is wrong."""
     wide = _wide_files(session)  # before the store is opened, which creates files that are gone afterwards
     store = session.queue.store
-    found = store.recount(repair=repair)
-    left = store.recount(repair=False) if repair and found else found
+    discrepancies = store.recount(repair=repair)
+    left = store.recount(repair=False) if repair and discrepancies else discrepancies
     health = _health(session, wide)
     if session.as_json:
-        for each in found:
-            session.emit({**each._asdict(), "repaired": repair and each not in left})
-        session.emit({"found": len(found), "left": len(left), **_record(health)})
+        for discrepancy in discrepancies:
+            session.emit({**discrepancy._asdict(), "repaired": repair and discrepancy not in left})
+        session.emit({"found": len(discrepancies), "left": len(left), **_record(health)})
     else:
-        _print_discrepancies(session, found, left)
+        _print_discrepancies(session, discrepancies, left)
         print_details(session.console, _describe_health(health, session.texts))
     if left or health.blobs.error is not None or health.missing_files.missing or health.is_refused:
         raise typer.Exit(1)
@@ -83,7 +83,7 @@ def doctor(
 
 def _health(session: Session, wide: list[PermissiveFile]) -> Health:
     newest = time.time() * SECOND - WORKER_STALE_AFTER
-    workers = sum(each.seen_at >= newest for each in session.queue.store.workers())
+    workers = sum(worker.seen_at >= newest for worker in session.queue.store.workers())
     blobs = _check_blobs(session)
     return Health(
         sandbox_layers(),
@@ -117,8 +117,8 @@ def _check_blobs(session: Session) -> BlobsHealth:
         blob = blobs.put(io.BytesIO(PROBE_CONTENT))
         blobs.check(blob.key, blob.sha256)
         blobs.delete([blob.key])
-    except InturnError as wrong:
-        return BlobsHealth(url, is_there=True, error=str(wrong))
+    except InturnError as error:
+        return BlobsHealth(url, is_there=True, error=str(error))
     return BlobsHealth(url, is_there=True, error=None)
 
 
@@ -171,14 +171,14 @@ def _chmod(path: Path, *, is_folder: bool) -> str:
 def _describe_refusal(record: MaintenanceRecord | None, texts: Texts) -> Iterator[tuple[str, str]]:
     if record is not None and record.refused_at is not None:
         when, days = texts.time(record.refused_at), round(abs(record.drift or 0) / DAY, 1)
-        told = {
+        reported = {
             "when": when,
             "days": days,
             "old": record.old or 0,
             "ended": record.ended or 0,
             "command": FORCE_COMMAND,
         }
-        yield texts.text("label_retention"), texts.text("retention_refused", n=1, **told)
+        yield texts.text("label_retention"), texts.text("retention_refused", n=1, **reported)
 
 
 def _describe_blobs(blobs: BlobsHealth, texts: Texts) -> str:
@@ -194,9 +194,9 @@ def _describe_costs(fit: CostFit | None, texts: Texts) -> Iterator[tuple[str, st
     if fit is None:
         yield texts.text("label_costs"), texts.text("costs_unknown", fewest=MIN_FIT_DOCUMENTS)
         return
-    told = {"per_document": round(fit.per_document, 4), "per_page": round(fit.per_page, 4)}
-    yield texts.text("label_costs"), texts.text("costs_fit", n=fit.documents, **told)
-    per_document, per_page = (round(each, 4) for each in fit.costs())
+    reported = {"per_document": round(fit.per_document, 4), "per_page": round(fit.per_page, 4)}
+    yield texts.text("label_costs"), texts.text("costs_fit", n=fit.documents, **reported)
+    per_document, per_page = (round(cost, 4) for cost in fit.costs())
     if per_page:
         command = f"inturn policy set --per-document {per_document:g} --per-page {per_page:g}"
         yield texts.text("label_costs_set"), command
@@ -215,7 +215,10 @@ def _print_discrepancies(
         Column(texts.text("head_kept"), number=True),
         Column(texts.text("head_counted"), number=True),
     ]
-    rows = [(each.customer, each.what, texts.number(each.kept), texts.number(each.counted)) for each in discrepancies]
+    rows = [
+        (discrepancy.customer, discrepancy.what, texts.number(discrepancy.kept), texts.number(discrepancy.counted))
+        for discrepancy in discrepancies
+    ]
     print_table(session.console, columns, rows)
     session.print_text("doctor_found", n=len(discrepancies))
     session.print_text("doctor_left" if remaining else "doctor_repaired", n=len(remaining))

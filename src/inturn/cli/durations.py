@@ -13,17 +13,17 @@ _DURATION_PATTERN = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 
 def parse_duration(option: str, text: str) -> int:
     """Microseconds of a length of time; seconds unless it says otherwise."""
-    found = _DURATION_PATTERN.fullmatch(text.strip())
-    if found is None or len(found[1]) > MAX_DIGITS:
+    match = _DURATION_PATTERN.fullmatch(text.strip())
+    if match is None or len(match[1]) > MAX_DIGITS:
         raise InvalidInputError(f"{option} takes a time such as 90s, 15m, 24h or 7d, not {text!r}")
-    return round(float(found[1]) * UNIT_SECONDS[found[2] or "s"] * SECOND)
+    return round(float(match[1]) * UNIT_SECONDS[match[2] or "s"] * SECOND)
 
 
 def convert_to_unit(unit: str, text: str) -> str:
     """How many such units a length of time has that names a unit of its own; anything else as it is."""
-    found = _DURATION_PATTERN.fullmatch(text.strip())
+    match = _DURATION_PATTERN.fullmatch(text.strip())
     return (
-        text if found is None or not found[2] else repr(float(found[1]) * UNIT_SECONDS[found[2]] / UNIT_SECONDS[unit])
+        text if match is None or not match[2] else repr(float(match[1]) * UNIT_SECONDS[match[2]] / UNIT_SECONDS[unit])
     )
 
 

@@ -45,11 +45,11 @@ class SourceCollector:
         elif self._as_uris or URI_PATTERN.match(argument) or os.path.lexists(argument) or not glob.has_magic(argument):
             yield from self._resolve(argument)
         else:
-            found = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - as the shell reads patterns, also absolute ones
-            if not found:
+            result = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - as the shell reads patterns, also absolute ones
+            if not result:
                 self.problems.append(f"no file matches {argument!r}")
-            for each in found:
-                yield from self._resolve(each)
+            for item in result:
+                yield from self._resolve(item)
 
     def _resolve(self, text: str) -> Iterator[DocumentSource]:
         if self._as_uris or URI_PATTERN.match(text):
@@ -63,8 +63,8 @@ class SourceCollector:
             mode = path.stat().st_mode
         except FileNotFoundError:
             self.problems.append(f"there is no file {text!r}; give --uri if it is the address of a document elsewhere")
-        except (OSError, ValueError) as wrong:
-            self.problems.append(_describe_error(text, wrong))
+        except (OSError, ValueError) as error:
+            self.problems.append(_describe_error(text, error))
         else:
             if stat.S_ISDIR(mode):
                 yield from self._walk(path)
@@ -78,7 +78,9 @@ class SourceCollector:
         for at, folders, names in os.walk(folder, onerror=self._on_walk_error):
             here = Path(at)
             folders[:] = sorted(
-                each for each in folders if not each.startswith(".") and (here / each).absolute() not in self._excluded
+                folder
+                for folder in folders
+                if not folder.startswith(".") and (here / folder).absolute() not in self._excluded
             )
             for name in sorted(names):
                 path = here / name
@@ -116,4 +118,4 @@ def _last_path_segment(uri: str) -> str:
 def _parse_list(data: bytes) -> list[str]:
     """Paths, one a line; or with a NUL behind each, as `find -print0` writes them."""
     mark = b"\0" if b"\0" in data else b"\n"
-    return [os.fsdecode(line) for line in (each.removesuffix(b"\r") for each in data.split(mark)) if line]
+    return [os.fsdecode(line) for line in (part.removesuffix(b"\r") for part in data.split(mark)) if line]

@@ -33,8 +33,8 @@ def sandbox_layers() -> str:
             timeout=PROBE_TIMEOUT_SECONDS,
             env={**confinement.CHILD_ENVIRONMENT, "PYTHONPATH": ":".join(allowed_paths.import_path())},
         )
-    except (OSError, subprocess.TimeoutExpired) as wrong:
-        return f"none could be tried: {wrong}"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"none could be tried: {error}"
     lines = (asked.stdout or asked.stderr).strip().splitlines()
     return lines[0 if asked.stdout else -1] if lines else f"none could be tried: status {asked.returncode}"
 
@@ -51,4 +51,4 @@ def kreuzberg_version() -> str | None:
 
 def ocr_languages() -> list[str]:
     """Languages that text in pictures can be read in."""
-    return sorted({Path(each).stem for folder in confinement.ocr_folders() for each in folder.glob("*.traineddata")})
+    return sorted({Path(path).stem for folder in confinement.ocr_folders() for path in folder.glob("*.traineddata")})

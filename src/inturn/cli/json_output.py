@@ -70,7 +70,7 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
         "not_below": bounds.not_below if bounds else None,
         "counter": counter.count if counter else None,
         "counter_resets_after": counter.resets_after if counter else None,
-        "closed_by": [str(each) for each in why.closed_by],
+        "closed_by": [str(closed_by) for closed_by in why.closed_by],
         "place": why.place,
         "no_place": why.no_place,
         "better_levels": before.better_levels if before else None,
@@ -79,7 +79,7 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
         "start_earliest": why.start.earliest if why.start else None,
         "start_latest": why.start.latest if why.start else None,
         "no_start": why.no_start,
-        "attempts": [each._asdict() for each in attempts],
+        "attempts": [attempt._asdict() for attempt in attempts],
     }
 
 
@@ -92,8 +92,10 @@ def live_record(view: LiveView) -> dict[str, Any]:
         "waiting": {str(level): n for level, n in sorted(view.waiting.items())},
         "oldest_waits": {str(level): wait for level, wait in sorted(view.oldest_waits.items())},
         "per_second": view.per_second,
-        "customers": [{**customer_record(each.customer), "level": each.level} for each in view.busiest],
-        "workers": [worker_record(each) for each in view.at_work],
+        "customers": [
+            {**customer_record(busy_customer.customer), "level": busy_customer.level} for busy_customer in view.busiest
+        ],
+        "workers": [worker_record(at_work) for at_work in view.at_work],
     }
 
 
@@ -103,13 +105,13 @@ def worker_record(at_work: AtWork) -> dict[str, Any]:
     progress = report.progress
     documents = [
         {
-            "id": each.id,
-            "customer": each.customer,
-            "name": each.spec.name,
-            "progress": list(progress[each.id]) if each.id in progress else None,
+            "id": document.id,
+            "customer": document.customer,
+            "name": document.spec.name,
+            "progress": list(progress[document.id]) if document.id in progress else None,
         }
-        for each in at_work.documents
+        for document in at_work.documents
     ]
-    kept = {name: value for name, value in report._asdict().items() if name not in {"progress", "at_work"}}
+    stored = {name: value for name, value in report._asdict().items() if name not in {"progress", "at_work"}}
     held = {"documents": documents, "claimed_ahead": at_work.claimed_ahead}
-    return {**kept, "seen_at": at_work.worker.seen_at, **held}
+    return {**stored, "seen_at": at_work.worker.seen_at, **held}

@@ -38,7 +38,8 @@ def status(session: Session) -> None:
     print_details(console, _describe_overview(overview, texts))
     if overview.states:
         rows = [
-            (texts.text(STATE_TEXT_KEYS[each]), texts.number(overview.states.get(each, 0))) for each in DocumentState
+            (texts.text(STATE_TEXT_KEYS[document_state]), texts.number(overview.states.get(document_state, 0)))
+            for document_state in DocumentState
         ]
         columns = [Column(texts.text("head_state")), Column(texts.text("head_documents"), number=True)]
         print_table(console, columns, rows)
@@ -60,8 +61,8 @@ def customers(
     """List customers by name, with their counters and settings."""
     page = session.queue.customers(CustomerFilter(text, waiting, paused), limit=limit, after=after)
     if session.as_json:
-        for each in page.items:
-            session.emit(customer_record(each))
+        for customer in page.items:
+            session.emit(customer_record(customer))
     else:
         texts = session.texts
         columns = [
@@ -74,7 +75,7 @@ def customers(
             Column(texts.text("head_rate"), number=True, from_width=WIDE_TERMINAL_WIDTH),
             Column(texts.text("head_paused")),
         ]
-        print_table(session.console, columns, [_customer_row(each, texts) for each in page.items])
+        print_table(session.console, columns, [_customer_row(customer, texts) for customer in page.items])
     _print_next_cursor(session, page.next)
 
 
@@ -96,8 +97,8 @@ def documents(  # noqa: PLR0913 - one option for each filter
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
     page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:
-        for each in page.items:
-            session.emit(document_record(each))
+        for document in page.items:
+            session.emit(document_record(document))
     else:
         _print_documents(session, page.items)
     _print_next_cursor(session, page.next)
@@ -106,7 +107,7 @@ def documents(  # noqa: PLR0913 - one option for each filter
 def _print_documents(session: Session, documents: Sequence[Document]) -> None:
     """A column for errors where there are any; a narrow terminal then goes without levels."""
     texts, console = session.texts, session.console
-    has_errors = any(_current_error(each) for each in documents)
+    has_errors = any(_current_error(document) for document in documents)
     columns = [
         Column(texts.text("head_document")),
         Column(texts.text("head_customer"), folds=True),
@@ -128,16 +129,16 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
     )
     rows = [
         (
-            each.id,
-            each.customer,
-            str(each.state),
-            texts.number(each.level),
-            texts.number(each.count),
-            each.spec.name,
-            texts.time(each.submitted_at),
-            first_line(_current_error(each), longest),
+            document.id,
+            document.customer,
+            str(document.state),
+            texts.number(document.level),
+            texts.number(document.count),
+            document.spec.name,
+            texts.time(document.submitted_at),
+            first_line(_current_error(document), longest),
         )
-        for each in documents
+        for document in documents
     ]
     print_table(console, columns, [row[: len(columns)] for row in rows])
 

@@ -29,15 +29,15 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The record, with the facts it was logged with."""
-        told: dict[str, Any] = {
+        reported: dict[str, Any] = {
             "at": round(record.created * 1_000_000),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if record.exc_info:
-            told["trace"] = self.formatException(record.exc_info)
-        return json.dumps({**told, **getattr(record, FIELDS_ATTRIBUTE, {})}, ensure_ascii=False)
+            reported["trace"] = self.formatException(record.exc_info)
+        return json.dumps({**reported, **getattr(record, FIELDS_ATTRIBUTE, {})}, ensure_ascii=False)
 
 
 def configure(*, as_json: bool, libraries: Sequence[str] = ()) -> None:

@@ -45,7 +45,7 @@ def find_missing(queue: Queue, blobs: Blobs | None, *, is_configured: bool) -> M
         checked += 1
         if not has(document.spec.blob or "") and _still_needs_file(queue, document):
             customers[document.customer] += 1
-    return MissingFiles(checked, dict(sorted(customers.items(), key=lambda each: (-each[1], each[0]))))
+    return MissingFiles(checked, dict(sorted(customers.items(), key=lambda item: (-item[1], item[0]))))
 
 
 def describe_missing(result: MissingFiles, texts: Texts) -> Iterator[tuple[str, str]]:
@@ -67,7 +67,7 @@ def _unended_documents(queue: Queue) -> Iterator[Document]:
     where, after = DocumentFilter(frozenset(DocumentState) - ENDED), None
     while True:
         page = queue.documents(where, limit=PAGE_SIZE, after=after)
-        yield from (each for each in page.items if each.spec.blob is not None)
+        yield from (document for document in page.items if document.spec.blob is not None)
         if (after := page.next) is None:
             return
 

@@ -37,13 +37,13 @@ class Column(NamedTuple):
 def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
     """A table of texts, with the columns that the console has room for."""
     shown = create_table(console)
-    kept = [number for number, each in enumerate(columns) if console.width >= each.from_width]
-    for number in kept:
+    stored = [number for number, column in enumerate(columns) if console.width >= column.from_width]
+    for number in stored:
         heading, is_number, folds, _ = columns[number]
         justify = "right" if is_number else "left"
         shown.add_column(heading, justify=justify, no_wrap=not folds, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        shown.add_row(*(Text(printable(row[number])) for number in kept))
+        shown.add_row(*(Text(printable(row[number])) for number in stored))
     console.print(shown)
 
 

@@ -34,8 +34,8 @@ def history(session: Session) -> None:
     """List all versions of the policy, newest first: who set them, when and why."""
     versions = session.queue.store.policies()
     if session.as_json:
-        for each in versions:
-            session.emit(policy_record(each))
+        for version in versions:
+            session.emit(policy_record(version))
         return
     texts = session.texts
     columns = [
@@ -44,7 +44,7 @@ def history(session: Session) -> None:
         Column(texts.text("head_operator"), folds=True),
         Column(texts.text("head_why"), folds=True),
     ]
-    rows = [(texts.number(each.number), texts.time(each.at), *each.operator) for each in versions]
+    rows = [(texts.number(version.number), texts.time(version.at), *version.operator) for version in versions]
     print_table(session.console, columns, rows)
 
 
@@ -104,10 +104,10 @@ def set_(  # noqa: PLR0913 - one option for each setting
 
 def apply_changes(policy: Policy, changes: dict[str, Any]) -> Policy:
     """The policy with some of its settings changed, by name."""
-    parts = {each.name: getattr(policy, each.name) for each in fields(policy)}
+    parts = {field.name: getattr(policy, field.name) for field in fields(policy)}
     for name, part in parts.items():
-        own = {each.name for each in fields(part)} & changes.keys()
-        parts[name] = replace(part, **{each: changes[each] for each in own})
+        own = {field.name for field in fields(part)} & changes.keys()
+        parts[name] = replace(part, **{item: changes[item] for item in own})
     return Policy(**parts)
 
 
@@ -137,13 +137,13 @@ def _format_value(name: str, value: Any, texts: Texts) -> str:
         exact = f"{texts.number(value / SECOND)} s"
         return exact if value < 60 * SECOND else f"{exact} ({texts.duration(value)})"
     if isinstance(value, list):
-        return ", ".join(texts.number(each) for each in value)
+        return ", ".join(texts.number(item) for item in value)
     return texts.number(value) if isinstance(value, (int, float)) else str(value)
 
 
 def parse_thresholds(text: str) -> tuple[int, ...]:
     """Thresholds as they are typed."""
     try:
-        return tuple(int(each) for each in text.split(","))
+        return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InvalidInputError(f"--thresholds takes whole numbers such as -2,-4,-6, not {text!r}") from None

@@ -79,11 +79,11 @@ def replay(session: Session, options: ReplayOptions) -> None:
             advice = advise(history, base, goal, step(session.texts.text("advice_trying")))
         else:
             other = None if proposed == baseline else proposed
-            found = compare(history, baseline, other, step(session.texts.text("replay_playing")))
+            comparison = compare(history, baseline, other, step(session.texts.text("replay_playing")))
     if options.advise:
         _print_advice(session, options, advice)
     else:
-        _print_comparison(session, options, found)
+        _print_comparison(session, options, comparison)
 
 
 def _read_history(session: Session, options: ReplayOptions, progress: Any) -> tuple[History, Policy]:
@@ -124,23 +124,23 @@ def _proposed_plan(options: ReplayOptions, current: Policy) -> Plan | None:
     """What is asked for, or nothing."""
     policy = None
     if options.policy or options.order is not None:
-        policy = apply_changes(current, dict(_parse_policy_option(each) for each in options.policy))
+        policy = apply_changes(current, dict(_parse_policy_option(item) for item in options.policy))
     if policy is not None and options.order is not None:
         policy = _parse_order(options.order).apply_to(policy)
     settings: dict[str, dict[str, Any]] = {}
     for option, given in (("weight", options.weight), ("cap", options.cap)):
-        for each in given:
-            customer, value = _parse_customer_option(option, each)
+        for item in given:
+            customer, value = _parse_customer_option(option, item)
             settings.setdefault(customer, {})[option] = value
     plan = Plan(policy, options.slots, settings)
     return None if plan == UNCHANGED_PLAN else plan
 
 
 def _parse_policy_option(text: str) -> tuple[str, Any]:
-    name, found, value = text.partition("=")
+    name, result, value = text.partition("=")
     name = name.strip().replace("-", "_")
     known = list(Policy().to_dict())
-    if not found or name not in known:
+    if not result or name not in known:
         raise InvalidInputError(f"--policy takes NAME=VALUE with a name of {', '.join(known)}; not {text!r}")
     if name in {"reset_interval", "overdue_after"}:
         return name, parsed_length(f"--policy {name}", value)
@@ -186,16 +186,16 @@ def _typed_options(options: ReplayOptions) -> list[str]:
         *options.policy,
         *([f"order={options.order}"] if options.order is not None else []),
         *([f"slots={options.slots}"] if options.slots is not None else []),
-        *(f"weight {each}" for each in options.weight),
-        *(f"cap {each}" for each in options.cap),
+        *(f"weight {item}" for item in options.weight),
+        *(f"cap {item}" for item in options.cap),
     ]
 
 
 def _print_comparison(session: Session, options: ReplayOptions, comparison: Comparison) -> None:
     if session.as_json:
         session.emit({"comparison": {"asked": _typed_options(options), **comparison.to_dict()}})
-        for each in comparison.everyone:
-            session.emit(rounded(dataclasses.asdict(each)))
+        for customer_change in comparison.everyone:
+            session.emit(rounded(dataclasses.asdict(customer_change)))
     else:
         for line in summary(comparison, _typed_options(options), session.texts):
             session.write(line)
@@ -224,7 +224,7 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
             zip(series_legend(comparison, texts), group_waits(comparison, group), strict=True)
         ):
             first = (group.group, texts.number(group.customers), texts.number(group.documents))
-            figures = ["-"] * 4 if waits is None else [format_duration(each, texts) for each in waits]
+            figures = ["-"] * 4 if waits is None else [format_duration(wait, texts) for wait in waits]
             kind = kinds[style]
             fair = ["-"] * 3
             if kind is not None:
@@ -236,7 +236,10 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
 
 def _print_changes(session: Session, comparison: Comparison) -> None:
     """Those who gain or pay the most."""
-    changes = sorted((*comparison.less, *comparison.more), key=lambda each: each.proposed - each.current)
+    changes = sorted(
+        (*comparison.less, *comparison.more),
+        key=lambda customer_change: customer_change.proposed - customer_change.current,
+    )
     if comparison.is_same or not changes:
         return
     texts = session.texts
@@ -247,7 +250,7 @@ def _print_changes(session: Session, comparison: Comparison) -> None:
         Column(texts.text("replay_changes")),
     ]
     session.console.print()
-    print_table(session.console, columns, (_change_row(each, session) for each in changes))
+    print_table(session.console, columns, (_change_row(change, session) for change in changes))
 
 
 def _change_row(customer_change: CustomerChange, session: Session) -> tuple[str, ...]:

@@ -40,18 +40,18 @@ def report(
     with progress_reporter(texts) as step:
         tell = step(texts.text("replay_reading"))
         history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=tell)
-        ended = [each for each in history.finished if each is not None]
+        ended = [item for item in history.finished if item is not None]
         is_over = len(ended) == len(history.finished)
         starts = measure_accuracy(history, step(texts.text("replay_playing")))
-        found = measure_fairness(history, max(ended) if is_over else now, starts)
+        fairness_report = measure_fairness(history, max(ended) if is_over else now, starts)
     if session.as_json:
-        session.emit({"report": found.to_dict()})
-        for each in found.customers:
-            session.emit(rounded(asdict(each)))
+        session.emit({"report": fairness_report.to_dict()})
+        for customer in fairness_report.customers:
+            session.emit(rounded(asdict(customer)))
     else:
-        _print_report(session, found)
+        _print_report(session, fairness_report)
     if html is not None or svg is not None:
-        write_page(session, fairness_page(found, texts), html, svg)
+        write_page(session, fairness_page(fairness_report, texts), html, svg)
 
 
 def _print_report(session: Session, fairness: FairnessReport) -> None:
@@ -63,7 +63,7 @@ def _print_report(session: Session, fairness: FairnessReport) -> None:
         for place, heading in enumerate(column_headings(texts))
     ]
     shown = fairness.customers[:MAX_CUSTOMERS_SHOWN]
-    print_table(session.console, columns, (customer_row(each, texts) for each in shown))
+    print_table(session.console, columns, (customer_row(customer_fairness, texts) for customer_fairness in shown))
     if len(shown) < len(fairness.customers):
         session.print_text("replay_shown", n=len(shown), total=len(fairness.customers))
     for line in describe_forecasts(fairness.starts, texts):

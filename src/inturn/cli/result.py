@@ -42,17 +42,17 @@ def result(
     document = session.queue.document(id)
     if document.state is not DocumentState.DONE:
         raise IllegalTransitionError(_describe_missing_result(document))
-    files = {each.name: each for each in session.queue.files(document.id)}
+    files = {file.name: file for file in session.queue.files(document.id)}
     if text and TEXT_FILE in files:
         file = TEXT_FILE
     if file is not None:
         _output_file(session, _require_file(files, file, document.id), out)
     else:
-        found = read_result(session.queue, _require_blobs(session) if RESULT_FILE in files else None, document.id)
+        result = read_result(session.queue, _require_blobs(session) if RESULT_FILE in files else None, document.id)
         content = (
-            _extracted_text(found, document.id)
+            _extracted_text(result, document.id)
             if text
-            else json.dumps(found, ensure_ascii=False, indent=_json_indent(out))
+            else json.dumps(result, ensure_ascii=False, indent=_json_indent(out))
         )
         _output_text(session, content, out)
     if out is not None:
@@ -80,15 +80,15 @@ def _describe_failure(document: Document) -> str:
     tries = f"attempt {document.attempt} of {document.spec.max_attempts}"
     reason, trace = first_line(document.error), (document.error or "").partition("\n")[2]
     if document.is_rejected:
-        told = f"was rejected in {tries}: {reason}; another attempt would end the same way"
+        reported = f"was rejected in {tries}: {reason}; another attempt would end the same way"
     else:
-        told = f"failed in {tries}: {reason}; once the cause is removed, try it again: inturn retry {document.id}"
-    return f"document {document.id} {told}" + (f"\n{trace}" if trace else "")
+        reported = f"failed in {tries}: {reason}; once the cause is removed, try it again: inturn retry {document.id}"
+    return f"document {document.id} {reported}" + (f"\n{trace}" if trace else "")
 
 
 def _require_file(files: dict[str, ResultFile], name: str, id_: str) -> ResultFile:
     if name not in files:
-        there = f"it has {', '.join(repr(each) for each in sorted(files))}" if files else "it has none"
+        there = f"it has {', '.join(repr(file) for file in sorted(files))}" if files else "it has none"
         raise NotFoundError(f"the result of {id_} has no file {name!r}; {there}")
     return files[name]
 
@@ -100,10 +100,10 @@ def _extracted_text(content: Any, id_: str) -> str:
 
 
 def _require_blobs(session: Session) -> Blobs:
-    found = session.blobs()
-    if found is None:
+    blobs = session.blobs()
+    if blobs is None:
         raise InturnError(f"the files of results are not at {session.settings.blobs}; say where they are with --blobs")
-    return found
+    return blobs
 
 
 def _json_indent(out: Path | None) -> int | None:
@@ -144,8 +144,8 @@ def _atomic_write(out: Path) -> Iterator[BinaryIO]:
         with create_private_file(part) as target:
             yield target
         part.replace(out)
-    except OSError as wrong:
-        raise InvalidInputError(f"{out} cannot be written: {wrong.strerror or wrong}; give another --out") from wrong
+    except OSError as error:
+        raise InvalidInputError(f"{out} cannot be written: {error.strerror or error}; give another --out") from error
     finally:
         part.unlink(missing_ok=True)
 

@@ -34,7 +34,7 @@ def serve(
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the API's description (OpenAPI) and end.")] = False,
 ) -> None:
     """Serve the HTTP API until told to stop: SIGTERM or Ctrl-C lets what is under way finish."""
-    missing = [each for each in REQUIRED_MODULES if find_spec(each) is None]
+    missing = [required_module for required_module in REQUIRED_MODULES if find_spec(required_module) is None]
     if missing:
         raise InvalidInputError(f"the server needs {', '.join(missing)}: pip install 'inturn[server]'")
     if openapi:

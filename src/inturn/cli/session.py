@@ -136,12 +136,12 @@ class Session:
 
     def require_blobs(self) -> Blobs:
         """A place for documents' bytes, made if it is missing."""
-        found = self.blobs(may_create=True)
-        if found is None:
+        blobs = self.blobs(may_create=True)
+        if blobs is None:
             raise InvalidInputError(
                 f"a queue at {self.settings.store} has no folder beside it for documents' bytes; say where with --blobs"
             )
-        return found
+        return blobs
 
     @property
     def insights(self) -> Insights:
@@ -219,14 +219,16 @@ def add_command(
     `settings`: those of this machine that it uses besides the store, and takes as options. What the function
     itself calls like one of the common options takes its place.
     """
-    own_settings = {each: SETTING_OPTIONS[each] for each in settings}
+    own_settings = {setting: SETTING_OPTIONS[setting] for setting in settings}
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = own_settings | COMMON_OPTIONS | (OPERATOR_OPTIONS if needs_operator else {})
-    common = {name: option for name, option in shared.items() if name not in {each.name for each in own}}
+    common = {name: option for name, option in shared.items() if name not in {parameter.name for parameter in own}}
 
     def run(**given: Any) -> None:
-        chosen = {each: given.pop(each) for each in common}
-        flags = {each: chosen.get(each) for each in ("store", "lang", *settings)} | {"operator": chosen.get("by")}
+        chosen = {item: given.pop(item) for item in common}
+        flags = {setting: chosen.get(setting) for setting in ("store", "lang", *settings)} | {
+            "operator": chosen.get("by")
+        }
         loaded = config.load(flags, os.environ, Path.cwd())
         with Session(loaded, as_json=chosen["as_json"], may_create=may_create, why=chosen.get("why", "")) as session:
             function(session, **given)

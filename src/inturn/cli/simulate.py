@@ -26,7 +26,7 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]
     ("p99", lambda _, group: group.p99),
     ("worst", lambda _, group: group.worst),
     ("slowdown", lambda _, group: group.slowdown),
-    ("Jain", lambda each, group: group.jain if group.jain is not None else each.jain),
+    ("Jain", lambda report, group: group.jain if group.jain is not None else report.jain),
     ("behind ideal", lambda _, group: group.behind_ideal),
     ("longest gap", lambda _, group: group.longest_gap),
 ]
@@ -132,17 +132,19 @@ def print_reports(reports: Sequence[Report], console: Console) -> None:
     console.print(f"[bold]{first.title}[/bold]")
     console.print(f"{first.documents:,} documents, {first.workers} workers, seed {first.seed}; waits in seconds")
     columns = (
-        COLUMNS if console.width >= WIDE_TERMINAL_WIDTH else [each for each in COLUMNS if each[0] in NARROW_COLUMNS]
+        COLUMNS
+        if console.width >= WIDE_TERMINAL_WIDTH
+        else [column for column in COLUMNS if column[0] in NARROW_COLUMNS]
     )
     shown = create_table(console)
     shown.add_column("order")
     shown.add_column("customers")
     for heading, _ in columns:
         shown.add_column(heading, justify="right")
-    for each in reports:
-        for number, group in enumerate(each.groups):
-            cells = [_format_cell(value(each, group)) for _, value in columns]
-            shown.add_row(each.order if number == 0 else "", f"{group.group} ({group.customers:,})", *cells)
+    for report in reports:
+        for number, group in enumerate(report.groups):
+            cells = [_format_cell(value(report, group)) for _, value in columns]
+            shown.add_row(report.order if number == 0 else "", f"{group.group} ({group.customers:,})", *cells)
         shown.add_section()
     console.print(shown)
 
@@ -156,7 +158,7 @@ def _format_cell(value: float | None) -> str:
 def _parse_orders(order: str) -> list[Discipline]:
     known = ", ".join(Discipline)
     try:
-        plays = [Discipline(each.strip()) for each in order.split(",")]
+        plays = [Discipline(part.strip()) for part in order.split(",")]
     except ValueError:
         raise InvalidInputError(f"--order takes {known}, separated by commas, not {order!r}") from None
     return list(dict.fromkeys(plays))
@@ -165,12 +167,12 @@ def _parse_orders(order: str) -> list[Discipline]:
 def _list_scenarios(session: Session) -> None:
     scenarios = built_in_scenarios()
     if session.as_json:
-        for name, each in scenarios.items():
-            session.emit({"scenario": name, "title": each.title})
+        for name, scenario in scenarios.items():
+            session.emit({"scenario": name, "title": scenario.title})
         return
     shown = create_table(session.console)
     shown.add_column("scenario", no_wrap=True)
     shown.add_column("what it plays")
-    for name, each in scenarios.items():
-        shown.add_row(name, each.title)
+    for name, scenario in scenarios.items():
+        shown.add_row(name, scenario.title)
     session.console.print(shown)

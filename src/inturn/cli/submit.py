@@ -86,9 +86,9 @@ class DocumentSubmitter:
         given: list[NewDocument] = []
         try:
             with progress_bar(self._session, "taking_in", len(sources)) as advance:
-                for each in sources:
-                    found = self._store_document(each, common)
-                    given += [] if found is None else [found]
+                for source in sources:
+                    new_document = self._store_document(source, common)
+                    given += [] if new_document is None else [new_document]
                     advance(1)
         except BaseException:
             self._delete(self._stored_blob_keys)
@@ -123,8 +123,8 @@ class DocumentSubmitter:
             return self._store_file(source.name, source.path, common)
         except BlobTooLargeError:
             self.skip_or_raise(f"{str(source.path)!r} has more than {MAX_FILE_BYTES >> 20} MB; send a smaller one")
-        except OSError as wrong:
-            self.skip_or_raise(f"{str(source.path)!r} cannot be read: {wrong.strerror or wrong}")
+        except OSError as error:
+            self.skip_or_raise(f"{str(source.path)!r} cannot be read: {error.strerror or error}")
         return None
 
     def _store_file(self, name: str, path: Path, common: dict[str, Any]) -> NewDocument:
@@ -163,7 +163,7 @@ def _with_name(sources: list[DocumentSource], name: str, *, name_only: bool) -> 
         return [DocumentSource(name)]
     if len(sources) > 1:
         raise InvalidInputError(f"--name is for a single document, not for {len(sources)}; leave it out")
-    return [each._replace(name=name) for each in sources]
+    return [source._replace(name=name) for source in sources]
 
 
 def _queue_files(session: Session) -> list[Path]:
@@ -177,9 +177,9 @@ def _queue_files(session: Session) -> list[Path]:
 def _print_receipts(
     session: Session, customer: str, receipts: Sequence[Receipt], documents: Sequence[NewDocument], *, show_all: bool
 ) -> None:
-    told = list(zip(receipts, documents, strict=True))
+    reported = list(zip(receipts, documents, strict=True))
     if session.as_json:
-        for receipt, document in told:
+        for receipt, document in reported:
             session.emit({**receipt._asdict(), "customer": customer, "name": document.name})
         return
     if session.console.is_terminal and not show_all:
@@ -191,22 +191,25 @@ def _print_receipts(
         Column(texts.text("head_counter"), number=True),
         Column(texts.text("head_name"), folds=True),
     ]
-    rows = [(each.id, texts.number(each.level), texts.number(each.count), document.name) for each, document in told]
+    rows = [
+        (receipt.id, texts.number(receipt.level), texts.number(receipt.count), document.name)
+        for receipt, document in reported
+    ]
     print_table(session.console, columns, rows)
 
 
 def _print_summary(session: Session, customer: str, receipts: Sequence[Receipt]) -> None:
     """Of more documents than anybody reads the receipts of."""
     if session.console.is_terminal and not session.as_json and len(receipts) > MAX_RECEIPTS_SHOWN:
-        levels = [each.level for each in receipts]
+        levels = [receipt.level for receipt in receipts]
         session.print_text("submitted", n=len(receipts), customer=customer, best=min(levels), last=max(levels))
 
 
 def _parse_metadata(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as wrong:
-        raise InvalidInputError(f"--metadata must be JSON: {wrong}") from wrong
-    if not isinstance(found, dict):
+        result = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"--metadata must be JSON: {error}") from error
+    if not isinstance(result, dict):
         raise InvalidInputError(f'--metadata must be a JSON object such as {{"pages": 3}}, not {text}')
-    return found
+    return result

@@ -50,8 +50,8 @@ def _run_live(session: Session, read_view: Callable[[], LiveView]) -> None:
             began = time.monotonic()
             try:
                 view, trouble = read_view(), ""
-            except StoreError as wrong:
-                trouble = str(wrong)
+            except StoreError as error:
+                trouble = str(error)
             shown.update(render_screen(session.console.size, view, session.texts, trouble), refresh=True)
             if is_over(max(REFRESH_INTERVAL_SECONDS, REFRESH_COST_FACTOR * (time.monotonic() - began))):
                 return

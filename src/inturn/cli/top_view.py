@@ -50,7 +50,7 @@ def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
     if view.busiest:
         heads = ("head_customer", "head_waiting", "head_counter", "head_level_now", "head_lines")
         columns = [Column(texts.text(key), number=key != "head_customer", folds=True) for key in heads]
-        print_table(console, columns, [_customer_row(each, texts) for each in view.busiest])
+        print_table(console, columns, [_customer_row(busy_customer, texts) for busy_customer in view.busiest])
     if view.at_work:
         workers = ("head_worker", "head_slots", "head_seen", "head_doing")
         columns = [Column(texts.text(key), folds=True) for key in workers]
@@ -58,8 +58,8 @@ def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
 
 
 def _worker_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, ...]]:
-    for each in view.at_work:
-        name, slots, seen, *doing = _worker_row(each, view.at, texts)
+    for at_work in view.at_work:
+        name, slots, seen, *doing = _worker_row(at_work, view.at, texts)
         yield name, slots, seen, "; ".join(doing)
 
 
@@ -104,27 +104,27 @@ def _level_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, int, str]]:
 
 
 def _levels_table(view: LiveView, texts: Texts, bar_width: int) -> Table:
-    found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
-    found.add_column(texts.text("head_level"), justify="right", no_wrap=True)
-    found.add_column("", width=bar_width, no_wrap=True)
-    found.add_column(texts.text("head_waiting"), justify="right", no_wrap=True)
-    found.add_column(texts.text("label_oldest_short"), justify="right", no_wrap=True)
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column(texts.text("head_level"), justify="right", no_wrap=True)
+    table.add_column("", width=bar_width, no_wrap=True)
+    table.add_column(texts.text("head_waiting"), justify="right", no_wrap=True)
+    table.add_column(texts.text("label_oldest_short"), justify="right", no_wrap=True)
     most = max([1, *view.waiting.values()])
     for name, n, wait in _level_rows(view, texts):
         filled = 0 if not n else max(1, round(bar_width * n / most))
-        found.add_row(name, Text(BAR_CHARACTER * filled, "cyan"), texts.number(n), wait)
-    return found
+        table.add_row(name, Text(BAR_CHARACTER * filled, "cyan"), texts.number(n), wait)
+    return table
 
 
 def _customers_table(view: LiveView, texts: Texts) -> Table:
-    found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
-    found.add_column(texts.text("head_customer"), ratio=1, min_width=8, no_wrap=True, overflow="ellipsis")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
+    table.add_column(texts.text("head_customer"), ratio=1, min_width=8, no_wrap=True, overflow="ellipsis")
     for key in ("head_waiting", "head_counter", "head_level", "head_lines"):
-        found.add_column(texts.text(key), justify="right", no_wrap=True)
-    for each in view.busiest[:MIN_LEVEL_ROWS]:
-        name, *rest = _customer_row(each, texts)
-        found.add_row(Text(printable(name)), *rest)
-    return found
+        table.add_column(texts.text(key), justify="right", no_wrap=True)
+    for busy_customer in view.busiest[:MIN_LEVEL_ROWS]:
+        name, *rest = _customer_row(busy_customer, texts)
+        table.add_row(Text(printable(name)), *rest)
+    return table
 
 
 def _customer_row(busiest: BusyCustomer, texts: Texts) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _customer_row(busiest: BusyCustomer, texts: Texts) -> tuple[str, ...]:
 def _describe_lanes(lanes: Sequence[LaneStatus]) -> str:
     """Levels with something waiting, neighbours drawn together; closed lines in brackets."""
     spans: list[tuple[int, int, bool]] = []
-    for line in sorted(each for each in lanes if each.waiting):
+    for line in sorted(lane for lane in lanes if lane.waiting):
         if spans and spans[-1][1:] == (line.level - 1, line.is_open):
             spans[-1] = (spans[-1][0], line.level, line.is_open)
         else:
@@ -147,31 +147,33 @@ def _describe_lanes(lanes: Sequence[LaneStatus]) -> str:
 
 def _workers_table(view: LiveView, texts: Texts, width: int, max_rows: int) -> Table:
     """A line for each worker and, where there is room, one for each further document that it is at."""
-    found = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
-    found.add_column(texts.text("head_worker"), no_wrap=True, overflow="ellipsis", max_width=width // 3)
-    found.add_column(texts.text("head_slots"), justify="right", no_wrap=True)
-    found.add_column(texts.text("head_seen"), justify="right", no_wrap=True)
-    found.add_column(texts.text("head_doing"), ratio=1, no_wrap=True, overflow="ellipsis")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
+    table.add_column(texts.text("head_worker"), no_wrap=True, overflow="ellipsis", max_width=width // 3)
+    table.add_column(texts.text("head_slots"), justify="right", no_wrap=True)
+    table.add_column(texts.text("head_seen"), justify="right", no_wrap=True)
+    table.add_column(texts.text("head_doing"), ratio=1, no_wrap=True, overflow="ellipsis")
     if not view.at_work:
-        found.add_row(Text(texts.text("none_seen"), "yellow"))
+        table.add_row(Text(texts.text("none_seen"), "yellow"))
     spare = max_rows - len(view.at_work)
-    for each in view.at_work[:max_rows]:
-        name, slots, seen, *doing = _worker_row(each, view.at, texts)
-        style = "yellow" if view.at - each.worker.seen_at > WORKER_STALE_AFTER else ""
+    for at_work in view.at_work[:max_rows]:
+        name, slots, seen, *doing = _worker_row(at_work, view.at, texts)
+        style = "yellow" if view.at - at_work.worker.seen_at > WORKER_STALE_AFTER else ""
         apart = doing[: 1 + max(0, spare)]
-        found.add_row(
+        table.add_row(
             Text(printable(name), style), slots, seen, Text(printable("; ".join([apart[0], *doing[len(apart) :]])))
         )
         for further in apart[1:]:
-            found.add_row("", "", "", Text(printable(further)))
+            table.add_row("", "", "", Text(printable(further)))
         spare -= len(apart) - 1
-    return found
+    return table
 
 
 def _worker_row(at_work: AtWork, now: int, texts: Texts) -> tuple[str, ...]:
     """Its name, how busy it is, when it was last heard of, then each document that it is at."""
     report = at_work.worker.report
-    doing = [_describe_running(each, report.progress.get(each.id), texts) for each in at_work.documents] or [""]
+    doing = [
+        _describe_running(document, report.progress.get(document.id), texts) for document in at_work.documents
+    ] or [""]
     if at_work.claimed_ahead:
         doing[-1] = f"{doing[-1]} (+{texts.number(at_work.claimed_ahead)})".strip()
     if report.stopping:
@@ -181,12 +183,12 @@ def _worker_row(at_work: AtWork, now: int, texts: Texts) -> tuple[str, ...]:
 
 
 def _describe_running(document: Document, progress: Progress | None, texts: Texts) -> str:
-    told = f"{_truncate(document.customer)}: {_truncate(document.spec.name)}"
+    reported = f"{_truncate(document.customer)}: {_truncate(document.spec.name)}"
     if progress is None:
-        return told
+        return reported
     if progress.total:
-        return f"{told} {round(100 * progress.done / progress.total)} %"
-    return f"{told} {texts.number(progress.done)}"
+        return f"{reported} {round(100 * progress.done / progress.total)} %"
+    return f"{reported} {texts.number(progress.done)}"
 
 
 def _truncate(text: str) -> str:

@@ -148,9 +148,9 @@ class _TransferJob:
             raise InvalidInputError(
                 f"{len(checksums)} files belong to this queue; say where they are with --from-blobs"
             )
-        kept = None if is_missing_folder(url) else open_blobs(url)
-        require_keys(checksums, set() if kept is None else list_keys(kept), url)
-        return kept
+        blobs = None if is_missing_folder(url) else open_blobs(url)
+        require_keys(checksums, set() if blobs is None else list_keys(blobs), url)
+        return blobs
 
     def _target_blob_keys(self) -> set[str]:
         url = self._blob_urls.target

@@ -50,13 +50,15 @@ def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
     warn_if_no_workers(session)
     ended: list[EndedDocument] = []
     with progress_bar(session, "processing", len(names)) as advance:
-        for each in _ended_documents(session, dict(names)):
-            ended.append(each)
+        for ended_document in _ended_documents(session, dict(names)):
+            ended.append(ended_document)
             advance(1)
-            _print_ended(session, each)
-    states = Counter(each.state for each in ended)
+            _print_ended(session, ended_document)
+    states = Counter(ended_document.state for ended_document in ended)
     if not session.as_json:
-        _print_failed(session, [each for each in ended if each.state is not DocumentState.DONE])
+        _print_failed(
+            session, [ended_document for ended_document in ended if ended_document.state is not DocumentState.DONE]
+        )
         session.print_text("all_ended", n=len(ended), parts=describe_states(states, session.texts))
     exit_unless_all_done(states)
 
@@ -69,13 +71,13 @@ def exit_unless_all_done(states: Mapping[DocumentState, int]) -> None:
 
 def describe_states(states: Mapping[DocumentState, int], texts: Texts) -> str:
     """States with their numbers, in the order of a document's life."""
-    found = [(state, states.get(state, 0)) for state in DocumentState]
-    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in found if n)
+    result = [(state, states.get(state, 0)) for state in DocumentState]
+    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in result if n)
 
 
 def warn_if_no_workers(session: Session) -> None:
     """Whoever waits should know that nobody works."""
-    newest = max((each.seen_at for each in session.queue.store.workers()), default=0)
+    newest = max((worker.seen_at for worker in session.queue.store.workers()), default=0)
     if newest < time.time() * SECOND - WORKER_STALE_AFTER:
         session.warn(session.texts.text("no_worker"))
 
@@ -120,7 +122,12 @@ def _print_failed(session: Session, failed: list[EndedDocument]) -> None:
         Column(texts.text("head_why"), folds=True),
     ]
     rows = [
-        (each.id, texts.text(STATE_TEXT_KEYS[each.state]), each.name, first_line(each.error))
-        for each in failed[:MAX_FAILURES_SHOWN]
+        (
+            ended_document.id,
+            texts.text(STATE_TEXT_KEYS[ended_document.state]),
+            ended_document.name,
+            first_line(ended_document.error),
+        )
+        for ended_document in failed[:MAX_FAILURES_SHOWN]
     ]
     print_table(session.console, columns, rows)

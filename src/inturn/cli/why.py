@@ -14,12 +14,12 @@ from inturn.store import Attempt
 
 def why(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
     """Say why a document has its level, what goes before it, when it should start, and how earlier attempts ended."""
-    found = session.insights.why(id)
-    attempts = session.queue.attempts(found.document.id)
+    why = session.insights.why(id)
+    attempts = session.queue.attempts(why.document.id)
     if session.as_json:
-        session.emit(why_record(found, attempts))
+        session.emit(why_record(why, attempts))
         return
-    print_details(session.console, explain(found, session.texts))
+    print_details(session.console, explain(why, session.texts))
     if attempts:
         _print_attempts(session, attempts)
 
@@ -30,12 +30,12 @@ def _print_attempts(session: Session, attempts: Sequence[Attempt]) -> None:
     columns = [Column(texts.text(key), folds=key == "head_error") for key in heads]
     rows = [
         (
-            texts.number(each.number),
-            texts.time(each.started_at),
-            texts.time(each.ended_at),
-            str(each.ended),
-            first_line(each.error) or "-",
+            texts.number(attempt.number),
+            texts.time(attempt.started_at),
+            texts.time(attempt.ended_at),
+            str(attempt.ended),
+            first_line(attempt.error) or "-",
         )
-        for each in attempts
+        for attempt in attempts
     ]
     print_table(session.console, columns, rows)

@@ -109,8 +109,8 @@ def upkeep(
             refusal = keeper.run_round(force=force).refusal
             if refusal is not None:
                 logs.log.warning("upkeep: %s", refusal)
-        except InturnError as wrong:
-            logs.log.warning("upkeep failed, trying again: %s", wrong)
+        except InturnError as error:
+            logs.log.warning("upkeep failed, trying again: %s", error)
         thread.start()
         over.wait()
         thread.stop()
@@ -151,7 +151,7 @@ def _extract_limits(settings: Settings) -> ExtractLimits:
 def _fetcher(settings: Settings) -> "Fetcher | None":
     from inturn.fetch import Fetcher  # noqa: PLC0415 - brings TLS
 
-    hosts = [each.strip() for each in (settings.fetch or "").split(",") if each.strip()]
+    hosts = [part.strip() for part in (settings.fetch or "").split(",") if part.strip()]
     return Fetcher(hosts) if hosts else None
 
 
@@ -164,10 +164,10 @@ def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> N
     logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
     logs.info(f"store {store}, blobs {blobs}", store=store, blobs=settings.blobs)
     layers = None if limits is None else sandbox_layers()
-    told = layers or "none: the processor may do what the worker may (--sandbox confines it)"
+    reported = layers or "none: the processor may do what the worker may (--sandbox confines it)"
     slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
     facts = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
-    logs.info(f"processor {settings.processor}, {slots}, sandbox: {told}", **facts)
+    logs.info(f"processor {settings.processor}, {slots}, sandbox: {reported}", **facts)
 
 
 def _print_round(session: Session, result: MaintenanceResult) -> None:
@@ -182,9 +182,9 @@ def _print_round(session: Session, result: MaintenanceResult) -> None:
 def _stop_event() -> Iterator[threading.Event]:
     """An event that SIGTERM and Ctrl-C set."""
     over = threading.Event()
-    before = {each: signal.signal(each, lambda *_: over.set()) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {item: signal.signal(item, lambda *_: over.set()) for item in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield over
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for signals, handler in before.items():
+            signal.signal(signals, handler)

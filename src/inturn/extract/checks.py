@@ -51,15 +51,15 @@ def _check_package(data: bytes, limits: ExtractLimits) -> str:
 
 
 def _check_image(data: bytes, media_type: str, limits: ExtractLimits) -> None:
-    found = image_size.frame_sizes(data, media_type)
-    if not found or (0, 0) in found[:1]:
+    result = image_size.frame_sizes(data, media_type)
+    if not result or (0, 0) in result[:1]:
         raise Reject("This picture is damaged: its measures cannot be read")
-    for width, height in found:
+    for width, height in result:
         if width * height > limits.pixels:
             most = f"{limits.pixels / 1_000_000:.4g}"
             raise Reject(f"This picture is {width:,} by {height:,} pixels; the limit is {most} million pixels")
-    if len(found) >= min(limits.pages, image_size.MAX_FRAMES):
-        raise Reject(f"This picture has {len(found):,} pages or more; the limit is {limits.pages:,}")
+    if len(result) >= min(limits.pages, image_size.MAX_FRAMES):
+        raise Reject(f"This picture has {len(result):,} pages or more; the limit is {limits.pages:,}")
 
 
 def _check_text(data: bytes, media_type: str, limits: ExtractLimits) -> None:

@@ -30,7 +30,7 @@ def read_epub(package: zip_checks.Package, limits: ExtractLimits) -> OfficeText:
     book = _OpfParser(limits.depth)
     if not book.parse(package.read_chunks(opf)):
         notes.append(DAMAGED_NOTE)
-    names = [normpath(join(dirname(opf), unquote(book.hrefs[each]))) for each in book.spine if each in book.hrefs]
+    names = [normpath(join(dirname(opf), unquote(book.hrefs[item]))) for item in book.spine if item in book.hrefs]
     if not names:
         names = sorted(name for name in package.names if name.lower().endswith(PAGE_EXTENSIONS))
         notes = [UNORDERED_NOTE]

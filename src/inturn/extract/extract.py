@@ -68,16 +68,16 @@ def _result_value(
 
 def _select_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata that says something about the document, as plain JSON and not too much of it."""
-    kept: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     for name in METADATA_KEYS:
         value = metadata.get(name)
         if isinstance(value, str) and value:
-            kept[name.removesuffix("_at")] = value[:MAX_METADATA_CHARACTERS]
+            stored[name.removesuffix("_at")] = value[:MAX_METADATA_CHARACTERS]
         elif isinstance(value, list) and value:
-            kept[name] = [str(item)[:MAX_METADATA_CHARACTERS] for item in value[:MAX_METADATA_ITEMS]]
+            stored[name] = [str(item)[:MAX_METADATA_CHARACTERS] for item in value[:MAX_METADATA_ITEMS]]
         elif isinstance(value, int) and value:
-            kept[name] = value
-    return kept
+            stored[name] = value
+    return stored
 
 
 def _truncate_text(value: dict[str, Any], limits: ExtractLimits) -> Result:

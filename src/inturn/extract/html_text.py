@@ -127,17 +127,17 @@ class _HtmlReader:
 
     def _tag_end(self, at: int) -> int:
         if self._broken_tags < MAX_BROKEN_TAGS:
-            found = TAG_END.match(self._source, at)
-            if found:
-                return found.end()
+            match = TAG_END.match(self._source, at)
+            if match:
+                return match.end()
             self._broken_tags += 1
         end = self._source.find(">", at)
         return end + 1 if end >= 0 else len(self._source)
 
     def _read_raw_text(self, name: str, at: int) -> int:
         """An element that holds no elements: shown, kept as the title, or neither."""
-        found = RAW_TEXT_END[name].search(self._source, at)
-        end = found.start() if found else len(self._source)
+        match = RAW_TEXT_END[name].search(self._source, at)
+        end = match.start() if match else len(self._source)
         content = self._source[at:end]
         if name == "textarea":
             self._add_text(content)
@@ -146,7 +146,7 @@ class _HtmlReader:
         return end
 
     def _read_attributes(self, name: str, tag: str) -> None:
-        given = {found[1].lower(): found[2] or found[3] or found[4] or "" for found in ATTRIBUTE.finditer(tag)}
+        given = {match[1].lower(): match[2] or match[3] or match[4] or "" for match in ATTRIBUTE.finditer(tag)}
         if name == "meta":
             key = METADATA_KEYS.get(given.get("name", "").lower())
             value = " ".join(html.unescape(given.get("content", "")).split())

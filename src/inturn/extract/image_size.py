@@ -16,17 +16,17 @@ def frame_sizes(data: bytes, media_type: str) -> list[tuple[int, int]]:
         "image/webp": _webp,
         "image/bmp": _bmp,
     }.get(media_type)
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     if reader is None:
-        return found
+        return result
     try:
         for size in reader(data):
-            found.append(size)
-            if len(found) >= MAX_FRAMES:
+            result.append(size)
+            if len(result) >= MAX_FRAMES:
                 break
     except (struct.error, IndexError):
         pass  # it ends too early: what was read counts
-    return found
+    return result
 
 
 def _png(data: bytes) -> Iterator[tuple[int, int]]:

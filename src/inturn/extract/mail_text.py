@@ -69,7 +69,7 @@ class _BodyReader:
             raise _too_deep(self._max_depth)
         kind = part.get_content_type()
         if part.is_multipart() and kind != "message/rfc822":
-            inner = [self.text(each, depth + 1) for each in part.get_payload() if isinstance(each, Message)]
+            inner = [self.text(item, depth + 1) for item in part.get_payload() if isinstance(item, Message)]
             if kind == "multipart/alternative":
                 return max(inner, key=lambda text: len(text.split()), default="")
             return "\n\n".join(filter(None, inner))
@@ -124,5 +124,5 @@ def _decode_bytes(data: bytes, charset: str | None) -> str:
 
 
 def _addresses(value: str) -> list[str]:
-    found = email.utils.getaddresses([value[:MAX_ADDRESS_CHARACTERS]])
-    return [f"{name} <{address}>" if name else address for name, address in found if address]
+    result = email.utils.getaddresses([value[:MAX_ADDRESS_CHARACTERS]])
+    return [f"{name} <{address}>" if name else address for name, address in result if address]

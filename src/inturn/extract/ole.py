@@ -125,7 +125,9 @@ def ole_media_type(data: bytes) -> str:
         return media_types.ENCRYPTED_OFFICE
     if OUTLOOK_STREAM in file.streams:
         return media_types.OUTLOOK
-    found = next((kind for name, kind in MEDIA_TYPE_BY_STREAM.items() if name in file.streams), media_types.OLE_STORAGE)
-    if found == media_types.DOC and int.from_bytes(file.read("WordDocument")[10:12], "little") & ENCRYPTED_DOC_FLAG:
+    result = next(
+        (kind for name, kind in MEDIA_TYPE_BY_STREAM.items() if name in file.streams), media_types.OLE_STORAGE
+    )
+    if result == media_types.DOC and int.from_bytes(file.read("WordDocument")[10:12], "little") & ENCRYPTED_DOC_FLAG:
         return media_types.ENCRYPTED_OFFICE
-    return found
+    return result

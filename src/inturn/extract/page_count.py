@@ -50,9 +50,9 @@ def estimate_text_pages(characters: int) -> int:
 def _count_package_pages(data: bytes) -> int | None:
     names = zip_checks.entry_names(data, MAX_ENTRIES)
     for pattern in (SLIDE, SHEET):
-        found = sum(1 for name in names if pattern.fullmatch(name))
-        if found:
-            return found
+        result = sum(1 for name in names if pattern.fullmatch(name))
+        if result:
+            return result
     if "word/document.xml" in names:
         return _declared_pages(data, "docProps/app.xml", DOCX_PAGES) or 1
     if "content.xml" in names:
@@ -67,5 +67,5 @@ def _count_open_document_pages(data: bytes) -> int:
 
 
 def _declared_pages(data: bytes, name: str, pattern: re.Pattern[bytes]) -> int | None:
-    found = pattern.search(zip_checks.read_part(data, name, MEGABYTE) or b"")
-    return int(found.group(1)) if found else None
+    match = pattern.search(zip_checks.read_part(data, name, MEGABYTE) or b"")
+    return int(match.group(1)) if match else None

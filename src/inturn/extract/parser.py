@@ -86,8 +86,8 @@ def parse(data: bytes, media_type: str) -> Any:
 def ocr_languages() -> tuple[str, ...]:
     """The languages whose Tesseract data is installed, English first; empty means that pictures stay unread."""
     folder = os.environ.get("TESSDATA_PREFIX")
-    found = {path.stem for path in Path(folder).glob("*.traineddata")} - {"osd", "equ"} if folder else set[str]()
-    return tuple(sorted(found, key=lambda name: (name != "eng", name)))[:5]
+    result = {path.stem for path in Path(folder).glob("*.traineddata")} - {"osd", "equ"} if folder else set[str]()
+    return tuple(sorted(result, key=lambda name: (name != "eng", name)))[:5]
 
 
 @functools.cache

@@ -43,13 +43,13 @@ def check_pdf(data: bytes, limits: ExtractLimits) -> None:
 def pdf_page_count(data: bytes, max_bytes: int) -> int | None:
     """Pages by what the PDF says, opening at most so many bytes of it; None if it does not say."""
     budget = UnpackBudget(ExtractLimits(unpacked_bytes=max_bytes, ratio=10_000), len(data))
-    found = _page_count(data)
+    result = _page_count(data)
     try:
         for text in _object_streams(data, budget):
-            found = max(found, _page_count(text))
+            result = max(result, _page_count(text))
     except Reject:
         pass  # what was found until then
-    return found or None
+    return result or None
 
 
 def _page_count(text: bytes) -> int:
@@ -62,18 +62,18 @@ def _declared_count(text: bytes, node: re.Match[bytes]) -> int:
     """The count in the same dictionary, behind its type or before it."""
     behind = text[node.end() : node.end() + NODE_WINDOW_BYTES].partition(b"endobj")[0].partition(b"/Type")[0]
     before = text[max(0, node.start() - NODE_WINDOW_BYTES) : node.start()].rpartition(b"obj")[2]
-    found = COUNT.search(behind) or COUNT.search(before)
-    return int(found.group(1)) if found else 0
+    match = COUNT.search(behind) or COUNT.search(before)
+    return int(match.group(1)) if match else 0
 
 
 def _object_streams(data: bytes, budget: UnpackBudget) -> Iterator[bytes]:
     """Inflate every stream and count; hand out the ones that hold objects."""
-    for number, found in enumerate(STREAM.finditer(data)):
+    for number, match in enumerate(STREAM.finditer(data)):
         if number > MAX_STREAMS:
             raise Reject(f"This PDF holds more than {MAX_STREAMS:,} streams, which is the limit")
-        if data.endswith(b"end", 0, found.start()):
+        if data.endswith(b"end", 0, match.start()):
             continue
-        before = data[max(0, found.start() - MAX_DICTIONARY_BYTES) : found.start()]
+        before = data[max(0, match.start() - MAX_DICTIONARY_BYTES) : match.start()]
         about = before[before.rfind(b" obj") + 1 :]
         _check_image(about, budget.limits)
         filters = len(FLATE.findall(about))
@@ -82,8 +82,8 @@ def _object_streams(data: bytes, budget: UnpackBudget) -> Iterator[bytes]:
         # A picture may shrink a thousandfold in good faith, and nobody opens it here: its measures were checked.
         if filters == 0 or IMAGE.search(about):
             continue
-        end = data.find(b"endstream", found.end())
-        packed = memoryview(data)[found.end() : end if end > 0 else len(data)]
+        end = data.find(b"endstream", match.end())
+        packed = memoryview(data)[match.end() : end if end > 0 else len(data)]
         objects = b"/ObjStm" in about
         pieces = _inflate_stream(packed, filters, budget)
         opened = b"".join(pieces) if objects else b""
@@ -100,9 +100,9 @@ def _inflate_stream(packed: memoryview, filters: int, budget: UnpackBudget) -> I
         pieces = _inflate_again(pieces, budget)
     try:
         for piece in pieces:
-            wrong = budget.spend(len(piece))
-            if wrong:
-                raise Reject(wrong.replace("zip bomb", "bomb"))
+            error = budget.spend(len(piece))
+            if error:
+                raise Reject(error.replace("zip bomb", "bomb"))
             yield piece
     except zlib.error:
         return  # broken streams are the parser's business; what counts is that they end
@@ -112,9 +112,9 @@ def _inflate_again(chunks: Iterator[bytes], budget: UnpackBudget) -> Iterator[by
     """Inflate what was inflated."""
     stream = zlib.decompressobj()
     for packed in chunks:
-        wrong = budget.spend(len(packed))
-        if wrong:
-            raise Reject(wrong.replace("zip bomb", "bomb"))
+        error = budget.spend(len(packed))
+        if error:
+            raise Reject(error.replace("zip bomb", "bomb"))
         piece = stream.decompress(packed, 1 << 16)
         while piece:
             yield piece

@@ -34,12 +34,12 @@ def read_properties(package: zip_checks.Package, media_type: str, limits: Extrac
     values = reader.values
     # The one who made it comes before the one who saved it last.
     authors = values.get("initial-creator") or values.get("creator")
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         key: values[name] if key == "keywords" else values[name][0]
         for name, key in PROPERTY_KEYS.items()
         if name in values
     }
-    return {**found, **({"authors": authors} if authors else {})}
+    return {**result, **({"authors": authors} if authors else {})}
 
 
 class _PropertyReader(XmlParser):

@@ -96,9 +96,9 @@ class _RtfReader:
 
     def read(self, source: str) -> None:
         at = 0
-        while found := TOKEN.match(source, at):
-            at = found.end()
-            word, number, code, symbol, brace, text = found.groups()
+        while match := TOKEN.match(source, at):
+            at = match.end()
+            word, number, code, symbol, brace, text = match.groups()
             if code:
                 self._byte(int(code, 16))
                 continue

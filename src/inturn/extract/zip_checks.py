@@ -51,13 +51,13 @@ def _check_level(data: bytes, budget: UnpackBudget, level: int, media_type: str)
 def package_media_type(data: bytes, max_entries: int) -> str:
     """The media type of a package by what is in it; `kinds.ZIP` for a mere archive."""
     # Word on the web calls its main part "document2.xml".
-    found = {NUMBERED_PART.sub(".xml", name) for name in entry_names(data, max_entries)}
-    if "mimetype" in found:
+    result = {NUMBERED_PART.sub(".xml", name) for name in entry_names(data, max_entries)}
+    if "mimetype" in result:
         said = (read_part(data, "mimetype", 100) or b"").decode("ascii", "replace").strip()
         # Templates and master documents are read like what they are for.
         said = said.removesuffix("-template").removesuffix("-master")
         return said if said in media_types.MIMETYPE_PACKAGES else media_types.ZIP
-    return next((kind for kind, main in media_types.MAIN_PARTS.items() if main in found), media_types.ZIP)
+    return next((kind for kind, main in media_types.MAIN_PARTS.items() if main in result), media_types.ZIP)
 
 
 class Package:
@@ -79,10 +79,10 @@ class Package:
 
     def names_matching(self, pattern: str) -> list[str]:
         """The parts whose names match a pattern of the shell, in the order of the numbers in their names."""
-        found = [
+        result = [
             name for name in self.names if fnmatch.fnmatchcase(name, pattern) and name.count("/") == pattern.count("/")
         ]
-        return sorted(found, key=lambda name: ([int(number) for number in NUMBER.findall(name)], name))
+        return sorted(result, key=lambda name: ([int(number) for number in NUMBER.findall(name)], name))
 
 
 def read_part(data: bytes, name: str, max_bytes: int) -> bytes | None:
@@ -144,17 +144,17 @@ def _check_name(entry: zipfile.ZipInfo) -> None:
 
 def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: UnpackBudget, level: int, media_type: str) -> None:
     """Inflate one entry, counting; look for what XML must not hold, and into packages inside."""
-    kept: list[bytes] = []
+    stored: list[bytes] = []
     size = 0
 
     def counted() -> Iterator[bytes]:
         nonlocal size
         for piece in _inflate_entry(data, entry):
-            wrong = budget.spend(len(piece))
-            if wrong:
-                raise Reject(wrong)
-            if kept or (size == 0 and piece.startswith(b"PK\x03\x04")):
-                kept.append(piece)
+            error = budget.spend(len(piece))
+            if error:
+                raise Reject(error)
+            if stored or (size == 0 and piece.startswith(b"PK\x03\x04")):
+                stored.append(piece)
             size += len(piece)
             yield piece
 
@@ -168,8 +168,8 @@ def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: UnpackBudget, leve
         pass
     if size != entry.file_size:
         raise Reject("A part of this file has another size than the file says: it is damaged, or a trick")
-    if kept:
-        _check_level(b"".join(kept), budget, level + 1, media_types.ZIP)
+    if stored:
+        _check_level(b"".join(stored), budget, level + 1, media_types.ZIP)
 
 
 def _inflate_entry(data: bytes, entry: zipfile.ZipInfo, max_bytes: int | None = None) -> Iterator[bytes]:

@@ -92,18 +92,18 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     """The API's description, with our errors in the place of FastAPI's."""
     if app.openapi_schema is None:
         made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        kept = made["components"]["schemas"]
+        stored = made["components"]["schemas"]
         for model in EXTRA_SCHEMAS:
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            kept.update(schema.pop("$defs", {}))
-            kept[model.__name__] = schema
+            stored.update(schema.pop("$defs", {}))
+            stored[model.__name__] = schema
         for name in ("HTTPValidationError", "ValidationError"):
-            kept.pop(name, None)
-        for schema in kept.values():
+            stored.pop(name, None)
+        for schema in stored.values():
             _drop_defaults(schema)
-        for operation in (each for path in made["paths"].values() for each in path.values()):
+        for operation in (item for path in made["paths"].values() for item in path.values()):
             operation["summary"] = CAPITAL_LETTER.sub(
-                lambda found: f" {found[0].lower()}", operation["operationId"]
+                lambda match: f" {match[0].lower()}", operation["operationId"]
             ).capitalize()
         app.openapi_schema = made
     return app.openapi_schema

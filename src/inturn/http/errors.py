@@ -136,14 +136,14 @@ def status_of(error: errors.InturnError) -> int:
 
 def problem_response(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """An error as RFC 9457 has it; the code is what programs compare."""
-    told = Problem(
+    problem = Problem(
         type=f"urn:inturn:error:{code}",
         title=STATUS_TITLES.get(status, "Error"),
         status=status,
         code=code,
         detail=detail,
     )
-    return JSONResponse(told.model_dump(), status, dict(headers or {}), media_type=PROBLEM_MEDIA_TYPE)
+    return JSONResponse(problem.model_dump(), status, dict(headers or {}), media_type=PROBLEM_MEDIA_TYPE)
 
 
 def error_response(error: errors.InturnError) -> JSONResponse:
@@ -198,7 +198,7 @@ def _handle_validation_error(_: Request, exc: Exception) -> JSONResponse:
 
 def describe_validation_errors(details: Any) -> str:
     """What pydantic refused, by name and without the values: those may be a document's text."""
-    parts = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in details]
+    parts = [f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}" for detail in details]
     return "; ".join(parts[:5])
 
 

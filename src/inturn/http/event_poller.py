@@ -64,7 +64,7 @@ class EventPoller:
     def begin_shutdown(self) -> None:
         """Let all long polls answer now, and later ones not wait: the server stops. On the event loop."""
         self._stopping = True
-        for rung in [each for some in self._waiters_by_document.values() for each in some]:
+        for rung in [event for some in self._waiters_by_document.values() for event in some]:
             rung.set()
 
     @contextmanager
@@ -94,8 +94,8 @@ class EventPoller:
                     pass
                 for chore in self.periodic_tasks:
                     chore()
-            except InturnError as wrong:
-                log.warning("events could not be read, trying again: %s", wrong.code)
+            except InturnError as error:
+                log.warning("events could not be read, trying again: %s", error.code)
                 self._stop_requested.wait(1)
             time.sleep(MIN_POLL_PAUSE_SECONDS)
 
@@ -108,8 +108,8 @@ class EventPoller:
         for listener in self.listeners:
             try:
                 listener(events)
-            except Exception as wrong:  # noqa: BLE001 - the others, and everybody who waits, still want to hear
-                log.error("a listener failed: %s", type(wrong).__name__)  # noqa: TRY400 - its words may be a document's
+            except Exception as error:  # noqa: BLE001 - the others, and everybody who waits, still want to hear
+                log.error("a listener failed: %s", type(error).__name__)  # noqa: TRY400 - its words may be a document's
         ended = {id_ for event in events if event.kind in END_EVENT_KINDS for id_ in event.documents}
         everybody = any(event.kind is EventKind.PURGED for event in events)
         if self._loop is not None and (ended or everybody):

@@ -77,7 +77,7 @@ class ApiKeyCache:
     def has_live_key(self) -> bool:
         """Whether anybody could come in."""
         now = self._clock.now()
-        return any(each.is_live(now) for each in self._keys.all())
+        return any(api_key.is_live(now) for api_key in self._keys.all())
 
     def _put(self, key: ApiKey, at: int) -> None:
         known_at, _ = self._cache.get(key.id, (at, None))

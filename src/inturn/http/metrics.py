@@ -133,9 +133,11 @@ class QueueCollector(Collector):
         yield waiting
         running = overview.states.get(DocumentState.RUNNING, 0)
         yield _gauge("inturn_running", "Documents in workers' hands, those claimed ahead too.", running)
-        alive = [each for each in self._store.workers() if abs(overview.at - each.seen_at) <= WORKER_TIMEOUT]
-        yield _gauge("inturn_slots", "Slots of the workers that are alive.", sum(each.report.slots for each in alive))
-        busy = sum(each.report.busy for each in alive)
+        alive = [worker for worker in self._store.workers() if abs(overview.at - worker.seen_at) <= WORKER_TIMEOUT]
+        yield _gauge(
+            "inturn_slots", "Slots of the workers that are alive.", sum(worker.report.slots for worker in alive)
+        )
+        busy = sum(worker.report.busy for worker in alive)
         yield _gauge("inturn_busy_slots", "Slots that work on a document, as workers last reported.", busy)
         yield _gauge("inturn_delayed", "Documents that wait for a time.", overview.states.get(DocumentState.DELAYED, 0))
         oldest = (overview.oldest_wait or 0) / SECOND

@@ -70,8 +70,8 @@ class RequestMiddleware:
             if not self._app_state.is_stopping:
                 raise
             await visit.respond(error_response(StoppingError(STOPPING_MESSAGE)))
-        except Exception as wrong:  # noqa: BLE001 - whatever it is, the caller gets an answer
-            visit.error = _describe_exception(wrong)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets an answer
+            visit.error = _describe_exception(error)
             await visit.respond(problem_response(500, "unexpected", "something went wrong here"))
         finally:
             self._log_request(visit)

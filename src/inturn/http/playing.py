@@ -36,8 +36,8 @@ def main() -> int:
     """Do what the line says."""
     try:
         run_scenario(json.loads(sys.stdin.readline()), _emit_line)
-    except InturnError as wrong:
-        _emit_line({"error": str(wrong)})
+    except InturnError as error:
+        _emit_line({"error": str(error)})
         return 1
     return 0
 
@@ -45,29 +45,30 @@ def main() -> int:
 def run_scenario(request: Mapping[str, Any], emit: Emit) -> None:
     """Play a scenario in all orders asked for."""
     scenario = apply_overrides(load_scenario(request["scenario"]), request)
-    plays, runs = [Discipline(each) for each in request["orders"]], []
-    for before, each in enumerate(plays):
+    plays, runs = [Discipline(item) for item in request["orders"]], []
+    for before, discipline in enumerate(plays):
 
         def progress(done: int, total: int, before: int = before) -> None:
             emit({"done": before * total + done, "total": len(plays) * total})
 
-        runs.append(simulate_scenario(scenario, each, progress=progress, max_documents=request["most"]))
+        runs.append(simulate_scenario(scenario, discipline, progress=progress, max_documents=request["most"]))
         documents = len(runs[-1].arrivals)
         if not documents:
             raise InvalidInputError("not one document comes with these settings; give more load")
         progress(documents, documents)
-    ends_at = max(finished for each in runs for finished in each.finished)
-    emit({"reports": [_serialize_run(each, ends_at) for each in runs]})
+    ends_at = max(finished for run in runs for finished in run.finished)
+    emit({"reports": [_serialize_run(run, ends_at) for run in runs]})
 
 
 def apply_overrides(scenario: Scenario, overrides: Mapping[str, Any]) -> Scenario:
     """The scenario with other workers, another seed, and so many times its documents."""
-    found, factor = scenario, overrides.get("load") or 1.0
+    result, factor = scenario, overrides.get("load") or 1.0
     for name in ("workers", "seed"):
         if overrides.get(name) is not None:
-            found = replace(found, **{name: overrides[name]})
+            result = replace(result, **{name: overrides[name]})
     return replace(
-        found, groups=tuple(replace(each, arrivals=_scale_arrivals(each.arrivals, factor)) for each in found.groups)
+        result,
+        groups=tuple(replace(group, arrivals=_scale_arrivals(group.arrivals, factor)) for group in result.groups),
     )
 
 
@@ -86,15 +87,15 @@ def _serialize_run(result: Run, ends_at: int) -> dict[str, Any]:
     waits: dict[tuple[str, int], list[float]] = defaultdict(list)
     for arrival, started in zip(result.arrivals, result.started, strict=True):
         waits[arrival.customer, arrival.group].append((started - arrival.at) / SECOND)
-    groups = [each.name for each in result.scenario.groups]
-    named = sorted(waits.items(), key=lambda each: (-len(each[1]), each[0]))[:MAX_LISTED_CUSTOMERS]
+    groups = [group.name for group in result.scenario.groups]
+    named = sorted(waits.items(), key=lambda item: (-len(item[1]), item[0]))[:MAX_LISTED_CUSTOMERS]
     return {
         **build_report(result).to_dict(),
         "customers": [
             {"customer": name, "group": groups[group], "documents": len(own), **_wait_summary(own)}
             for (name, group), own in named
         ],
-        "spread": _wait_distribution([fmean(each) for each in waits.values()]),
+        "spread": _wait_distribution([fmean(wait) for wait in waits.values()]),
         "course": _share_history(result, groups, ends_at),
     }
 
@@ -120,7 +121,7 @@ def _share_history(result: Run, groups: Sequence[str], ends_at: int) -> dict[str
             until = begins_at + (place + 1) * step
             served[arrival.group][place] += min(ended, until) - max(started, until - step)
     whole = step * result.scenario.workers
-    shares = {name: [round(each / whole, 4) for each in served[place]] for place, name in enumerate(groups)}
+    shares = {name: [round(item / whole, 4) for item in served[place]] for place, name in enumerate(groups)}
     return {"step": step / SECOND, "groups": shares}
 
 

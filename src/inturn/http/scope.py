@@ -39,28 +39,28 @@ class CallerScope:
     def document(self, id_: str) -> Document:
         """One document that the caller may see."""
         try:
-            found = self.app_state.queue.store.document(clean_id(id_))
+            document = self.app_state.queue.store.document(clean_id(id_))
         except (NotFoundError, InvalidInputError):
             raise NotFoundError(NO_DOCUMENT) from None
-        if not self._is_own(found.customer):
+        if not self._is_own(document.customer):
             raise NotFoundError(NO_DOCUMENT)
-        return found
+        return document
 
     def documents_by_id(self, ids: Sequence[str]) -> list[Document]:
         """Those that there are and that the caller may see, newest first."""
-        found: dict[str, Document] = {}
-        for each in ids:
+        result: dict[str, Document] = {}
+        for item in ids:
             with suppress(NotFoundError):
-                document = self.document(each)
-                found[document.id] = document
-        return sorted(found.values(), key=lambda document: document.seq, reverse=True)
+                document = self.document(item)
+                result[document.id] = document
+        return sorted(result.values(), key=lambda document: document.seq, reverse=True)
 
     def progress(self, document: Document) -> Progress | None:
         """How far the worker says it is that has the document in its hands."""
         if document.state is not DocumentState.RUNNING:
             return None
-        reports = (each.report for each in self.app_state.queue.store.workers())
-        return next((each.progress.get(document.id) for each in reports if each.name == document.worker), None)
+        reports = (worker.report for worker in self.app_state.queue.store.workers())
+        return next((report.progress.get(document.id) for report in reports if report.name == document.worker), None)
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
         """A page of documents; its cursors are ids, since a place in the whole queue would tell of others."""
@@ -88,10 +88,10 @@ class CallerScope:
         """Whose documents a call brings: the key says it, or an operator."""
         if customer is not None and not self._is_own(clean_text("customer", customer)):
             raise NotFoundError(NO_CUSTOMER)
-        found = customer if self.caller.customer is None else self.caller.customer
-        if found is None:
+        result = customer if self.caller.customer is None else self.caller.customer
+        if result is None:
             raise InvalidInputError("say whose documents these are: customer")
-        return clean_text("customer", found)
+        return clean_text("customer", result)
 
     def customer(self, name: str) -> Customer:
         """One customer that the caller may see."""
@@ -105,26 +105,26 @@ class CallerScope:
 
     def why(self, id_: str) -> Why:
         """Why a document is where it is; what is told of its start is compared with it later."""
-        found = self.app_state.insights.why(self.document(id_).id)
-        if found.start is not None:
-            self.app_state.estimates.record(found.document.id, found.start)
-        return found
+        why = self.app_state.insights.why(self.document(id_).id)
+        if why.start is not None:
+            self.app_state.estimates.record(why.document.id, why.start)
+        return why
 
     def batch(self, name: str) -> Counts:
         """The caller's documents of a batch."""
         try:
-            found = self.counts(DocumentFilter(batch=name))
+            counts = self.counts(DocumentFilter(batch=name))
         except InvalidInputError:
             raise NotFoundError(NO_BATCH) from None
-        if not found.states:
+        if not counts.states:
             raise NotFoundError(NO_BATCH)
-        return found
+        return counts
 
     def submission(self, customer: str, documents: Sequence[NewDocument], idempotency_key: str | None) -> Submission:
         """Documents to take in; delay, start_by and cost are operators' to decide."""
         if not self.caller.is_operator:
-            for each in documents:
-                if each.delay or each.start_by is not None or each.cost != 1:
+            for document in documents:
+                if document.delay or document.start_by is not None or document.cost != 1:
                     raise InvalidInputError("delay, start_by and cost are for operators; leave them out")
         return self.app_state.queue.submission(customer, documents, idempotency_key)
 

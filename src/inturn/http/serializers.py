@@ -61,7 +61,7 @@ def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
         count=document.count,
         bounds=None if why.bounds is None else schemas.Bounds(**why.bounds._asdict()),
         counter=serialize_counter(why.counter),
-        closed_by=[str(each) for each in why.closed_by],
+        closed_by=[str(closed_by) for closed_by in why.closed_by],
         place=place,
         ahead=ahead,
         no_place=None if why.no_place is None else str(why.no_place),
@@ -75,7 +75,7 @@ def serialize_timeline(
     document: Document, timeline: Timeline, progress: Progress | None, caller: Caller
 ) -> schemas.Timeline:
     """What happened to a document."""
-    moments = [_serialize_timeline_entry(each, caller) for each in timeline.entries]
+    moments = [_serialize_timeline_entry(entry, caller) for entry in timeline.entries]
     done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
     return schemas.Timeline(id=document.id, moments=moments, is_whole=timeline.is_complete, done=done)
 
@@ -144,8 +144,8 @@ def serialize_audit_event(event: Event) -> schemas.AuditEvent:
 def negotiate_language(header: str | None) -> str:
     """The language of ours that an Accept-Language header likes best."""
     best, liked = SOURCE, 0.0
-    for each in (header or "")[:500].split(","):
-        tag, _, quality = each.partition(";")
+    for part in (header or "")[:500].split(","):
+        tag, _, quality = part.partition(";")
         base = tag.strip().partition("-")[0].lower()
         try:
             weight = float(quality.strip().removeprefix("q=") or 1)

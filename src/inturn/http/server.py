@@ -77,11 +77,11 @@ def bind(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host.strip("[]"), port))
         listening.listen(BACKLOG)
-    except OSError as wrong:
+    except OSError as error:
         listening.close()
         raise InvalidInputError(
-            f"cannot listen on {host} port {port}: {wrong.strerror or wrong}; give another --host or --port"
-        ) from wrong
+            f"cannot listen on {host} port {port}: {error.strerror or error}; give another --host or --port"
+        ) from error
     listening.set_inheritable(True)
     return listening
 
@@ -104,9 +104,9 @@ def _stop_on_signals(server: Server) -> Iterator[None]:
     def stop(*_: object) -> None:
         server.should_exit = True
 
-    before = {each: signal.signal(each, stop) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {item: signal.signal(item, stop) for item in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for signals, handler in before.items():
+            signal.signal(signals, handler)

@@ -95,8 +95,8 @@ class Broadcaster:
     def begin_shutdown(self) -> None:
         """Let everybody go: the server stops."""
         self._is_stopping = True
-        for each in self._subscribers:
-            each.wakeup.set()
+        for subscriber in self._subscribers:
+            subscriber.wakeup.set()
 
     def require_capacity(self) -> None:
         """Refuse one listener too many."""
@@ -146,16 +146,16 @@ class Broadcaster:
 
     def _broadcast(self, events: Sequence[Event]) -> None:
         """Each event becomes bytes once, and only if somebody listens."""
-        customers = {each.customer for each in self._subscribers}
+        customers = {subscriber.customer for subscriber in self._subscribers}
         for_all = [Frame(event.number, operator_frame(event)) for event in events] if None in customers else []
         of: dict[str, list[Frame]] = {}
         for event in events:
             if event.customer in customers and event.kind in DOCUMENT_EVENT_KINDS and event.customer is not None:
                 of.setdefault(event.customer, []).append(Frame(event.number, customer_frame(event)))
-        for each in self._subscribers:
-            found = for_all if each.customer is None else of.get(each.customer, [])
-            if found:
-                each.push(found)
+        for subscriber in self._subscribers:
+            frames = for_all if subscriber.customer is None else of.get(subscriber.customer, [])
+            if frames:
+                subscriber.push(frames)
 
     def _replay_missed(self, customer: str | None, after: int | None) -> tuple[list[bytes], int]:
         """Frames since `after`, and the number of the last event looked at."""
@@ -167,18 +167,18 @@ class Broadcaster:
         if last - first > MAX_REPLAYED_EVENTS or first > last or (first < last and _has_gap(events, first)):
             newest = self._store.events(last - 1, limit=1)
             return [reset_frame(last if customer is None else newest[0].at if newest else after)], last
-        found: list[bytes] = []
+        result: list[bytes] = []
         while events:
             first = events[-1].number
             for event in events:
                 if customer is None:
-                    found.append(operator_frame(event))
+                    result.append(operator_frame(event))
                 elif event.customer == customer and event.kind in DOCUMENT_EVENT_KINDS:
-                    found.append(customer_frame(event))
+                    result.append(customer_frame(event))
             events = (
                 self._store.events(first, limit=EVENTS_PAGE_SIZE) if first < last else ()
             )  # the rest comes from the watcher
-        return found, max(first, last)
+        return result, max(first, last)
 
     def _event_number_before(self, at: int, last: int) -> int:
         """The number of the last event before a time. What happened at that time is told once more, never left out."""
@@ -200,7 +200,7 @@ def _has_gap(events: Sequence[Event], after: int) -> bool:
 
 def operator_frame(event: Event) -> bytes:
     """An event as operators get it."""
-    told = {
+    reported = {
         "number": event.number,
         "at": event.at,
         "kind": event.kind,
@@ -209,7 +209,7 @@ def operator_frame(event: Event) -> bytes:
         "operator": None if event.operator is None else event.operator.name,
         "detail": dict(event.detail),
     }
-    return _format_frame(str(event.number), event.kind, told)
+    return _format_frame(str(event.number), event.kind, reported)
 
 
 def customer_frame(event: Event) -> bytes:

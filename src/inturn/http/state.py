@@ -105,11 +105,11 @@ class AppState:
         self.event_poller.stop()
         try:
             self.key_cache.flush_last_used(force=True)
-        except InturnError as wrong:
-            log.warning("when keys were last used could not be kept: %s", wrong.code)
+        except InturnError as exc:
+            log.warning("when keys were last used could not be kept: %s", exc.code)
 
 
 def get_app_state(request: Request) -> AppState:
     """The service of the application that answers this request."""
-    found: AppState = request.app.state.app_state
-    return found
+    app_state: AppState = request.app.state.app_state
+    return app_state

@@ -101,7 +101,9 @@ class QueueHistory:
                 if wait.at >= since:
                     lengths.setdefault(wait.customer, []).append(wait.duration)
         return {
-            customer: found for customer, some in lengths.items() if (found := compute_percentiles(some)) is not None
+            customer: percentiles
+            for customer, some in lengths.items()
+            if (percentiles := compute_percentiles(some)) is not None
         }
 
     def refresh_if_due(self) -> None:
@@ -129,10 +131,10 @@ class QueueHistory:
 
 def compute_percentiles(durations: list[int]) -> Percentiles | None:
     """Of these; None of none."""
-    found = sorted(durations)
-    if not found:
+    result = sorted(durations)
+    if not result:
         return None
-    return Percentiles(*(found[min(len(found) - 1, len(found) * part // 100)] for part in (50, 95, 99)))
+    return Percentiles(*(result[min(len(result) - 1, len(result) * part // 100)] for part in (50, 95, 99)))
 
 
 def make_history_point(snapshot: LiveOverview, waits: Percentiles | None) -> HistoryPoint:

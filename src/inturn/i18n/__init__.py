@@ -35,21 +35,21 @@ Entry = str | Mapping[str, str]
 @cache
 def entries(language: str) -> Mapping[str, Entry]:
     """All texts of a language: plain ones, and those with plural forms."""
-    kept = resources.files(__name__).joinpath(f"{language}.toml").read_text(encoding="utf-8")
-    return tomllib.loads(kept)
+    stored = resources.files(__name__).joinpath(f"{language}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(stored)
 
 
 @cache
 def page_entries(language: str) -> Mapping[str, Entry]:
     """All texts of the web page: `page/<section>.<language>.toml`, each key behind the name of its section."""
     folder, ending = resources.files(__name__).joinpath("page"), f".{language}.toml"
-    found: dict[str, Entry] = {}
-    for each in sorted(folder.iterdir(), key=lambda each: each.name):
-        if each.name.endswith(ending):
-            section = each.name.removesuffix(ending)
-            kept = tomllib.loads(each.read_text(encoding="utf-8"))
-            found |= {f"{section}.{key}": entry for key, entry in kept.items()}
-    return found
+    result: dict[str, Entry] = {}
+    for path in sorted(folder.iterdir(), key=lambda traversable: traversable.name):
+        if path.name.endswith(ending):
+            section = path.name.removesuffix(ending)
+            stored = tomllib.loads(path.read_text(encoding="utf-8"))
+            result |= {f"{section}.{key}": entry for key, entry in stored.items()}
+    return result
 
 
 def choose(wanted: str | None, environ: Mapping[str, str]) -> str:

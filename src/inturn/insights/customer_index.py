@@ -80,7 +80,7 @@ class CustomerIndex:
         """Figures of these customers have changed."""
         if self._read_at is not None:
             with self._lock:
-                self._stale.update(each.customer for each in events if each.customer is not None)
+                self._stale.update(event.customer for event in events if event.customer is not None)
 
     def page(self, where: CustomerFilter, sort: SortBy, *, limit: int, after: int) -> CustomerListing:
         """Customers from a place on."""
@@ -89,8 +89,12 @@ class CustomerIndex:
         if where.text is not None and len(fitting) < limit and self._add_unknown(where, limit):
             everybody = self._refreshed_entries()
             fitting = _matching(everybody, where)
-        names = [each.name for each in _sorted(fitting, sort)[after : after + limit]]
-        return CustomerListing(tuple(names), len(fitting), sum(each.weight for each in everybody if each.is_open))
+        names = [customer_entry.name for customer_entry in _sorted(fitting, sort)[after : after + limit]]
+        return CustomerListing(
+            tuple(names),
+            len(fitting),
+            sum(customer_entry.weight for customer_entry in everybody if customer_entry.is_open),
+        )
 
     def _refreshed_entries(self) -> list[CustomerEntry]:
         """Everybody by name, as good as is to be had quickly."""
@@ -108,15 +112,18 @@ class CustomerIndex:
                     self._read_lock.release()
         with self._lock:
             if self._ordered is None:
-                self._ordered = sorted((self._entries or {}).values(), key=lambda each: (each.sort_name, each.name))
+                self._ordered = sorted(
+                    (self._entries or {}).values(),
+                    key=lambda customer_entry: (customer_entry.sort_name, customer_entry.name),
+                )
             return self._ordered
 
     def _add_unknown(self, where: CustomerFilter, limit: int) -> bool:
         """Whether the store knows somebody of this name who is new: no event tells of one who was only checked."""
-        found = self._store.customers(CustomerFilter(where.text), limit=limit).items
+        customers = self._store.customers(CustomerFilter(where.text), limit=limit).items
         with self._lock:
             known = {} if self._entries is None else self._entries
-            new = {each.name: entry_from_customer(each) for each in found if each.name not in known}
+            new = {customer.name: entry_from_customer(customer) for customer in customers if customer.name not in known}
             if new:
                 known.update(new)
                 self._ordered = None
@@ -140,12 +147,12 @@ class CustomerIndex:
         self._read_at = self._clock.now()  # from here on events are heard: none falls between
         with self._lock:
             self._stale.clear()
-        found: dict[str, CustomerEntry] = {}
+        result: dict[str, CustomerEntry] = {}
         after: str | None = None
         try:
             while True:
                 page = self._store.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
-                found |= {each.name: entry_from_customer(each) for each in page.items}
+                result |= {customer.name: entry_from_customer(customer) for customer in page.items}
                 after = page.next
                 if after is None:
                     break
@@ -153,7 +160,7 @@ class CustomerIndex:
             self._read_at = before
             raise
         with self._lock:
-            self._entries, self._ordered = found, None
+            self._entries, self._ordered = result, None
         self._read_duration = round((time.monotonic() - began) * SECOND)
 
     def _refresh_stale(self) -> None:
@@ -162,12 +169,12 @@ class CustomerIndex:
             with self._lock:
                 name = self._stale.pop()
             try:
-                found = entry_from_customer(self._store.customer(name))
+                customer_entry = entry_from_customer(self._store.customer(name))
             except NotFoundError:
                 continue
             with self._lock:
-                if self._entries is not None and self._entries.get(name) != found:
-                    self._entries[name] = found
+                if self._entries is not None and self._entries.get(name) != customer_entry:
+                    self._entries[name] = customer_entry
                     self._ordered = None
 
 
@@ -189,7 +196,7 @@ def entry_from_customer(customer: Customer) -> CustomerEntry:
 
 def _matching(entries: list[CustomerEntry], where: CustomerFilter) -> list[CustomerEntry]:
     wanted = where._replace(text=None if where.text is None else where.text.lower())
-    return [each for each in entries if _matches(each, wanted)]
+    return [entry for entry in entries if _matches(entry, wanted)]
 
 
 def _matches(entry: CustomerEntry, where: CustomerFilter) -> bool:
@@ -205,11 +212,11 @@ def _sorted(entries: list[CustomerEntry], sort: SortBy) -> list[CustomerEntry]:
     if sort.figure is None:
         return entries[::-1] if sort.is_descending else entries
     known, unknown = [], []
-    for each in entries:
-        figure = sort.figure(each)
+    for entry in entries:
+        figure = sort.figure(entry)
         if figure is None:
-            unknown.append(each)
+            unknown.append(entry)
         else:
-            known.append((figure, each))
+            known.append((figure, entry))
     known.sort(key=lambda pair: pair[0], reverse=sort.is_descending)
-    return [each for _, each in known] + unknown
+    return [item for _, item in known] + unknown

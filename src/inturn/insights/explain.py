@@ -76,7 +76,7 @@ def _level(why: Why, texts: Texts) -> str:
 def _lane(why: Why, texts: Texts) -> str:
     if not why.closed_by:
         return texts.text("line_open")
-    reasons = "; ".join(texts.text(CLOSED_BY_TEXT_KEYS[each]) for each in why.closed_by)
+    reasons = "; ".join(texts.text(CLOSED_BY_TEXT_KEYS[closed_by]) for closed_by in why.closed_by)
     return texts.text("line_closed", reasons=reasons)
 
 

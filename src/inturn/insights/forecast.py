@@ -70,7 +70,7 @@ def arrival_rates(target: ForecastTarget, arrived: RecentArrivals, thresholds: S
     """If others go on as they did. Levels are those of a customer that was idle before: the best that it can get."""
     if target.level == EXPEDITED_LEVEL:
         return ArrivalRates(0.0, 0.0, 0)
-    depths = [0, *(1 - each for each in thresholds)]
+    depths = [0, *(1 - threshold for threshold in thresholds)]
     """Of a burst, so many documents have a better level than each."""
     better = depths[min(target.level, len(depths)) - 1]
     beyond = depths[target.level] if target.level < len(depths) else None
@@ -119,13 +119,13 @@ class StartTimes:
         """By the newest before now; None if they are too few."""
         end = bisect_left(self._at, now + 1)
         first = bisect_left(self._at, now - HISTORY_WINDOW)
-        each = []
+        item = []
         for newest in SAMPLE_SIZES:
             begin = max(first, bisect_left(self._loaded, self._loaded[end] - newest, 0, end + 1))
             starts, over = self._loaded[end] - self._loaded[begin], self._elapsed[end] - self._elapsed[begin]
             if starts >= MIN_STARTS and over:
-                each.append(over / starts)
-        return Speed(min(each), max(each)) if each else None
+                item.append(over / starts)
+        return Speed(min(item), max(item)) if item else None
 
 
 def start_times_from_arrivals(arrived_at: Sequence[int], started_at: Sequence[int]) -> StartTimes:
@@ -135,22 +135,22 @@ def start_times_from_arrivals(arrived_at: Sequence[int], started_at: Sequence[in
 
 def start_times_from_events(events: Sequence[Event], waiting: int) -> StartTimes:
     """From what happened, oldest first, and how many wait after it."""
-    found: list[tuple[int, bool]] = []
+    result: list[tuple[int, bool]] = []
     for event in reversed(events):
         n = len(event.documents)
         if event.kind is EventKind.STARTED:
-            found.extend((event.at, waiting + later > 0) for later in range(n))
+            result.extend((event.at, waiting + later > 0) for later in range(n))
             waiting += n
         elif event.kind in _QUEUEING_EVENTS:
             waiting = max(0, waiting - n)
-    found.reverse()
-    return StartTimes(sorted(found, key=itemgetter(0)))
+    result.reverse()
+    return StartTimes(sorted(result, key=itemgetter(0)))
 
 
 def arrivals_from_events(events: Sequence[Event], since: int, now: int) -> RecentArrivals:
     """Who brought how many since then."""
-    found: Counter[str] = Counter()
+    result: Counter[str] = Counter()
     for event in events:
         if event.kind in {EventKind.SUBMITTED, EventKind.RETRIED} and event.customer is not None and event.at >= since:
-            found[event.customer] += len(event.documents)
-    return RecentArrivals(found, max(SECOND, now - since))
+            result[event.customer] += len(event.documents)
+    return RecentArrivals(result, max(SECOND, now - since))

@@ -145,33 +145,35 @@ class Insights:
 
     def scheduler_snapshot(self, now: int) -> SchedulerSnapshot:
         """All open lines, as a summary that may be a second old, or ten times as old as it takes to read it."""
-        kept = self._snapshot
-        if kept is not None and 0 <= now - kept[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
-            return kept[1]
+        stored = self._snapshot
+        if stored is not None and 0 <= now - stored[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
+            return stored[1]
         return self._scheduler_snapshot(now)
 
     def batch(self, name: str) -> BatchStatus:
         """How far a batch is; NotFoundError if no document is of it."""
-        found: dict[str, CountOf[DocumentState]] = {}
+        result: dict[str, CountOf[DocumentState]] = {}
         first, last = [], []
         for document in self._documents(DocumentFilter(batch=name)):
-            found.setdefault(document.customer, CountOf())[document.state] += 1
+            result.setdefault(document.customer, CountOf())[document.state] += 1
             first.append(document.submitted_at)
             if document.finished_at is not None:
                 last.append(document.finished_at)
-        if not found:
+        if not result:
             raise NotFoundError(f"there is no document of a batch {name!r}")
-        states = sum(found.values(), CountOf())
-        by_size = sorted(found.items(), key=lambda each: (-each[1].total(), each[0]))
+        states = sum(result.values(), CountOf())
+        by_size = sorted(result.items(), key=lambda item: (-item[1].total(), item[0]))
         return BatchStatus(states, dict(by_size), min(first), max(last, default=None))
 
     def measured_costs(self) -> CostFit | None:
         """Seconds a document and a page took, by the newest documents that are done and have pages."""
         done = self._documents(DocumentFilter(frozenset({DocumentState.DONE})))
         return fit_costs(
-            CostSample(each.spec.pages, each.work_ended_at - each.work_began_at)
-            for each in islice(done, MAX_COST_SAMPLES)
-            if each.spec.pages is not None and each.work_ended_at is not None and each.work_began_at is not None
+            CostSample(document.spec.pages, document.work_ended_at - document.work_began_at)
+            for document in islice(done, MAX_COST_SAMPLES)
+            if document.spec.pages is not None
+            and document.work_ended_at is not None
+            and document.work_began_at is not None
         )
 
     def _documents(self, where: DocumentFilter) -> Iterator[Document]:
@@ -196,46 +198,52 @@ class Insights:
     def _busiest(self, now: int, limit: int) -> tuple[BusyCustomer, ...]:
         """Of a page of customers with documents waiting and, if there are more of them, of the longest open lines."""
         page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE_SIZE)
-        found = {each.name: each for each in page.items}
+        result = {customer.name: customer for customer in page.items}
         if page.next is not None:
             waiting: CountOf[str] = CountOf()
             for line in self._scheduler_snapshot(now).lanes:
                 waiting[line.customer] += line.waiting
             for name, _ in waiting.most_common(limit):
-                found.setdefault(name, self._store.customer(name))
+                result.setdefault(name, self._store.customer(name))
         priority = self._store.policy().policy.priority
-        busiest = nlargest(limit, found.values(), key=lambda each: each.waiting)
-        busiest += self._recently_checked(now, found)[: limit - len(busiest)] if len(found) < limit else []
-        return tuple(BusyCustomer(each, priority.check(stored_counter(each), now).level) for each in busiest)
+        busiest = nlargest(limit, result.values(), key=lambda customer: customer.waiting)
+        busiest += self._recently_checked(now, result)[: limit - len(busiest)] if len(result) < limit else []
+        return tuple(
+            BusyCustomer(customer, priority.check(stored_counter(customer), now).level) for customer in busiest
+        )
 
     def _recently_checked(self, now: int, known: Collection[str]) -> list[Customer]:
         """Of a page of the others, those whose counter runs, the lowest first: their documents wait in other queues."""
         page = self._store.customers(CustomerFilter(), limit=SMALL_PAGE_SIZE).items
         counters = {
-            each.name: counter for each in page if (counter := self.counter(each)) and counter.resets_after >= now
+            customer.name: counter
+            for customer in page
+            if (counter := self.counter(customer)) and counter.resets_after >= now
         }
-        running = [each for each in page if each.name in counters and each.name not in known]
-        return sorted(running, key=lambda each: counters[each.name].count)
+        running = [customer for customer in page if customer.name in counters and customer.name not in known]
+        return sorted(running, key=lambda customer: counters[customer.name].count)
 
     def _at_work(self) -> tuple[AtWork, ...]:
         running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE_SIZE).items
         return tuple(
-            at_work(worker, [each for each in running if each.worker == worker.report.name])
+            at_work(worker, [document for document in running if document.worker == worker.report.name])
             for worker in self._store.workers()
         )
 
     def _scheduler_snapshot(self, now: int, *, fresh: bool = False) -> SchedulerSnapshot:
-        kept = self._snapshot
-        if kept is None or fresh or not 0 <= now - kept[0] < SNAPSHOT_MAX_AGE:
+        stored = self._snapshot
+        if stored is None or fresh or not 0 <= now - stored[0] < SNAPSHOT_MAX_AGE:
             began = time.monotonic()
-            kept = self._snapshot = (now, self._store.scheduler_snapshot())
+            stored = self._snapshot = (now, self._store.scheduler_snapshot())
             self._snapshot_duration = round((time.monotonic() - began) * SECOND)
-        return kept[1]
+        return stored[1]
 
     def _bounds(self, document: Document) -> Bounds | None:
         """By the policy in force when it was submitted, or the latest that fits: a retry by hand is checked later."""
-        versions = [each for each in self._store.policies() if _matches_level(each.policy.priority, document)]
-        then = next((each for each in versions if each.at <= document.submitted_at), None) or next(iter(versions), None)
+        versions = [policy for policy in self._store.policies() if _matches_level(policy.policy.priority, document)]
+        then = next((version for version in versions if version.at <= document.submitted_at), None) or next(
+            iter(versions), None
+        )
         if then is None:
             return None
         thresholds = (None, *then.policy.priority.thresholds, None)
@@ -291,8 +299,8 @@ class Insights:
 
     def _flow(self, now: int) -> tuple[StartTimes, RecentArrivals]:
         """What was started lately, and what came; a summary that may be a second old."""
-        kept = self._recent_flow
-        if kept is None or not 0 <= now - kept[0] < SNAPSHOT_MAX_AGE:
+        stored = self._recent_flow
+        if stored is None or not 0 <= now - stored[0] < SNAPSHOT_MAX_AGE:
             events = self._store.events(max(0, self._store.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
             waiting = sum(line.waiting for line in self._scheduler_snapshot(now).lanes)
             since = max(
@@ -300,20 +308,20 @@ class Insights:
                 min(self._queue_created_at(), now),
                 events[0].at if len(events) == MAX_FLOW_EVENTS else 0,
             )
-            kept = self._recent_flow = (
+            stored = self._recent_flow = (
                 now,
                 start_times_from_events(events, waiting),
                 arrivals_from_events(events, since, now),
             )
-        return kept[1:]
+        return stored[1:]
 
     def _finish_speed(self, now: int) -> Speed | None:
         """How many were finished lately, where too few were started while others waited."""
         for over in (MEDIUM_WINDOW, THROUGHPUT_WINDOW):
             finished = self._store.throughput(now - over).finished
             if finished >= MIN_FINISHES:
-                each = observed_window(over, self._queue_created_at(), now) / finished
-                return Speed(each, each, is_loaded=False)
+                item = observed_window(over, self._queue_created_at(), now) / finished
+                return Speed(item, item, is_loaded=False)
         return None
 
     def _queue_created_at(self) -> int:
@@ -325,11 +333,11 @@ class Insights:
     def _has_worker(self, now: int) -> bool:
         """Whether one reported lately, or somebody who never reports holds a claim: a loop of the library's users."""
         workers = self._store.workers()
-        if any(abs(now - each.seen_at) <= WORKER_TIMEOUT and not each.report.stopping for each in workers):
+        if any(abs(now - worker.seen_at) <= WORKER_TIMEOUT and not worker.report.stopping for worker in workers):
             return True
-        names = {each.report.name for each in workers}
+        names = {worker.report.name for worker in workers}
         running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=SMALL_PAGE_SIZE).items
-        return any(each.worker not in names and (each.lease_until or 0) > now for each in running)
+        return any(document.worker not in names and (document.lease_until or 0) > now for document in running)
 
 
 def counter_status(customer: Customer, priority: PriorityPolicy) -> CounterStatus | None:
@@ -375,12 +383,14 @@ def _count_ahead(snapshot: SchedulerSnapshot, index: int, ahead: int, seq: int) 
 def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
     """A worker and what it holds: first what it said to be at, then what it claimed since, up to its slots."""
     report, seen_at = worker
-    told = report.at_work or {}
+    reported = report.at_work or {}
     begun = [
-        each._replace(began_at=max(each.started_at or 0, seen_at - told[each.id])) for each in held if each.id in told
+        document._replace(began_at=max(document.started_at or 0, seen_at - reported[document.id]))
+        for document in held
+        if document.id in reported
     ]
-    since = [each for each in held if each.id not in told and _may_be_at_work(each, worker)]
-    documents = [*begun, *sorted(since, key=lambda each: each.fence or 0)[: max(0, report.slots - len(begun))]]
+    since = [document for document in held if document.id not in reported and _may_be_at_work(document, worker)]
+    documents = [*begun, *sorted(since, key=lambda document: document.fence or 0)[: max(0, report.slots - len(begun))]]
     return AtWork(worker, tuple(documents), len(held) - len(documents))
 
 

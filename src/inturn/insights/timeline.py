@@ -44,19 +44,19 @@ def document_timeline(store: Store, document: Document) -> Timeline:
     deeds, are_all = _operator_entries(store, document)
     moments = [TimelineEntry(document.submitted_at, EventKind.SUBMITTED), *_attempt_entries(attempts, deeds), *deeds]
     moments += _document_entries(document, attempts, deeds)
-    if all(each.at != document.ready_at for each in moments):
+    if all(moment.at != document.ready_at for moment in moments):
         moments.append(TimelineEntry(document.ready_at, EventKind.DUE))
     is_whole = are_all and len(attempts) < MAX_STORED_ATTEMPTS and _has_all_attempts(document, attempts, deeds)
-    return Timeline(tuple(sorted(moments, key=lambda each: each.at)), is_whole)
+    return Timeline(tuple(sorted(moments, key=lambda timeline_entry: timeline_entry.at)), is_whole)
 
 
 def _attempt_entries(attempts: Iterable[Attempt], operator_entries: Sequence[TimelineEntry]) -> Iterable[TimelineEntry]:
     """Beginnings and ends; a cancel is told by who did it."""
-    for each in attempts:
-        began = each.started_at if each.began_at is None else each.began_at
-        yield TimelineEntry(began, EventKind.STARTED, each.number, None, each.worker)
-        if not _is_operator_entry(each.ended, each.ended_at, operator_entries):
-            yield TimelineEntry(each.ended_at, each.ended, each.number, each.error, each.worker)
+    for attempt in attempts:
+        began = attempt.started_at if attempt.began_at is None else attempt.began_at
+        yield TimelineEntry(began, EventKind.STARTED, attempt.number, None, attempt.worker)
+        if not _is_operator_entry(attempt.ended, attempt.ended_at, operator_entries):
+            yield TimelineEntry(attempt.ended_at, attempt.ended, attempt.number, attempt.error, attempt.worker)
 
 
 def _document_entries(
@@ -78,19 +78,26 @@ def _document_entries(
 
 def _has_own_attempt(document: Document, attempts: Sequence[Attempt]) -> bool:
     """Whether its last start is not among its earlier attempts."""
-    return document.started_at is not None and all(each.fence != document.fence for each in attempts)
+    return document.started_at is not None and all(attempt.fence != document.fence for attempt in attempts)
 
 
 def _is_operator_entry(kind: EventKind, at: int, operator_entries: Sequence[TimelineEntry]) -> bool:
-    return any(each.kind is kind and each.at == at for each in operator_entries)
+    return any(operator_entry.kind is kind and operator_entry.at == at for operator_entry in operator_entries)
 
 
 def _has_all_attempts(
     document: Document, attempts: Sequence[Attempt], operator_entries: Sequence[TimelineEntry]
 ) -> bool:
     """Whether all attempts since its last retry by hand are there: they were not always kept."""
-    since = max((each.at for each in operator_entries if each.kind is EventKind.RETRIED), default=0)
-    known = {each.number for each in attempts if each.started_at >= since and each.ended is not EventKind.RELEASED}
+    since = max(
+        (operator_entry.at for operator_entry in operator_entries if operator_entry.kind is EventKind.RETRIED),
+        default=0,
+    )
+    known = {
+        attempt.number
+        for attempt in attempts
+        if attempt.started_at >= since and attempt.ended is not EventKind.RELEASED
+    }
     if _has_own_attempt(document, attempts) and document.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
         known.add(document.attempt)
     return known.issuperset(range(1, document.attempt + 1))
@@ -98,12 +105,12 @@ def _has_all_attempts(
 
 def _operator_entries(store: Store, document: Document) -> tuple[list[TimelineEntry], bool]:
     """Oldest first, and whether that is all of it."""
-    found: list[Event] = []
+    result: list[Event] = []
     before: int | None = None
     for _ in range(MAX_PAGES):
         events = store.audit(limit=PAGE_SIZE, before=before, customer=document.customer)
-        found += [each for each in events if document.id in each.documents]
+        result += [event for event in events if document.id in event.documents]
         if len(events) < PAGE_SIZE or events[-1].at < document.submitted_at - CLOCK_MARGIN:
-            return [TimelineEntry(each.at, each.kind, operator=each.operator) for each in reversed(found)], True
+            return [TimelineEntry(event.at, event.kind, operator=event.operator) for event in reversed(result)], True
         before = events[-1].number
-    return [TimelineEntry(each.at, each.kind, operator=each.operator) for each in reversed(found)], False
+    return [TimelineEntry(event.at, event.kind, operator=event.operator) for event in reversed(result)], False

@@ -18,12 +18,11 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 try:
+    from celery import Celery
     from celery.app.amqp import AMQP
     from celery.signals import celeryd_after_setup
     from kombu.connection import Connection
     from kombu.utils.imports import symbol_by_name
-
-    from celery import Celery
 except ImportError as missing:
     raise ImportError("Celery is not installed: pip install 'inturn[celery]'") from missing
 
@@ -137,9 +136,9 @@ class Publisher:
             message, options = self._with_level(name, message, options)
         try:
             return send(producer, name, message, **options)
-        except Exception as wrong:
-            if getattr(wrong, "reply_code", None) == 406 and "x-max-priority" in str(wrong):
-                wrong.add_note(QUEUE_ARGUMENTS_HINT)
+        except Exception as error:
+            if getattr(error, "reply_code", None) == 406 and "x-max-priority" in str(error):
+                error.add_note(QUEUE_ARGUMENTS_HINT)
             raise
 
     def _with_level(self, name: str, message: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -215,7 +214,7 @@ def _mark_continuations(continuations: Mapping[str, Any], mark: Mapping[str, Any
     marked = dict(continuations)
     for kind in ("callbacks", "errbacks", "chain"):
         if marked.get(kind):
-            marked[kind] = [_mark_signature(each, mark) for each in marked[kind]]
+            marked[kind] = [_mark_signature(item, mark) for item in marked[kind]]
     if marked.get("chord"):
         marked["chord"] = _mark_signature(marked["chord"], mark)
     return marked
@@ -227,16 +226,16 @@ def _mark_signature(signature: Any, mark: Mapping[str, Any]) -> Any:
         return signature
     kind, owned = signature.get("subtask_type"), {CUSTOMER_HEADER: mark[CUSTOMER_HEADER]}
     if kind in FAN_OUT_PARTS:
-        return _map_parts(signature, FAN_OUT_PARTS[kind], lambda each: _mark_signature(each, owned))
+        return _map_parts(signature, FAN_OUT_PARTS[kind], lambda item: _mark_signature(item, owned))
     if kind == "chain":
-        return _map_parts(signature, "tasks", lambda each: _mark_signature(each, mark))
+        return _map_parts(signature, "tasks", lambda item: _mark_signature(item, mark))
     options = signature.get("options") or {}
     return {**signature, "options": {**options, "headers": {**(options.get("headers") or {}), **mark}}}
 
 
 def _map_parts(signature: Any, name: str, mark: Callable[[Any], Any]) -> Any:
     parts = signature["kwargs"][name]
-    parts = mark(parts) if isinstance(parts, dict) else [mark(each) for each in parts]
+    parts = mark(parts) if isinstance(parts, dict) else [mark(part) for part in parts]
     return {**signature, "kwargs": {**signature["kwargs"], name: parts}}
 
 

@@ -79,23 +79,23 @@ class CustomerResolver:
 
     def resolve(self, publish: Publish) -> str | None:
         """The customer; None when it is nobody's."""
-        found = publish.headers.get(CUSTOMER_HEADER)
-        if found is None:
+        result = publish.headers.get(CUSTOMER_HEADER)
+        if result is None:
             if isinstance(self._rule, str):
-                found = self._from_argument(self._rule, publish)
+                result = self._from_argument(self._rule, publish)
             elif isinstance(self._rule, FromHeader):
-                found = self._from_header(self._rule.name, publish)
+                result = self._from_header(self._rule.name, publish)
             else:
-                found = self._rule(publish)
-        return None if found is None or found == "" else str(found)
+                result = self._rule(publish)
+        return None if result is None or result == "" else str(result)
 
     def check_tasks(self) -> None:
         """Warn if no task of this process has the argument that names the customer: at the start of a worker."""
         if isinstance(self._rule, str):
             functions = [self._tasks.function(name) for name in self._tasks.names()]
-            arguments = [find_argument(self._rule, each) for each in functions if each is not None]
-            if arguments and not any(each.is_accepted for each in arguments):
-                similar = sorted({each.similar_name for each in arguments if each.similar_name is not None})
+            arguments = [find_argument(self._rule, function) for function in functions if function is not None]
+            if arguments and not any(argument.is_accepted for argument in arguments):
+                similar = sorted({argument.similar_name for argument in arguments if argument.similar_name is not None})
                 meant = f" (there is {', '.join(similar)})" if similar else ""
                 self._log.error(
                     "customer=%r, and no task known here has an argument of that name%s: nothing is checked, and all"
@@ -138,9 +138,9 @@ class CustomerResolver:
         return argument
 
     def _from_header(self, name: str, publish: Publish) -> Any:
-        found = publish.headers.get(name)
+        result = publish.headers.get(name)
         if self._missing_header_count is not None:
-            self._missing_header_count = self._missing_header_count + 1 if found is None else None
+            self._missing_header_count = self._missing_header_count + 1 if result is None else None
             if self._missing_header_count == MISSING_HEADER_WARN_COUNT:
                 self._missing_header_count = None
                 self._log.warning(
@@ -149,7 +149,7 @@ class CustomerResolver:
                     MISSING_HEADER_WARN_COUNT,
                     name,
                 )
-        return found
+        return result
 
 
 class TaskArgument(NamedTuple):
@@ -166,14 +166,14 @@ class TaskArgument(NamedTuple):
 def find_argument(argument_name: str, function: Callable[..., Any]) -> TaskArgument:
     """Find an argument by name in a function's signature."""
     parameters = inspect.signature(function).parameters
-    found = parameters.get(argument_name)
-    if found is not None and found.kind is not inspect.Parameter.VAR_POSITIONAL:
-        places = [name for name, each in parameters.items() if each.kind in POSITIONAL_KINDS]
-        default = None if found.default is inspect.Parameter.empty else found.default
+    parameter = parameters.get(argument_name)
+    if parameter is not None and parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+        places = [name for name, parameter in parameters.items() if parameter.kind in POSITIONAL_KINDS]
+        default = None if parameter.default is inspect.Parameter.empty else parameter.default
         return TaskArgument(
             is_accepted=True, position=places.index(argument_name) if argument_name in places else None, default=default
         )
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return TaskArgument(is_accepted=True)
     plain = {name.replace("_", "").lower(): name for name in parameters}
     close = get_close_matches(argument_name.replace("_", "").lower(), plain, 1, MIN_NAME_SIMILARITY)
@@ -206,15 +206,15 @@ class LevelResolver:
         else:
             try:
                 return partial(self._receive, customer, self._counters.begin(customer))
-            except InturnError as wrong:
-                level = self._fall_back(customer, wrong)
+            except InturnError as error:
+                level = self._fall_back(customer, error)
         return lambda: level
 
     def _receive(self, customer: str, answer: Callable[[], Check]) -> int:
         try:
             level = answer().level
-        except InturnError as wrong:
-            return self._fall_back(customer, wrong)
+        except InturnError as error:
+            return self._fall_back(customer, error)
         self._last_levels[customer] = level
         if len(self._last_levels) > MAX_REMEMBERED_LEVELS:
             self._last_levels.popitem(last=False)

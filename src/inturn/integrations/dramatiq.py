@@ -56,7 +56,7 @@ def install(broker: dramatiq.Broker, counters: Counters, *, customer: CustomerRu
     with the customer's last level known to this process, or the middle one, and a warning is logged; with
     `raise_errors` enqueuing fails instead.
     """
-    if any(isinstance(each, PriorityMiddleware) for each in broker.middleware):
+    if any(isinstance(middleware, PriorityMiddleware) for middleware in broker.middleware):
         raise InvalidInputError("Inturn is installed in this broker already")
     if isinstance(broker, RedisBroker) and not isinstance(broker, FairRedisBroker):
         raise InvalidInputError(
@@ -89,8 +89,8 @@ class PriorityMiddleware(Middleware):
         if LEVEL_HEADER not in options:
             try:
                 options[LEVEL_HEADER] = self._level_resolver.resolve(customer)
-            except StoreError as wrong:
-                raise UncheckedError(str(wrong)) from wrong
+            except StoreError as error:
+                raise UncheckedError(str(error)) from error
         options[CUSTOMER_HEADER] = customer
         options["broker_priority"] = MAX_PRIORITY - options[LEVEL_HEADER]  # for RabbitMQ, where higher goes first
         if REDIS_ID_OPTION in options:
@@ -102,7 +102,7 @@ class PriorityMiddleware(Middleware):
             options["pipe_target"] = _with_options(options["pipe_target"], mark)
         if options.get("group_completion_callbacks"):
             options["group_completion_callbacks"] = [
-                _with_options(each, mark) for each in options["group_completion_callbacks"]
+                _with_options(option, mark) for option in options["group_completion_callbacks"]
             ]
 
     def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
@@ -162,12 +162,12 @@ class FairRedisBroker(RedisBroker):
     def do_fetch(self, queue_name: str, limit: int) -> list[bytes]:
         """Up to so many, level by level."""
         fetch = self._dispatch("fetch")
-        found: list[bytes] = []
+        result: list[bytes] = []
         for name in _redis_lists(queue_name):
-            found += fetch(name, limit - len(found))
-            if len(found) == limit:
+            result += fetch(name, limit - len(result))
+            if len(result) == limit:
                 break
-        return found
+        return result
 
     def do_ack(self, queue_name: str, id: str) -> Any:
         """In the list that it came from."""

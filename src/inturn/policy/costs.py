@@ -75,7 +75,7 @@ class CostFit(NamedTuple):
 
 def fit_costs(samples: Iterable[CostSample]) -> CostFit | None:
     """The line through what was measured, by least squares; neither part below 0. None without enough to go by."""
-    points = [(each.pages, each.duration / SECOND) for each in samples]
+    points = [(sample.pages, sample.duration / SECOND) for sample in samples]
     n = len(points)
     if n < MIN_FIT_DOCUMENTS or len({pages for pages, _ in points}) == 1:
         return None

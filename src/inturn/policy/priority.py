@@ -65,7 +65,7 @@ class PriorityPolicy:
     def __post_init__(self) -> None:
         _validate_interval(self.reset_interval)
         _validate_thresholds(self.thresholds)
-        object.__setattr__(self, "_depths", tuple(-each for each in self.thresholds))
+        object.__setattr__(self, "_depths", tuple(-threshold for threshold in self.thresholds))
 
     @property
     def levels(self) -> int:
@@ -118,7 +118,7 @@ def _validate_interval(interval: int) -> None:
 
 
 def _validate_thresholds(thresholds: tuple[int, ...]) -> None:
-    if type(thresholds) is not tuple or not all(type(each) is int for each in thresholds):
+    if type(thresholds) is not tuple or not all(type(threshold) is int for threshold in thresholds):
         raise InvalidInputError(f"thresholds must be a tuple of whole numbers such as (-2, -4), not {thresholds!r}")
     if not 1 <= len(thresholds) <= MAX_THRESHOLDS:
         raise InvalidInputError(f"give 1 to {MAX_THRESHOLDS} thresholds, not {len(thresholds)}")

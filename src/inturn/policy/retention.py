@@ -96,13 +96,13 @@ class Checkpoint(NamedTuple):
 
 def with_checkpoint(known: Sequence[Checkpoint], new: Checkpoint) -> tuple[Checkpoint, ...]:
     """Add a checkpoint, at most one a day; of too many, every second of the older half goes."""
-    kept = [checkpoint for checkpoint in known if checkpoint.at <= new.at]
-    if not kept or new.at - kept[-1].at >= CHECKPOINT_INTERVAL:
-        kept.append(new)
-    if len(kept) > MAX_CHECKPOINTS:
+    checkpoints = [checkpoint for checkpoint in known if checkpoint.at <= new.at]
+    if not checkpoints or new.at - checkpoints[-1].at >= CHECKPOINT_INTERVAL:
+        checkpoints.append(new)
+    if len(checkpoints) > MAX_CHECKPOINTS:
         half = MAX_CHECKPOINTS // 2
-        kept = [*kept[:half:2], *kept[half:]]
-    return tuple(kept)
+        checkpoints = [*checkpoints[:half:2], *checkpoints[half:]]
+    return tuple(checkpoints)
 
 
 def last_prunable_seq(checkpoints: Sequence[Checkpoint], before: int) -> int | None:

@@ -139,10 +139,10 @@ def die_with_parent(parent: int | None = None) -> None:
 
 def child_environment(library: Path) -> dict[str, str]:
     """A child's whole environment; `library` is the folder that `parser.prepare` filled."""
-    told = {**CHILD_ENVIRONMENT, "TMPDIR": str(library)}
+    reported = {**CHILD_ENVIRONMENT, "TMPDIR": str(library)}
     if folders := ocr_folders():
-        told["TESSDATA_PREFIX"] = str(folders[0])
-    return told
+        reported["TESSDATA_PREFIX"] = str(folders[0])
+    return reported
 
 
 def _require_closed(protected: Sequence[Path]) -> None:

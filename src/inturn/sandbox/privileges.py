@@ -19,7 +19,7 @@ OVERFLOW_UID: Final = 65534
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID = 0, 1, 2, 5, 6, 7
 REQUIRED_CAPABILITIES: Final = sum(
-    1 << each for each in (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID)
+    1 << item for item in (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID)
 )
 """Root without these could not change the user, or not end the child and read its results afterwards."""
 PR_SET_KEEPCAPS = 8

@@ -349,10 +349,10 @@ def _require_idle(source: TransferEndpoint, blockers: TransferBlockers) -> None:
 
 
 def _require_consistent(source: TransferEndpoint) -> None:
-    wrong = source.fold_and_recount()
-    if wrong:
+    error = source.fold_and_recount()
+    if error:
         raise StoreError(
-            f"{len(wrong)} counts of {source.display_url} do not agree with its documents; run inturn doctor "
+            f"{len(error)} counts of {source.display_url} do not agree with its documents; run inturn doctor "
             f"--repair first"
         )
 
@@ -364,7 +364,7 @@ def _still_changing_error(source: TransferEndpoint) -> StoreBusyError:
 def _require_same_tables(source: TransferEndpoint, target: TransferEndpoint) -> None:
     """Both ends know the same tables and columns: otherwise some would be lost."""
     here, there = (
-        {f"{table}.{each}" for table, names in end.tables().items() for each in names} for end in (source, target)
+        {f"{table}.{name}" for table, names in end.tables().items() for name in names} for end in (source, target)
     )
     if here != there:
         raise StoreError(

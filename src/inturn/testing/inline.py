@@ -105,19 +105,22 @@ def _process(inflight: InflightJobs, content_io: ContentIO, job: Job, processor:
     try:
         with _open_document(content_io, job.claim) as document:
             job.begun_at = time.monotonic()
-            told = _invoke(processor, document)
-    except (Reject, Retry) as wrong:
-        inflight.fail(job, wrong)
+            invocation_result = _invoke(processor, document)
+    except (Reject, Retry) as error:
+        inflight.fail(job, error)
         return
-    if told.status is InvocationStatus.DONE:
+    if invocation_result.status is InvocationStatus.DONE:
         with tempfile.TemporaryDirectory(prefix="inturn-inline-") as folder:
-            files = write_files(told.files, Path(folder), count())
-            inflight.finish(job, content_io.store_result(json_text(told.value), files, Path(folder)))
-    elif told.status is InvocationStatus.ERROR:
-        inflight.fail(job, told.reason)
+            files = write_files(invocation_result.files, Path(folder), count())
+            inflight.finish(job, content_io.store_result(json_text(invocation_result.value), files, Path(folder)))
+    elif invocation_result.status is InvocationStatus.ERROR:
+        inflight.fail(job, invocation_result.reason)
     else:
         inflight.fail(
-            job, Retry(told.reason, after=told.value) if told.status is InvocationStatus.RETRY else Reject(told.reason)
+            job,
+            Retry(invocation_result.reason, after=invocation_result.value)
+            if invocation_result.status is InvocationStatus.RETRY
+            else Reject(invocation_result.reason),
         )
 
 
@@ -129,22 +132,22 @@ def _invoke(processor: Callable[..., Any], document: GivenDocument) -> Invocatio
 
 @contextmanager
 def _open_document(content_io: ContentIO, claimed: Claim) -> Iterator[GivenDocument]:
-    kept, given = claimed.document, claimed.document.spec
+    stored, given = claimed.document, claimed.document.spec
     content = b""
     if content_io.has_content(given):
-        found = content_io.prepare(given)
+        document_content = content_io.prepare(given)
         try:
-            content = found.path.read_bytes()
+            content = document_content.path.read_bytes()
         finally:
-            found.close()
+            document_content.close()
     document = GivenDocument(
         content,
         name=given.name,
-        customer=kept.customer,
+        customer=stored.customer,
         media_type=given.media_type,
         metadata=given.metadata,
-        attempt=kept.attempt,
-        id=kept.id,
+        attempt=stored.attempt,
+        id=stored.id,
         uri=given.uri,
     )
     try:

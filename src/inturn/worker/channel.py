@@ -176,8 +176,8 @@ def _parse_text(line: bytes) -> JsonText:
         if "\\u" in text:
             text = json_text(value)
             line = text.encode()
-    except (ValueError, RecursionError, MemoryError) as wrong:
-        raise ChannelError("a result that is no JSON") from wrong
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ChannelError("a result that is no JSON") from error
     return JsonText(text, len(line))
 
 
@@ -201,8 +201,8 @@ def _parse_message(line: bytes) -> Message:
     _check_value_count(line)
     try:
         message = json.loads(line)
-    except (ValueError, RecursionError, MemoryError) as wrong:
-        raise ChannelError("a message that is no JSON") from wrong
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ChannelError("a message that is no JSON") from error
     if not isinstance(message, list) or not message or not isinstance(message[0], str):
         raise ChannelError("a message without a word at its head")
     return message

@@ -64,9 +64,9 @@ class DescriptorReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        found = os.preadv(self._fd, [buffer], self._offset)
-        self._offset += found
-        return found
+        result = os.preadv(self._fd, [buffer], self._offset)
+        self._offset += result
+        return result
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: os.fstat(self._fd).st_size}[whence]
@@ -220,9 +220,9 @@ class Child:
             return
         if self._before_document is not None:
             self._before_document()
-        told = invoke(self._processor, document)
+        invocation_result = invoke(self._processor, document)
         self.poll_messages()
-        self._send_reply(document, told)
+        self._send_reply(document, invocation_result)
 
     def _send_reply(self, document: ChildDocument, result: InvocationResult) -> None:
         """Say what came of it; if the next one can begin now, in one breath with that."""
@@ -235,8 +235,8 @@ class Child:
             value = () if result.status is InvocationStatus.DONE else (result.value,)
             took = time.monotonic() - document.began_at
             self.send(result.status, number, took, reason, files, *value, text=text, more=more)
-        except (OSError, TypeError, ValueError, RecursionError) as wrong:
-            why = str(wrong).encode(errors="replace").decode()
+        except (OSError, TypeError, ValueError, RecursionError) as error:
+            why = str(error).encode(errors="replace").decode()
             reason = f"the result cannot be kept: {why}; a result is JSON, and its files are bytes or paths"
             took = time.monotonic() - document.began_at
             self.send(InvocationStatus.ERROR, number, took, reason, [], None, more=more)
@@ -280,10 +280,10 @@ class Child:
             if not self._begin_unless_cancelled(document):
                 return
             try:
-                told = await invoke_async(self._processor, document)
+                invocation_result = await invoke_async(self._processor, document)
             except asyncio.CancelledError:
-                told = InvocationResult(InvocationStatus.ERROR, reason="cancelled")
-            self._send_reply(document, told)
+                invocation_result = InvocationResult(InvocationStatus.ERROR, reason="cancelled")
+            self._send_reply(document, invocation_result)
 
 
 class ForkServerProcess:
@@ -334,8 +334,8 @@ class ForkServerProcess:
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
-            while (found := os.wait4(-1, os.WNOHANG))[0]:
-                process, status, usage = found
+            while (result := os.wait4(-1, os.WNOHANG))[0]:
+                process, status, usage = result
                 self._channel.send("ended", process, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
 
 
@@ -358,15 +358,15 @@ def main() -> None:
             processor = partial(processor, bounds=ExtractLimits(**spec["bounds"]))
         if is_nursery:  # of the default processor: there is no other
             parser.warm()
-    except Exception as wrong:  # noqa: BLE001 - the worker says it and ends
-        reason = str(wrong) if isinstance(wrong, InturnError) else f"{type(wrong).__name__}: {wrong}"
+    except Exception as error:  # noqa: BLE001 - the worker says it and ends
+        reason = str(error) if isinstance(error, InturnError) else f"{type(error).__name__}: {error}"
         wire.send("unready", f"the processor {spec['processor']} cannot be loaded: {reason}")
         return
 
     try:
         start = _starter(spec, processor, limits)
-    except (InturnError, OSError) as wrong:
-        wire.send("unready", str(wrong))
+    except (InturnError, OSError) as error:
+        wire.send("unready", str(error))
         return
     if is_nursery:
         wire.send("ready", ExecutionMode.PROCESSES)
@@ -395,8 +395,8 @@ def _starter(
                 if isinstance(sys.stdout, io.TextIOWrapper):
                     sys.stdout.reconfigure(line_buffering=True)  # it ends without a chance to print the rest
                 box = confinement.enter_sandbox(limits, readable, scratch, protected=protected).renew_cpu_limit
-            except (InturnError, OSError) as wrong:
-                own.send("unready", f"the sandbox cannot be entered: {wrong}")
+            except (InturnError, OSError) as error:
+                own.send("unready", f"the sandbox cannot be entered: {error}")
                 return
         own.send("ready", where)
         Child(own, scratch, processor, box).serve(where, spec["slots"])

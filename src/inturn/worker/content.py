@@ -61,10 +61,10 @@ class ContentIO:
         """A document's bytes; Reject or Retry when they cannot be had."""
         try:
             return self._from_blob(spec) if spec.blob is not None else self._from_uri(spec)
-        except (BlobDamagedError, FetchRefusedError) as wrong:
-            raise Reject(str(wrong)) from wrong
-        except (BlobError, FetchError, OSError) as wrong:
-            raise Retry(str(wrong)) from wrong
+        except (BlobDamagedError, FetchRefusedError) as error:
+            raise Reject(str(error)) from error
+        except (BlobError, FetchError, OSError) as error:
+            raise Retry(str(error)) from error
 
     def _from_blob(self, spec: NewDocument) -> DocumentContent:
         if self._blobs is None:
@@ -79,14 +79,14 @@ class ContentIO:
         if self._fetcher is None:
             raise AssertionError("nothing to fetch with")
         with ExitStack() as stack:
-            kept = stack.enter_context(tempfile.NamedTemporaryFile(prefix="fetched-", dir=self._temp_dir()))
-            fetched = self._fetcher.fetch(spec.uri or "", kept)
+            stored = stack.enter_context(tempfile.NamedTemporaryFile(prefix="fetched-", dir=self._temp_dir()))
+            fetched = self._fetcher.fetch(spec.uri or "", stored)
             if spec.sha256 is not None and fetched.sha256 != spec.sha256.lower():
                 raise FetchRefusedError(f"{spec.uri} has other bytes than were announced: their SHA-256 differs")
-            kept.flush()
-            file = os.open(kept.name, os.O_RDONLY | os.O_CLOEXEC)
+            stored.flush()
+            file = os.open(stored.name, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, file)
-            return DocumentContent(file, Path(kept.name), stack.pop_all().close)
+            return DocumentContent(file, Path(stored.name), stack.pop_all().close)
 
     def _temp_dir(self) -> Path | None:
         """Where copies lie; None: among the machine's temporary files."""
@@ -96,16 +96,16 @@ class ContentIO:
         """A result, with its files picked up from the folder that the child left them in."""
         if len(files) > MAX_FILES:
             raise Reject(f"a result may have {MAX_FILES} files, not {len(files)}")
-        kept, room = [], MAX_FILES_BYTES
+        stored, room = [], MAX_FILES_BYTES
         for name, left in files:
-            kept.append(self._store_file(name, scratch / Path(left).name, room))
-            room -= kept[-1].size
+            stored.append(self._store_file(name, scratch / Path(left).name, room))
+            room -= stored[-1].size
         if not fits_row(text):
-            kept.append(self._store_bytes(RESULT_FILE, text.encode(), "application/json"))
+            stored.append(self._store_bytes(RESULT_FILE, text.encode(), "application/json"))
             text = "null"
-        if len({file.name for file in kept}) < len(kept):
+        if len({file.name for file in stored}) < len(stored):
             raise Reject(f"a result has two files of one name, or one called {RESULT_FILE}")
-        return StoredResult(text, tuple(sorted(kept)))
+        return StoredResult(text, tuple(sorted(stored)))
 
     def _store_file(self, name: str, path: Path, max_bytes: int) -> ResultFile:
         """The child may be in hostile hands: what it left is opened as a plain file or not at all."""
@@ -114,8 +114,8 @@ class ContentIO:
         with os.fdopen(descriptor, "rb") as source:
             try:
                 blob = self._require_blobs().put(source, limit=max_bytes)
-            except BlobTooLargeError as wrong:
-                raise Reject(f"a result's files may have {MAX_FILES_BYTES >> 20:,} MB together") from wrong
+            except BlobTooLargeError as error:
+                raise Reject(f"a result's files may have {MAX_FILES_BYTES >> 20:,} MB together") from error
         path.unlink(missing_ok=True)
         return ResultFile(name, blob.key, blob.size, blob.sha256)
 

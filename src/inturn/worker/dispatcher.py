@@ -164,7 +164,7 @@ class Dispatcher:
             self.pending.appendleft(job)
 
     def _send_job(self, child: ChildProcess, job: Job) -> None:
-        document, found = job.claim.document, job.content
+        document, document_content = job.claim.document, job.content
         given = document.spec
         facts: dict[str, object] = {
             "id": document.id,
@@ -175,9 +175,11 @@ class Dispatcher:
             "uri": given.uri,
             "attempt": document.attempt,
             "metadata": dict(given.metadata),
-            "path": None if found is None or self.pool.spec.limits is not None else str(found.path),
+            "path": None
+            if document_content is None or self.pool.spec.limits is not None
+            else str(document_content.path),
         }
-        child.send_job(job, facts, None if found is None else found.fd)
+        child.send_job(job, facts, None if document_content is None else document_content.fd)
         child.jobs_sent += 1
         if not child.channel.flush():
             self.selector.modify(child.channel, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
@@ -201,7 +203,7 @@ class Dispatcher:
     def _soon_free_child(self, busy: Sequence[ChildProcess], usable: Sequence[ChildProcess]) -> ChildProcess | None:
         """The child that should be free within a moment, if it goes on after that and has nothing before it yet."""
         ends = [(end, hand.pid, hand) for hand in busy if (end := self._predicted_end(hand)) is not None]
-        alone = [each for each in ends if len(each[-1].jobs) == 1]
+        alone = [end for end in ends if len(end[-1].jobs) == 1]
         end, _, hand = min(alone, default=(PredictedEnd(math.inf, 0), 0, None))
         return hand if hand in usable and end.is_claimable(time.monotonic()) else None
 
@@ -404,8 +406,8 @@ def try_call(function: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """What came of it, or what went wrong."""
     try:
         return function(), None
-    except Exception as wrong:  # noqa: BLE001 - told to whoever asked
-        return None, wrong
+    except Exception as error:  # noqa: BLE001 - told to whoever asked
+        return None, error
 
 
 def _finite_number(value: Any) -> float:

@@ -168,7 +168,7 @@ class InflightJobs:
         """The instant of a claim lies between call and return: the longer of the two a commit takes tells nothing."""
         at = (claims[0].document.started_at or 0) / SECOND
         self._clock_offset = min(max(self._clock_offset, at - returned_at), at - called_at)
-        return [self._add_claim(each, at - self._clock_offset) for each in claims]
+        return [self._add_claim(claim, at - self._clock_offset) for claim in claims]
 
     def _add_claim(self, claim: Claim, claimed_at: float) -> Job:
         self.last_number += 1

@@ -60,9 +60,9 @@ def load_processor(path: str) -> Processor:
     if not (module and colon and name):
         raise InvalidInputError(f"a processor is named as package.module:function, not {path!r}")
     try:
-        found: Any = importlib.import_module(module)
+        result: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            result = getattr(result, part)
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise
@@ -72,9 +72,9 @@ def load_processor(path: str) -> Processor:
         ) from missing
     except AttributeError as missing:
         raise InvalidInputError(f"module {module!r} has no {name!r} to be a processor") from missing
-    if not callable(found):
+    if not callable(result):
         raise InvalidInputError(f"{path!r} cannot be called; a processor is a function that takes a document")
-    return found  # type: ignore[no-any-return]  # what it takes and returns shows when it is called
+    return result  # type: ignore[no-any-return]  # what it takes and returns shows when it is called
 
 
 class InvocationStatus(StrEnum):
@@ -100,8 +100,8 @@ def invoke(processor: Processor, document: OpenDocument) -> InvocationResult:
     """Call it; whatever it raises is told and not raised."""
     try:
         return _from_return_value(processor(document))
-    except BaseException as wrong:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
-        return _from_exception(wrong)
+    except BaseException as error:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
+        return _from_exception(error)
 
 
 async def invoke_async(processor: Callable[[OpenDocument], Awaitable[Any]], document: OpenDocument) -> InvocationResult:
@@ -110,21 +110,21 @@ async def invoke_async(processor: Callable[[OpenDocument], Awaitable[Any]], docu
         return _from_return_value(await processor(document))
     except asyncio.CancelledError:
         raise
-    except BaseException as wrong:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
-        return _from_exception(wrong)
+    except BaseException as error:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
+        return _from_exception(error)
 
 
 def write_files(files: Mapping[str, bytes | Path], folder: Path, numbers: "count[int]") -> list[list[str]]:
     """Write a result's files where the worker picks them up: each one's own name, and that in the folder."""
-    kept = []
+    stored = []
     for name, content in files.items():
         place = folder / f"file-{next(numbers)}"
         if isinstance(content, Path):
             shutil.copyfile(content, place)
         else:
             place.write_bytes(content)
-        kept.append([name, place.name])
-    return kept
+        stored.append([name, place.name])
+    return stored
 
 
 def _from_return_value(value: Any) -> InvocationResult:

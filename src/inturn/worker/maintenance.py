@@ -151,19 +151,21 @@ class Maintenance:
     def _prune_all(self, now: int) -> tuple[int, int, int, int]:
         """Delete history by age."""
         removed = [self._prune(now - keep, name) for name, keep in self._retention_periods()]
-        documents, events, keys, blobs = (sum(each) for each in zip(*removed, strict=True)) if removed else (0,) * 4
+        documents, events, keys, blobs = (sum(item) for item in zip(*removed, strict=True)) if removed else (0,) * 4
         return documents, events, keys, blobs
 
     def _retention_periods(self) -> list[tuple[str | None, int]]:
         """How long history is kept: of customers with a time of their own, then of everybody else."""
-        found: list[tuple[str | None, int]] = []
+        result: list[tuple[str | None, int]] = []
         after = None
         while True:
             page = self._queue.customers(CustomerFilter(), limit=1_000, after=after)
-            found += [(each.name, each.settings.keep) for each in page.items if each.settings.keep is not None]
+            result += [
+                (customer.name, customer.settings.keep) for customer in page.items if customer.settings.keep is not None
+            ]
             after = page.next
             if after is None:
-                return found if self._keep is None else [*found, (None, self._keep)]
+                return result if self._keep is None else [*result, (None, self._keep)]
 
     def _prune(self, before: int, customer: str | None) -> tuple[int, int, int, int]:
         total, up_to = [0, 0, 0, 0], self._last_old(before)

@@ -118,8 +118,8 @@ class ChildProcess:
         """What it says; None when it is gone, or talks nonsense."""
         try:
             return self.channel.receive()
-        except ChannelError as wrong:
-            self.kill(str(wrong))
+        except ChannelError as error:
+            self.kill(str(error))
             return None
 
     def kill(self, reason: str) -> None:
@@ -296,8 +296,8 @@ class ProcessPool:
         try:
             parser.prepare(self._library)
             make_world_readable(self._library)
-        except (OSError, subprocess.SubprocessError) as wrong:
-            raise ProcessorError(f"the default processor cannot be made ready in {self._library}: {wrong}") from wrong
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ProcessorError(f"the default processor cannot be made ready in {self._library}: {error}") from error
 
     def _output_fd(self) -> int | None:
         """Where children print; None: where the worker does."""
@@ -389,14 +389,14 @@ def _spawn_program(
     spec: ChildSpec, library: Path, scratch: Path | None, environment: dict[str, str], output: int | None
 ) -> tuple[subprocess.Popen[bytes], Channel]:
     """Start a child, or the nursery if there is no folder to work in."""
-    told = {**asdict(spec), "library": str(library), "scratch": None if scratch is None else str(scratch)}
+    reported = {**asdict(spec), "library": str(library), "scratch": None if scratch is None else str(scratch)}
     # Nothing of the default processor lies in the working directory; a function of the user's may.
     isolated = ["-P"] if spec.processor == DEFAULT_PROCESSOR else []
     ours, theirs = socket.socketpair()
     with theirs:
         number = theirs.fileno()
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, *isolated, "-m", "inturn.worker.child", str(number), json.dumps(told)],
+            [sys.executable, *isolated, "-m", "inturn.worker.child", str(number), json.dumps(reported)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

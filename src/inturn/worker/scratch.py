@@ -142,8 +142,8 @@ def exceeds_size(folder: Path, max_bytes: int, max_entries: int) -> bool:
     held, seen, folders = 0, 0, [folder]
     while folders:
         try:
-            with os.scandir(folders.pop()) as found:
-                for entry in found:
+            with os.scandir(folders.pop()) as result:
+                for entry in result:
                     seen += 1
                     with suppress(FileNotFoundError):
                         held += entry.stat(follow_symlinks=False).st_blocks * 512

@@ -303,12 +303,12 @@ class Worker:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {each: signal.signal(each, lambda *_: self.stop()) for each in (signal.SIGTERM, signal.SIGINT)}
+        before = {item: signal.signal(item, lambda *_: self.stop()) for item in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+            for signals, handler in before.items():
+                signal.signal(signals, handler)
 
 
 def processor_path(processor: Callable[..., Any]) -> str:

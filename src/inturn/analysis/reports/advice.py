@@ -37,7 +37,7 @@ def summary(advice: Advice, texts: Texts) -> list[str]:
     key = "advice_now_met" if advice.now.is_met else "advice_now_missed"
     said.append(texts.text(key, workers=advice.now.workers, value=format_duration(advice.now.meant, texts)))
     if advice.smallest is None:
-        said.append(texts.text("advice_none", workers=max(each.workers for each in advice.trials)))
+        said.append(texts.text("advice_none", workers=max(trial.workers for trial in advice.trials)))
     else:
         value = format_duration(advice.smallest.meant, texts)
         said.append(texts.text("advice_smallest", workers=advice.smallest.workers, value=value))
@@ -61,17 +61,17 @@ def column_headings(texts: Texts) -> list[str]:
 
 def trial_rows(advice: Advice, texts: Texts) -> list[Sequence[Cell | str]]:
     """All trials: the policy in force first, by workers."""
-    ordered = sorted(advice.trials, key=lambda each: (each.setting is not None, each.setting or "", each.workers))
+    ordered = sorted(advice.trials, key=lambda trial: (trial.setting is not None, trial.setting or "", trial.workers))
     return [
         [
-            each.setting or texts.text("advice_in_force"),
-            Cell(format_trial_value(each) if each.setting else "", "word"),
-            texts.number(each.workers),
-            format_duration(each.meant, texts),
-            "–" if each.others is None else format_duration(each.others, texts),  # noqa: RUF001 - no figure
-            Cell(texts.text("yes"), "less") if each.is_met else Cell(texts.text("no"), "more"),
+            trial.setting or texts.text("advice_in_force"),
+            Cell(format_trial_value(trial) if trial.setting else "", "word"),
+            texts.number(trial.workers),
+            format_duration(trial.meant, texts),
+            "–" if trial.others is None else format_duration(trial.others, texts),  # noqa: RUF001 - no figure
+            Cell(texts.text("yes"), "less") if trial.is_met else Cell(texts.text("no"), "more"),
         ]
-        for each in ordered
+        for trial in ordered
     ]
 
 
@@ -84,23 +84,23 @@ def format_setting(setting: str | None, value: Any) -> str:
     """Durations in seconds, lists with commas."""
     if setting in DURATION_SETTINGS:
         return f"{value / SECOND:g}"
-    return ",".join(str(each) for each in value) if isinstance(value, list) else str(value)
+    return ",".join(str(item) for item in value) if isinstance(value, list) else str(value)
 
 
 def _worker_curve(advice: Advice, texts: Texts) -> Chart:
-    plain = sorted((each for each in advice.trials if each.setting is None), key=lambda each: each.workers)
-    values = [each.meant for each in plain] + [each.others or 0 for each in plain] + [advice.goal.seconds]
+    plain = sorted((trial for trial in advice.trials if trial.setting is None), key=lambda trial: trial.workers)
+    values = [trial.meant for trial in plain] + [trial.others or 0 for trial in plain] + [advice.goal.seconds]
     scale, most = log_duration_scale(max(values)), plain[-1].workers
-    drawn = [Series(1, [(each.workers / most, scale.position(each.meant)) for each in plain])]
+    drawn = [Series(1, [(trial.workers / most, scale.position(trial.meant)) for trial in plain])]
     legend = [(1, texts.text("head_meant"))]
-    if all(each.others is not None for each in plain):
-        drawn.append(Series(2, [(each.workers / most, scale.position(each.others or 0)) for each in plain]))
+    if all(trial.others is not None for trial in plain):
+        drawn.append(Series(2, [(trial.workers / most, scale.position(trial.others or 0)) for trial in plain]))
         legend.append((2, texts.text("head_others")))
     across: list[tuple[float, str]] = []
-    for each in plain:
-        place = each.workers / most
+    for trial in plain:
+        place = trial.workers / most
         if not across or place - across[-1][0] >= 0.05:
-            across.append((place, texts.number(each.workers)))
+            across.append((place, texts.number(trial.workers)))
     up = [(scale.position(tick), format_duration(tick, texts)) for tick in scale.ticks]
     goal = (scale.position(advice.goal.seconds), texts.text("advice_goal", goal=advice.goal.text))
     named = ("curve", texts.text("advice_curve"), texts.text("advice_curve_about"))

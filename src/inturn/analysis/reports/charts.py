@@ -178,12 +178,12 @@ def line_chart(
         y = at(0, axes.goal[0])[1]
         parts.append(f'<path class="goal" d="M{LEFT_MARGIN} {y:.1f}h{wide}"/>')
         parts.append(f'<text class="soft end" x="{LEFT_MARGIN + wide}" y="{y - 5:.1f}">{escape(axes.goal[1])}</text>')
-    for each in series:
-        places = [at(*point) for point in each.points]
+    for item in series:
+        places = [at(*point) for point in item.points]
         drawn = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
-        parts.append(f'<path class="l{each.style}" d="M{drawn}"/>')
+        parts.append(f'<path class="l{item.style}" d="M{drawn}"/>')
         if dots:
-            parts += [f'<circle class="b{each.style}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places]
+            parts += [f'<circle class="b{item.style}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places]
     return Chart(*heading, foot + 48, "".join(parts))
 
 

@@ -18,7 +18,7 @@ TIME_AXIS_TICKS: Final = 5
 def comparison_page(comparison: Comparison, changed_settings: Sequence[str], texts: Texts) -> Page:
     """The whole page; `asked` says what was changed, a setting each."""
     charts = _charts(comparison, texts)
-    by_name = {each.name: figure(each) for each in charts}
+    by_name = {chart.name: figure(chart) for chart in charts}
     sections = [
         section(
             texts.text("replay_groups"),
@@ -61,8 +61,14 @@ def summary(comparison: Comparison, changed_settings: Sequence[str], texts: Text
     if comparison.is_same:
         is_measured = any(group.measured is not None for group in comparison.groups)
         return [*said, texts.text("replay_none")] if is_measured else said
-    less = sum(each.current - each.proposed >= MIN_CHANGE_SECONDS for each in comparison.everyone)
-    more = sum(each.proposed - each.current >= MIN_CHANGE_SECONDS for each in comparison.everyone)
+    less = sum(
+        customer_change.current - customer_change.proposed >= MIN_CHANGE_SECONDS
+        for customer_change in comparison.everyone
+    )
+    more = sum(
+        customer_change.proposed - customer_change.current >= MIN_CHANGE_SECONDS
+        for customer_change in comparison.everyone
+    )
     return [
         *said,
         texts.text("replay_other", changes=", ".join(changed_settings)),
@@ -81,11 +87,11 @@ def describe_contradictions(contradictions: Sequence[Contradiction], texts: Text
     return [
         texts.text(
             "replay_contradicts",
-            group=each.group,
-            measured=format_duration(each.measured, texts),
-            replayed=format_duration(each.replayed, texts),
+            group=contradiction.group,
+            measured=format_duration(contradiction.measured, texts),
+            replayed=format_duration(contradiction.replayed, texts),
         )
-        for each in contradictions
+        for contradiction in contradictions
     ]
 
 
@@ -112,14 +118,17 @@ def _charts(comparison: Comparison, texts: Texts) -> list[Chart]:
     longest = max((value for row in rows for value in row.values if value is not None), default=1.0)
     named = ("groups", texts.text("chart_groups"), texts.text("chart_groups_about"))
     charts = [bar_chart(named, legend, rows, log_duration_scale(longest), lambda value: format_duration(value, texts))]
-    named_customers = sorted((*comparison.less, *comparison.more), key=lambda each: each.proposed - each.current)
+    named_customers = sorted(
+        (*comparison.less, *comparison.more),
+        key=lambda customer_change: customer_change.proposed - customer_change.current,
+    )
     if named_customers:
         charts.append(_change_chart(named_customers, texts))
     return [*charts, _queue_length_chart(comparison, texts), _level_chart(comparison, texts)]
 
 
 def _change_chart(customers: Sequence[CustomerChange], texts: Texts) -> Chart:
-    rows = [(each.customer, each.proposed - each.current) for each in customers]
+    rows = [(customer.customer, customer.proposed - customer.current) for customer in customers]
     scale = log_duration_scale(max(abs(value) for _, value in rows))
     named = ("changes", texts.text("chart_changes"), texts.text("chart_changes_about"))
     ends = (texts.text("waits_less"), texts.text("waits_more"))
@@ -129,19 +138,19 @@ def _change_chart(customers: Sequence[CustomerChange], texts: Texts) -> Chart:
 def _queue_length_chart(comparison: Comparison, texts: Texts) -> Chart:
     moments = comparison.waiting
     begin, whole = moments[0].at, max(1, moments[-1].at - moments[0].at)
-    highest = max(max(each.measured or 0, each.current, each.proposed) for each in moments)
+    highest = max(max(moment.measured or 0, moment.current, moment.proposed) for moment in moments)
     scale = linear_scale(highest)
     kinds: list[list[int | None]] = [
-        [each.measured for each in moments],
-        [each.current for each in moments],
-        [each.proposed for each in moments],
+        [moment.measured for moment in moments],
+        [moment.current for moment in moments],
+        [moment.proposed for moment in moments],
     ]
     drawn = [
         Series(
             style,
             [
-                ((each.at - begin) / whole, scale.position(value))
-                for each, value in zip(moments, kinds[style], strict=True)
+                ((queue_length_sample.at - begin) / whole, scale.position(value))
+                for queue_length_sample, value in zip(moments, kinds[style], strict=True)
                 if value is not None
             ],
         )
@@ -154,7 +163,7 @@ def _queue_length_chart(comparison: Comparison, texts: Texts) -> Chart:
     axes = Axes(across, [(scale.position(tick), texts.number(tick)) for tick in scale.ticks], texts.text("axis_time"))
     named = ("waiting", texts.text("replay_waiting"), texts.text("replay_waiting_about"))
     return line_chart(
-        named, series_legend(comparison, texts), [each for each in drawn if each.points], axes, dots=False
+        named, series_legend(comparison, texts), [series for series in drawn if series.points], axes, dots=False
     )
 
 
@@ -179,7 +188,7 @@ def _group_table(comparison: Comparison, texts: Texts) -> str:
     rows: list[Sequence[Cell | str]] = []
     for group in comparison.groups:
         for name, waits in zip(names, group_waits(comparison, group), strict=True):
-            values = ["–"] * 4 if waits is None else [format_duration(each, texts) for each in waits]  # noqa: RUF001 - no figure
+            values = ["–"] * 4 if waits is None else [format_duration(wait, texts) for wait in waits]  # noqa: RUF001 - no figure
             rows.append(
                 [group.group, texts.number(group.customers), texts.number(group.documents), Cell(name, "word"), *values]
             )
@@ -205,14 +214,17 @@ def _customer_table(comparison: Comparison, texts: Texts) -> str:
     headings = [texts.text(key) for key in keys]
     if not comparison.is_same:
         headings += [texts.text(key) for key in ("series_other", "head_change", "head_p95_was", "head_p95_other")]
-    rows = [_customer_row(each, texts, is_same=comparison.is_same) for each in comparison.everyone[:MAX_TABLE_ROWS]]
+    rows = [
+        _customer_row(customer_change, texts, is_same=comparison.is_same)
+        for customer_change in comparison.everyone[:MAX_TABLE_ROWS]
+    ]
     caption = texts.text("replay_shown", n=len(rows), total=comparison.customers)
     return table(caption, headings, rows)
 
 
 def _customer_row(customer: CustomerChange, texts: Texts, *, is_same: bool) -> Sequence[Cell | str]:
     measured = "–" if customer.measured is None else format_duration(customer.measured, texts)  # noqa: RUF001 - no figure
-    kept: list[Cell | str] = [
+    stored: list[Cell | str] = [
         customer.customer,
         customer.group,
         texts.number(customer.documents),
@@ -220,8 +232,8 @@ def _customer_row(customer: CustomerChange, texts: Texts, *, is_same: bool) -> S
         format_duration(customer.current, texts),
     ]
     if is_same:
-        return kept
+        return stored
     change = customer.proposed - customer.current
     kind = "" if abs(change) < MIN_CHANGE_SECONDS else "more" if change > 0 else "less"
     later = [format_duration(customer.current_p95, texts), format_duration(customer.proposed_p95, texts)]
-    return [*kept, format_duration(customer.proposed, texts), Cell(format_change(change, texts), kind), *later]
+    return [*stored, format_duration(customer.proposed, texts), Cell(format_change(change, texts), kind), *later]

@@ -19,7 +19,7 @@ _METHOD_TEXTS: Final = ("report_how_due", "report_how_harm", "report_how_starts"
 def fairness_page(report: FairnessReport, texts: Texts) -> Page:
     """The whole page."""
     charts = _charts(report, texts)
-    by_name = {each.name: figure(each) for each in charts}
+    by_name = {chart.name: figure(chart) for chart in charts}
     sections = [
         section(texts.text("report_waits"), by_name.get("waits", ""), _customer_table(report, texts)),
         *(
@@ -30,7 +30,10 @@ def fairness_page(report: FairnessReport, texts: Texts) -> Page:
             )
             if name in by_name
         ),
-        section(texts.text("report_starts"), *(paragraph(each) for each in describe_forecasts(report.starts, texts))),
+        section(
+            texts.text("report_starts"),
+            *(paragraph(describe_forecast) for describe_forecast in describe_forecasts(report.starts, texts)),
+        ),
         section(texts.text("replay_how"), *(paragraph(texts.text(key)) for key in _METHOD_TEXTS)),
     ]
     return render_page(texts, texts.text("report_title"), summary(report, texts), sections, charts)
@@ -69,23 +72,39 @@ def format_share(value: float | None, texts: Texts) -> str:
 
 
 def _charts(report: FairnessReport, texts: Texts) -> list[Chart]:
-    largest = sorted(report.customers, key=lambda each: (-each.documents, each.customer))[:MAX_CHART_CUSTOMERS]
+    largest = sorted(
+        report.customers, key=lambda customer_fairness: (-customer_fairness.documents, customer_fairness.customer)
+    )[:MAX_CHART_CUSTOMERS]
     charts = []
-    waited = [each for each in largest if each.waits is not None]
+    waited = [customer_fairness for customer_fairness in largest if customer_fairness.waits is not None]
     if waited:
-        rows = [Row(each.customer, [each.waits.p50, each.waits.p95, each.waits.worst]) for each in waited if each.waits]
+        rows = [
+            Row(
+                customer_fairness.customer,
+                [customer_fairness.waits.p50, customer_fairness.waits.p95, customer_fairness.waits.worst],
+            )
+            for customer_fairness in waited
+            if customer_fairness.waits
+        ]
         legend = [(0, texts.text("head_p50")), (1, texts.text("head_p95")), (2, texts.text("head_worst"))]
         longest = max(row.values[2] or 0 for row in rows)
         named = ("waits", texts.text("report_waits"), texts.text("chart_waits_about"))
         charts.append(
             bar_chart(named, legend, rows, log_duration_scale(longest), lambda value: format_duration(value, texts))
         )
-    crowded = [each for each in largest if each.received is not None and each.due is not None]
+    crowded = [
+        customer_fairness
+        for customer_fairness in largest
+        if customer_fairness.received is not None and customer_fairness.due is not None
+    ]
     if crowded:
         charts.append(_share_chart(crowded, texts))
-    harmful = [each for each in report.customers[:MAX_CHART_CUSTOMERS] if each.harm_done >= 1]
+    harmful = [customer for customer in report.customers[:MAX_CHART_CUSTOMERS] if customer.harm_done >= 1]
     if harmful:
-        rows = [Row(each.customer, [each.harm_done, each.harm_suffered]) for each in harmful]
+        rows = [
+            Row(customer_fairness.customer, [customer_fairness.harm_done, customer_fairness.harm_suffered])
+            for customer_fairness in harmful
+        ]
         legend = [(2, texts.text("head_harm_done")), (0, texts.text("head_harm_suffered"))]
         highest = max(value or 0 for row in rows for value in row.values)
         named = ("harm", texts.text("report_harm"), texts.text("chart_harm_about"))
@@ -96,7 +115,9 @@ def _charts(report: FairnessReport, texts: Texts) -> list[Chart]:
 
 
 def _share_chart(customers: Sequence[CustomerFairness], texts: Texts) -> Chart:
-    rows = [Row(each.customer, [(each.due or 0) * 100, (each.received or 0) * 100]) for each in customers]
+    rows = [
+        Row(customer.customer, [(customer.due or 0) * 100, (customer.received or 0) * 100]) for customer in customers
+    ]
     legend = [(1, texts.text("head_due")), (2, texts.text("head_received"))]
     scale = linear_scale(max(value or 0 for row in rows for value in row.values))
     named = ("shares", texts.text("report_shares"), texts.text("chart_shares_about"))
@@ -104,7 +125,7 @@ def _share_chart(customers: Sequence[CustomerFairness], texts: Texts) -> Chart:
 
 
 def _customer_table(report: FairnessReport, texts: Texts) -> str:
-    rows: list[Sequence[Cell | str]] = [customer_row(each, texts) for each in report.customers[:MAX_TABLE_ROWS]]
+    rows: list[Sequence[Cell | str]] = [customer_row(customer, texts) for customer in report.customers[:MAX_TABLE_ROWS]]
     caption = texts.text("replay_shown", n=len(rows), total=len(report.customers))
     return table(caption, column_headings(texts), rows)
 

@@ -61,7 +61,7 @@ def render_page(
     texts: Texts, title: str, about: Iterable[str], sections: Iterable[str], charts: Sequence[Chart]
 ) -> Page:
     """The whole file."""
-    lead = "".join(f"<p>{escape(each)}</p>" for each in about)
+    lead = "".join(f"<p>{escape(item)}</p>" for item in about)
     html = (
         f'<!doctype html>\n<html lang="{texts.language}"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -91,10 +91,10 @@ def figure(chart: Chart) -> str:
 
 def table(caption: str, headings: Sequence[str], rows: Sequence[Sequence[Cell | str]]) -> str:
     """A table whose first column names the rows; it scrolls by itself where the screen is narrow."""
-    words = {place for row in rows for place, each in enumerate(row) if isinstance(each, Cell) and each.kind == "word"}
+    words = {place for row in rows for place, item in enumerate(row) if isinstance(item, Cell) and item.kind == "word"}
     kinds = [' class="word"' if place in words else "" for place in range(len(headings))]
-    head = "".join(f'<th scope="col"{kind}>{escape(each)}</th>' for kind, each in zip(kinds, headings, strict=True))
-    body = "".join(f"<tr>{_row_heading(row[0])}{''.join(_cell(each) for each in row[1:])}</tr>" for row in rows)
+    head = "".join(f'<th scope="col"{kind}>{escape(item)}</th>' for kind, item in zip(kinds, headings, strict=True))
+    body = "".join(f"<tr>{_row_heading(row[0])}{''.join(_cell(item) for item in row[1:])}</tr>" for row in rows)
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
         f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -27,11 +27,14 @@ def linear_scale(highest: float) -> Scale:
 def log_duration_scale(longest: float) -> Scale:
     """For waits, which may be a thousand times as long for one as for another: each tenfold the same way, from 0 on."""
     least = 0.1 if longest < 60 else 1.0
-    end = next((each for each in DURATION_TICKS if each >= longest and each > least), longest)
+    end = next(
+        (duration_tick for duration_tick in DURATION_TICKS if duration_tick >= longest and duration_tick > least),
+        longest,
+    )
     whole = math.log1p(end / least)
     return Scale(
         lambda value: math.log1p(min(value, end) / least) / whole,
-        [each for each in DURATION_TICKS if each <= end],
+        [duration_tick for duration_tick in DURATION_TICKS if duration_tick <= end],
     )
 
 

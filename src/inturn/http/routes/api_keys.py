@@ -23,7 +23,7 @@ def list_api_keys(scope: ReadScope, _: OperatorAccess) -> schemas.ApiKeys:
     """Operators: all keys, the oldest first, live or not; none of them can be shown again."""
     now = scope.app_state.clock.now()
     return schemas.ApiKeys(
-        keys=[schemas.ApiKey(**_key_fields(each, now)) for each in scope.app_state.queue.store.api_keys.all()]
+        keys=[schemas.ApiKey(**_key_fields(api_key, now)) for api_key in scope.app_state.queue.store.api_keys.all()]
     )
 
 
@@ -46,10 +46,10 @@ def rotate_api_key(
     id: str, scope: WriteScope, _: OperatorAccess, body: Annotated[schemas.ApiKeyRotation | None, Body()] = None
 ) -> schemas.NewApiKey:
     """Operators: make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
-    kept, now = scope.app_state.queue.store.api_keys, scope.app_state.clock.now()
+    api_keys, now = scope.app_state.queue.store.api_keys, scope.app_state.clock.now()
     still = (body or schemas.ApiKeyRotation()).overlap
     return _serialize_new_key(
-        *key_rotation.rotate_api_key(kept, _require_valid_id(id), still, scope.operator, now), now
+        *key_rotation.rotate_api_key(api_keys, _require_valid_id(id), still, scope.operator, now), now
     )
 
 

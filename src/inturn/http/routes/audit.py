@@ -35,7 +35,7 @@ def audit(
     """
     wanted = AuditFilter(frozenset(kind or ()), (operator or "").casefold(), (customer or "").casefold())
     shown, following = find_audit_events(scope.app_state.queue.store, wanted, limit, before)
-    return schemas.AuditPage(events=[serialize_audit_event(each) for each in shown], next=following)
+    return schemas.AuditPage(events=[serialize_audit_event(event) for event in shown], next=following)
 
 
 class AuditFilter(NamedTuple):
@@ -59,19 +59,19 @@ def find_audit_events(
     store: Store, where: AuditFilter, limit: int, before: int | None
 ) -> tuple[list[Event], int | None]:
     """The newest events that fit, and where to go on; None at the end. It reads so many at most, whatever is asked."""
-    found: list[Event] = []
+    events: list[Event] = []
     at_once = READ_PAGE_SIZE if any(where) else limit + 1
     for _ in range(MAX_READS):
         page = store.audit(limit=at_once, before=before)
         for event in page:
-            if len(found) == limit:
-                return found, before
+            if len(events) == limit:
+                return events, before
             before = event.number
             if where.matches(event):
-                found.append(event)
+                events.append(event)
         if len(page) < at_once:
-            return found, None
-    return found, before
+            return events, None
+    return events, before
 
 
 @router.get("/workers", operation_id="listWorkers", responses=ErrorResponses.of())

@@ -44,9 +44,9 @@ def retry_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.Bulk
 def expedite_documents(body: schemas.DocumentIds, scope: WriteScope, _: OperatorAccess) -> schemas.BulkResult:
     """Operators: move these before all levels, the oldest first; those that do not wait are passed over."""
     done = 0
-    for each in reversed(scope.documents_by_id(body.ids)):
+    for document in reversed(scope.documents_by_id(body.ids)):
         try:
-            scope.expedite(each.id)
+            scope.expedite(document.id)
         except IllegalTransitionError:
             continue
         done += 1
@@ -61,7 +61,7 @@ def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> 
         return _apply_by_ids(body.ids, scope, action, dry_run=body.dry_run)
     if not conditions:
         raise InvalidInputError("say which documents: give ids, or at least one of state, customer, level, batch, text")
-    states = action.default_states if body.state is None else frozenset(DocumentState(each) for each in body.state)
+    states = action.default_states if body.state is None else frozenset(DocumentState(state) for state in body.state)
     if not states <= action.allowed_states:
         raise InvalidInputError(f"this is for documents that are {', '.join(sorted(action.allowed_states))}")
     where = scope.restrict_filter(DocumentFilter(states, body.customer, body.level, body.batch, body.text))
@@ -72,6 +72,8 @@ def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> 
 
 def _apply_by_ids(ids: Sequence[str], scope: CallerScope, action: BulkAction, *, dry_run: bool) -> schemas.BulkResult:
     """Oldest first: a retry is a check, and the oldest should get the best level."""
-    found = [each.id for each in reversed(scope.documents_by_id(ids)) if each.state in action.allowed_states]
-    n = len(found) if dry_run or not found else len(action.apply_to_ids(found, scope.operator))
+    result = [
+        document.id for document in reversed(scope.documents_by_id(ids)) if document.state in action.allowed_states
+    ]
+    n = len(result) if dry_run or not result else len(action.apply_to_ids(result, scope.operator))
     return schemas.BulkResult(documents=n, done=not dry_run)

@@ -16,6 +16,6 @@ router: Final = APIRouter(prefix="/v1", tags=["checks"])
 def check(body: schemas.CheckRequest, scope: ReadScope, idempotency_key: IdempotencyKey = None) -> schemas.Checks:
     """Tell which levels a customer's next documents get; each is a check, as if it had been submitted."""
     customer = scope.resolve_customer(body.customer)
-    found = scope.app_state.queue.check(customer, body.count, key=idempotency_key)
-    checks = [schemas.Check(level=each.level, count=each.count) for each in found]
+    result = scope.app_state.queue.check(customer, body.count, key=idempotency_key)
+    checks = [schemas.Check(level=check.level, count=check.count) for check in result]
     return schemas.Checks(customer=customer, checks=checks)

@@ -82,7 +82,9 @@ def customers(  # noqa: PLR0913 - these are a query's parts
         )
         following = str(place + limit) if place + limit < listed.total else None
         page, total, weight = Page(_load_customers(service, listed.names), following), listed.total, listed.weight
-    shown = [serialize_customer(each, around, {}, _approximate_due_share(each, weight)) for each in page.items]
+    shown = [
+        serialize_customer(customer, around, {}, _approximate_due_share(customer, weight)) for customer in page.items
+    ]
     return schemas.CustomerPage(at=around.now, customers=shown, next=page.next, total=total)
 
 
@@ -97,7 +99,7 @@ def update_customer(
     name: str, body: schemas.CustomerChange, scope: WriteScope, _: OperatorAccess
 ) -> schemas.CustomerDetail:
     """Operators: change what is given; also for a customer not seen yet."""
-    changes: dict[str, Any] = {each: getattr(body, each) for each in body.model_fields_set}
+    changes: dict[str, Any] = {item: getattr(body, item) for item in body.model_fields_set}
     if isinstance(changes.get("rate"), schemas.Rate):
         changes["rate"] = RateLimit(changes["rate"].documents, changes["rate"].per)
     scope.app_state.queue.change_customer(name, scope.operator, **changes)
@@ -123,9 +125,9 @@ def serialize_customer(
     settings, waits = customer.settings, context.wait_percentiles.get(customer.name)
     lines = [
         schemas.Lane(
-            level=each.level, waiting=each.waiting, is_open=each.is_open, oldest_wait=oldest_waits.get(each.level)
+            level=lane.level, waiting=lane.waiting, is_open=lane.is_open, oldest_wait=oldest_waits.get(lane.level)
         )
-        for each in customer.lanes
+        for lane in customer.lanes
     ]
     share = None
     if context.received_shares is not None:
@@ -180,22 +182,24 @@ def _approximate_due_share(customer: Customer, total_weight: float | None) -> fl
 
 
 def _load_customers(app_state: AppState, names: tuple[str, ...]) -> tuple[Customer, ...]:
-    found = []
+    result = []
     for name in names:
         with suppress(NotFoundError):
-            found.append(app_state.queue.customer(name))
-    return tuple(found)
+            result.append(app_state.queue.customer(name))
+    return tuple(result)
 
 
 def _sort_by(sort: CustomerSort, context: CustomerContext, *, is_descending: bool) -> SortBy:
     priority, received, waits = context.priority, context.received_shares or {}, context.wait_percentiles
     figures: dict[CustomerSort, Callable[[CustomerEntry], float | None]] = {
-        CustomerSort.WAITING: lambda each: each.waiting,
-        CustomerSort.RUNNING: lambda each: each.running,
-        CustomerSort.LEVEL: lambda each: -each.next_count(priority, context.now),
-        CustomerSort.SHARE: lambda each: received.get(each.name, 0.0),
-        CustomerSort.WAIT: lambda each: waits[each.name].p95 if each.name in waits else None,
-        CustomerSort.UPDATED: lambda each: each.updated_at,
+        CustomerSort.WAITING: lambda customer_entry: customer_entry.waiting,
+        CustomerSort.RUNNING: lambda customer_entry: customer_entry.running,
+        CustomerSort.LEVEL: lambda customer_entry: -customer_entry.next_count(priority, context.now),
+        CustomerSort.SHARE: lambda customer_entry: received.get(customer_entry.name, 0.0),
+        CustomerSort.WAIT: lambda customer_entry: (
+            waits[customer_entry.name].p95 if customer_entry.name in waits else None
+        ),
+        CustomerSort.UPDATED: lambda customer_entry: customer_entry.updated_at,
     }
     return SortBy(figures.get(sort), is_descending)
 

@@ -131,12 +131,12 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
 ) -> schemas.DocumentPage:
     """List documents, newest or oldest first."""
     if id:
-        shown = [serialize_document(each, scope.caller) for each in scope.documents_by_id(id)]
+        shown = [serialize_document(document, scope.caller) for document in scope.documents_by_id(id)]
         return schemas.DocumentPage(documents=shown, next=None)
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
     page = scope.documents(where, limit, after, sort)
     return schemas.DocumentPage(
-        documents=[serialize_document(each, scope.caller) for each in page.items], next=page.next
+        documents=[serialize_document(document, scope.caller) for document in page.items], next=page.next
     )
 
 
@@ -151,8 +151,8 @@ def counts(
 ) -> schemas.Counts:
     """How many documents match, by state."""
     states = scope.counts(DocumentFilter(None, customer, level, batch, text)).states
-    told = {str(state): states.get(state, 0) for state in DocumentState}
-    return schemas.Counts(documents=sum(told.values()), states=told)
+    reported = {str(state): states.get(state, 0) for state in DocumentState}
+    return schemas.Counts(documents=sum(reported.values()), states=reported)
 
 
 @router.get("/documents/{id}", operation_id="getDocument", responses=ErrorResponses.of(422))
@@ -191,9 +191,12 @@ def why(id: DocumentId, request: Request, scope: ReadScope) -> schemas.Why:
 @router.get("/documents/{id}/life", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))
 def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
     """What happened to a document so far, each attempt with its error, and how far its processor is with it."""
-    found = scope.document(id)
+    document = scope.document(id)
     return serialize_timeline(
-        found, insights.document_timeline(scope.app_state.queue.store, found), scope.progress(found), scope.caller
+        document,
+        insights.document_timeline(scope.app_state.queue.store, document),
+        scope.progress(document),
+        scope.caller,
     )
 
 
@@ -205,8 +208,8 @@ def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
 )
 async def result(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> Response:
     """The result of a document that is done; with `wait`, when it has ended."""
-    found = await _wait_for_end(scope, id, wait)
-    return await to_thread.run_sync(_result_response, scope, found)
+    document = await _wait_for_end(scope, id, wait)
+    return await to_thread.run_sync(_result_response, scope, document)
 
 
 @router.get(
@@ -217,11 +220,11 @@ async def result(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> Res
 )
 def result_file(id: DocumentId, name: str, scope: ReadScope) -> StreamingResponse:
     """A file of a result."""
-    found = scope.document(id)
-    require_done(found, done=True)
-    for each in scope.app_state.queue.files(found.id):
-        if each.name == name and name != RESULT_FILE:
-            return _attachment_response(scope, each.blob, each.name, each.size)
+    document = scope.document(id)
+    require_done(document, done=True)
+    for file in scope.app_state.queue.files(document.id):
+        if file.name == name and name != RESULT_FILE:
+            return _attachment_response(scope, file.blob, file.name, file.size)
     raise NotFoundError("the result has no such file")
 
 
@@ -244,8 +247,8 @@ def batch(name: str, scope: ReadScope) -> schemas.Batch:
     """How far the documents of a batch are."""
     states = scope.batch(name).states
     ended = sum(n for state, n in states.items() if state in ENDED)
-    told = {str(state): n for state, n in sorted(states.items())}
-    return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=told)
+    reported = {str(state): n for state, n in sorted(states.items())}
+    return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=reported)
 
 
 @router.get("/limits", operation_id="getUploadLimits", responses=ErrorResponses.of())
@@ -257,18 +260,18 @@ def limits(scope: ReadScope) -> schemas.UploadLimits:
 
 async def _wait_for_end(scope: CallerScope, id_: str, wait: float) -> Document:
     """The document: at once, or when it has ended, or when the time is over."""
-    found = await to_thread.run_sync(scope.document, id_)
-    if not wait or found.state in ENDED:
-        return found
-    with scope.app_state.event_poller.document_waiter(found.id) as rung, suppress(TimeoutError):
+    document = await to_thread.run_sync(scope.document, id_)
+    if not wait or document.state in ENDED:
+        return document
+    with scope.app_state.event_poller.document_waiter(document.id) as rung, suppress(TimeoutError):
         async with asyncio.timeout(wait):
             # It may have ended before anybody listened.
-            while (found := await to_thread.run_sync(scope.document, id_)).state not in ENDED:
+            while (document := await to_thread.run_sync(scope.document, id_)).state not in ENDED:
                 await rung.wait()
                 if scope.app_state.event_poller.is_stopping:
                     break
                 rung.clear()
-    return found
+    return document
 
 
 def _result_response(scope: CallerScope, document: Document) -> Response:
@@ -276,9 +279,9 @@ def _result_response(scope: CallerScope, document: Document) -> Response:
     require_done(document, done=True)
     queue, blobs = scope.app_state.queue, scope.app_state.blobs
     files = [
-        schemas.ResultFile(name=each.name, size=each.size, sha256=each.sha256, media_type=each.media_type)
-        for each in queue.files(document.id)
-        if each.name != RESULT_FILE
+        schemas.ResultFile(name=file.name, size=file.size, sha256=file.sha256, media_type=file.media_type)
+        for file in queue.files(document.id)
+        if file.name != RESULT_FILE
     ]
     around = schemas.Result(id=document.id, result=None, files=files).model_dump(mode="json")
     parts = {name: json.dumps(value) for name, value in around.items()}

@@ -44,8 +44,8 @@ async def stream_events(
     """
     hub = get_app_state(request).broadcaster
     hub.require_capacity()
-    heard = parse_last_event_id(last_event_id if last_event_id is not None else after)
+    received = parse_last_event_id(last_event_id if last_event_id is not None else after)
     return StreamingResponse(
-        hub.stream(caller.customer, heard, lambda: is_still_authorized(request, bearer, caller)),
+        hub.stream(caller.customer, received, lambda: is_still_authorized(request, bearer, caller)),
         media_type=EVENT_STREAM_MEDIA_TYPE,
     )

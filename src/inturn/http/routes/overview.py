@@ -57,12 +57,12 @@ def serialize_overview(
         quiet=_serialize_group(snapshot.quiet, history.wait_percentiles(HISTORY_WINDOW, lambda level: level < last)),
         busy=_serialize_group(snapshot.busy, history.wait_percentiles(HISTORY_WINDOW, lambda level: level >= last)),
         last_level=last,
-        busiest=[_serialize_busy_customer(each, snapshot, shares) for each in live.busiest],
+        busiest=[_serialize_busy_customer(busy_customer, snapshot, shares) for busy_customer in live.busiest],
         takers=[
             schemas.TopCustomer(customer=name, received=part, due=snapshot.due.get(name))
             for name, part in shares.top_customers(live.at, MAX_TOP_CUSTOMERS)
         ],
-        workers=[_serialize_worker(each) for each in live.at_work],
+        workers=[_serialize_worker(at_work) for at_work in live.at_work],
         course=_serialize_history(history.points(since)),
     )
 
@@ -95,15 +95,15 @@ def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
     report = activity.worker.report
     hands = [
         schemas.RunningDocument(
-            id=each.id,
-            name=each.spec.name,
-            customer=each.customer,
-            level=each.level,
-            started_at=each.work_began_at,
+            id=document.id,
+            name=document.spec.name,
+            customer=document.customer,
+            level=document.level,
+            started_at=document.work_began_at,
             done=None if progress is None or not progress.total else min(1.0, progress.done / progress.total),
         )
-        for each in activity.documents[:MAX_DOCUMENTS_PER_WORKER]
-        for progress in (report.progress.get(each.id),)
+        for document in activity.documents[:MAX_DOCUMENTS_PER_WORKER]
+        for progress in (report.progress.get(document.id),)
     ]
     return schemas.WorkerActivity(
         name=report.name,
@@ -130,7 +130,7 @@ def _serialize_history(points: list[HistoryPoint]) -> schemas.History:
         customers=[point.customers for point in points],
         failed=[point.failed for point in points],
         overdue_uses=[point.overdue_uses for point in points],
-        p50=[None if each is None else each.p50 for each in waits],
-        p95=[None if each is None else each.p95 for each in waits],
-        p99=[None if each is None else each.p99 for each in waits],
+        p50=[None if wait is None else wait.p50 for wait in waits],
+        p95=[None if wait is None else wait.p95 for wait in waits],
+        p99=[None if wait is None else wait.p99 for wait in waits],
     )

@@ -23,8 +23,8 @@ MAX_VERSION: Final = 2**62
 @router.get("/priority", operation_id="getPriorityRules", responses=ErrorResponses.of())
 def priority(scope: ReadScope) -> schemas.Priority:
     """The reset interval and the thresholds in force. No secret: they explain everybody's receipts."""
-    found = scope.app_state.queue.policy().policy.priority
-    return schemas.Priority(reset_interval=found.reset_interval, thresholds=list(found.thresholds))
+    priority_policy = scope.app_state.queue.policy().policy.priority
+    return schemas.Priority(reset_interval=priority_policy.reset_interval, thresholds=list(priority_policy.thresholds))
 
 
 @router.get("/policy", operation_id="getPolicy", responses=ErrorResponses.of())
@@ -37,7 +37,7 @@ def policy(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersion:
 def versions(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersions:
     """Operators: all versions of the policy, newest first."""
     return schemas.PolicyVersions(
-        versions=[serialize_policy_version(each) for each in scope.app_state.queue.store.policies()]
+        versions=[serialize_policy_version(policy) for policy in scope.app_state.queue.store.policies()]
     )
 
 
@@ -92,5 +92,5 @@ def parse_policy(spec: schemas.Policy) -> Policy:
     """A policy as it was given, or an error that says what is wrong with it."""
     try:
         return Policy.from_dict(spec.model_dump())
-    except (TypeError, OverflowError) as wrong:
-        raise InvalidInputError(f"the policy is not valid: {wrong}") from wrong
+    except (TypeError, OverflowError) as error:
+        raise InvalidInputError(f"the policy is not valid: {error}") from error

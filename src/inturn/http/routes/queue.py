@@ -37,7 +37,7 @@ def resume(scope: WriteScope, _: OperatorAccess) -> schemas.Queue:
 def server(scope: ReadScope) -> schemas.Server:
     """How much this server takes of one upload, one key and one customer; operators also learn its version."""
     held = scope.app_state.settings.limits
-    taken = {each: getattr(held, each) for each in schemas.Limits.model_fields}
+    taken = {model_field: getattr(held, model_field) for model_field in schemas.Limits.model_fields}
     return schemas.Server(version=__version__ if scope.caller.sees_all else None, limits=schemas.Limits(**taken))
 
 

@@ -24,17 +24,17 @@ async def get_session(request: Request, response: Response, bearer: BearerToken)
     """Whom the page speaks to; nobody, if a key is needed and none was shown."""
     service, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
     try:
-        found = await auth.get_caller(request, bearer)
+        caller = await auth.get_caller(request, bearer)
     except InturnError as refused:
         if refused.code != "unauthorized":
             raise
         return _serialize_session(service, None, None)
-    key = await auth.authenticate_session(service, cookie) if cookie is not None and found.by_cookie else None
+    key = await auth.authenticate_session(service, cookie) if cookie is not None and caller.by_cookie else None
     if key is None or cookie is None:
-        return _serialize_session(service, found, None)
+        return _serialize_session(service, caller, None)
     if service.sessions.needs_renewal(cookie):
         cookie = _set_session_cookie(request, response, key)
-    return _serialize_session(service, found, service.sessions.csrf_token(key, cookie))
+    return _serialize_session(service, caller, service.sessions.csrf_token(key, cookie))
 
 
 @router.post("/session")
@@ -45,8 +45,8 @@ async def sign_in(request: Request, response: Response, body: schemas.SignIn) ->
     key = await auth.authenticate_api_key(service, request, body.key.strip())
     cookie = _set_session_cookie(request, response, key)
     request.state.key = key.id
-    found = Caller(key.name, key.scope, key.customer, key.id, by_cookie=True)
-    return _serialize_session(service, found, service.sessions.csrf_token(key, cookie))
+    caller = Caller(key.name, key.scope, key.customer, key.id, by_cookie=True)
+    return _serialize_session(service, caller, service.sessions.csrf_token(key, cookie))
 
 
 @router.delete("/session", status_code=204)

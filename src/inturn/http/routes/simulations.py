@@ -22,7 +22,7 @@ router: Final = APIRouter(prefix="/v1", tags=["simulations"])
 @router.get("/simulations", operation_id="listScenarios", responses=ErrorResponses.of())
 def scenarios(_: OperatorAccess) -> schemas.Scenarios:
     """Operators: the scenarios that can be played."""
-    return schemas.Scenarios(scenarios=[_serialize_scenario(each) for each in _scenarios_by_name().values()])
+    return schemas.Scenarios(scenarios=[_serialize_scenario(scenario) for scenario in _scenarios_by_name().values()])
 
 
 @router.post(
@@ -74,5 +74,5 @@ def _scenarios_by_name() -> dict[str, Scenario]:
 
 
 def _serialize_scenario(scenario: Scenario) -> schemas.Scenario:
-    groups = [schemas.ScenarioGroup(group=each.name, customers=each.customers) for each in scenario.groups]
+    groups = [schemas.ScenarioGroup(group=group.name, customers=group.customers) for group in scenario.groups]
     return schemas.Scenario(scenario=scenario.name, title=scenario.title, workers=scenario.workers, groups=groups)

@@ -70,24 +70,26 @@ class StaticBundle(NamedTuple):
 def load_bundle() -> StaticBundle:
     """Everything, read once."""
     root = resources.files("inturn.http").joinpath("static")
-    found = dict(sorted(_read_files(root)))
+    result = dict(sorted(_read_files(root)))
     for language in LANGUAGES:
         texts = json.dumps(page_entries(language), ensure_ascii=False, separators=(",", ":"))
-        found[f"texts/{language}.json"] = texts.encode()
-    build = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in found.values())).hexdigest()[:16]
-    at_once = [path for path in found if _is_preloaded(path)]
+        result[f"texts/{language}.json"] = texts.encode()
+    build = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in result.values())).hexdigest()[:16]
+    at_once = [path for path in result if _is_preloaded(path)]
     preloads = "\n".join(f'<link rel="modulepreload" href="/static/{build}/{path}">' for path in at_once)
-    shell = found[SHELL_PATH].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
-    return StaticBundle(build, {path: _make_file(path, body) for path, body in {**found, SHELL_PATH: shell}.items()})
+    shell = result[SHELL_PATH].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
+    return StaticBundle(build, {path: _make_file(path, body) for path, body in {**result, SHELL_PATH: shell}.items()})
 
 
 @router.api_route("/static/{build}/{path:path}", methods=["GET", "HEAD"])
 async def static(request: Request, build: str, path: str) -> Response:
     """One file; a page of an older server gets ours, and is not to keep it."""
-    kept = load_bundle()
-    if path not in kept.files or path == SHELL_PATH:
+    static_bundle = load_bundle()
+    if path not in static_bundle.files or path == SHELL_PATH:
         raise NotFoundError(NO_SUCH_ADDRESS)
-    return _file_response(request, kept.files[path], CACHE_IMMUTABLE if build == kept.build else CACHE_REVALIDATE)
+    return _file_response(
+        request, static_bundle.files[path], CACHE_IMMUTABLE if build == static_bundle.build else CACHE_REVALIDATE
+    )
 
 
 async def shell(request: Request) -> Response:
@@ -124,13 +126,13 @@ def _is_preloaded(path: str) -> bool:
 
 
 def _read_files(folder: Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
-    for each in folder.iterdir():
-        if each.is_dir():
-            found += _read_files(each, f"{prefix}{each.name}/")
-        elif _suffix(each.name) in MEDIA_TYPES:
-            found.append((f"{prefix}{each.name}", each.read_bytes()))
-    return found
+    result: list[tuple[str, bytes]] = []
+    for path in folder.iterdir():
+        if path.is_dir():
+            result += _read_files(path, f"{prefix}{path.name}/")
+        elif _suffix(path.name) in MEDIA_TYPES:
+            result.append((f"{prefix}{path.name}", path.read_bytes()))
+    return result
 
 
 def _make_file(path: str, body: bytes) -> StaticFile:

@@ -43,8 +43,8 @@ class Batcher(Generic[Call, Answer]):
         self, futures: list[asyncio.Future[Answer]], work: "asyncio.Future[Sequence[Answer | Exception]]"
     ) -> None:
         self._start_batch()
-        wrong = work.exception()
-        answers = work.result() if wrong is None else [wrong] * len(futures)
+        error = work.exception()
+        answers = work.result() if error is None else [error] * len(futures)
         for future, answer in zip(futures, answers, strict=True):
             if future.done():  # whoever asked has gone
                 continue

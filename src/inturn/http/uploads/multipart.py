@@ -80,8 +80,8 @@ class MultipartForm:
     """A multipart body: its fields, and its files as far as they have come in."""
 
     def __init__(self, content_type: str, limits: Limits) -> None:
-        found = BOUNDARY_PATTERN.search(content_type)
-        if found is None:
+        match = BOUNDARY_PATTERN.search(content_type)
+        if match is None:
             raise InvalidInputError("a multipart body needs a boundary in its Content-Type")
         self.fields: dict[str, bytes] = {}
         self.files: list[Upload] = []
@@ -103,16 +103,16 @@ class MultipartForm:
             "on_end": self._finish,
         }
         try:
-            self._parser = MultipartParser((found[1] or found[2]).encode("latin-1"), callbacks)
-        except FormParserError as wrong:
-            raise InvalidInputError(f"the body's boundary is of no use: {wrong}") from wrong
+            self._parser = MultipartParser((match[1] or match[2]).encode("latin-1"), callbacks)
+        except FormParserError as error:
+            raise InvalidInputError(f"the body's boundary is of no use: {error}") from error
 
     def feed(self, chunk: bytes) -> None:
         """Parse what came in."""
         try:
             self._parser.write(chunk)
-        except FormParserError as wrong:
-            raise InvalidInputError("the body is no multipart form; see RFC 7578") from wrong
+        except FormParserError as error:
+            raise InvalidInputError("the body is no multipart form; see RFC 7578") from error
 
     def write(self, blobs: Blobs) -> None:
         """Write away what is held of all files."""

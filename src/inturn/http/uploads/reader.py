@@ -84,12 +84,12 @@ class SubmissionReader:
     def _read_json(self, body: bytes) -> UploadContents:
         try:
             given = schemas.Submission.model_validate_json(body)
-        except ValidationError as wrong:
+        except ValidationError as error:
             raise InvalidInputError(
-                describe_validation_errors(wrong.errors(include_input=False, include_url=False))
+                describe_validation_errors(error.errors(include_input=False, include_url=False))
             ) from None
         customer = self._scope.resolve_customer(given.customer)
-        return UploadContents(customer, [(each, self._text_upload(each)) for each in given.documents])
+        return UploadContents(customer, [(document, self._text_upload(document)) for document in given.documents])
 
     def _text_upload(self, spec: schemas.DocumentSpec) -> Upload | None:
         if spec.text is None:
@@ -106,18 +106,18 @@ def _parse_fields(form: MultipartForm) -> dict[str, Any]:
     if unknown:
         raise InvalidInputError(f"a form has files and the fields {', '.join(FORM_FIELDS)}, not {unknown[0][:50]!r}")
     try:
-        found: dict[str, Any] = {name: value.decode() for name, value in form.fields.items()}
-        for name in found.keys() & {"metadata", "delay", "start_by", "cost"}:
-            found[name] = json.loads(found[name])
+        result: dict[str, Any] = {name: value.decode() for name, value in form.fields.items()}
+        for name in result.keys() & {"metadata", "delay", "start_by", "cost"}:
+            result[name] = json.loads(result[name])
     except (ValueError, RecursionError):
         raise InvalidInputError("fields are UTF-8; metadata, delay, start_by and cost are JSON") from None
-    return found
+    return result
 
 
 def _validate_spec(fields: dict[str, Any]) -> schemas.DocumentSpec:
     try:
         return schemas.DocumentSpec.model_validate(fields)
-    except ValidationError as wrong:
+    except ValidationError as error:
         raise InvalidInputError(
-            describe_validation_errors(wrong.errors(include_input=False, include_url=False))
+            describe_validation_errors(error.errors(include_input=False, include_url=False))
         ) from None

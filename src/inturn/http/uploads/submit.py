@@ -75,7 +75,7 @@ class PendingSubmission:
         """Make the files durable."""
         if self.submission is None:
             customer, given = self._contents
-            documents = [self._document(each, file) for each, file in given]
+            documents = [self._document(document_spec, file) for document_spec, file in given]
             self.submission = self._scope.submission(customer, documents, self._idempotency_key)
 
     def prepare_and_commit(self) -> None:
@@ -132,7 +132,9 @@ def submit_batch(queue: Queue, batch: Sequence[PendingSubmission]) -> list[Accep
         arrival.run_step(arrival.prepare)
     list(_DISK_POOL.map(lambda submission: submission.run_step(submission.commit_files), batch))
     ready = [(arrival, arrival.submission) for arrival in batch if arrival.submission and not arrival.error]
-    for (arrival, _), answer in zip(ready, _store_submissions(queue, [each for _, each in ready]), strict=True):
+    for (arrival, _), answer in zip(
+        ready, _store_submissions(queue, [submission for _, submission in ready]), strict=True
+    ):
         arrival.run_step(partial(arrival.complete, answer))
     return [
         arrival.accepted or arrival.error or AssertionError("it was neither taken nor refused") for arrival in batch
@@ -142,8 +144,8 @@ def submit_batch(queue: Queue, batch: Sequence[PendingSubmission]) -> list[Accep
 def _store_submissions(queue: Queue, submissions: Sequence[Submission]) -> Sequence[tuple[Receipt, ...] | Exception]:
     try:
         return queue.store.submit_all(submissions) if submissions else ()
-    except Exception as wrong:  # noqa: BLE001 - as above
-        return [wrong] * len(submissions)
+    except Exception as error:  # noqa: BLE001 - as above
+        return [error] * len(submissions)
 
 
 def _new_document(spec: schemas.DocumentSpec, **content_fields: Any) -> NewDocument:

@@ -26,14 +26,14 @@ class MemoryApiKeys(ApiKeys):
 
     def find(self, id: str) -> ApiKey:
         with self._lock:
-            found = self._state().api_keys.get(id)
-            if found is None:
+            api_key = self._state().api_keys.get(id)
+            if api_key is None:
                 raise NotFoundError(f"there is no key {id!r}")
-            return found
+            return api_key
 
     def all(self) -> tuple[ApiKey, ...]:
         with self._lock:
-            return tuple(sorted(self._state().api_keys.values(), key=lambda each: (each.made_at, each.id)))
+            return tuple(sorted(self._state().api_keys.values(), key=lambda api_key: (api_key.made_at, api_key.id)))
 
     def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
         with self._lock:

@@ -52,23 +52,23 @@ class Journal:
 
     def by_operator(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
         """Up to `limit` events of operators, newest first; of one customer, or of all."""
-        found = (
+        result = (
             event
             for event in reversed(self.events)
             if event[5] is not None
             and (before is None or event[0] < before)
             and (customer is None or event[3] == customer)
         )
-        return tuple(map(Event._make, islice(found, limit)))
+        return tuple(map(Event._make, islice(result, limit)))
 
     def prune(self, before: int, limit: int) -> int:
         """Drop up to `limit` events older than `before` that no operator caused."""
-        kept, dropped = [], 0
+        stored, dropped = [], 0
         for event in self.events:
             if event[1] < before and event[5] is None and dropped < limit:
                 dropped += 1
             else:
-                kept.append(event)
+                stored.append(event)
         if dropped:
-            self.events = kept
+            self.events = stored
         return dropped

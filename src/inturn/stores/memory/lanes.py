@@ -100,10 +100,10 @@ class Lanes:
     def rates_ahead(self, now: int) -> int:
         """How many rates `clamp_rates` would bring back."""
         return sum(
-            each.settings.rate is not None
-            and each.rate_closed_until is not None
-            and rates.clamped_tat(each.settings.rate, each.tat, now) < each.tat
-            for each in self.customers.values()
+            customer.settings.rate is not None
+            and customer.rate_closed_until is not None
+            and rates.clamped_tat(customer.settings.rate, customer.tat, now) < customer.tat
+            for customer in self.customers.values()
         )
 
     def next_opening(self) -> int | None:

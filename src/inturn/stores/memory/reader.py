@@ -24,12 +24,12 @@ def page_of_documents(
     """By seq; the cursor is the last one shown."""
     way = 1 if sort is DocumentSort.OLDEST else -1
     seen = None if after is None else way * int(after)
-    found = sorted(
+    result = sorted(
         (row for row in rows if (seen is None or way * row.seq > seen) and _matches(row, where)),
         key=lambda row: way * row.seq,
     )
-    more = len(found) > limit
-    return Page(tuple(row.view() for row in found[:limit]), str(found[limit - 1].seq) if more else None)
+    more = len(result) > limit
+    return Page(tuple(row.view() for row in result[:limit]), str(result[limit - 1].seq) if more else None)
 
 
 def count_documents(rows: Iterable[Row], where: DocumentFilter) -> Counts:
@@ -51,12 +51,19 @@ def page_of_customers(
     after: str | None,
 ) -> Page[Customer]:
     """By name; the cursor is the last name shown."""
-    found = sorted(
-        (each for each in customers if (after is None or each.name > after) and _customer_matches(each, where)),
-        key=lambda each: each.name,
+    customer_rows = sorted(
+        (
+            customer
+            for customer in customers
+            if (after is None or customer.name > after) and _customer_matches(customer, where)
+        ),
+        key=lambda customer_row: customer_row.name,
     )
-    more = len(found) > limit
-    return Page(tuple(customer_view(each) for each in found[:limit]), found[limit - 1].name if more else None)
+    more = len(customer_rows) > limit
+    return Page(
+        tuple(customer_view(customer_row) for customer_row in customer_rows[:limit]),
+        customer_rows[limit - 1].name if more else None,
+    )
 
 
 def customer_view(row: CustomerRow) -> Customer:

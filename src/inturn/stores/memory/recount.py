@@ -10,17 +10,17 @@ from inturn.stores.memory.state import State
 def discrepancies(state: State) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
     waiting, running = _count_documents(state)
-    found = []
+    result = []
     for name, customer in sorted(state.lanes.customers.items()):
-        levels = sorted({level for each, level in waiting if each == name} | set(customer.lanes))
+        levels = sorted({level for item, level in waiting if item == name} | set(customer.lanes))
         for level in levels:
             line = customer.lanes.get(level)
-            kept = 0 if line is None else line.waiting
-            if kept != waiting[name, level]:
-                found.append(Discrepancy(name, f"waiting in level {level}", kept, waiting[name, level]))
+            stored = 0 if line is None else line.waiting
+            if stored != waiting[name, level]:
+                result.append(Discrepancy(name, f"waiting in level {level}", stored, waiting[name, level]))
         if customer.running != running[name]:
-            found.append(Discrepancy(name, "running", customer.running, running[name]))
-    return tuple(found)
+            result.append(Discrepancy(name, "running", customer.running, running[name]))
+    return tuple(result)
 
 
 def repair(state: State) -> None:

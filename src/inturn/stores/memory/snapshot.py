@@ -19,7 +19,7 @@ from inturn.stores.memory.state import IdempotencyRecord, State
 
 FORMAT_VERSION = 1
 SPEC_FIELDS = NewDocument._fields
-ROW_FIELDS = [each.name for each in fields(Row) if each.name not in {"spec", "lane_level"}]
+ROW_FIELDS = [field.name for field in fields(Row) if field.name not in {"spec", "lane_level"}]
 
 
 def write(state: State, path: Path) -> None:
@@ -32,13 +32,13 @@ def write(state: State, path: Path) -> None:
             "paused": state.paused,
             "policies": [[*version[:1], version.policy.to_dict(), *version[2:]] for version in state.policies],
             "documents": [_row_to_json(row) for row in state.documents.values()],
-            "customers": [_customer_to_json(each) for each in state.lanes.customers.values()],
+            "customers": [_customer_to_json(customer) for customer in state.lanes.customers.values()],
             "keys": [[*key, *record] for key, record in state.idempotency_keys.items()],
             "events": [[*event[:-1], dict(event[-1])] for event in state.journal.events],
             "last_event": state.journal.last,
             "turns": _scheduler_to_json(state.lanes),
             "access": list(state.api_keys.values()),
-            "attempts": [[id_, *each] for id_, kept in state.attempts.items() for each in kept.values()],
+            "attempts": [[id_, *attempt] for id_, stored in state.attempts.items() for attempt in stored.values()],
         }
     )
     part = path.with_name(path.name + ".part")
@@ -50,12 +50,12 @@ def write(state: State, path: Path) -> None:
 def read(path: Path) -> State:
     """The state as it was written."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as wrong:
-        raise StoreError(f"{path} is not a backup of a memory store: {wrong}") from wrong
-    if not isinstance(kept, dict) or kept.get("format") != FORMAT_VERSION:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} is not a backup of a memory store: {error}") from error
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT_VERSION:
         raise StoreError(f"{path} is not a backup of a memory store that this version can read")
-    return state_from_json(kept)
+    return state_from_json(stored)
 
 
 def state_from_json(data: Mapping[str, Any]) -> State:
@@ -69,13 +69,13 @@ def state_from_json(data: Mapping[str, Any]) -> State:
     state.seq, state.fence = data["seq"], data["fence"]
     state.paused = None if data["paused"] is None else Operator(*data["paused"])
     state.idempotency_keys = {
-        (customer, key): IdempotencyRecord(fingerprint, at, tuple(Receipt(*each) for each in answer))
+        (customer, key): IdempotencyRecord(fingerprint, at, tuple(Receipt(*item) for item in answer))
         for customer, key, fingerprint, at, answer in data["keys"]
     }
-    state.journal.events = [_event(*each) for each in data["events"]]
+    state.journal.events = [_event(*item) for item in data["events"]]
     state.journal.last = data["last_event"]
-    for each in data["customers"]:
-        _read_customer(state.lanes, each)
+    for item in data["customers"]:
+        _read_customer(state.lanes, item)
     _read_scheduler(state.lanes, data["turns"])
     _read_documents(state, data["documents"])
     for id_, sha256, scope, *rest in data.get("access", ()):
@@ -124,10 +124,10 @@ def _read_customer(lanes: Lanes, data: list[Any]) -> None:
 
 
 def _read_documents(state: State, data: Iterable[list[Any]]) -> None:
-    for given, *rest in sorted(data, key=lambda each: each[1 + ROW_FIELDS.index("seq")]):
+    for given, *rest in sorted(data, key=lambda item: item[1 + ROW_FIELDS.index("seq")]):
         values = dict(zip(ROW_FIELDS, rest, strict=False))  # an older backup knows fewer
         values["state"] = DocumentState(values["state"])
-        values["files"] = tuple(ResultFile(*each) for each in values["files"])
+        values["files"] = tuple(ResultFile(*value) for value in values["files"])
         values["settled"] = values["settled"] and OutcomeKind(values["settled"])
         state.restore_row(Row(spec=NewDocument(**given), **values))
     state.lanes.schedule_all()

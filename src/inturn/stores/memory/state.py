@@ -307,12 +307,12 @@ class State:
 
     def _end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
         """Remember an attempt under its fence, unless it was told already; the oldest are forgotten."""
-        kept = self.attempts.setdefault(row.id, {})
+        stored = self.attempts.setdefault(row.id, {})
         fence = row.fence or 0
         times, work = (row.started_at or 0, now), (row.began_at, row.worked)
-        kept.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
-        if len(kept) > MAX_STORED_ATTEMPTS:
-            del kept[next(iter(kept))]
+        stored.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
+        if len(stored) > MAX_STORED_ATTEMPTS:
+            del stored[next(iter(stored))]
 
     def _stop(self, row: Row) -> None:
         if row.state is RUNNING:

@@ -91,7 +91,7 @@ class MemoryStore(Store):
             answer = tuple(Check(level, count) for level, count in checks)
             if key is not None:
                 state.idempotency_keys[customer, key] = IdempotencyRecord(
-                    fingerprint, now, tuple(Receipt("", *each) for each in answer)
+                    fingerprint, now, tuple(Receipt("", *check) for check in answer)
                 )
             return answer
 
@@ -131,13 +131,13 @@ class MemoryStore(Store):
 
     def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
         state = self._state
-        told: list[tuple[EventKind, Row]] = []
-        verdicts = tuple([state.ack(outcome, now, told) for outcome in outcomes])
-        if len(told) == 1:
-            state.journal.append_by_customer(told[0][0], now, [told[0][1]])
+        reported: list[tuple[EventKind, Row]] = []
+        verdicts = tuple([state.ack(outcome, now, reported) for outcome in outcomes])
+        if len(reported) == 1:
+            state.journal.append_by_customer(reported[0][0], now, [reported[0][1]])
         else:
             for kind in OUTCOME_EVENTS:
-                state.journal.append_by_customer(kind, now, [row for said, row in told if said is kind])
+                state.journal.append_by_customer(kind, now, [row for said, row in reported if said is kind])
         return verdicts
 
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
@@ -226,7 +226,7 @@ class MemoryStore(Store):
             blobs = state.delete(rows, now)
             for key in keys:
                 del state.idempotency_keys[key]
-            state.api_keys = {id_: each for id_, each in state.api_keys.items() if each.customer != customer}
+            state.api_keys = {id_: api_key for id_, api_key in state.api_keys.items() if api_key.customer != customer}
             state.journal.append(EventKind.PURGED, now, customer, (), operator, {"documents": len(rows)})
             return PruneResult(len(rows), 0, len(keys), blobs)
 
@@ -365,7 +365,7 @@ class MemoryStore(Store):
             if row.state is not DocumentState.WAITING:
                 return 0
             line = self._state.lanes.customers[row.customer].lanes[row.lane_level]
-            return sum(seq < row.seq and line.is_here(seq, each) for seq, each in line.rows)
+            return sum(seq < row.seq and line.is_here(seq, item) for seq, item in line.rows)
 
     def throughput(self, since: int) -> Throughput:
         with self._lock:
@@ -390,7 +390,7 @@ class MemoryStore(Store):
             swept = state.process_due(now)
             state.lanes.forget_spent(now)
             workers = state.workers.items()
-            state.workers = {name: each for name, each in workers if abs(now - each.seen_at) <= WORKER_RETENTION}
+            state.workers = {name: worker for name, worker in workers if abs(now - worker.seen_at) <= WORKER_RETENTION}
             self._notify()
             return swept
 
@@ -457,11 +457,13 @@ class MemoryStore(Store):
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         with self._lock:
-            found = recount.discrepancies(self._state)
-            if found and repair:
+            discrepancies = recount.discrepancies(self._state)
+            if discrepancies and repair:
                 recount.repair(self._state)
-                self._state.journal.append(EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(found)})
-            return found
+                self._state.journal.append(
+                    EventKind.REPAIRED, self._now(now), None, (), None, {"counts": len(discrepancies)}
+                )
+            return discrepancies
 
     def close(self) -> None:
         """Nothing to let go of."""

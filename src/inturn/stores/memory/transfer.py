@@ -88,8 +88,8 @@ class MemoryEndpoint(TransferEndpoint):
         """Nothing is held."""
 
     def _state(self) -> State:
-        found: Any = self._store._state  # noqa: SLF001 - its own room
-        state: State = found.__dict__["kept"] if isinstance(found, ClosedState) else found
+        result: Any = self._store._state  # noqa: SLF001 - its own room
+        state: State = result.__dict__["kept"] if isinstance(result, ClosedState) else result
         return state
 
     def _replace_state(self, state: Any) -> None:
@@ -108,8 +108,8 @@ class MemoryEndpoint(TransferEndpoint):
             return busy
 
     def update_marker(self, marker: ClosedMarker) -> None:
-        found = self.closed_marker()
-        if found is None or found.token != marker.token:
+        closed_marker = self.closed_marker()
+        if closed_marker is None or closed_marker.token != marker.token:
             raise IllegalTransitionError(f"{self.display_url} was opened again meanwhile; move it again")
         self._replace_state(ClosedState(self._state(), marker))
 
@@ -144,10 +144,10 @@ class MemoryEndpoint(TransferEndpoint):
     def complete(self, run: str, queue: QueueRecord) -> None:
         self._require_run(run)
         state = state_from_json(_snapshot_from_rows(self._loaded_rows, queue))
-        for each in self._loaded_rows["customer"]:
-            if each["settings"] is None:
+        for loaded_row in self._loaded_rows["customer"]:
+            if loaded_row["settings"] is None:
                 state.lanes.customers[
-                    each["name"]
+                    loaded_row["name"]
                 ].settings = DEFAULT_SETTINGS  # these very ones: it has none of its own
         self._replace_state(state)
 
@@ -172,7 +172,7 @@ class MemoryTransferReader(TransferReader):
 
     def queue(self) -> QueueRecord:
         state, turns = self._state, self._state.lanes.scheduler
-        levels = [[*each.virtual_time, each.max_turn, each.overdue_uses, each.open_lanes] for each in turns.levels]
+        levels = [[*level.virtual_time, level.max_turn, level.overdue_uses, level.open_lanes] for level in turns.levels]
         standing = json.dumps([turns.next_stamp, turns.dispatched, turns.rotation, levels])
         paused = state.paused or (None, None)
         policy, order = state.policies[-1].number, str(turns.policy.order)
@@ -182,22 +182,22 @@ class MemoryTransferReader(TransferReader):
         return sum(1 for _ in self._records(table))
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
-        found = [dict(zip(COLUMNS[table], each, strict=True)) for each in self._records(table)]
-        rows: list[Row] = [[each[name] for name in columns] for each in found]
+        result = [dict(zip(COLUMNS[table], record, strict=True)) for record in self._records(table)]
+        rows: list[Row] = [[item[name] for name in columns] for item in result]
         for start in range(0, len(rows), BATCH_ROWS):
             yield rows[start : start + BATCH_ROWS]
 
     def blobs(self) -> Iterator[tuple[str, str | None]]:
-        kept: dict[str, str | None] = {}
+        stored: dict[str, str | None] = {}
         for row in self._state.documents.values():
             if row.spec.blob is not None:
-                kept[row.spec.blob] = row.spec.sha256
-            kept |= {file.blob: file.sha256 for file in row.files}
-        yield from kept.items()
+                stored[row.spec.blob] = row.spec.sha256
+            stored |= {file.blob: file.sha256 for file in row.files}
+        yield from stored.items()
 
     def _records(self, table: str) -> Iterator[Row]:
-        found: Iterator[Row] = getattr(self, f"_{table}")()
-        return found
+        rows: Iterator[Row] = getattr(self, f"_{table}")()
+        return rows
 
     def _access_key(self) -> Iterator[Row]:
         yield from sorted(self._state.api_keys.values())
@@ -205,24 +205,24 @@ class MemoryTransferReader(TransferReader):
     def _attempt(self) -> Iterator[Row]:
         rows = sorted(self._state.documents.values(), key=lambda row: (self._ids[row.customer], row.id))
         for row in rows:
-            for each in self._state.attempts.get(row.id, {}).values():
-                yield (self._ids[row.customer], row.id, *each)
+            for attempt in self._state.attempts.get(row.id, {}).values():
+                yield (self._ids[row.customer], row.id, *attempt)
 
     def _policy(self) -> Iterator[Row]:
         for number, policy, at, operator in self._state.policies:
             yield (number, json.dumps(policy.to_dict()), at, *operator)
 
     def _customer(self) -> Iterator[Row]:
-        for name, each in self._state.lanes.customers.items():
-            settings, counter = each.settings, each.counter or (None, None)
+        for name, customer_row in self._state.lanes.customers.items():
+            settings, counter = customer_row.settings, customer_row.counter or (None, None)
             flags = (settings.paused, settings.cap is not None, settings.keep is not None)
             yield (self._ids[name], name, *counter, _settings(settings), *flags)
 
     def _limits(self) -> Iterator[Row]:
-        for name, each in self._state.lanes.customers.items():
-            if each.settings is not DEFAULT_SETTINGS:
-                limits = (each.running, each.tat, each.rate_closed_until)
-                yield (self._ids[name], _settings(each.settings), *limits)
+        for name, customer_row in self._state.lanes.customers.items():
+            if customer_row.settings is not DEFAULT_SETTINGS:
+                limits = (customer_row.running, customer_row.tat, customer_row.rate_closed_until)
+                yield (self._ids[name], _settings(customer_row.settings), *limits)
 
     def _line(self) -> Iterator[Row]:
         fair = self._state.lanes.scheduler.policy.order is Order.FAIR
@@ -235,8 +235,8 @@ class MemoryTransferReader(TransferReader):
 
     def _document(self) -> Iterator[Row]:
         for row in self._in_order():
-            kept = row.spec._asdict()
-            given = (kept[name] for name in SPEC_FIELDS)
+            stored = row.spec._asdict()
+            given = (stored[name] for name in SPEC_FIELDS)
             own = (getattr(row, name) for name in ROW_COLUMNS)
             yield (*own, *given, self._ids[row.customer], row.lane_level)
 
@@ -246,8 +246,10 @@ class MemoryTransferReader(TransferReader):
                 yield (row.seq, name, *rest)
 
     def _key(self) -> Iterator[Row]:
-        kept = [(self._ids[customer], key, record) for (customer, key), record in self._state.idempotency_keys.items()]
-        for owner, key, (fingerprint, at, answer) in sorted(kept):
+        stored = [
+            (self._ids[customer], key, record) for (customer, key), record in self._state.idempotency_keys.items()
+        ]
+        for owner, key, (fingerprint, at, answer) in sorted(stored):
             yield (owner, key, fingerprint, at, json.dumps(answer))
 
     def _event(self) -> Iterator[Row]:
@@ -265,24 +267,24 @@ def _settings(settings: CustomerSettings) -> str | None:
 
 def _snapshot_from_rows(rows: Mapping[str, list[dict[str, Any]]], queue: QueueRecord) -> dict[str, Any]:
     """Rows as a backup of a memory store has them."""
-    names = {each["id"]: each["name"] for each in rows["customer"]}
+    names = {row["id"]: row["name"] for row in rows["customer"]}
     next_stamp, dispatched, rotation, levels = json.loads(queue.turns)
     return {
         "seq": queue.seq,
         "fence": queue.fence,
         "paused": None if queue.paused_by is None else (queue.paused_by, queue.paused_why),
-        "policies": [_policy(each) for each in sorted(rows["policy"], key=lambda each: int(each["number"]))],
+        "policies": [_policy(row) for row in sorted(rows["policy"], key=lambda item: int(item["number"]))],
         "documents": _documents(rows, names),
         "customers": _customers(rows),
         "keys": [
-            [names[each["customer"]], each["key"], each["fingerprint"], each["at"], json.loads(each["answer"])]
-            for each in rows["key"]
+            [names[row["customer"]], row["key"], row["fingerprint"], row["at"], json.loads(row["answer"])]
+            for row in rows["key"]
         ],
-        "events": [_event(each) for each in rows["event"]],
+        "events": [_event(row) for row in rows["event"]],
         "last_event": queue.event,
         "turns": [next_stamp, dispatched, rotation, [level[:-1] for level in levels]],
-        "access": [[each[name] for name in ApiKey._fields] for each in rows["access_key"]],
-        "attempts": [[each[name] for name in ("document", *Attempt._fields)] for each in rows["attempt"]],
+        "access": [[row[name] for name in ApiKey._fields] for row in rows["access_key"]],
+        "attempts": [[row[name] for name in ("document", *Attempt._fields)] for row in rows["attempt"]],
     }
 
 
@@ -297,41 +299,39 @@ def _event(row: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _customers(rows: Mapping[str, list[dict[str, Any]]]) -> list[list[Any]]:
-    limits = {each["customer"]: each for each in rows["limits"]}
+    limits = {row["customer"]: row for row in rows["limits"]}
     lines: dict[int, list[list[Any]]] = {}
-    for each in rows["line"]:
-        lines.setdefault(each["customer"], []).append(
-            [each["level"], each["turn"], each["stamp"], each["out_of_turn_at"]]
-        )
-    found = []
-    for each in rows["customer"]:
-        id_, kept = each["id"], limits.get(each["id"], {"whole_at": 0, "rate_closed_until": None})
-        counter = None if each["count"] is None else (each["count"], each["updated_at"])
+    for row in rows["line"]:
+        lines.setdefault(row["customer"], []).append([row["level"], row["turn"], row["stamp"], row["out_of_turn_at"]])
+    result = []
+    for row in rows["customer"]:
+        id_, stored = row["id"], limits.get(row["id"], {"whole_at": 0, "rate_closed_until": None})
+        counter = None if row["count"] is None else (row["count"], row["updated_at"])
         settings = (
-            settings_to_dict(DEFAULT_SETTINGS._asdict()) if each["settings"] is None else json.loads(each["settings"])
+            settings_to_dict(DEFAULT_SETTINGS._asdict()) if row["settings"] is None else json.loads(row["settings"])
         )
-        rate = (kept["whole_at"], kept["rate_closed_until"])
-        found.append([each["name"], counter, settings, *rate, lines.get(id_, [])])
-    return found
+        rate = (stored["whole_at"], stored["rate_closed_until"])
+        result.append([row["name"], counter, settings, *rate, lines.get(id_, [])])
+    return result
 
 
 def _documents(rows: Mapping[str, list[dict[str, Any]]], names: Mapping[int, str]) -> list[list[Any]]:
     files: dict[int, list[list[Any]]] = {}
-    for each in rows["file"]:
-        kept = [each[name] for name in COLUMNS["file"][1:]]
-        files.setdefault(each["document"], []).append(kept)
-    found = []
-    for each in rows["document"]:
-        metadata = {} if each["metadata"] is None else json.loads(each["metadata"])
-        given = {**{name: each[name] for name in SPEC_FIELDS}, "metadata": metadata or NO_METADATA}
+    for item in rows["file"]:
+        stored = [item[name] for name in COLUMNS["file"][1:]]
+        files.setdefault(item["document"], []).append(stored)
+    result = []
+    for item in rows["document"]:
+        metadata = {} if item["metadata"] is None else json.loads(item["metadata"])
+        given = {**{name: item[name] for name in SPEC_FIELDS}, "metadata": metadata or NO_METADATA}
         row = {
-            **each,
-            "customer": names[each["customer"]],
-            "expedited": each["line"] == EXPEDITED_LEVEL,
+            **item,
+            "customer": names[item["customer"]],
+            "expedited": item["line"] == EXPEDITED_LEVEL,
             "lease_until": None,
             "leased_at": None,
             "doubted_at": None,
-            "files": files.get(each["seq"], []),
+            "files": files.get(item["seq"], []),
         }
-        found.append([given, *(row[name] for name in ROW_FIELDS)])
-    return found
+        result.append([given, *(row[name] for name in ROW_FIELDS)])
+    return result

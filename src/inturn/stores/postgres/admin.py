@@ -69,10 +69,10 @@ class Admin:
     def purge(self, customer: str, operator: Operator) -> PruneResult:
         """Delete all documents of a customer, whose row is locked: none of its submits is in flight."""
         tables = self._queries
-        found = tables.fetch_one("lock_customer", name=customer)
-        if found is None:
+        row = tables.fetch_one("lock_customer", name=customer)
+        if row is None:
             raise NotFoundError(f"there is no customer {customer!r}")
-        owner = found[0]
+        owner = row[0]
         is_capped = bool(tables.fetch_all("capped_of", ids=[owner]))
         blobs = tuple(blob for (blob,) in tables.fetch_all("blobs_of", customer=owner))
         tables.execute("purge_files", customer=owner)
@@ -100,10 +100,10 @@ class Admin:
 
     def prune_customer(self, customer: str, before: int, up_to: int, limit: int) -> PruneResult:
         """Delete what ended long ago of one customer's documents."""
-        found = self._queries.fetch_one("customer", name=customer)
-        if found is None:
+        row = self._queries.fetch_one("customer", name=customer)
+        if row is None:
             raise NotFoundError(f"there is no customer {customer!r}")
-        where = {"customer": found[0], "before": before, "up_to": up_to, "limit": limit}
+        where = {"customer": row[0], "before": before, "up_to": up_to, "limit": limit}
         return self._delete_documents(self._queries.fetch_all("ended_before_of", **where))
 
     def _delete_documents(self, rows: list[Row]) -> PruneResult:

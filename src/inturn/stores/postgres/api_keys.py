@@ -31,8 +31,8 @@ class PostgresApiKeys(ApiKeys):
         self._write(work)
 
     def find(self, id: str) -> ApiKey:
-        found: ApiKey = self._read(lambda tables: _find(tables, id))
-        return found
+        api_key: ApiKey = self._read(lambda tables: _find(tables, id))
+        return api_key
 
     def all(self) -> tuple[ApiKey, ...]:
         return tuple(_key_from_row(row) for row in self._read(lambda tables: tables.fetch_all("access_keys")))

@@ -66,8 +66,8 @@ def _open_backup(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]
                     f" restore it with the version that wrote it, then migrate",
                 )
             yield file, manifest
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError) as wrong:
-        raise StoreCorruptError(f"{path} is damaged or no backup of a queue in PostgreSQL: {wrong}") from wrong
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError) as error:
+        raise StoreCorruptError(f"{path} is damaged or no backup of a queue in PostgreSQL: {error}") from error
 
 
 class PostgresSnapshot(SnapshotFile):
@@ -139,5 +139,5 @@ def _copy_in(queries: Queries, table: str, columns: list[str], member: Any) -> N
 
 def _next_value(queries: Queries, table: str, column: str) -> int:
     statement = sql.SQL("SELECT coalesce(max({}), 0) + 1 FROM {}").format(sql.Identifier(column), sql.Identifier(table))
-    found = queries.connection.execute(statement).fetchone()
-    return int((found or (1,))[0])
+    row = queries.connection.execute(statement).fetchone()
+    return int((row or (1,))[0])

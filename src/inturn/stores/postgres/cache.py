@@ -44,8 +44,8 @@ class QueueCache:
         """A version of the policy that is in force."""
         known = self.latest_policy
         if known is None or known.number != number:
-            found = queries.fetch_one("policy", number=number)
-            if found is None:
+            row = queries.fetch_one("policy", number=number)
+            if row is None:
                 raise AssertionError(f"policy {number} is in force and has no row")
-            known = self.latest_policy = policy_from_row(found)
+            known = self.latest_policy = policy_from_row(row)
         return known

@@ -220,13 +220,13 @@ class ClaimWindow:
         for line in self._dirty_lanes:
             if line.scheduled and line.head is not None:
                 self.deadlines.add_head(line.level, line.head)
-            row, kept = line.row(), line.stored_row
+            row, stored = line.row(), line.stored_row
             is_spent = self.scheduler.is_spent(line)
-            if kept is not None and (is_spent or row != kept):
+            if stored is not None and (is_spent or row != stored):
                 old.append(line.row_key())
             if is_spent:
                 self._drop_lane(line)
-            elif row != kept:
+            elif row != stored:
                 rows.append((*row, *line.sort_key(fair=self._is_fair)))
                 line.stored_row, line.version, line.ctid = row, self.queue.version + 1, None
         if self._dirty_limits:
@@ -335,17 +335,17 @@ class ClaimWindow:
         for owner in new:
             self._customers[owner] = CustomerLanes(str(owner))
         limited = self.queries.fetch_all("limits_of", customers=new) if self.queue.has_limits else []
-        for owner, *kept in limited:
+        for owner, *stored in limited:
             known = self._customers[owner]
-            settings, known.running, known.tat, known.rate_closed_until = kept
+            settings, known.running, known.tat, known.rate_closed_until = stored
             known.settings = parse_settings(settings)
-            self._limits[owner] = tuple(kept)
+            self._limits[owner] = tuple(stored)
         if limited:
             self._load_lanes(_all_lanes([owner for owner, *_ in limited]))
 
     def _load_lanes(self, wanted: Iterable[tuple[int, int]]) -> None:
         """Hold the lines of these customers and levels."""
-        new = list(dict.fromkeys(each for each in wanted if each not in self._loaded_lanes))
+        new = list(dict.fromkeys(item for item in wanted if item not in self._loaded_lanes))
         if new:
             self._loaded_lanes.update(new)
             self._add_lanes(self.queries.fetch_all("lines_of", **to_columns(("customer", "level"), new)))
@@ -458,7 +458,7 @@ class ClaimWindow:
         for *_, other in level.by_turn[: self._claim_limit]:
             if other.scheduled and other.waiting > 1 and not other.has_prefetched():
                 lines[other] = None
-        self._read_heads(list(lines), {each: each.head.seq if each.head else 0 for each in lines}, at_once)
+        self._read_heads(list(lines), {line: line.head.seq if line.head else 0 for line in lines}, at_once)
 
     def _read_heads(self, lanes: list[SqlLane], after: dict[SqlLane, int], limit: int) -> None:
         """Documents behind these; a document that came back may stand behind the front as well."""
@@ -470,13 +470,13 @@ class ClaimWindow:
             front=[NEVER if line.scan_from is None else line.scan_from for line in lanes],
             limit=limit,
         )
-        found: dict[tuple[int, int], dict[int, Head]] = {}
+        result: dict[tuple[int, int], dict[int, Head]] = {}
         for owner, level, seq, ready_at, cost, _ in sorted(rows):
-            found.setdefault((owner, level), {})[seq] = Head(seq, ready_at, cost)
+            result.setdefault((owner, level), {})[seq] = Head(seq, ready_at, cost)
         any_new = {(owner, level) for owner, level, *_, is_new in rows if is_new}
         for line in lanes:
             key = line.owner, line.level
-            line.prefetched.extend(islice(found.get(key, {}).values(), limit))
+            line.prefetched.extend(islice(result.get(key, {}).values(), limit))
             if key not in any_new:
                 line.mark_exhausted(after[line])
 

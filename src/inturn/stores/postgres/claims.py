@@ -75,17 +75,17 @@ class Claims:
         def work(tables: Queries, book: ClaimWindow) -> tuple[Discrepancy, ...]:
             book.apply_lane_log(all_rows=True)
             book.save(ClaimWrite(0))
-            found = recount.discrepancies(tables, self._cache)
-            if found and repair:
+            discrepancies = recount.discrepancies(tables, self._cache)
+            if discrepancies and repair:
                 (found_now,) = tables.fetch_all("queue")
                 queue = QueueRow._make(found_now)
                 again = ClaimWindow(tables, queue, self._policy(tables, queue))
                 recount.repair(tables, again)
                 again.save(ClaimWrite(0))
                 upkeep = Admin(tables, self._cache, self._time(queue, now))
-                upkeep.add_event(EventKind.REPAIRED, None, None, {"counts": len(found)})
+                upkeep.add_event(EventKind.REPAIRED, None, None, {"counts": len(discrepancies)})
             tables.execute("commit_surely")
-            return found
+            return discrepancies
 
         with self._lock:
             self.window = None
@@ -138,8 +138,8 @@ class Claims:
 
         The transaction may have begun with a look at the queue, and with taking the line changes out of their table.
         """
-        (found,), changes = queries.begin_rows or (queries.fetch_all("queue"), None)
-        queue = QueueRow._make(found)
+        (result,), changes = queries.begin_rows or (queries.fetch_all("queue"), None)
+        queue = QueueRow._make(result)
         book, self.window = self.window, None
         if book is None or not book.is_current(queue):
             book = ClaimWindow(queries, queue, self._policy(queries, queue))
@@ -151,15 +151,15 @@ class Claims:
         taken: list[ClaimedRow] = []
         window.set_claim_limit(request.limit)
         if window.queue.paused_by is None:
-            while len(taken) < request.limit and (found := window.take_next(transitions.now)) is not None:
-                line, head = found
+            while len(taken) < request.limit and (sql_lanes := window.take_next(transitions.now)) is not None:
+                line, head = sql_lanes
                 window.fence += 1
                 taken.append(ClaimedRow(line.owner, line.level, head.seq, window.fence))
         until = transitions.now + request.lease
-        names = self._cache.customer_names(transitions.queries, {each.owner for each in taken})
+        names = self._cache.customer_names(transitions.queries, {claimed_row.owner for claimed_row in taken})
         if taken:
             window.deadline_set(0, "lease", until)
-            transitions.add_started_event([names[each.owner] for each in taken])
+            transitions.add_started_event([names[claimed_row.owner] for claimed_row in taken])
         return ClaimWrite(transitions.now, transitions.events, taken, request.worker, until, names)
 
     def _sweep(self, window: ClaimWindow, transitions: Transitions) -> SweepResult:

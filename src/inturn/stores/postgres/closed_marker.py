@@ -53,8 +53,8 @@ def read_marker(connection: Connection, schema: str) -> ClosedMarker | None:
     if connection.execute("SELECT to_regclass(%s)", (f"{schema}.closed",)).fetchone() == (None,):
         return None
     table = sql.Identifier(schema, "closed")
-    found = connection.execute(sql.SQL("SELECT kind, peer, token, run FROM {}").format(table)).fetchone()
-    return None if found is None else ClosedMarker(ClosedKind(found[0]), *found[1:])
+    row = connection.execute(sql.SQL("SELECT kind, peer, token, run FROM {}").format(table)).fetchone()
+    return None if row is None else ClosedMarker(ClosedKind(row[0]), *row[1:])
 
 
 def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> None:

@@ -175,7 +175,7 @@ class Database:
         """What the first words to the server found. A claim's are many: they go in one trip."""
         script = self._scripts[kind]
         if kind is TransactionKind.CLAIM and not self.is_behind_pooler:
-            first: list[BoundStatement] = [(each, [], []) for each in self._statements_by_script[kind]]
+            first: list[BoundStatement] = [(content, [], []) for content in self._statements_by_script[kind]]
             queue, folded = connection.query_pipeline([*first, bind("queue", {}), bind("fold", {})])[-2:]
             return queue[0], folded[0]
         return _run_script(connection, script, params) if script else _check_for_disconnect(connection)
@@ -207,8 +207,8 @@ class Database:
 
 def detect_pooler(connection: Connection) -> bool:
     """Whether a pooler stands in between: it answers with a number of its own for the server's process."""
-    found = connection.execute(QUERIES["backend"]).fetchone()
-    return found is not None and found[0] != connection.info.backend_pid
+    row = connection.execute(QUERIES["backend"]).fetchone()
+    return row is not None and row[0] != connection.info.backend_pid
 
 
 def transaction_scripts(schema: str, *, set_local: bool, synchronous: bool) -> dict[str, bytes]:
@@ -219,9 +219,9 @@ def transaction_scripts(schema: str, *, set_local: bool, synchronous: bool) -> d
     settings = (
         QUERIES["settings"].replace(b"{schema}", schema.encode()).replace(b"{local}", b"LOCAL" if set_local else b"")
     )
-    each = (settings + b";") if set_local else b""
+    content = (settings + b";") if set_local else b""
     surely = (QUERIES["commit_surely"] + b";") if synchronous else b""
-    made: dict[str, bytes] = {begin: QUERIES[begin].replace(b"{settings}", each) for begin in TransactionKind}
+    made: dict[str, bytes] = {begin: QUERIES[begin].replace(b"{settings}", content) for begin in TransactionKind}
     for name in ("lock_customer", "intake"):
         made[TransactionKind.SUBMIT] = made[TransactionKind.SUBMIT].replace(b"{%s}" % name.encode(), QUERIES[name])
     if not set_local:
@@ -232,19 +232,19 @@ def transaction_scripts(schema: str, *, set_local: bool, synchronous: bool) -> d
 
 def _split_statements(script: bytes) -> tuple[bytes, ...]:
     """One by one; no text in them has a semicolon."""
-    return tuple(each.strip() for each in script.split(b";") if each.strip())
+    return tuple(part.strip() for part in script.split(b";") if part.strip())
 
 
 def _run_script(connection: TimeoutConnection, script: bytes, params: Mapping[str, Any] | None) -> list[Row | None]:
     """Several statements in one round trip; the first row of each that returns rows."""
     cursor = psycopg.ClientCursor(connection)
     cursor.execute(script, params, prepare=False)
-    found = []
+    result = []
     while True:
         if cursor.description is not None:
-            found.append(cursor.fetchone())
+            result.append(cursor.fetchone())
         if not cursor.nextset():
-            return found
+            return result
 
 
 def _check_for_disconnect(connection: TimeoutConnection) -> list[Row | None]:

@@ -34,8 +34,8 @@ def translate_errors(display_url: str) -> Iterator[None]:
     """Every error of the database or of the way to it becomes one of ours."""
     try:
         yield
-    except (psycopg.Error, PoolTimeout, PoolClosed) as wrong:
-        raise to_store_error(display_url, wrong) from wrong
+    except (psycopg.Error, PoolTimeout, PoolClosed) as error:
+        raise to_store_error(display_url, error) from error
 
 
 @contextmanager

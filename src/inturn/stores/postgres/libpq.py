@@ -81,10 +81,10 @@ class TimeoutConnection(psycopg.Connection[Row]):
         What is sent `behind` comes after its commit, and nobody cares what becomes of it.
         """
         parts = [statements] if after_commit is None else [statements, (after_commit,)]
-        named = [[(asked, self._prepared_name(asked)) for asked in each] for each in parts]
+        named = [[(asked, self._prepared_name(asked)) for asked in part] for part in parts]
         self.pgconn.enter_pipeline_mode()
-        for each in named:
-            for asked, name in each:
+        for item in named:
+            for asked, name in item:
                 self._send(asked, name)
             self.pgconn.pipeline_sync()
         results, *_ = self._read_results(len(named), ExecStatus.PIPELINE_SYNC)
@@ -117,7 +117,7 @@ class TimeoutConnection(psycopg.Connection[Row]):
 
     def _send(self, bound: BoundStatement, name: bytes | None) -> None:
         statement, values, types = bound
-        formats = [each == _UUID_ARRAY_OID for each in types]
+        formats = [item == _UUID_ARRAY_OID for item in types]
         if name is None:
             self.pgconn.send_query_params(statement, values, types, formats, Format.BINARY)
         else:
@@ -146,9 +146,9 @@ class TimeoutConnection(psycopg.Connection[Row]):
 
     def _to_rows(self, *results: PGresult) -> StatementResult:
         """Rows, and how many were changed; an error may come behind them, when it is met at the commit."""
-        for each in results:
-            if each.status == ExecStatus.FATAL_ERROR:
-                raise psycopg.OperationalError("broke off") if self.closed else errors.error_from_result(each)
+        for pgresult in results:
+            if pgresult.status == ExecStatus.FATAL_ERROR:
+                raise psycopg.OperationalError("broke off") if self.closed else errors.error_from_result(pgresult)
         if not results:
             raise psycopg.OperationalError("broke off")
         result = results[0]
@@ -233,14 +233,14 @@ def bind(query: str, values: Mapping[str, Any]) -> BoundStatement:
 def _encode_uuids(ids: UuidList) -> bytes:
     """An array as the server has it; it would take a twentieth of the time of a submit to read ids from text."""
     raw = bytes.fromhex("".join(ids).replace("-", ""))
-    each = [raw[at : at + 16] for at in range(0, len(raw), 16)]
-    return _UUID_LENGTH.join([_ARRAY_HEADER.pack(1, 0, _UUID_OID, len(each), 1), *each])
+    item = [raw[at : at + 16] for at in range(0, len(raw), 16)]
+    return _UUID_LENGTH.join([_ARRAY_HEADER.pack(1, 0, _UUID_OID, len(item), 1), *item])
 
 
 @cache
 def _number_placeholders(query: str) -> tuple[bytes, tuple[str, ...]]:
     """A query with its values numbered as the server has them, and their names in that order."""
     text = QUERIES[query]
-    names = tuple(dict.fromkeys(found.decode() for found in _PLACEHOLDER.findall(text)))
+    names = tuple(dict.fromkeys(match.decode() for match in _PLACEHOLDER.findall(text)))
     numbers = {name.encode(): b"$%d" % number for number, name in enumerate(names, 1)}
-    return _PLACEHOLDER.sub(lambda found: numbers[found[1]], text), names
+    return _PLACEHOLDER.sub(lambda match: numbers[match[1]], text), names

@@ -86,8 +86,8 @@ class Notifier:
             if self._sender is None or self._sender.closed:
                 self._sender = self._connect()
             self._sender.execute(QUERIES["ring"], {"channel": self._channel})
-        except psycopg.Error as wrong:
-            log.info("could not ring, others will look for themselves: %s", wrong)
+        except psycopg.Error as error:
+            log.info("could not ring, others will look for themselves: %s", error)
             _close(self._sender)
             self._sender = None
 
@@ -105,8 +105,8 @@ class Notifier:
         with self._listen_lock:
             try:
                 return self._listen(min(timeout, POLL_INTERVAL_SECONDS))
-            except psycopg.Error as wrong:
-                log.info("could not listen, looking instead: %s", wrong)
+            except psycopg.Error as error:
+                log.info("could not listen, looking instead: %s", error)
                 _close(self._listener)
                 self._listener = None
                 time.sleep(min(timeout, FALLBACK_POLL_SECONDS))

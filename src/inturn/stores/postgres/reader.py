@@ -101,8 +101,8 @@ class QueueReader:
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
         owner = None
         if where.customer is not None:
-            found = self._queries.fetch_one("customer", name=where.customer)
-            owner = -1 if found is None else found[0]
+            row = self._queries.fetch_one("customer", name=where.customer)
+            owner = -1 if row is None else row[0]
         return {
             "states": None if where.states is None else sorted(where.states),
             "running": where.states == frozenset({DocumentState.RUNNING}),
@@ -113,14 +113,14 @@ class QueueReader:
         }
 
     def customer(self, name: str) -> Customer:
-        found = self._customers(CustomerFilter(), 1, None, name)
-        if not found:
+        customers = self._customers(CustomerFilter(), 1, None, name)
+        if not customers:
             raise NotFoundError(f"there is no customer {name!r}")
-        return found[0]
+        return customers[0]
 
     def customers(self, where: CustomerFilter, limit: int, after: str | None) -> Page[Customer]:
-        found = self._customers(where, limit + 1, after)
-        return Page(tuple(found[:limit]), found[limit - 1].name if len(found) > limit else None)
+        customers = self._customers(where, limit + 1, after)
+        return Page(tuple(customers[:limit]), customers[limit - 1].name if len(customers) > limit else None)
 
     def _customers(
         self, where: CustomerFilter, limit: int, after: str | None, name: str | None = None

@@ -13,33 +13,35 @@ def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...
     """Every count that does not agree, by customer and level."""
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
     reached = {(owner, level): n for owner, level, n in queries.fetch_all("found_counts")}
-    kept = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
+    stored = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
     capped = [row for row in queries.fetch_all("capped_counts") if row[1] != row[2]]
-    wrong = [each for each in kept.keys() | counted.keys() if kept.get(each, 0) != counted.get(each, 0)]
-    missed = [each for each in reached.keys() | counted.keys() if reached.get(each, 0) != counted.get(each, 0)]
-    names = cache.customer_names(queries, {owner for owner, *_ in (*wrong, *missed, *capped)})
-    found = [
+    error = [item for item in stored.keys() | counted.keys() if stored.get(item, 0) != counted.get(item, 0)]
+    missed = [item for item in reached.keys() | counted.keys() if reached.get(item, 0) != counted.get(item, 0)]
+    names = cache.customer_names(queries, {owner for owner, *_ in (*error, *missed, *capped)})
+    discrepancies = [
         Discrepancy(
             names[owner], f"found in level {level}", reached.get((owner, level), 0), counted.get((owner, level), 0)
         )
         for owner, level in missed
     ]
-    found += [
+    discrepancies += [
         Discrepancy(
-            names[owner], f"waiting in level {level}", kept.get((owner, level), 0), counted.get((owner, level), 0)
+            names[owner], f"waiting in level {level}", stored.get((owner, level), 0), counted.get((owner, level), 0)
         )
-        for owner, level in wrong
+        for owner, level in error
     ]
-    found += [Discrepancy(names[owner], str(DocumentState.RUNNING), running, real) for owner, running, real in capped]
-    return tuple(sorted(found))
+    discrepancies += [
+        Discrepancy(names[owner], str(DocumentState.RUNNING), running, real) for owner, running, real in capped
+    ]
+    return tuple(sorted(discrepancies))
 
 
 def repair(queries: Queries, window: ClaimWindow) -> None:
     """Let each line stand on the documents it really has, and each capped customer on those that run."""
     queries.execute("file_documents")
     counted = {(owner, level): (n, first) for owner, level, n, first in queries.fetch_all("waiting_counts")}
-    kept = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
-    for owner, level in sorted(kept | counted.keys()):
+    stored = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
+    for owner, level in sorted(stored | counted.keys()):
         window.emptied(owner, level)
         if (owner, level) in counted:
             n, seq = counted[owner, level]

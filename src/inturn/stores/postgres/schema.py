@@ -88,7 +88,7 @@ def script_at(url: str) -> str:
 def script(schema: str) -> str:
     """All migrations as one script, for people with a process of their own."""
     first = f"CREATE SCHEMA IF NOT EXISTS {schema};\nSET search_path = {schema};\n"
-    return "\n".join([first, *(f"-- {each.name}\n{_script(each)}" for each in MIGRATIONS)])
+    return "\n".join([first, *(f"-- {migration.name}\n{_script(migration)}" for migration in MIGRATIONS)])
 
 
 def _script(migration: Migration) -> str:
@@ -110,10 +110,10 @@ def read_version(connection: Connection, address: PostgresUrl) -> int:
     """How many migrations were applied."""
     try:
         with connection.transaction():
-            found = connection.execute(_with_schema("schema_version", address)).fetchone()
+            row = connection.execute(_with_schema("schema_version", address)).fetchone()
     except _NO_QUEUE_ERRORS:
         return 0
-    version = int((found or (0,))[0])
+    version = int((row or (0,))[0])
     if version > len(MIGRATIONS):
         raise StoreVersionError(
             f"{address.display_url} was made by a newer version of Inturn (schema {version}; this one knows"

@@ -130,7 +130,7 @@ class PostgresStore(Store):
         if (
             len(submissions) > 1
             and not self._database.is_behind_pooler
-            and all(each.idempotency_key is None for each in submissions)
+            and all(submission.idempotency_key is None for submission in submissions)
         ):
             with suppress(InvalidInputError):
                 taken = self._database.run(
@@ -139,8 +139,8 @@ class PostgresStore(Store):
                 if any(taken):
                     self._notifier.notify()
         return tuple(
-            self._try_submit(each, now) if receipts is None else receipts
-            for each, receipts in zip(submissions, taken, strict=True)
+            self._try_submit(submission, now) if receipts is None else receipts
+            for submission, receipts in zip(submissions, taken, strict=True)
         )
 
     def submit_in(
@@ -232,7 +232,7 @@ class PostgresStore(Store):
 
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
         def work(tables: Queries) -> tuple[Receipt, ...]:
-            counters = lock_owners(tables, [normalize_id(each) for each in ids])
+            counters = lock_owners(tables, [normalize_id(item) for item in ids])
             intake = self._submitter(tables, now)
             number, at = intake.policy_and_time()
             later, receipts = LaneLog(), []
@@ -253,10 +253,10 @@ class PostgresStore(Store):
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
         def work(moves: Transitions) -> bool:
-            found = moves.lock_documents((id,), frozenset(DocumentState))
-            if not found:
+            result = moves.lock_documents((id,), frozenset(DocumentState))
+            if not result:
                 raise NotFoundError(f"there is no document {id}")
-            _, facts = found[0]
+            _, facts = result[0]
             if facts.lane == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
                 return False
             moves.expedite(facts)

@@ -42,7 +42,7 @@ class Submitter:
         self.save_counter(owner, checked)
         answer = tuple(Check(level, count) for level, count in checked.per_document())
         if idempotency_key is not None:
-            self._save_idempotency_key(owner, idempotency_key, fingerprint, now, [("", *each) for each in answer])
+            self._save_idempotency_key(owner, idempotency_key, fingerprint, now, [("", *check) for check in answer])
         return answer
 
     def submit(self, submission: Submission) -> tuple[Receipt, ...]:
@@ -50,12 +50,12 @@ class Submitter:
         customer, key, fingerprint = submission.customer, submission.idempotency_key, submission.fingerprint
         owner, _, number, now = self._customer_and_time(customer)
         if key is not None and (first := self._find_repeat(owner, customer, key, fingerprint, now)) is not None:
-            return tuple(Receipt(*each) for each in first)
+            return tuple(Receipt(*item) for item in first)
         version = self._cache.policy(self._queries, number)
         query, values = _submit_statement(submission, version.policy, now)
         with _require_new_ids():
-            found = self._queries.fetch_one(query, **values, policy=None)
-        receipts = _receipts(submission.ids, version.policy.priority, *(found or ()))
+            row = self._queries.fetch_one(query, **values, policy=None)
+        receipts = _receipts(submission.ids, version.policy.priority, *(row or ()))
         if key is not None:
             self._save_idempotency_key(owner, key, fingerprint, now, receipts)
         return receipts
@@ -73,13 +73,13 @@ class Submitter:
             statements.insert(0, bind("add_customer", {"name": customer, "lower": search_name(customer)}))
         with _require_new_ids():
             if is_known and after_commit is None:
-                found, _ = queries.connection.query(*statements)
+                rows, _ = queries.connection.query(*statements)
             else:
-                *_, (found, _) = queries.connection.query_pipeline(statements, after_commit)
-        if not found:
+                *_, (rows, _) = queries.connection.query_pipeline(statements, after_commit)
+        if not rows:
             return None
         self._cache.add_customer(customer)
-        return _receipts(submission.ids, version.policy.priority, *found[0])
+        return _receipts(submission.ids, version.policy.priority, *rows[0])
 
     def submit_batch(
         self, submissions: Sequence[Submission], queries: LibpqQueries
@@ -89,33 +89,33 @@ class Submitter:
         Nobody is waited for, so that the order of the locks is nobody's trouble: if a customer is locked, or not there,
         none is taken in. Otherwise None means that the policy is another by now.
         """
-        names, version = {each.customer for each in submissions}, self._cache.latest_policy
+        names, version = {submission.customer for submission in submissions}, self._cache.latest_policy
         if version is None or len(queries.fetch_all("lock_free_customers", names=list(names))) < len(names):
             return [None] * len(submissions)
         several = []
-        for each in submissions:
-            query, values = _submit_statement(each, version.policy, self._fixed_now)
+        for submission in submissions:
+            query, values = _submit_statement(submission, version.policy, self._fixed_now)
             several.append(bind(query, {**values, "policy": version.number}))
         with _require_new_ids():
             answers = queries.query_final(several)
         return [
-            _receipts(each.ids, version.policy.priority, *found[0]) if found else None
-            for each, (found, _) in zip(submissions, answers, strict=True)
+            _receipts(submission.ids, version.policy.priority, *rows[0]) if rows else None
+            for submission, (rows, _) in zip(submissions, answers, strict=True)
         ]
 
     def _customer_and_time(self, name: str) -> tuple[int, Counter | None, int, int]:
         """Customer and instant; the transaction may have begun with both."""
-        found, instant = self._queries.begin_rows or (None, None)
-        if found is None or instant is None:
+        result, instant = self._queries.begin_rows or (None, None)
+        if result is None or instant is None:
             return *self.lock_or_add_customer(name), *self.policy_and_time()
         number, now = instant
-        return *_customer_from_row(found), number, now if self._fixed_now is None else self._fixed_now
+        return *_customer_from_row(result), number, now if self._fixed_now is None else self._fixed_now
 
     def lock_or_add_customer(self, name: str) -> tuple[int, Counter | None]:
         """A customer's id and counter; known from now on, and locked until the end of the transaction."""
-        while (found := self._queries.fetch_one("lock_customer", name=name)) is None:
+        while (row := self._queries.fetch_one("lock_customer", name=name)) is None:
             self._queries.execute("add_customer", name=name, lower=search_name(name))
-        return _customer_from_row(found)
+        return _customer_from_row(row)
 
     def policy_and_time(self) -> tuple[int, int]:
         """The policy's version, and the time: the server's own, after the lock, unless one was given."""
@@ -134,15 +134,15 @@ class Submitter:
     def _find_repeat(
         self, owner: int, customer: str, idempotency_key: str, fingerprint: str, now: int
     ) -> list[Any] | None:
-        found = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
-        if found is None or now - found[1] > IDEMPOTENCY_KEY_RETENTION:
+        row = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
+        if row is None or now - row[1] > IDEMPOTENCY_KEY_RETENTION:
             return None
-        if found[0] != fingerprint:
+        if row[0] != fingerprint:
             raise KeyConflictError(
                 f"key {idempotency_key!r} of {customer!r} was used before for something else; use a new key "
                 f"for new content",
             )
-        answer: list[Any] = json.loads(found[2])
+        answer: list[Any] = json.loads(row[2])
         return answer
 
     def _save_idempotency_key(
@@ -163,8 +163,8 @@ def _customer_from_row(row: Row) -> tuple[int, Counter | None]:
 def _require_new_ids() -> Iterator[None]:
     try:
         yield
-    except errors.UniqueViolation as wrong:
-        raise InvalidInputError("a document with one of these ids exists already; ids are given once") from wrong
+    except errors.UniqueViolation as error:
+        raise InvalidInputError("a document with one of these ids exists already; ids are given once") from error
 
 
 def _receipts(ids: Sequence[str], priority: PriorityPolicy, first: int, now: int) -> tuple[Receipt, ...]:
@@ -208,7 +208,7 @@ def _bulk_insert(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[
     given["lower_name"] = None if _are_lower_case(given["name"]) else list(map(search_name, given["name"]))
     soonest = {
         "soonest_delay": min(filter(None, given["delay"]), default=None),
-        "soonest_start_by": min((each for each in given["start_by"] if each is not None), default=None),
+        "soonest_start_by": min((item for item in given["start_by"] if item is not None), default=None),
     }
     alike = {f"same_{name}": given[name][0] for name in _SHARED_COLUMNS}
     for name, values in given.items():

@@ -105,13 +105,13 @@ class PostgresEndpoint(TransferEndpoint):
 
     def tables(self) -> dict[str, list[str]]:
         with self.transaction() as tables:
-            found = {
+            result = {
                 table: tables.fetch_all("columns", table=table)
                 for table in sorted(table_names(tables) - TABLES_NOT_COPIED)
             }
         return {
             table: [name for (name,) in names if name not in DERIVED_COLUMNS.get(table, {})]
-            for table, names in found.items()
+            for table, names in result.items()
         }
 
     def disconnect(self) -> None:
@@ -132,9 +132,9 @@ class PostgresEndpoint(TransferEndpoint):
 
     def fold_and_recount(self) -> tuple[Discrepancy, ...]:
         with closing(PostgresStore(self._url)) as store:
-            found = store.recount(repair=False)
+            discrepancies = store.recount(repair=False)
             store.events(0, limit=1)  # whoever asks for one has all of them numbered
-            return found
+            return discrepancies
 
     def close(self, marker: ClosedMarker) -> TransferBlockers:
         """Making the triggers waits for whoever writes; a queue that is busy after all is rolled back to open."""
@@ -147,8 +147,8 @@ class PostgresEndpoint(TransferEndpoint):
 
     def update_marker(self, marker: ClosedMarker) -> None:
         with self.transaction() as tables:
-            found = read_marker(self._connection, self.address.schema)
-            if found is None or found.token != marker.token:
+            closed_marker = read_marker(self._connection, self.address.schema)
+            if closed_marker is None or closed_marker.token != marker.token:
                 raise IllegalTransitionError(f"{self.display_url} was opened again meanwhile; run inturn move again")
             write_marker(tables, marker, self.display_url)
 
@@ -222,19 +222,19 @@ class PostgresTransferReader(TransferReader):
 
     def blockers(self) -> TransferBlockers:
         (now,) = self._queries.fetch_one("now") or (0,)
-        found = self._queries.connection.execute(
+        cursor = self._queries.connection.execute(
             "SELECT name FROM worker WHERE seen_at >= %s ORDER BY name", (now - WORKER_TIMEOUT,)
         )
         (running,) = self._fetch_one("SELECT count(*) FROM document WHERE state = 'running'")
         return TransferBlockers(
-            running, tuple(name for (name,) in found), self.has_rows("line_change") or self.has_rows("news")
+            running, tuple(name for (name,) in cursor), self.has_rows("line_change") or self.has_rows("news")
         )
 
     def queue(self) -> QueueRecord:
-        found = self._queries.fetch_one("leave_queue")
-        if found is None:
+        row = self._queries.fetch_one("leave_queue")
+        if row is None:
             raise StoreError("the queue has no row; restore a backup")
-        return QueueRecord._make(found)
+        return QueueRecord._make(row)
 
     def has_rows(self, table: str) -> bool:
         """Whether there are any rows."""
@@ -245,7 +245,7 @@ class PostgresTransferReader(TransferReader):
 
     def rows(self, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
         key = [name for (name,) in self._queries.fetch_all("key_columns", table=table)]
-        names, by = (sql.SQL(", ").join(map(sql.Identifier, each)) for each in (columns, key))
+        names, by = (sql.SQL(", ").join(map(sql.Identifier, item)) for item in (columns, key))
         query = sql.SQL("SELECT {} FROM {} ORDER BY {}").format(names, sql.Identifier(table), by)
         with self._queries.connection.cursor(f"moving_{next(_cursor_numbers)}") as cursor:
             cursor.execute(query, binary=True)
@@ -262,5 +262,5 @@ class PostgresTransferReader(TransferReader):
             yield from cursor
 
     def _fetch_one(self, query: Any, *tables: str) -> Row:
-        found = self._queries.connection.execute(sql.SQL(query).format(*map(sql.Identifier, tables))).fetchone()
-        return found or (0,)
+        row = self._queries.connection.execute(sql.SQL(query).format(*map(sql.Identifier, tables))).fetchone()
+        return row or (0,)

@@ -80,9 +80,11 @@ class Transitions:
     def add_grouped_events(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
         """One event for each kind and customer, in the order of kinds, then of first documents."""
         for kind in kinds:
-            if told := self._recorded.pop(kind, None):
-                names = self._cache.customer_names(self.queries, {owner for owner, _ in told})
-                self._append_event(kind, [names[owner] for owner, _ in told], [id_ for _, id_ in told], operator)
+            if reported := self._recorded.pop(kind, None):
+                names = self._cache.customer_names(self.queries, {owner for owner, _ in reported})
+                self._append_event(
+                    kind, [names[owner] for owner, _ in reported], [id_ for _, id_ in reported], operator
+                )
 
     def add_event(
         self,
@@ -126,7 +128,7 @@ class Transitions:
         first = {id_: at for at, id_ in reversed(list(enumerate(ids)))}
         finished = self._finish([(id_, outcomes[at]) for id_, at in first.items()])
         others = [id_ for at, id_ in enumerate(ids) if id_ not in finished or first[id_] != at]
-        facts = {each.id: each for each in self._lock_rows(others)}
+        facts = {lock_row.id: lock_row for lock_row in self._lock_rows(others)}
         self._load_capped(facts.values())
         verdicts = []
         for at, (id_, outcome) in enumerate(zip(ids, outcomes, strict=True)):
@@ -145,7 +147,7 @@ class Transitions:
         done = [(id_, outcome) for id_, outcome in outcomes if outcome.kind is OutcomeKind.DONE]
         if not done:
             return {}
-        found = self.queries.fetch_all(
+        rows = self.queries.fetch_all(
             "finish_documents",
             now=self.now,
             ids=UuidList(id_ for id_, _ in done),
@@ -154,7 +156,7 @@ class Transitions:
             began_after=[outcome.work and outcome.work.began_after for _, outcome in done],
             worked=[outcome.work and outcome.work.worked for _, outcome in done],
         )
-        return {id_: (owner, seq, capped) for id_, owner, seq, capped in found}
+        return {id_: (owner, seq, capped) for id_, owner, seq, capped in rows}
 
     def _finished(self, id_: str, owner: int, seq: int, capped: bool, outcome: Outcome) -> None:  # noqa: FBT001
         if capped:
@@ -210,10 +212,10 @@ class Transitions:
 
     def lock_documents(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[tuple[str, DocumentFacts]]:
         """Those of the documents that are in one of these states, in the order given, each once."""
-        found = {facts.id: facts for facts in self._lock_rows([normalize_id(each) for each in ids])}
-        self._load_capped(found.values())
-        asked = ((each, found.get(normalize_id(each))) for each in dict.fromkeys(ids))
-        return [(each, facts) for each, facts in asked if facts is not None and facts.state in states]
+        result = {facts.id: facts for facts in self._lock_rows([normalize_id(item) for item in ids])}
+        self._load_capped(result.values())
+        asked = ((fromkey, result.get(normalize_id(fromkey))) for fromkey in dict.fromkeys(ids))
+        return [(item, facts) for item, facts in asked if facts is not None and facts.state in states]
 
     def requeue(self, facts: DocumentFacts, *, attempt: int, last_outcome: str | None) -> DocumentFacts:
         """Back into its line by its seq."""
@@ -255,20 +257,20 @@ class Transitions:
     def retry(self, facts: DocumentFacts, id_: str, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
         self.queries.execute("end_last_attempt", seq=facts.seq)
-        found = self.queries.fetch_one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
-        if found is None:
+        row = self.queries.fetch_one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
+        if row is None:
             raise AssertionError("a document vanished inside its transaction")
-        self._lane_recorder.joined(facts.owner, level, 1, Head(found[0], self.now, facts.cost))
+        self._lane_recorder.joined(facts.owner, level, 1, Head(row[0], self.now, facts.cost))
         return Receipt(id_, level, count)
 
     def expedite(self, facts: DocumentFacts) -> None:
         """Into the line before all levels."""
-        found = self.queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
-        if found is None:
+        row = self.queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
+        if row is None:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
             self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
-        self._lane_recorder.requeued(facts.owner, EXPEDITED_LEVEL, 1, Head(facts.seq, found[0], facts.cost))
+        self._lane_recorder.requeued(facts.owner, EXPEDITED_LEVEL, 1, Head(facts.seq, row[0], facts.cost))
 
     def _end_attempt(self, facts: DocumentFacts, ended: EventKind, error: str | None = None) -> None:
         """An attempt that does not end its document is to be remembered."""
@@ -290,9 +292,9 @@ class Transitions:
             self.should_notify = True
 
     def _load_capped(self, facts: Any) -> None:
-        running = {each.owner for each in facts if each.state == DocumentState.RUNNING}
-        found = self.queries.fetch_all("capped_of", ids=list(running)) if running else ()
-        self._capped = (self._capped or set()) | {owner for (owner,) in found}
+        running = {fact.owner for fact in facts if fact.state == DocumentState.RUNNING}
+        result = self.queries.fetch_all("capped_of", ids=list(running)) if running else ()
+        self._capped = (self._capped or set()) | {owner for (owner,) in result}
 
     def _lock_rows(self, ids: Sequence[str]) -> list[DocumentFacts]:
         """One order for everybody: by seq."""
@@ -321,15 +323,15 @@ class Transitions:
         if floor > self.now:
             return []
         rows = self.queries.fetch_all(query, now=self.now, floor=floor, limit=MAX_DUE_PER_TRANSACTION)
-        found = [DocumentFacts(*row) for row in rows]
-        self._load_capped(found)
-        return found
+        document_factses = [DocumentFacts(*row) for row in rows]
+        self._load_capped(document_factses)
+        return document_factses
 
     def _advance_deadline(self, window: ClaimWindow, kind: str, query: str, processed: Sequence[object]) -> None:
         """Nothing of this kind is due any more, unless there was too much for one transaction."""
         if window.deadlines.times[kind] <= self.now and len(processed) < MAX_DUE_PER_TRANSACTION:
-            found: Row | None = self.queries.fetch_one(query, now=self.now)
-            window.deadlines.times[kind] = NEVER if found is None else found[0]
+            row: Row | None = self.queries.fetch_one(query, now=self.now)
+            window.deadlines.times[kind] = NEVER if row is None else row[0]
 
     def _expire(self, window: ClaimWindow) -> int:
         expired = self._due_documents(window, "start_by", "late_to_start")

@@ -60,8 +60,8 @@ class Connection:
             self._reader.feed(data)
             try:
                 answer = self._reader.gets()
-            except hiredis.ProtocolError as wrong:
-                raise redis.InvalidResponse(f"this is not how Redis answers: {wrong}") from wrong
+            except hiredis.ProtocolError as error:
+                raise redis.InvalidResponse(f"this is not how Redis answers: {error}") from error
         self.last_used_at = time.monotonic()
         if isinstance(answer, hiredis.ReplyError):
             code, _, said = str(answer).partition(" ")

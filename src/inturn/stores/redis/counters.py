@@ -86,10 +86,10 @@ class RedisCounters:
 
     def counter(self, customer: str) -> Counter | None:
         with self._errors:
-            kept: str | None = self._client.execute("GET", f"{key_prefix(customer)}:counter")
-        if kept is None:
+            stored: str | None = self._client.execute("GET", f"{key_prefix(customer)}:counter")
+        if stored is None:
             return None
-        count, updated_at = kept.split()
+        count, updated_at = stored.split()
         return Counter(int(count), int(updated_at))
 
     def policy(self) -> PriorityPolicy:
@@ -98,14 +98,14 @@ class RedisCounters:
             return self._current_policy()
 
     def set_policy(self, policy: PriorityPolicy, operator: Operator) -> None:
-        kept = {
+        stored = {
             "reset_interval": policy.reset_interval,
             "thresholds": policy.thresholds,
             "operator": operator.name,
             "why": operator.why,
         }
         with self._errors:
-            self._client.execute("SET", POLICY_KEY, json.dumps(kept))
+            self._client.execute("SET", POLICY_KEY, json.dumps(stored))
         self._policy_expires_at = 0.0
 
     def close(self) -> None:
@@ -131,8 +131,10 @@ class RedisCounters:
     def _current_policy(self) -> PriorityPolicy:
         if self._policy is None or time.monotonic() >= self._policy_expires_at:
             text: str | None = self._client.execute("GET", POLICY_KEY)
-            kept = json.loads(text) if text else None
-            policy = PriorityPolicy(kept["reset_interval"], tuple(kept["thresholds"])) if kept else PriorityPolicy()
+            stored = json.loads(text) if text else None
+            policy = (
+                PriorityPolicy(stored["reset_interval"], tuple(stored["thresholds"])) if stored else PriorityPolicy()
+            )
             self._policy, self._policy_expires_at = policy, time.monotonic() + POLICY_CACHE_SECONDS
         return self._policy
 

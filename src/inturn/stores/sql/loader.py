@@ -17,19 +17,21 @@ class Migration(NamedTuple):
 
 def named_queries(package: str) -> dict[str, str]:
     """The queries in the `.sql` files beside a store by name; each begins with a line `-- name: …`."""
-    files = [each for each in resources.files(package).iterdir() if each.name.endswith(".sql")]
+    files = [path for path in resources.files(package).iterdir() if path.name.endswith(".sql")]
     parts = [part for file in files for part in _NAME.split(file.read_text(encoding="utf-8"))[1:]]
-    found = dict(zip(parts[::2], (part.strip().rstrip(";") for part in parts[1::2]), strict=True))
-    if len(found) * 2 != len(parts):
+    result = dict(zip(parts[::2], (part.strip().rstrip(";") for part in parts[1::2]), strict=True))
+    if len(result) * 2 != len(parts):
         raise AssertionError(f"two queries of {package} have one name")
-    return found
+    return result
 
 
 def migrations(package: str) -> list[Migration]:
     """A store's migrations, files named like `0001_begin.sql`, in order and without gaps."""
     folder = resources.files(package) / "migrations"
-    files = sorted((each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name)
-    found = [Migration(int(each.name[:4]), each.name[:-4], each.read_text(encoding="utf-8")) for each in files]
-    if [each.number for each in found] != list(range(1, len(found) + 1)):
+    files = sorted(
+        (path for path in folder.iterdir() if path.name.endswith(".sql")), key=lambda traversable: traversable.name
+    )
+    migrations = [Migration(int(file.name[:4]), file.name[:-4], file.read_text(encoding="utf-8")) for file in files]
+    if [migration.number for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise AssertionError(f"the migrations of {package} are not numbered 1, 2, 3, …")
-    return found
+    return migrations

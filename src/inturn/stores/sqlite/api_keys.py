@@ -49,8 +49,8 @@ class SqliteApiKeys(ApiKeys):
         self._write(work)
 
     def find(self, id: str) -> ApiKey:
-        found: ApiKey = self._read(lambda: _find(self._read_queries, id))
-        return found
+        api_key: ApiKey = self._read(lambda: _find(self._read_queries, id))
+        return api_key
 
     def all(self) -> tuple[ApiKey, ...]:
         return tuple(_key_from_row(row) for row in self._read(lambda: self._read_queries.fetch_all("access_keys")))

@@ -69,9 +69,9 @@ class SqliteSnapshot(SnapshotFile):
 
     def check(self) -> SnapshotInfo:
         with translate_errors(self._path), closing(_open_immutable(self._path)) as connection:
-            found = connection.execute("PRAGMA integrity_check(1)").get
-            if found != "ok":
-                raise StoreCorruptError(f"{self._path} is damaged ({found}); use another backup")
+            result = connection.execute("PRAGMA integrity_check(1)").get
+            if result != "ok":
+                raise StoreCorruptError(f"{self._path} is damaged ({result}); use another backup")
             version = schema.read_version(self._path, connection)
             if version == 0:
                 raise StoreCorruptError(f"{self._path} holds no queue; use another backup")

@@ -274,11 +274,11 @@ class ClaimWindow:
         known = self._customers.get(owner)
         if known is None:
             known = self._customers[owner] = CustomerLanes(str(owner))
-            kept = self._queries.fetch_one("limits", customer=owner) if limited else None
-            if kept is not None:
-                settings, known.running, known.tat, known.rate_closed_until = kept
+            row = self._queries.fetch_one("limits", customer=owner) if limited else None
+            if row is not None:
+                settings, known.running, known.tat, known.rate_closed_until = row
                 known.settings = parse_settings(settings)
-                self._limits[owner] = (owner, *kept)
+                self._limits[owner] = (owner, *row)
                 self._load_lanes(owner, known)
         return known
 
@@ -380,15 +380,15 @@ class ClaimWindow:
     def _read_heads(self, lane: SqlLane, after: int, limit: int) -> list[Head]:
         """Documents behind this one; a document that came back may stand behind the front as well."""
         where = {"customer": lane.owner, "level": lane.level, "limit": limit}
-        found: list[Row] = []
+        rows: list[Row] = []
         if lane.scan_from is not None:
-            found = self._queries.fetch_all("waiting_in_line", first=max(after + 1, lane.scan_from), **where)
-            if not found:
+            rows = self._queries.fetch_all("waiting_in_line", first=max(after + 1, lane.scan_from), **where)
+            if not rows:
                 lane.mark_exhausted(after)
         if self.has_requeued:
             returned = self._queries.fetch_all("returned_to_line", first=after + 1, **where)
-            found = sorted({row[0]: row for row in (*found, *returned)}.values())[:limit]
-        return [Head(*row) for row in found]
+            rows = sorted({row[0]: row for row in (*rows, *returned)}.values())[:limit]
+        return [Head(*row) for row in rows]
 
     def _reload_heads(self) -> None:
         for line in self._lanes_without_head:

@@ -43,8 +43,8 @@ def read_marker(connection: apsw.Connection) -> ClosedMarker | None:
     """Why it is closed."""
     if connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'closed'").get == 0:
         return None
-    found = connection.execute("SELECT kind, peer, token, run FROM closed").fetchone()
-    return None if found is None else ClosedMarker(ClosedKind(found[0]), *found[1:])
+    row = connection.execute("SELECT kind, peer, token, run FROM closed").fetchone()
+    return None if row is None else ClosedMarker(ClosedKind(row[0]), *row[1:])
 
 
 def write_marker(connection: apsw.Connection, marker: ClosedMarker, display_url: str) -> None:

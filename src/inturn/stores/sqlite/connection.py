@@ -80,8 +80,8 @@ def translate_errors(path: Path) -> Iterator[None]:
     """What went wrong in SQLite, said in terms of what to do."""
     try:
         yield
-    except (apsw.Error, PermissionError) as wrong:
-        raise _to_store_error(path, wrong) from wrong
+    except (apsw.Error, PermissionError) as error:
+        raise _to_store_error(path, error) from error
 
 
 def _to_store_error(path: Path, exc: Exception) -> StoreError:
@@ -244,19 +244,19 @@ class Writer:
                 raise
             finally:
                 self._write_lock.release()
-        except BaseException as wrong:  # noqa: BLE001 - each caller raises it in its own thread
+        except BaseException as error:  # noqa: BLE001 - each caller raises it in its own thread
             jobs = jobs or self._take_pending()
-            self._fail(jobs, wrong)
+            self._fail(jobs, error)
         for job in jobs:
             job.done = True
 
     def _fail(self, jobs: list[Job[Any]], exc: BaseException) -> None:
-        told = exc
+        base_exception = exc
         if isinstance(exc, (apsw.Error, PermissionError)):
-            told = _to_store_error(self._path, exc)
-            told.__cause__ = exc
+            base_exception = _to_store_error(self._path, exc)
+            base_exception.__cause__ = exc
         for job in jobs:
-            job.error = job.error or told
+            job.error = job.error or base_exception
 
     def _take_pending(self) -> list[Job[Any]]:
         with self._pending_lock:

@@ -34,8 +34,8 @@ class Queries:
 
     def fetch_one(self, query: str, /, **values: Any) -> Row | None:
         """The first row of a query, or None."""
-        found: Row | None = self.connection.execute(QUERIES[query], values).fetchone()
-        return found
+        row: Row | None = self.connection.execute(QUERIES[query], values).fetchone()
+        return row
 
     def execute(self, query: str, *values: Any) -> int:
         """Run a statement with values by position; how many rows it changed."""
@@ -61,19 +61,19 @@ class Queries:
         if known is None:
             if len(self._names) >= MAX_CACHED_NAMES:
                 self._names.clear()
-            found = self.fetch_one("customer_name", id=owner)
-            if found is None:
+            row = self.fetch_one("customer_name", id=owner)
+            if row is None:
                 raise AssertionError(f"customer {owner} has documents and no row")
-            known = self._names[owner] = found[0]
+            known = self._names[owner] = row[0]
         return known
 
     def policy(self, number: int) -> PolicyVersion:
         """A version of the policy."""
         if self._policy is None or self._policy.number != number:
-            found = self.fetch_one("policy", number=number)
-            if found is None:
+            row = self.fetch_one("policy", number=number)
+            if row is None:
                 raise AssertionError(f"policy {number} is in force and has no row")
-            self._policy = policy_from_row(found)
+            self._policy = policy_from_row(row)
         return self._policy
 
 

@@ -102,8 +102,8 @@ class QueueReader:
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
         owner = None
         if where.customer is not None:
-            found = self._queries.fetch_one("customer", name=where.customer)
-            owner = -1 if found is None else found[0]
+            row = self._queries.fetch_one("customer", name=where.customer)
+            owner = -1 if row is None else row[0]
         return {
             "states": None if where.states is None else json.dumps(sorted(where.states)),
             "owner": owner,
@@ -113,10 +113,10 @@ class QueueReader:
         }
 
     def customer(self, name: str) -> Customer:
-        found = self._queries.fetch_one("customer", name=name)
-        if found is None:
+        row = self._queries.fetch_one("customer", name=name)
+        if row is None:
             raise NotFoundError(f"there is no customer {name!r}")
-        owner, count, updated_at, settings = found
+        owner, count, updated_at, settings = row
         return self._customers([(owner, name, count, updated_at, settings)])[0]
 
     def customers(self, where: CustomerFilter, limit: int, after: str | None) -> Page[Customer]:
@@ -141,14 +141,14 @@ class QueueReader:
         waiting: dict[int, list[tuple[int, int]]] = {}
         for owner, level, n in self._queries.fetch_all("waiting_by_line", customers=owners):
             waiting.setdefault(owner, []).append((level, n))
-        found = []
+        result = []
         for owner, name, count, updated_at, text in rows:
             settings, runs = parse_settings(text), running.get(owner, 0)
             is_rated = owner in closed and closed[owner] == settings.rate
             is_open = not settings.paused and not is_rated and (settings.cap is None or runs < settings.cap)
             lines = tuple(LaneStatus(level, n, is_open) for level, n in waiting.get(owner, ()))
-            found.append(Customer(name, count, updated_at, settings, runs, lines))
-        return found
+            result.append(Customer(name, count, updated_at, settings, runs, lines))
+        return result
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
         return tuple(event_from_row(row) for row in self._queries.fetch_all("events", after=after, limit=limit))

@@ -11,8 +11,8 @@ def discrepancies(queries: Queries) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
     reached = {(owner, level): n for owner, level, n in queries.fetch_all("found_counts")}
-    kept = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
-    found = [
+    stored = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
+    discrepancies = [
         Discrepancy(
             queries.customer_name(owner),
             f"found in level {level}",
@@ -22,22 +22,22 @@ def discrepancies(queries: Queries) -> tuple[Discrepancy, ...]:
         for owner, level in reached.keys() | counted.keys()
         if reached.get((owner, level), 0) != counted.get((owner, level), 0)
     ]
-    found += [
+    discrepancies += [
         Discrepancy(
             queries.customer_name(owner),
             f"waiting in level {level}",
-            kept.get((owner, level), 0),
+            stored.get((owner, level), 0),
             counted.get((owner, level), 0),
         )
-        for owner, level in kept.keys() | counted.keys()
-        if kept.get((owner, level), 0) != counted.get((owner, level), 0)
+        for owner, level in stored.keys() | counted.keys()
+        if stored.get((owner, level), 0) != counted.get((owner, level), 0)
     ]
-    found += [
+    discrepancies += [
         Discrepancy(queries.customer_name(owner), str(DocumentState.RUNNING), running, real)
         for owner, running, real in queries.fetch_all("capped_counts")
         if running != real
     ]
-    return tuple(sorted(found))
+    return tuple(sorted(discrepancies))
 
 
 def repair(queries: Queries) -> None:
@@ -45,10 +45,10 @@ def repair(queries: Queries) -> None:
     queries.execute("forget_all_returned")
     queries.execute("return_all")
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
-    kept = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
+    stored = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
     queries.clear_cache()  # what this process remembers may be what is wrong
     book = ClaimWindow.load(queries)
-    for owner, level in sorted(kept | counted.keys()):
+    for owner, level in sorted(stored | counted.keys()):
         book.emptied(owner, level)
         if (owner, level) in counted:
             n = counted[owner, level]

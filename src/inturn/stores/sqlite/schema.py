@@ -38,7 +38,7 @@ def migrate(path: Path, connection: apsw.Connection, now: int) -> list[str]:
 
 def sql() -> str:
     """All migrations as one script, for people with a process of their own."""
-    return "\n".join(f"-- {each.name}\n{each.sql}" for each in MIGRATIONS)
+    return "\n".join(f"-- {migration.name}\n{migration.sql}" for migration in MIGRATIONS)
 
 
 def _apply(path: Path, connection: apsw.Connection, now: int) -> list[str]:

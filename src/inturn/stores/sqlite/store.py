@@ -113,7 +113,7 @@ class SqliteStore(Store):
 
     def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
         self._require_same_process()
-        return tuple(self._writer.run_all([partial(self._submit, each, now) for each in submissions]))
+        return tuple(self._writer.run_all([partial(self._submit, submission, now) for submission in submissions]))
 
     def _submit(self, submission: Submission, now: int | None) -> tuple[Receipt, ...]:
         return self._submitter.submit(submission, self._now(now))
@@ -164,8 +164,8 @@ class SqliteStore(Store):
         taken: list[tuple[int, str, int, int, int, str]] = []
         places: list[tuple[int, int, int]] = []
         until = now + request.lease
-        while len(taken) < request.limit and (found := window.take_next(now)) is not None:
-            line, head = found
+        while len(taken) < request.limit and (sql_lanes := window.take_next(now)) is not None:
+            line, head = sql_lanes
             window.fence += 1
             taken.append((head.seq, self._queries.customer_name(line.owner), now, until, window.fence, request.worker))
             places.append((line.owner, line.level, head.seq))
@@ -292,8 +292,8 @@ class SqliteStore(Store):
         now: int | None = None,
     ) -> CustomerSettings:
         def work() -> CustomerSettings:
-            found = self._queries.fetch_one("customer", name=customer)
-            before = CustomerSettings() if found is None else parse_settings(found[3])
+            row = self._queries.fetch_one("customer", name=customer)
+            before = CustomerSettings() if row is None else parse_settings(row[3])
             settings = clean_settings(before._replace(**changes))
             owner, _ = self._submitter.get_or_add_customer(customer)
             self._lane_log.settings_changed(owner, settings, self._running_count(owner))
@@ -524,11 +524,11 @@ class SqliteStore(Store):
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
         def work() -> tuple[Discrepancy, ...]:
             self._load_window().save()
-            found = recount.discrepancies(self._queries)
-            if found and repair:
+            discrepancies = recount.discrepancies(self._queries)
+            if discrepancies and repair:
                 recount.repair(self._queries)
-                self._add_event(now, EventKind.REPAIRED, None, None, {"counts": len(found)})
-            return found
+                self._add_event(now, EventKind.REPAIRED, None, None, {"counts": len(discrepancies)})
+            return discrepancies
 
         return self._write(work)
 
@@ -590,10 +590,10 @@ class SqliteStore(Store):
         return book
 
     def _customer_id(self, customer: str) -> int:
-        found = self._queries.fetch_one("customer", name=customer)
-        if found is None:
+        row = self._queries.fetch_one("customer", name=customer)
+        if row is None:
             raise NotFoundError(f"there is no customer {customer!r}")
-        return int(found[0])
+        return int(row[0])
 
     def _running_count(self, owner: int) -> int:
         return int((self._queries.fetch_one("running_of", customer=owner) or (0,))[0])

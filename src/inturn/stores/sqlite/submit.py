@@ -45,7 +45,7 @@ class Submitter:
             return tuple(Check(level, count) for _, level, count in first)
         answer = tuple(Check(level, count) for level, count in self.apply_checks(owner, counter, n, now).per_document())
         if idempotency_key is not None:
-            self._save_idempotency_key(owner, idempotency_key, fingerprint, now, [("", *each) for each in answer])
+            self._save_idempotency_key(owner, idempotency_key, fingerprint, now, [("", *check) for check in answer])
         return answer
 
     def submit(self, submission: Submission, now: int) -> tuple[Receipt, ...]:
@@ -53,15 +53,15 @@ class Submitter:
         customer, ids, documents, key, fingerprint = submission
         owner, counter = self.get_or_add_customer(customer)
         if key is not None and (first := self._find_repeat(owner, customer, key, fingerprint, now)) is not None:
-            return tuple(Receipt(*each) for each in first)
+            return tuple(Receipt(*item) for item in first)
         last, number = self._queries.fetch_one("give_seqs", n=len(ids)) or (0, 0)
         checked = self.apply_checks(owner, counter, len(ids), now, number)
         receipts = build_receipts(ids, checked)
-        kept = pack_ids(ids)
+        content = pack_ids(ids)
         documents = self._queries.policy(number).policy.costs.apply(documents)
-        self._insert(owner, last - len(ids) + 1, kept, checked, documents, now)
+        self._insert(owner, last - len(ids) + 1, content, checked, documents, now)
         moves = Transitions(self._queries, self._lane_log, now)
-        moves.add_event(EventKind.SUBMITTED, customer, kept)
+        moves.add_event(EventKind.SUBMITTED, customer, content)
         moves.flush()
         if key is not None:
             self._save_idempotency_key(owner, key, fingerprint, now, receipts)
@@ -74,8 +74,8 @@ class Submitter:
         given["level"] = levels = checked.document_levels()
         try:
             self._insert_rows(owner, first, ids, checked.counter.count + len(levels) - 1, given, now)
-        except apsw.ConstraintError as wrong:
-            raise InvalidInputError("a document with one of these ids exists already; ids are given once") from wrong
+        except apsw.ConstraintError as error:
+            raise InvalidInputError("a document with one of these ids exists already; ids are given once") from error
         delays, costs = given["delay"], given["cost"]
         waiting = [at for at, delay in enumerate(delays) if not delay] if any(delays) else range(len(levels))
         for level, run in groupby(waiting, key=levels.__getitem__):
@@ -90,9 +90,9 @@ class Submitter:
         alike = [name for name, values in columns.items() if n > 1 and all_equal(values)]
         common = [columns[name][0] for name in alike]
         names = tuple(name for name in columns if name not in alike)
-        each = [ids[at : at + 16] for at in range(0, 16 * n, 16)], *[columns[name] for name in names]
-        flat = list(chain.from_iterable(zip(*each, strict=True)))
-        width, tens = len(each), n - n % ROWS_PER_INSERT
+        item = [ids[at : at + 16] for at in range(0, 16 * n, 16)], *[columns[name] for name in names]
+        flat = list(chain.from_iterable(zip(*item, strict=True)))
+        width, tens = len(item), n - n % ROWS_PER_INSERT
         for places, rows in ((range(0, tens, ROWS_PER_INSERT), ROWS_PER_INSERT), (range(tens, n), 1)):
             self._queries.connection.executemany(
                 _insert_statement(tuple(alike), names, rows),
@@ -115,24 +115,24 @@ class Submitter:
 
     def get_or_add_customer(self, name: str) -> tuple[int, Counter | None]:
         """A customer's id and counter; known from now on."""
-        found = self._queries.fetch_one("customer", name=name)
-        if found is None:
+        row = self._queries.fetch_one("customer", name=name)
+        if row is None:
             return (self._queries.fetch_one("add_customer", name=name) or (0,))[0], None
-        owner, count, updated_at, _ = found
+        owner, count, updated_at, _ = row
         return owner, None if count is None else Counter(count, updated_at)
 
     def _find_repeat(
         self, owner: int, customer: str, idempotency_key: str, fingerprint: str, now: int
     ) -> list[Any] | None:
-        found = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
-        if found is None or now - found[1] > IDEMPOTENCY_KEY_RETENTION:
+        row = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
+        if row is None or now - row[1] > IDEMPOTENCY_KEY_RETENTION:
             return None
-        if found[0] != fingerprint:
+        if row[0] != fingerprint:
             raise KeyConflictError(
                 f"key {idempotency_key!r} of {customer!r} was used before for something else; use a new key "
                 f"for new content",
             )
-        answer: list[Any] = json.loads(found[2])
+        answer: list[Any] = json.loads(row[2])
         return answer
 
     def _save_idempotency_key(
@@ -149,10 +149,10 @@ def _insert_statement(shared_columns: tuple[str, ...], row_columns: tuple[str, .
     """What keeps so many documents: their first seq, owner, first count, the time, what is alike, then by document."""
     common = {name: f"?{at}" for at, name in enumerate(("seq", "owner", "count", "now", *shared_columns), start=1)}
     insert, values, row = QUERIES["add_document"].partition("VALUES ")
-    each, texts = ("id", *row_columns), []
+    item, texts = ("id", *row_columns), []
     for at in range(rows):
-        own = {name: f"?{number}" for number, name in enumerate(each, start=1 + len(common) + at * len(each))}
+        own = {name: f"?{number}" for number, name in enumerate(item, start=1 + len(common) + at * len(item))}
         place = {"seq": f"{common['seq']} + {at}", "count": f"{common['count']} - {at}"}
         known = {**common, **own, **place}
-        texts.append(_PARAMETER.sub(lambda found: known[found[1]], row))  # noqa: B023 - used at once
+        texts.append(_PARAMETER.sub(lambda match: known[match[1]], row))  # noqa: B023 - used at once
     return insert + values + ", ".join(texts)

@@ -35,8 +35,8 @@ from inturn.stores.transfer import (
     TransferReader,
 )
 
-_IDS_CONVERTERS: Final = (lambda kept: list(unpack_ids(kept)), pack_ids)
-_ID_CONVERTERS: Final = (lambda kept: unpack_ids(kept)[0], pack_id)
+_IDS_CONVERTERS: Final = (lambda stored: list(unpack_ids(stored)), pack_ids)
+_ID_CONVERTERS: Final = (lambda stored: unpack_ids(stored)[0], pack_id)
 _FLAG_CONVERTERS: Final = (bool, int)
 COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]] = {
     "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
@@ -113,8 +113,8 @@ class SqliteEndpoint(TransferEndpoint):
 
     def update_marker(self, marker: ClosedMarker) -> None:
         with translate_errors(self.path), transaction(self._connection):
-            found = read_marker(self._connection)
-            if found is None or found.token != marker.token:
+            closed_marker = read_marker(self._connection)
+            if closed_marker is None or closed_marker.token != marker.token:
                 raise IllegalTransitionError(f"{self.display_url} was opened again meanwhile; run inturn move again")
             write_marker(self._connection, marker, self.display_url)
 
@@ -135,7 +135,7 @@ class SqliteEndpoint(TransferEndpoint):
 
     def is_used(self) -> bool:
         tables = ("customer", "document", "key", "event")
-        return any(self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM {each})").get for each in tables)  # noqa: S608 - our own names
+        return any(self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get for table in tables)  # noqa: S608 - our own names
 
     def begin_load(self, marker: ClosedMarker) -> None:
         with translate_errors(self.path), transaction(self._connection):
@@ -176,10 +176,10 @@ class SqliteTransferReader(TransferReader):
         return TransferBlockers(running, names, bool(self.count("line_change")))
 
     def queue(self) -> QueueRecord:
-        found = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields
-        if found is None:
+        row = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields
+        if row is None:
             raise StoreError("the queue has no row; restore a backup")
-        return QueueRecord._make(found)
+        return QueueRecord._make(row)
 
     def count(self, table: str) -> int:
         return int(self._connection.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608 - our own names
@@ -190,8 +190,8 @@ class SqliteTransferReader(TransferReader):
             name for *_, name in sorted((at, name) for _, name, *_, at in _columns(self._connection, table) if at)
         )
         names = ", ".join(COLUMN_EXPRESSIONS.get((table, name), name) for name in columns)
-        found = self._connection.execute(f"SELECT {names} FROM {table} ORDER BY {key}")  # noqa: S608 - names of the catalog
-        while rows := list(islice(found, BATCH_ROWS)):
+        cursor = self._connection.execute(f"SELECT {names} FROM {table} ORDER BY {key}")  # noqa: S608 - names of the catalog
+        while rows := list(islice(cursor, BATCH_ROWS)):
             yield list(_convert_rows(rows, shapes))
 
     def blobs(self) -> Iterator[tuple[str, str | None]]:

@@ -89,7 +89,7 @@ class Transitions:
             n = len(self._events)
             last = self._lane_recorder.allocate_event_numbers(n)
             self._queries.execute_many(
-                "add_event", [(last - n + at, *each) for at, each in enumerate(self._events, start=1)]
+                "add_event", [(last - n + at, *item) for at, item in enumerate(self._events, start=1)]
             )
             self._events = []
 
@@ -98,8 +98,8 @@ class Transitions:
     def ack(self, outcomes: Sequence[Outcome]) -> tuple[AckStatus, ...]:
         """Record outcomes, each once."""
         verdicts: list[AckStatus] = []
-        for are_done, each in groupby(outcomes, key=_is_done):
-            run = list(each)
+        for are_done, item in groupby(outcomes, key=_is_done):
+            run = list(item)
             verdicts += self._finish(run) if are_done else map(self._ack, run)
         if self._recorded:
             self.add_grouped_events(OUTCOME_EVENTS)
@@ -126,10 +126,10 @@ class Transitions:
 
     def _ack(self, outcome: Outcome) -> AckStatus:
         id_ = pack_id(outcome.id)
-        found = self._queries.fetch_one("row", id=id_)
-        if found is None:
+        row = self._queries.fetch_one("row", id=id_)
+        if row is None:
             return AckStatus.STALE
-        facts = DocumentFacts._make(found)
+        facts = DocumentFacts._make(row)
         if facts.fence != outcome.fence:
             return AckStatus.STALE
         if facts.state != DocumentState.RUNNING:
@@ -217,12 +217,12 @@ class Transitions:
 
     def expedite(self, facts: DocumentFacts) -> None:
         """Into the line before all levels."""
-        found = self._queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
-        if found is None:
+        row = self._queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
+        if row is None:
             raise AssertionError("a document vanished inside its transaction")
         if facts.state == DocumentState.WAITING:
             self._leave_lane(facts)
-        self._add_requeued(facts, EXPEDITED_LEVEL, found[0])
+        self._add_requeued(facts, EXPEDITED_LEVEL, row[0])
 
     def _end_attempt(self, facts: DocumentFacts, id_: bytes, ended: EventKind, error: str | None = None) -> None:
         """Remember an attempt that does not end its document, before the document forgets it."""
@@ -231,8 +231,8 @@ class Transitions:
 
     def _stopped_if_capped(self, owner: int) -> None:
         """Lines need to know of it only where a cap counts."""
-        found = self._queries.fetch_one("is_capped", id=owner)
-        if found is not None and found[0]:
+        row = self._queries.fetch_one("is_capped", id=owner)
+        if row is not None and row[0]:
             self._lane_recorder.stopped(owner)
 
     # -- what is due --------------------------------------------------------------------------------------------
@@ -256,12 +256,12 @@ class Transitions:
         return swept
 
     def _due_documents(self, query: str) -> list[tuple[bytes, DocumentFacts]]:
-        found = []
+        result = []
         for (seq,) in self._queries.fetch_all(query, now=self.now, limit=MAX_DUE_PER_TRANSACTION):
             row = self._queries.fetch_one("row_by_seq", seq=seq)
             if row is not None:
-                found.append((row[-1], DocumentFacts._make(row[:-1])))
-        return found
+                result.append((row[-1], DocumentFacts._make(row[:-1])))
+        return result
 
     def _expire(self) -> int:
         expired = self._due_documents("late_to_start")

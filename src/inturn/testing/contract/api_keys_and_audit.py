@@ -46,7 +46,7 @@ class ApiKeyAndAuditTests(StoreSuite):
         assert rig.store.api_keys.revoke(key.id, START + seconds(90), ANNA) == later
         assert rig.store.api_keys.revoke(key.id, START, ANNA).expires_at == START
         assert rig.store.api_keys.find(key.id).expires_at == START
-        assert [each.kind for each in rig.store.events(1, limit=10)] == [EventKind.KEY_ENDED] * 3
+        assert [event.kind for event in rig.store.events(1, limit=10)] == [EventKind.KEY_ENDED] * 3
         with pytest.raises(NotFoundError):
             rig.store.api_keys.revoke("000000000000", START, ANNA)
 
@@ -57,7 +57,7 @@ class ApiKeyAndAuditTests(StoreSuite):
             rig.store.api_keys.add(key, ANNA)
         rig.store.api_keys.record_use({one.id: START + 5, two.id: START + 6, "000000000000": START})
         rig.store.api_keys.record_use({one.id: START + 4})
-        assert [each.used_at for each in rig.store.api_keys.all()] == [START + 5, START + 6]
+        assert [api_key.used_at for api_key in rig.store.api_keys.all()] == [START + 5, START + 6]
         rig.store.api_keys.record_use({})
 
     def test_s18_a_purge_takes_the_customers_keys_with_it(self, rig: StoreHarness) -> None:
@@ -76,7 +76,7 @@ class ApiKeyAndAuditTests(StoreSuite):
         last = rig.store.last_event()
         assert rig.store.events(last, limit=10) == ()
         rig.submit_one("acme")
-        assert [each.kind for each in rig.store.events(last, limit=10)] == [EventKind.SUBMITTED]
+        assert [event.kind for event in rig.store.events(last, limit=10)] == [EventKind.SUBMITTED]
 
     def test_s42_the_audit_log_of_one_customer(self, rig: StoreHarness) -> None:
         """What was done to it or its documents, and nothing else."""
@@ -103,7 +103,7 @@ class ApiKeyAndAuditTests(StoreSuite):
         assert rig.store.audit(limit=10, before=newest.number) == (oldest,)
         rig.store.prune(START + seconds(1), limit=100)
         assert rig.store.audit(limit=10) == (newest, oldest)
-        assert {each.operator for each in rig.store.events(0, limit=10)} == {ANNA}
+        assert {event.operator for event in rig.store.events(0, limit=10)} == {ANNA}
 
     def test_s43_bytes_are_counted_for_each_customer(self, rig: StoreHarness) -> None:
         """In any state; what is unknown has none."""
@@ -112,7 +112,7 @@ class ApiKeyAndAuditTests(StoreSuite):
         rig.submit_one("beta", size=7)
         rig.finish_all()
         rig.submit_one("acme", size=1)
-        assert [rig.store.stored_bytes(each) for each in ("acme", "beta", "nobody")] == [201, 7, 0]
+        assert [rig.store.stored_bytes(item) for item in ("acme", "beta", "nobody")] == [201, 7, 0]
 
     def test_s29_keys_are_in_a_backup(self, rig: StoreHarness, tmp_path: Path) -> None:
         """A restored queue lets in the same people."""

@@ -16,7 +16,7 @@ DELAYED, LOST, RELEASED = EventKind.DELAYED, EventKind.LEASE_LOST, EventKind.REL
 
 def attempt_ends(rig: StoreHarness, id_: str) -> list[tuple[int, EventKind, str | None]]:
     """Of each attempt its number, how it ended, and its error."""
-    return [(each.number, each.ended, each.error) for each in rig.store.attempts(id_)]
+    return [(attempt.number, attempt.ended, attempt.error) for attempt in rig.store.attempts(id_)]
 
 
 def fail_next(rig: StoreHarness, error: str, *, final: bool = False) -> None:
@@ -102,7 +102,7 @@ class AttemptTests(StoreSuite):
         rig.advance(6)
         rig.store.sweep()
         rig.store.retry([waited, tried, late], ANNA)
-        assert [attempt_ends(rig, each) for each in (waited, tried, late)] == [[], [(1, DELAYED, "no")], []]
+        assert [attempt_ends(rig, item) for item in (waited, tried, late)] == [[], [(1, DELAYED, "no")], []]
 
     def test_s45_the_newest_are_kept(self, rig: StoreHarness) -> None:
         """However often it is handed back."""
@@ -111,10 +111,10 @@ class AttemptTests(StoreSuite):
         for n in range(MAX_STORED_ATTEMPTS):
             assert len(rig.store.attempts(id_)) == min(n + 1, MAX_STORED_ATTEMPTS)
             rig.queue.release(rig.claim_one())
-        kept = rig.store.attempts(id_)
-        assert {each.ended for each in kept} == {RELEASED}
-        assert len(kept) == MAX_STORED_ATTEMPTS
-        fences = [each.fence for each in kept]
+        attempts = rig.store.attempts(id_)
+        assert {attempt.ended for attempt in attempts} == {RELEASED}
+        assert len(attempts) == MAX_STORED_ATTEMPTS
+        fences = [attempt.fence for attempt in attempts]
         assert fences == sorted(set(fences))
 
     def test_s45_attempts_go_with_their_document(self, rig: StoreHarness) -> None:
@@ -143,7 +143,7 @@ class AttemptTests(StoreSuite):
         try:
             assert copy.store.attempts(id_) == rig.store.attempts(id_)
             copy.queue.release(copy.claim_one())
-            assert [each.ended for each in copy.store.attempts(id_)] == [DELAYED, RELEASED]
+            assert [attempt.ended for attempt in copy.store.attempts(id_)] == [DELAYED, RELEASED]
         finally:
             copy.store.close()
 

@@ -44,7 +44,7 @@ class ClaimTests(StoreSuite):
         """A stale one, the right one, a repeat and another document's, told together."""
         rig.submit("acme", 2)
         first, second = rig.claim(2)
-        told = [
+        outcomes = [
             Outcome(first.document.id, first.fence + 7, DONE, result="1"),
             Outcome(first.document.id, first.fence, DONE, result="2"),
             Outcome(first.document.id, first.fence, DONE, result="3"),
@@ -52,7 +52,7 @@ class ClaimTests(StoreSuite):
             Outcome(second.document.id, second.fence, DONE, result="4"),
         ]
         expected = (AckStatus.STALE, AckStatus.RECORDED, AckStatus.REPEATED, AckStatus.RECORDED, AckStatus.STALE)
-        assert rig.store.ack_and_claim(told, None).statuses == expected
+        assert rig.store.ack_and_claim(outcomes, None).statuses == expected
         assert rig.store.result(first.document.id) == "2"
         assert rig.state(second.document.id) is DocumentState.FAILED
 
@@ -230,7 +230,7 @@ class ClaimTests(StoreSuite):
         rig.store.change_customer("acme", {"paused": False}, ANNA)
         rig.advance(10)
         assert rig.claim() == ()
-        assert [rig.state(each) for each in (never, delayed)] == [DocumentState.EXPIRED] * 2
+        assert [rig.state(item) for item in (never, delayed)] == [DocumentState.EXPIRED] * 2
         assert rig.document(never).finished_at == START + seconds(10)
         assert rig.waiting_by_level("acme") == {}
         rig.advance(10)
@@ -251,10 +251,10 @@ class ClaimTests(StoreSuite):
         """Though they come back in another order."""
         ids = [receipt.id for receipt in rig.submit("acme", 3)]
         claimed = rig.claim(3)
-        for each, wait in zip(claimed, (3, 2, 1), strict=True):
-            rig.queue.fail(each, "no", retry_in=seconds(wait))
+        for claim, wait in zip(claimed, (3, 2, 1), strict=True):
+            rig.queue.fail(claim, "no", retry_in=seconds(wait))
         rig.advance(5)
-        assert [each.document.id for each in rig.claim(3)] == ids
+        assert [claim.document.id for claim in rig.claim(3)] == ids
 
     def test_s10_claims_follow_the_turns(self, rig: StoreHarness) -> None:
         """Levels first; inside a level the customers in turn."""
@@ -273,9 +273,9 @@ class ClaimTests(StoreSuite):
                 rig.submit(f"{customer} {limit}", n)
             order: list[str] = []
             while claimed := rig.claim(limit):
-                order += [each.document.customer.split()[0] for each in claimed]
-                for each in claimed:
-                    rig.queue.finish(each)
+                order += [claim.document.customer.split()[0] for claim in claimed]
+                for claim in claimed:
+                    rig.queue.finish(claim)
             orders.append(order)
         assert len(orders[0]) == 65
         assert orders[0] == orders[1]
@@ -286,9 +286,9 @@ class ClaimTests(StoreSuite):
         fences = []
         for _ in range(5):
             claimed = rig.claim(3)
-            fences += [each.fence for each in claimed]
-            for each in claimed:
-                rig.queue.release(each)
+            fences += [claim.fence for claim in claimed]
+            for claim in claimed:
+                rig.queue.release(claim)
         assert fences == sorted(set(fences))
 
     def test_s11_many_claimers_never_share_a_document(self, rig: StoreHarness) -> None:
@@ -298,9 +298,9 @@ class ClaimTests(StoreSuite):
 
         def work() -> None:
             while claimed := rig.store.claim(ClaimRequest("worker", 3, LEASE)):
-                for each in claimed:
-                    taken.append(each.document.id)
-                    rig.store.finish(each.document.id, each.fence, "null")
+                for claim in claimed:
+                    taken.append(claim.document.id)
+                    rig.store.finish(claim.document.id, claim.fence, "null")
 
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:

@@ -42,8 +42,8 @@ class LimitTests(StoreSuite):
         rig.submit("acme", 10)
         rig.submit("beta", 1)
         claimed = rig.claim(10)
-        assert Tally(each.document.customer for each in claimed) == {"acme": 2, "beta": 1}
-        mine = [each for each in claimed if each.document.customer == "acme"]
+        assert Tally(claim.document.customer for claim in claimed) == {"acme": 2, "beta": 1}
+        mine = [claim for claim in claimed if claim.document.customer == "acme"]
         rig.queue.finish(mine[0])
         assert rig.claim_customers(5) == ["acme"]
         rig.queue.release(mine[1])
@@ -57,8 +57,8 @@ class LimitTests(StoreSuite):
         claimed = rig.claim(3)
         rig.queue.change_customer("acme", ANNA, cap=1)
         assert rig.claim(5) == ()
-        for each in claimed[:2]:
-            rig.queue.finish(each)
+        for claim in claimed[:2]:
+            rig.queue.finish(claim)
             assert rig.claim(5) == ()
         rig.queue.finish(claimed[2])
         assert len(rig.claim(5)) == 1
@@ -188,9 +188,9 @@ class LimitTests(StoreSuite):
         rig.submit("y", 4)
         rig.submit("x", 4)
         claimed = rig.claim(7)
-        assert [each.document.customer for each in claimed if each.document.level == 2] == ["y", "x", "y"]
-        for each in claimed:
-            rig.queue.finish(each)
+        assert [claim.document.customer for claim in claimed if claim.document.level == 2] == ["y", "x", "y"]
+        for claim in claimed:
+            rig.queue.finish(claim)
         rig.advance(-50)
         rig.submit("y")
         rig.advance(910)
@@ -206,9 +206,9 @@ class LimitTests(StoreSuite):
         rig.advance(10_000)
         assert rig.claim_customers(6) == ["flood"] * 3 + ["beta"] * 3
         rest = rig.claim(100)
-        levels = [each.document.level for each in rest]
+        levels = [claim.document.level for claim in rest]
         assert levels == sorted(levels)
-        assert [each.document.customer for each in rest][-13:] == ["flood"] * 9 + ["beta"] * 4
+        assert [claim.document.customer for claim in rest][-13:] == ["flood"] * 9 + ["beta"] * 4
 
     def test_s22_a_new_order_holds_for_what_waits(self, rig: StoreHarness) -> None:
         """There and back."""

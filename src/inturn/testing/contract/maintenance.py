@@ -157,12 +157,12 @@ class MaintenanceTests(StoreSuite):
             assert _snapshot(copy) == _snapshot(rig)
             assert copy.queue.result(claimed[0].document.id) == {"n": 1}
             assert copy.submit("acme", 30, key="k", metadata={"a": 1}) == first
-            for each in (rig, copy):
-                each.advance(61)
-            taken = [each.claim(40) for each in (rig, copy)]
-            assert [each.document.id for each in taken[0]] == [each.document.id for each in taken[1]]
+            for store_harness in (rig, copy):
+                store_harness.advance(61)
+            taken = [store_harness.claim(40) for store_harness in (rig, copy)]
+            assert [claim.document.id for claim in taken[0]] == [claim.document.id for claim in taken[1]]
             assert copy.store.recount(repair=False) == ()
-            assert min(each.fence for each in taken[1]) > max(each.fence for each in claimed)
+            assert min(claim.fence for claim in taken[1]) > max(claim.fence for claim in claimed)
         finally:
             copy.store.close()
 

@@ -24,7 +24,7 @@ class OperationTests(StoreSuite):
         assert claimed.document.id == running
         ids = [waiting, delayed, running]
         assert rig.store.cancel(ids, ANNA) == tuple(ids)
-        assert {rig.state(each) for each in ids} == {DocumentState.CANCELLED}
+        assert {rig.state(item) for item in ids} == {DocumentState.CANCELLED}
         assert rig.document(waiting).finished_at == START
         assert rig.waiting_by_level("acme") == {2: 1}
         customer = rig.store.customer("acme")
@@ -85,7 +85,7 @@ class OperationTests(StoreSuite):
         assert (document.state, document.attempt, document.error) == (DocumentState.WAITING, 0, None)
         assert (document.ready_at, document.submitted_at) == (START + seconds(10), START)
         assert (document.started_at, document.finished_at) == (None, None)
-        assert document.seq == max(each.seq for each in rig.all_documents())
+        assert document.seq == max(document.seq for document in rig.all_documents())
         assert rig.finish_all()[-1] == id_
 
     def test_s16_only_what_ended_without_a_result_is_tried_again(self, rig: StoreHarness) -> None:
@@ -171,9 +171,9 @@ class OperationTests(StoreSuite):
         customer = rig.store.customer("acme")
         assert (customer.count, customer.running, customer.lanes) == (-2, 0, ())
         assert (customer.settings.weight, customer.settings.cap) == (2, 1)
-        assert [each.customer for each in rig.all_documents()] == ["beta"]
+        assert [document.customer for document in rig.all_documents()] == ["beta"]
         assert rig.submit("acme", 3, key="k")[0].count == -3
-        event = next(each for each in rig.store.events(0, limit=100) if each.kind is EventKind.PURGED)
+        event = next(event for event in rig.store.events(0, limit=100) if event.kind is EventKind.PURGED)
         assert (event.customer, event.operator, event.detail["documents"]) == ("acme", ANNA, 3)
         with pytest.raises(NotFoundError):
             rig.queue.purge("nobody", ANNA)
@@ -232,7 +232,7 @@ class OperationTests(StoreSuite):
             START + seconds(5),
             Operator("bob", "trying"),
         )
-        assert [each.number for each in rig.store.policies()] == [2, 1]
+        assert [policy.number for policy in rig.store.policies()] == [2, 1]
         event = rig.store.events(0, limit=10)[-1]
         assert (event.kind, event.detail["version"]) == (EventKind.POLICY_SET, 2)
 

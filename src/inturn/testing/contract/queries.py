@@ -34,7 +34,7 @@ class QueryTests(StoreSuite):
         """Every one once; those that come in between are at the end."""
         ids = [receipt.id for n in range(5) for receipt in rig.submit(f"c{n}", 5)]
         where = DocumentFilter(customer="c3", level=2)
-        assert [each.id for each in rig.queue.documents(where, sort=DocumentSort.OLDEST).items] == ids[18:20]
+        assert [document.id for document in rig.queue.documents(where, sort=DocumentSort.OLDEST).items] == ids[18:20]
         seen: list[str] = []
         after = None
         for _ in range(3):
@@ -49,15 +49,15 @@ class QueryTests(StoreSuite):
         ids = [receipt.id for receipt in rig.submit("acme", 6)]
         where = DocumentFilter(customer="acme")
         page = rig.queue.documents(where, limit=2, sort=DocumentSort.OLDEST)
-        assert [each.id for each in page.items] == ids[:2]
+        assert [document.id for document in page.items] == ids[:2]
         page = rig.queue.documents(where, limit=2, after=page.next, sort=DocumentSort.OLDEST)
-        assert [each.id for each in page.items] == ids[2:4]
+        assert [document.id for document in page.items] == ids[2:4]
         back = rig.queue.documents(where, limit=2, after=page.next)
-        assert [each.id for each in back.items] == [ids[2], ids[1]]
+        assert [document.id for document in back.items] == [ids[2], ids[1]]
         rig.queue.cancel(ids[0], ANNA)
         rig.queue.retry(ids[0], ANNA)
         oldest = rig.queue.documents(sort=DocumentSort.OLDEST).items
-        assert [each.id for each in oldest] == [*ids[1:], ids[0]]
+        assert [document.id for document in oldest] == [*ids[1:], ids[0]]
 
     def test_s23_a_full_last_page_has_no_next(self, rig: StoreHarness) -> None:
         """And an empty list has one empty page."""
@@ -95,9 +95,9 @@ class QueryTests(StoreSuite):
         for name in reversed(names):
             rig.store.check(name, 1)
         first = rig.queue.customers(limit=4)
-        assert [each.name for each in first.items] == sorted(names)[:4]
+        assert [customer.name for customer in first.items] == sorted(names)[:4]
         second = rig.queue.customers(limit=4, after=first.next)
-        assert [each.name for each in second.items] == sorted(names)[4:]
+        assert [customer.name for customer in second.items] == sorted(names)[4:]
         assert second.next is None
 
     def test_s23_customers_are_filtered(self, rig: StoreHarness) -> None:
@@ -173,7 +173,7 @@ class QueryTests(StoreSuite):
         claimed = rig.claim(4)
         a, b = rig.store.events(last, limit=10)
         assert (a.customer, b.customer) == ("a", "b")
-        assert a.documents == tuple(each.document.id for each in claimed if each.document.customer == "a")
+        assert a.documents == tuple(claim.document.id for claim in claimed if claim.document.customer == "a")
 
     def test_s31_standings_are_what_a_claim_finds(self, rig: StoreHarness) -> None:
         """Open lines in the order of levels and turns; closed and empty ones left out."""
@@ -194,11 +194,11 @@ class QueryTests(StoreSuite):
         """Only its own line, only what waits."""
         ids = [receipt.id for receipt in rig.submit("acme", 3)]
         rig.submit("acme", 2)
-        assert [rig.store.ahead_in_lane(each) for each in ids] == [0, 1, 2]
+        assert [rig.store.ahead_in_lane(item) for item in ids] == [0, 1, 2]
         rig.store.cancel([ids[1]], ANNA)
         assert rig.store.ahead_in_lane(ids[2]) == 1
         rig.claim_one()
-        assert [rig.store.ahead_in_lane(each) for each in ids] == [0, 0, 0]
+        assert [rig.store.ahead_in_lane(item) for item in ids] == [0, 0, 0]
         with pytest.raises(NotFoundError):
             rig.store.ahead_in_lane(UNKNOWN_ID)
 

@@ -153,7 +153,7 @@ class StoreStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.claims))
     def heartbeat(self, pick: list[int], lease: int) -> None:
         """Of claims present and past."""
-        claims = [self._pick_claim(each) for each in pick]
+        claims = [self._pick_claim(item) for item in pick]
         self.on_both(
             lambda which: self.stores[which].heartbeat([(id_, fences[which]) for id_, *fences in claims], lease)
         )
@@ -162,7 +162,7 @@ class StoreStateMachine(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.ids))
     def cancel_or_retry(self, pick: list[int], what: str) -> None:
         """By hand."""
-        ids = [self.ids[each % len(self.ids)] for each in pick]
+        ids = [self.ids[item % len(self.ids)] for item in pick]
         self.on_both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
 
     @rule(pick=INDEXES)
@@ -237,7 +237,9 @@ class StoreStateMachine(RuleBasedStateMachine):
     @invariant()
     def documents_are_the_same(self) -> None:
         """All but the fences' numbers."""
-        self.on_both(lambda which: [_without_fence(each) for each in self._documents(which, DocumentSort.NEWEST)])
+        self.on_both(
+            lambda which: [_without_fence(document) for document in self._documents(which, DocumentSort.NEWEST)]
+        )
         self.on_both(lambda which: self.stores[which].counts(DocumentFilter()))
 
     @invariant()
@@ -275,8 +277,10 @@ class StoreStateMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         """At the end all attempts are remembered alike, and everything still comes out in the same order."""
         self.compare_lanes()
-        self.on_both(lambda which: [_without_fence(each) for each in self._documents(which, DocumentSort.OLDEST)])
-        self.on_both(lambda which: [self._attempts(which, each) for each in self.ids])
+        self.on_both(
+            lambda which: [_without_fence(document) for document in self._documents(which, DocumentSort.OLDEST)]
+        )
+        self.on_both(lambda which: [self._attempts(which, item) for item in self.ids])
         self.on_both(lambda which: self.stores[which].resume(ANNA))
         for _ in range(200):
             if not self._ack_and_claim([], 3):
@@ -316,19 +320,19 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     def _attempts(self, which: int, id_: str) -> list[Attempt] | None:
         try:
-            return [each._replace(fence=-1) for each in self.stores[which].attempts(id_)]
+            return [attempt._replace(fence=-1) for attempt in self.stores[which].attempts(id_)]
         except NotFoundError:
             return None
 
     def _documents(self, which: int, sort: DocumentSort) -> list[Document]:
-        found: list[Document] = []
+        documents: list[Document] = []
         after: str | None = None
         while True:
             page = self.stores[which].documents(DocumentFilter(), limit=50, after=after, sort=sort)
-            found += page.items
+            documents += page.items
             after = page.next
             if after is None:
-                return found
+                return documents
 
 
 def same_steps(make_store: Callable[[ManualClock], Store]) -> type[StoreStateMachine]:

@@ -58,8 +58,8 @@ class SubmissionTests(StoreSuite):
         receipts = rig.submit("acme", 25, name="invoice.pdf", metadata={"po": 7}, batch="march")
         assert [receipt.level for receipt in receipts] == BURST_LEVELS
         documents = rig.all_documents()
-        assert [each.id for each in reversed(documents)] == [receipt.id for receipt in receipts]
-        assert [each.seq for each in reversed(documents)] == sorted({each.seq for each in documents})
+        assert [document.id for document in reversed(documents)] == [receipt.id for receipt in receipts]
+        assert [document.seq for document in reversed(documents)] == sorted({document.seq for document in documents})
         first = rig.document(receipts[0].id)
         assert (first.customer, first.level, first.count) == ("acme", 1, 0)
         assert (first.spec.name, first.spec.batch, first.spec.metadata) == ("invoice.pdf", "march", {"po": 7})
@@ -88,8 +88,8 @@ class SubmissionTests(StoreSuite):
         assert [receipt.count for receipt in cast("tuple[Receipt, ...]", second)] == [0, -1]
         assert isinstance(refused, KeyConflictError)
         assert [receipt.count for receipt in cast("tuple[Receipt, ...]", last)] == [-3, -4, -5]
-        kept = [calls[0].ids[0], *calls[1].ids, *calls[3].ids]
-        assert [each.id for each in reversed(rig.all_documents())][2:] == kept
+        stored = [calls[0].ids[0], *calls[1].ids, *calls[3].ids]
+        assert [document.id for document in reversed(rig.all_documents())][2:] == stored
         assert len(rig.claim(20)) == 8
 
     def test_s4_everything_given_is_kept(self, rig: StoreHarness) -> None:

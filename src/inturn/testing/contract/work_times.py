@@ -29,7 +29,7 @@ def work_of(rig: StoreHarness, id_: str) -> tuple[int | None, int | None]:
 
 def attempt_work_of(rig: StoreHarness, id_: str) -> list[tuple[int | None, int | None]]:
     """What its earlier attempts say."""
-    return [(each.began_at, each.worked) for each in rig.store.attempts(id_)]
+    return [(attempt.began_at, attempt.worked) for attempt in rig.store.attempts(id_)]
 
 
 class WorkTimeTests(StoreSuite):
@@ -54,7 +54,7 @@ class WorkTimeTests(StoreSuite):
         rig.advance(20)
         works = (WORK_CLAIMED_AHEAD, None, Work(0, seconds(1)))
         rig.store.ack_and_claim(
-            [rig.queue.done(each)._replace(work=work) for each, work in zip(claimed, works, strict=True)], None
+            [rig.queue.done(claim)._replace(work=work) for claim, work in zip(claimed, works, strict=True)], None
         )
         assert [work_of(rig, id_) for id_ in ids] == [
             (START + seconds(15), seconds(3)),
@@ -67,9 +67,9 @@ class WorkTimeTests(StoreSuite):
         """Tried again or not: the document says it, and the attempt that did not end it."""
         id_ = rig.submit_one("acme")
         rig.ack(claim_and_wait(rig), FAILED, error="no", retry_in=None if final else 0, work=WORK_CLAIMED_AHEAD)
-        kept = (START + seconds(15), seconds(3))
-        assert work_of(rig, id_) == kept
-        assert attempt_work_of(rig, id_) == ([] if final else [kept])
+        stored = (START + seconds(15), seconds(3))
+        assert work_of(rig, id_) == stored
+        assert attempt_work_of(rig, id_) == ([] if final else [stored])
 
     def test_s51_who_says_nothing_worked_from_the_claim_on(self, rig: StoreHarness) -> None:
         """A library's own loop claims what it begins."""
@@ -120,7 +120,7 @@ class WorkTimeTests(StoreSuite):
         rig.ack(claim_and_wait(rig), FAILED, error="no", work=WORK_CLAIMED_AHEAD)
         rig.queue.retry(id_, ANNA)
         assert work_of(rig, id_) == (None, None)
-        assert [each.ended for each in rig.store.attempts(id_)] == [
+        assert [attempt.ended for attempt in rig.store.attempts(id_)] == [
             EventKind.DELAYED,
             EventKind.FAILED,
             EventKind.FAILED,
@@ -132,7 +132,7 @@ class WorkTimeTests(StoreSuite):
         id_ = rig.submit_one("acme")
         rig.ack(claim_and_wait(rig), FAILED, error="no", retry_in=0, work=WORK_CLAIMED_AHEAD)
         rig.ack(claim_and_wait(rig), DONE, result="1", work=WORK_CLAIMED_AHEAD)
-        assert [(each.began_at, each.worked) for each in rig.all_documents()] == [work_of(rig, id_)]
+        assert [(document.began_at, document.worked) for document in rig.all_documents()] == [work_of(rig, id_)]
         path = tmp_path / "copy.backup"
         rig.store.backup(path)
         clock = ManualClock(rig.clock.now())
