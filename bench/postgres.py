@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -71,7 +72,7 @@ def submits(databases: Sequence[PeerDatabase]) -> int:
             singles[peer.name].append(300 / wall_seconds(lambda: peer.submitter.singles([PAYLOAD] * 300)))  # noqa: B023
     for turn in range(BULK_ROUNDS):
         for peer in databases if turn % 2 else databases[::-1]:
-            bulks[peer.name].append(BATCH_SIZE / wall_seconds(lambda: peer.submitter.bulk([PAYLOAD] * BATCH_SIZE)))
+            bulks[peer.name].append(BATCH_SIZE / wall_seconds(partial(peer.submitter.bulk, [PAYLOAD] * BATCH_SIZE)))
     _print_rates("single submits/s", singles)
     _print_rates(f"submits/s by {BATCH_SIZE}", bulks)
     return check_limit(
