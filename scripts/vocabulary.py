@@ -2,8 +2,8 @@
 
     python scripts/vocabulary.py [FILE …]      all Python and JavaScript files of the project without arguments
 
-Names are checked by their words (`_on_heard` has `heard`), docstrings by whole words, string values not at all: codes on
-the wire and texts for users have vocabularies of their own.
+Names are checked by their words (`_on_heard` has `heard`), docstrings by whole words. String values are not checked:
+codes on the wire and texts for users have vocabularies of their own.
 """
 
 import ast
