@@ -190,7 +190,7 @@ def test_other_mistakes_in_the_address_are_refused(address: str) -> None:
 
 def test_without_obstore_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "inturn.blobs.object_store")
-    monkeypatch.delattr(sys.modules["inturn.blobs"], "objects")
+    monkeypatch.delattr(sys.modules["inturn.blobs"], "object_store")
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(BlobError, match=r"pip install 'inturn\[s3\]'"):
         open_blobs("s3://bucket")

@@ -38,7 +38,7 @@ class Temporary(SqliteStore):
 class Forgetful(Temporary):
     """As if another process had claimed before every claim: the lines are read from their table each time."""
 
-    def _fold(self) -> ClaimWindow:
+    def _load_window(self) -> ClaimWindow:
         self._queries.claim_window = None
         return super()._load_window()
 

@@ -333,6 +333,7 @@ class PostgresStore(Store):
             self._admin(tables, version.at).add_event(EventKind.POLICY_SET, None, operator, detail)
             return version
 
+        self._claims.apply_lane_log()  # releases logged so far are refunded by the order they were made under
         version = self._write(work)
         self._notifier.notify()
         return version

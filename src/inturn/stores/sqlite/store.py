@@ -342,6 +342,7 @@ class SqliteStore(Store):
                 raise VersionConflictError(
                     f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
                 )
+            self._load_window().save()  # releases logged so far are refunded by the order they were made under
             version = PolicyVersion(current + 1, policy, self._now(now), operator)
             settings = json.dumps(policy.to_dict())
             self._queries.fetch_one(
