@@ -129,11 +129,14 @@ def _metrics(session: CDPSession) -> dict[str, float]:
 
 
 def _update_cost(page: Page, updates: int, before: dict[str, float], after: dict[str, float]) -> UpdateCost:
-    def each(*names: str) -> float:
+    def per_update(*names: str) -> float:
         return 1_000 * sum(after[name] - before[name] for name in names) / max(1, updates)
 
     return UpdateCost(
-        updates, each("ScriptDuration"), each("LayoutDuration", "RecalcStyleDuration"), page.evaluate("window.longest")
+        updates,
+        per_update("ScriptDuration"),
+        per_update("LayoutDuration", "RecalcStyleDuration"),
+        page.evaluate("window.longest"),
     )
 
 

@@ -59,7 +59,7 @@ class Counters:
     def check(self, customer: str, n: int = 1, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         """Look at a customer for n documents: level and count of each, in order.
 
-        Atomic, whoever else checks. With a `key`, a repeat within 7 days gets the first answer and is not counted.
+        Atomic under concurrent checks. With a `key`, a repeat within 7 days gets the first answer and is not counted.
         """
         customer = clean_text("a customer's name", customer)
         n = clean_count("the number of checks", n)
@@ -159,7 +159,7 @@ class StoreCounters:
 def open_counters(url: str, *, clock: Clock | None = None) -> Counters:
     """Counters at an address: `redis://host/0`, `postgresql://host/database?schema=…`, or a file such as `counters.db`.
 
-    Nothing is opened before the first call, and a forked child opens its own. Redis and PostgreSQL tell the time
+    Nothing is opened before the first call, and a forked child opens its own. Redis and PostgreSQL provide the time
     themselves.
     """
     require_known_url(url)

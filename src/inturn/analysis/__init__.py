@@ -1,4 +1,4 @@
-"""A discrete-event simulator that drives the real queue on the memory store with a manual clock."""
+"""Simulate, replay and measure: the real queue on the memory store with a manual clock."""
 
 from inturn.analysis.engine import Run, simulate_scenario
 from inturn.analysis.metrics import GroupReport, Report, build_report

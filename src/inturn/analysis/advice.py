@@ -1,4 +1,4 @@
-"""How many workers does a goal take, and would another policy do with fewer? It recommends and changes nothing."""
+"""Recommend a number of workers and a policy that meet a goal, by replaying history. Changes nothing."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -15,23 +15,23 @@ from inturn.model import SECOND
 from inturn.policy import Order, Policy
 
 MAX_SAMPLE_DOCUMENTS: Final = 20_000
-"""Documents of one run: a sweep takes some forty of them."""
+"""Documents replayed per trial; a sweep has about forty trials."""
 WARMUP_DIVISOR: Final = 10
-"""One part in so many of a sample is played first and not counted, so that it does not begin with an empty queue."""
+"""The first 1/N of a sample warms the queue up and is not counted."""
 CURVE_FACTORS: Final = (0.5, 0.75, 1.25, 1.5, 2.0)
-"""Workers to look at besides, as parts of the smallest number that meets the goal: the curve."""
+"""Further numbers of workers for the curve, as factors of the smallest number that meets the goal."""
 EXPECTED_RUNS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One run of a sweep: what was tried, and the goal's figure for those meant and for all others, in seconds."""
+    """One trial: what was changed, and the goal's figure in seconds for the goal's customers and for all others."""
 
     workers: int
     setting: str | None
     """The one setting that was changed; None is the policy in force."""
     value: Any
-    """What it was set to, as in `Policy.plain`."""
+    """Its value, as in `Policy.to_dict`."""
     meant: float
     others: float | None
     is_met: bool
@@ -40,33 +40,33 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What a sweep found."""
+    """The result of a sweep."""
 
     goal: Goal
     documents: int
     sampled: int
-    """Documents that were played and counted: the busiest stretch, if there were too many."""
+    """Documents replayed and counted: the busiest span, if there were too many."""
     since: int
     until: int
     workers: int
-    """Documents that ran at a time, or were said to."""
+    """Measured or given number of workers."""
     now: Trial
-    """With as many workers, under the policy in force."""
+    """The trial with that many workers under the policy in force."""
     smallest: Trial | None
     """The smallest number of workers that meets the goal under the policy in force; None if none does."""
     best: Trial | None
-    """The best that was found, by workers, then by what it is for those meant; None if nothing meets the goal."""
+    """The best trial, by workers, then by the goal's figure; None if no trial meets the goal."""
     trials: tuple[Trial, ...]
     contradictions: tuple[Contradiction, ...] = ()
-    """Where a replay of the sample as it was contradicts what was measured: do not trust the advice there."""
+    """Groups for which an unchanged replay contradicts the measurement; do not trust the advice there."""
 
     @property
     def is_sample(self) -> bool:
-        """Not everything was played."""
+        """Whether only a sample was replayed."""
         return self.sampled < self.documents
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """Return it as JSON values."""
         result: dict[str, Any] = rounded(
             {
                 "goal": self.goal.text,
@@ -91,7 +91,7 @@ def _trial_dict(trial: Trial | None) -> dict[str, Any] | None:
 
 
 def advise(history: History, base: Plan, goal: Goal, progress: ProgressCallback | None = None) -> Advice:
-    """Sweep workers, reset interval, thresholds and overdue slot, from a plan that says the policy on."""
+    """Sweep workers, reset interval, thresholds and overdue slot, starting from a plan with a policy."""
     policy, workers = base.policy or Policy(), base.workers or history.workers
     sweep = _Sweep(history, replace(base, policy=policy), goal, progress)
     now = sweep.run_trial(workers, policy)
@@ -121,7 +121,7 @@ def advise(history: History, base: Plan, goal: Goal, progress: ProgressCallback 
 
 
 class _Sweep:
-    """The runs made so far; none is made twice."""
+    """Trials made so far; none is made twice."""
 
     def __init__(self, history: History, base: Plan, goal: Goal, progress: ProgressCallback | None) -> None:
         self.history, self._base = busiest_span(history), base
@@ -129,7 +129,7 @@ class _Sweep:
         self._per_day, self._goal, self._progress = history.per_day(), goal, progress
 
     def run_trial(self, workers: int, policy: Policy, setting: str | None = None) -> Trial:
-        """One run."""
+        """Run one trial, or return it if it was made before."""
         known = self.trials.get((workers, policy))
         if known is not None:
             return known
@@ -147,7 +147,7 @@ class _Sweep:
         return trial
 
     def find_fewest_workers(self, policy: Policy, now: Trial, setting: str | None = None) -> Trial | None:
-        """The smallest number of workers that meets the goal, looked for by halves."""
+        """Find the smallest number of workers that meets the goal by bisection."""
         best, least = (now, 0) if now.is_met else (None, now.workers)
         most = now.workers
         while best is None and most < min(MAX_WORKERS, 16 * now.workers):
@@ -160,7 +160,7 @@ class _Sweep:
         return best
 
     def find_best(self, policy: Policy, reference: Trial) -> Trial | None:
-        """The best of all settings changed one at a time: at the reference's workers, and with one worker less."""
+        """Try each setting alone, with the reference's workers and with one worker less; return the best trial."""
         for setting, changed in policy_variants(policy):
             trial = self.run_trial(reference.workers, changed, setting)
             if trial.is_met and reference.workers > 1:
@@ -171,7 +171,7 @@ class _Sweep:
         return min(met, key=lambda trial: (trial.workers, trial.setting is not None, trial.meant), default=None)
 
     def finish(self) -> None:
-        """All is done, however many runs it took."""
+        """Report completion, however many trials it took."""
         if self._progress is not None:
             self._progress(1, 1)
 
@@ -184,7 +184,7 @@ class _Sweep:
 
 
 def policy_variants(policy: Policy) -> Iterator[tuple[str, Policy]]:
-    """The policy with one setting changed, and which."""
+    """Yield the policy with one setting changed, and which."""
     priority, turns = policy.priority, policy.turns
     for part in (0.5, 2, 4):
         interval = max(SECOND, round(priority.reset_interval * part))
@@ -203,7 +203,7 @@ def policy_variants(policy: Policy) -> Iterator[tuple[str, Policy]]:
 
 
 def _scaled_thresholds(thresholds: Sequence[int], part: float) -> tuple[int, ...]:
-    """Levels that are narrower or wider; each still one document wide at least."""
+    """Scale the width of levels; each stays at least one document wide."""
     result: list[int] = []
     for threshold in thresholds:
         highest = result[-1] - 1 if result else -1
@@ -212,7 +212,7 @@ def _scaled_thresholds(thresholds: Sequence[int], part: float) -> tuple[int, ...
 
 
 def busiest_span(history: History, max_documents: int = MAX_SAMPLE_DOCUMENTS) -> History:
-    """The stretch of so many documents in which the most work came in the least time, if there are more."""
+    """Return the span of N documents in which work arrived fastest."""
     arrivals = history.arrivals
     lead, counts = max_documents // WARMUP_DIVISOR, len(arrivals) - history.warmup_documents
     if counts <= max_documents:

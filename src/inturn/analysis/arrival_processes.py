@@ -1,4 +1,4 @@
-"""When documents come. Each kind draws (second, number of the customer) from a seeded source."""
+"""Arrival processes: each draws (second, customer number) from a seeded source."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +14,7 @@ DAY_SECONDS: Final = 86_400.0
 
 
 class ArrivalProcess(Protocol):
-    """A kind of arrivals."""
+    """An arrival process."""
 
     kind: ClassVar[str]
 
@@ -29,7 +29,7 @@ class ArrivalProcess(Protocol):
 
 
 class _TomlReader:
-    """Reads numbers named like the fields of a kind."""
+    """Reads the numeric fields of an arrival process."""
 
     @classmethod
     def from_toml(cls, where: str, table: Mapping[str, Any]) -> Self:

@@ -1,8 +1,8 @@
-"""How many documents could run at a time, and when: read off what ran while others had to wait.
+"""Infer the number of workers over time from what ran while other documents waited.
 
-A store does not keep which workers there were. But while a document waits that any worker could have taken, all workers
-are busy: as many as run then are all there are, and no more are thought to come until more are seen to run. As far as
-the past does not tell, it counts as many as ever ran at a time.
+A store does not record which workers there were. While a document waits that any worker could have taken, all
+workers are
+busy, so the number of running documents is the capacity at that time. Outside such periods the peak is assumed.
 """
 
 from array import array
@@ -14,21 +14,21 @@ from typing import Final, NamedTuple
 from inturn.model import SECOND
 
 MIN_QUEUED_WAIT: Final = SECOND // 4
-"""A shorter wait is the way to the worker, not a want of workers."""
+"""Microseconds; a shorter wait is latency, not a lack of workers."""
 MAX_OVERLAP: Final = SECOND // 50
-"""So long may two documents of one slot seem to overlap."""
+"""Microseconds by which two documents of one slot may seem to overlap."""
 AWAY_FACTOR: Final = 3
-"""A slot that is idle for as long as so many documents take, while others wait, is away until it starts again."""
+"""A slot idle for this many mean service times while others wait counts as away until it starts again."""
 AWAY_FACTOR_INCOMPLETE: Final = 10
-"""The same where attempts took time that nobody knows of."""
+"""The same where the times of some attempts are unknown."""
 
 
 class Capacity(NamedTuple):
-    """Documents that can run at a time."""
+    """Documents that can run at once, over time."""
 
     peak: int
     changes: tuple[tuple[int, int], ...] = ()
-    """When it became how many, the oldest first; before the first it is `most`."""
+    """(time, number) pairs, oldest first; before the first the capacity is `peak`."""
 
 
 SINGLE_SLOT: Final = Capacity(1)
@@ -36,27 +36,27 @@ FAR_FUTURE: Final = 1 << 62
 
 
 class QueuedWait(NamedTuple):
-    """From when on a document could have been started, and when it was."""
+    """When a document could have started, and when it did."""
 
     number: int | None
-    """None for a second start: nobody knows how long an idle worker took to notice that it was due."""
+    """None for a second start, whose wake-up delay is unknown."""
     arrived: int
     started: int
     shows_saturation: bool = True
-    """Any worker could have taken it: that it waits tells that all are busy."""
+    """Whether its wait shows that all workers were busy: any worker could have taken it."""
 
 
 class WorkerDelays(NamedTuple):
-    """What workers take beside the work itself, in microseconds by document; the mean where it is not known."""
+    """Worker overhead per document in microseconds; the mean where unknown."""
 
     handovers: Sequence[int]
-    """From its end until its worker starts the next one, while others wait."""
+    """From a document's end until its worker starts the next, while others wait."""
     wakeups: Sequence[int]
-    """From its arrival until it starts, where a worker is idle."""
+    """From arrival to start where a worker was idle."""
 
 
 class ExecutionLog:
-    """When documents began and ended to run, by their numbers, None where nobody knows; and which had to wait."""
+    """Start and end times by document number (None if unknown), and the queued waits."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class ExecutionLog:
         *,
         is_complete: bool = True,
     ) -> None:
-        """Without knowing all, attempts are missing here: a slot that seems idle may have been at one of them."""
+        """If attempts are missing, a slot that seems idle may have been busy with one of them."""
         known = {number: at for number, at in enumerate(ends) if at is not None}
         self._order = array("q", sorted(known, key=known.__getitem__))
         self._ends = array("q", (known[number] for number in self._order))
@@ -80,14 +80,14 @@ class ExecutionLog:
         self._max_handover = self._away_threshold if is_complete else MIN_QUEUED_WAIT
 
     def capacity(self) -> Capacity:
-        """Read off how many ran while others had to wait."""
+        """Infer the capacity from the number running while others waited."""
         if not self._starts:
             return SINGLE_SLOT
         changes = [*self._changes(), (self._starts[-1], self._peak)]
         return Capacity(self._peak, tuple(_without_repeats(sorted(changes), self._peak)))
 
     def _changes(self) -> Iterator[tuple[int, int]]:
-        """Who stops while others wait, and is not back soon, is away since then; who starts is there."""
+        """A slot that stops while others wait and does not start again soon is away from then on."""
         steps, stretches = list(_running_steps(self._starts, self._ends)), deque(self._saturated_periods)
         back = _recovery_times(steps)
         known, running, crowded_until = self._peak, 0, 0
@@ -108,17 +108,17 @@ class ExecutionLog:
                 yield at, known
 
     def _peak_at_start(self, begin: int, end: int) -> int:
-        """In the first part of a stretch in which others wait; all that there are, if it is too short to tell."""
+        """Return the peak in the first part of a saturated period, or the overall peak if it is too short."""
         if end - begin < self._away_threshold:
             return self._peak
         return _peak_running(self._starts, self._ends, begin, begin + self._away_threshold)
 
     def delays(self) -> WorkerDelays:
-        """Those of the documents themselves: means would let a replay drift away from what was."""
+        """Return the delays of each document; means would let a replay drift from the measurement."""
         return WorkerDelays(_fill_missing(self._count, self._handovers()), _fill_missing(self._count, self._wakeups()))
 
     def _handovers(self) -> Iterator[tuple[int, int]]:
-        """A slot that ends a document while others wait starts the next one: who ended last, as others may be away."""
+        """Match each start while others wait with the slot that became free last."""
         ends, ended = self._ends, 0
         free: deque[int] = deque()
         for _, came, started, _ in sorted(self._waits, key=_start_of):
@@ -133,12 +133,12 @@ class ExecutionLog:
                 yield self._order[last], started - ends[last]
 
     def _is_saturated(self, at: int) -> bool:
-        """Whether somebody waited then for any worker."""
+        """Whether a document waited for any worker at that time."""
         place = bisect_right(self._saturated_periods, (at, FAR_FUTURE)) - 1
         return place >= 0 and at <= self._saturated_periods[place][1]
 
     def _wakeups(self) -> Iterator[tuple[int, int]]:
-        """Who did not wait long found a worker idle, unless all that ever were there ran."""
+        """Short waits met an idle worker, unless the peak was running."""
         for number, came, started, _ in self._waits:
             running = bisect_right(self._starts, came - 1) - bisect_right(self._ends, came)
             if number is not None and started - came < MIN_QUEUED_WAIT and running < self._peak:
@@ -146,7 +146,7 @@ class ExecutionLog:
 
 
 def _effective_start(began: int, ended: int | None) -> int:
-    """From when on a document counts as running: as clocks differ, two that touch are no two workers."""
+    """Return the start from which a document counts as running; clocks differ, so touching spans share a slot."""
     return began if ended is None else began + min(MAX_OVERLAP, max(0, ended - began) // 2)
 
 
@@ -168,7 +168,7 @@ def _fill_missing(n: int, known: Iterable[tuple[int, int]]) -> Sequence[int]:
 
 
 def _find_saturated_periods(waits: Sequence[QueuedWait]) -> Iterator[tuple[int, int]]:
-    """The stretches in which somebody waited long enough to tell, none touching another."""
+    """Return the disjoint periods in which a document waited long enough to show saturation."""
     begin = end = None
     for _, came, started, tells in waits:
         if not tells or started - came < MIN_QUEUED_WAIT:
@@ -184,7 +184,7 @@ def _find_saturated_periods(waits: Sequence[QueuedWait]) -> Iterator[tuple[int, 
 
 
 def _peak_running(starts: Sequence[int], ends: Sequence[int], begin: int, end: int) -> int:
-    """The most that ran at a time from `begin` on and before `end`; who ends at an instant has ended then."""
+    """Return the peak running in [begin, end); an end at an instant counts as ended."""
     started, ended = bisect_right(starts, begin), bisect_right(ends, begin)
     most = started - ended
     while started < len(starts) and starts[started] < end:
@@ -196,7 +196,7 @@ def _peak_running(starts: Sequence[int], ends: Sequence[int], begin: int, end: i
 
 
 def _last_above(starts: Sequence[int], ends: Sequence[int], until: int, known: int) -> int:
-    """When more than these ran for the last time before `until`: the end after which it was never so again."""
+    """Return the last time before `until` at which more than this number ran."""
     for ended in range(bisect_right(ends, until - 1) - 1, -1, -1):
         if bisect_right(starts, ends[ended] - 1) - ended > known:
             return ends[ended]
@@ -204,7 +204,7 @@ def _last_above(starts: Sequence[int], ends: Sequence[int], until: int, known: i
 
 
 def _running_steps(starts: Sequence[int], ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """When one more or one less ran, in order; who ends at an instant has ended then."""
+    """Return (time, +1 or -1) steps in order; ends come before starts of the same instant."""
     ended = 0
     for at in starts:
         while ended < len(ends) and ends[ended] <= at:
@@ -215,7 +215,7 @@ def _running_steps(starts: Sequence[int], ends: Sequence[int]) -> Iterator[tuple
 
 
 def _recovery_times(steps: Sequence[tuple[int, int]]) -> Sequence[int]:
-    """For each step, when as many run again as before it; what ends for good is never back."""
+    """Return for each step when as many run again as before it, or None."""
     running = sum(step for _, step in steps)
     lifted: dict[int, int] = {}
     result = array("q", [0]) * len(steps)

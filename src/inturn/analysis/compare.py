@@ -1,4 +1,4 @@
-"""Who would have waited less, and who more: the same documents under two plans."""
+"""Compare the waits of the same documents under two plans."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -15,12 +15,12 @@ from inturn.model import SECOND
 
 MAX_NAMED_CUSTOMERS: Final = 10
 MIN_CHANGE_SECONDS: Final = 0.5
-"""Seconds of mean wait: below that nobody notices."""
+"""Seconds of mean wait; a smaller change is not reported."""
 QUEUE_LENGTH_SAMPLES: Final = 120
 MAX_RELATIVE_ERROR: Final = 0.1
-"""Part of a measured mean wait by which a replay of what was may miss it, before it has to say so."""
+"""Relative error of an unchanged replay's mean wait above which it is reported as a contradiction."""
 MIN_ERROR_SECONDS: Final = 0.1
-"""Seconds: a difference below that is none."""
+"""Seconds; a smaller difference is no contradiction."""
 
 
 class Waits(NamedTuple):
@@ -42,7 +42,7 @@ class Fairness(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """A group of customers whose mean wait a replay of what was got wrong, in seconds."""
+    """A group whose mean wait an unchanged replay misses, in seconds."""
 
     group: str
     measured: float
@@ -51,7 +51,7 @@ class Contradiction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A group of customers: what really happened, and what each plan gives. None where nothing is known."""
+    """A group of customers: measured waits and those under each plan; None where unknown."""
 
     group: str
     customers: int
@@ -65,7 +65,7 @@ class GroupChange:
 
 @dataclass(frozen=True, slots=True)
 class CustomerChange:
-    """One customer's waits in seconds, on average unless said otherwise."""
+    """One customer's waits in seconds; means unless named otherwise."""
 
     customer: str
     group: str
@@ -100,9 +100,9 @@ class Comparison:
     workers_proposed: int
     is_cut: bool
     is_same: bool
-    """Nothing was proposed: history was played once, to see how near that comes to what happened."""
+    """Whether nothing was proposed: the history was replayed once, to compare it with the measurement."""
     contradictions: tuple[Contradiction, ...]
-    """Groups whose measured waits the replay of what was misses by more than a tenth: do not trust it there."""
+    """Groups whose measured waits the unchanged replay misses by more than a tenth; do not trust it there."""
     groups: tuple[GroupChange, ...]
     levels_current: dict[int, int]
     levels_proposed: dict[int, int]
@@ -114,7 +114,7 @@ class Comparison:
     """All customers, those with the most documents first."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it, without the list of everyone: that may be long."""
+        """Return it as JSON values, without the list of all customers."""
         result = asdict(replace(self, everyone=()))
         del result["everyone"]
         plain: dict[str, Any] = rounded(result)
@@ -124,7 +124,7 @@ class Comparison:
 def compare(
     history: History, current: Plan, proposed: Plan | None, progress: ProgressCallback | None = None
 ) -> Comparison:
-    """What a change would have meant for these documents."""
+    """Replay the documents under both plans and compare their waits."""
     total = len(history.arrivals)
     runs = 1 if proposed is None else 2
     tell = progress or _ignore_progress
@@ -246,7 +246,7 @@ def _group_changes(
 
 
 def find_contradictions(history: History, result: SimulationResult) -> tuple[Contradiction, ...]:
-    """Where a replay of what was differs from what was measured, of the documents whose wait is known."""
+    """Return the groups for which an unchanged replay differs from the measured waits."""
     groups, numbers = history.groups(), defaultdict(list)
     for number, arrival in enumerate(history.arrivals):
         if history.waits[number] is not None:
@@ -277,7 +277,7 @@ def _fairness_by_group(history: History, plan: Plan, result: SimulationResult) -
 def _queue_lengths(
     history: History, before: SimulationResult, after: SimulationResult
 ) -> tuple[QueueLengthSample, ...]:
-    """How many waited, at moments from the first arrival to the last start."""
+    """Sample the number of waiting documents from the first arrival to the last start."""
     came = [arrival.at for arrival in history.arrivals]
     known = [number for number, wait in enumerate(history.waits) if wait is not None]
     real = sorted(came[number] + (history.waits[number] or 0) for number in known)
@@ -296,7 +296,7 @@ def _queue_lengths(
 
 
 def measured_waits(history: History, numbers: Sequence[int]) -> list[float]:
-    """Seconds that these documents really waited, as far as that is known."""
+    """Return the measured waits in seconds, where known."""
     return [wait / SECOND for number in numbers if (wait := history.waits[number]) is not None]
 
 
@@ -307,7 +307,7 @@ def summarize_waits(waits: Sequence[float]) -> Waits:
 
 
 def rounded(value: Any) -> Any:
-    """Figures to what they can tell; named tuples as objects."""
+    """Round figures to significant digits; named tuples become objects."""
     if isinstance(value, float):
         return round(value, 3)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

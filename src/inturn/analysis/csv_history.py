@@ -1,14 +1,14 @@
-"""History as a CSV file, of ours or of anyone's: one line a document, in any order.
+"""Read and write history as CSV, one line per document, in any order.
 
     customer,arrived,service,pages,cost,failures,started,level
     acme,2026-03-02T08:00:00Z,12.5,4,,0,2026-03-02T08:00:01Z,1
 
 `customer`, `arrived` and `service` must be there; all others may be left out, or be empty. Times are ISO 8601 (UTC
-unless a zone stands with them) or seconds since any day; `service` is seconds of the last attempt, empty if nobody
-knows; `started` is the last start.
+unless a zone is given) or seconds since any day. `service` is the seconds of the last attempt, empty if unknown;
+`started` is the last start.
 
 Commas, semicolons or tabs separate the cells; between the latter two a decimal comma is read too. Names of columns may
-be written with capitals. Columns with other names are left out and told, unless one looks like a mistyped name.
+be written with capitals. Columns with other names are ignored and reported, unless one looks like a mistyped name.
 """
 
 import csv
@@ -61,7 +61,7 @@ def read_csv(
     progress: ProgressCallback | None = None,
     on_ignored: Callable[[Sequence[str]], None] | None = None,
 ) -> History:
-    """History from a CSV file; errors name the line. Without `started` nobody knows how many workers there were.
+    """History from a CSV file; errors name the line. Without `started` the number of workers is unknown.
 
     `on_ignored` is called with the names of columns that are left out, if there are any.
     """

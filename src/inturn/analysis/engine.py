@@ -1,6 +1,6 @@
-"""Plays a scenario through the real queue: same checks, same turns, same leases, only the clock is ours.
+"""Run a scenario through the real queue with a simulated clock: same checks, same order, same leases.
 
-The order stands nowhere here. `fifo` is the classic order with one level for everybody.
+The order is not implemented here. `fifo` is the classic order with a single level.
 """
 
 import gc
@@ -23,7 +23,7 @@ from inturn.stores import open_store
 LEASE: Final = 86_400 * SECOND
 OPERATOR: Final = Operator("simulator", "the scenario says so")
 SINGLE_LEVEL_THRESHOLDS: Final = (-(10**15),)
-"""A threshold that no counter reaches: everybody is in level 1."""
+"""A threshold that no counter reaches, so all documents are level 1."""
 DEFAULT_RETRY_POLICY: Final = RetryPolicy()
 PRUNE_INTERVAL_DOCUMENTS: Final = 1_000
 PROGRESS_INTERVAL_DOCUMENTS: Final = 2_000
@@ -60,7 +60,7 @@ class QueueLike(Protocol):
 
 
 class SimulationResult(NamedTuple):
-    """What happened to each document, by its number in the order of arrival (microseconds)."""
+    """Times of each document in microseconds, by its number in the order of arrival."""
 
     levels: Sequence[int]
     started: Sequence[int]
@@ -70,7 +70,7 @@ class SimulationResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A scenario that was played to its end; what happened to each document as in `SimulationResult`."""
+    """A finished simulation of a scenario, with the times of `SimulationResult`."""
 
     scenario: Scenario
     discipline: Discipline
@@ -81,7 +81,7 @@ class Run:
 
 
 class ScheduledChange(NamedTuple):
-    """What somebody does to the queue at a time: so many workers more or less, or anything else."""
+    """A change at a given time: workers added or removed, or any other action on the queue."""
 
     at: int
     worker_delta: int = 0
@@ -89,7 +89,7 @@ class ScheduledChange(NamedTuple):
 
 
 class SequentialIds:
-    """Ids that are the numbers of the documents, so that a claim tells which arrival it is."""
+    """Ids that are the documents' numbers, so that a claim identifies its arrival."""
 
     def __init__(self) -> None:
         self._next = 0
@@ -108,7 +108,7 @@ def simulate_scenario(
     progress: Callable[[int, int], None] | None = None,
     max_documents: int = MAX_DOCUMENTS,
 ) -> Run:
-    """Play a scenario to its end; `progress` is told how many documents of how many are finished."""
+    """Run a scenario to its end; `progress` is called with (finished, total)."""
     arrivals = generate_arrivals(scenario, max_documents)
     clock = ManualClock()
     store = open_store("memory://", clock)
@@ -131,7 +131,7 @@ def simulated_document(cost: float, pages: int | None = None) -> NewDocument:
 
 
 class Simulation:
-    """A run under way: idle workers, documents in work by the time they end, and the notes taken."""
+    """A running simulation: idle workers, documents in work by their end times, recorded times."""
 
     def __init__(
         self,
@@ -145,19 +145,19 @@ class Simulation:
         self._arrivals, self._specs, self._idle_workers = arrivals, specs, workers
         self._queue, self._store, self._progress = queue, store, progress
         self._completions: list[tuple[int, int, Claim | None]] = []
-        """Documents by the time they end; None stands for a worker that looks for its next one then."""
+        """Documents by end time; None stands for a worker that asks for its next document then."""
         self._levels = array("b", bytes(len(arrivals)))
         self._started = array("q", [-1]) * len(arrivals)
         self._finished = array("q", [-1]) * len(arrivals)
         self._failures_left = {number: arrival.failures for number, arrival in enumerate(arrivals) if arrival.failures}
         self.has_delays = bool(self._failures_left)
-        """Something may become due while nothing ends and nobody comes: a retry, or a rate limit."""
+        """Whether a retry or a rate limit may become due between arrivals and completions."""
         self.changes: Sequence[ScheduledChange] = ()
-        """In the order of their times; those of an instant come before whatever else happens then."""
+        """By time; changes of an instant come before anything else at that instant."""
         self.on_arrival: Callable[[int, int], None] | None = None
-        """Told the number of each document that has come, and when, before it can start."""
+        """Called with (number, time) of each arrival, before it can start."""
         self.capped_customers: frozenset[str] = frozenset()
-        """Customers whose documents make room for their next ones as soon as they end, before any worker looks."""
+        """Customers with a limit, whose completions are recorded before any worker claims."""
         self._next_change = 0
         self._arrived = self._done = self._unpruned = 0
 
@@ -182,7 +182,7 @@ class Simulation:
         return SimulationResult(self._levels, self._started, self._finished)
 
     def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
-        """When a retry is due before anything else happens and a worker is idle for it."""
+        """Return when a retry becomes due before any other event, if a worker is idle."""
         if not self.has_delays or self._idle_workers <= 0 or self._store is None:
             return None
         due = self._store.next_due()
@@ -196,7 +196,7 @@ class Simulation:
         return (next_end is None or at <= next_end) and (next_arrival is None or at <= next_arrival)
 
     def _apply_change(self) -> None:
-        """Workers who are told to go finish what they are at."""
+        """Apply a change; removed workers finish their current document."""
         at, workers, act = self.changes[self._next_change]
         self._next_change += 1
         self._idle_workers += workers
@@ -206,7 +206,7 @@ class Simulation:
             self._ack_and_claim(at)
 
     def _submit_arrivals(self, at: int) -> int:
-        """Submit what one customer brings at one instant; the number of the next arrival."""
+        """Submit one customer's documents of one instant; return the number of the next arrival."""
         arrivals, first = self._arrivals, self._arrivals[at]
         end = at + 1
         while end < len(arrivals) and end - at < MAX_BATCH:
@@ -225,7 +225,7 @@ class Simulation:
         return end
 
     def _ack_and_claim(self, now: int, outcomes: Sequence[Outcome] = (), *, is_idle: bool = False) -> None:
-        """Tell what ended, and put workers to work; those who were idle have to notice first."""
+        """Record what ended and claim for idle workers, each after its wake-up delay."""
         if self._idle_workers <= 0 and self._store is not None:
             self._store.ack_and_claim(outcomes, None, now=now)
             return
@@ -243,7 +243,7 @@ class Simulation:
             heappush(self._completions, (ends, number, claim))
 
     def _current_attempt(self, number: int) -> Arrival | FailedAttempt:
-        """The attempt at a document that comes next, or is under way."""
+        """Return the current or next attempt of a document."""
         arrival = self._arrivals[number]
         left = self._failures_left.get(number, 0) if arrival.failed_attempts else 0
         return arrival.failed_attempts[-left] if left else arrival
@@ -265,7 +265,7 @@ class Simulation:
         self._report_and_prune(now)
 
     def _end_attempt(self, number: int, claimed: Claim, ended: int, ack_delay: int) -> Outcome:
-        """What became of an attempt that ended then, and is told so much later."""
+        """Return the outcome of an attempt that ended then and is recorded later."""
         if left := self._failures_left.get(number, 0):
             tried = self._current_attempt(number)
             self._failures_left[number] = left - 1
@@ -282,7 +282,7 @@ class Simulation:
             self._prune(now)
 
     def _prune(self, now: int) -> None:
-        """Forget what ended, so that a long run stays small; not before it is most of what there is."""
+        """Prune ended documents once they are the majority, to bound memory."""
         self._unpruned = 0
         if self._store is not None:
             self._store.prune(now, limit=len(self._arrivals), now=now)
@@ -312,7 +312,9 @@ def _apply_customer_settings(queue: Queue, scenario: Scenario, arrivals: Sequenc
 
 @contextmanager
 def gc_disabled() -> Iterator[None]:
-    """A run makes millions of small objects and next to no cycles: looking for them would take a third of the time."""
+    """Disable the cycle collector: a run makes millions of objects without cycles, and collecting takes a third of
+    the time.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

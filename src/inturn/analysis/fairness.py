@@ -1,10 +1,10 @@
-"""What each customer really got: its waits, its share against what was due to it, and whom that cost something.
+"""Measure what each customer got: its waits, its share against its fair share, and the harm done to others.
 
 Time is cut into windows. In each window a customer *received* the seconds that workers spent on its documents. Its
 *demand* is what it could have used: of each document that was there, its service time or the time it was there, if that
-is less. What was *due* to it is its fair part of all that workers did in the window: shares by weight, nobody more than
-its demand, and what one does not need goes to the others. Only windows in which somebody had to wait are looked at:
-where there is enough for all, everybody receives what is due.
+is less. What was *due* to it is its fair part of the work done in the window: shares by weight, at most its demand, the
+rest shared among the others. Only windows in which a document had to wait count: with spare capacity every customer
+receives its due.
 
 *Harm done* are the seconds received above what was due, while others received less than was due to them; *harm
 suffered* the seconds below it. In every window both sums are equal: no second is above without one below.
@@ -25,13 +25,13 @@ DEFAULT_WINDOW: Final = 60 * SECOND
 MIN_WINDOWS: Final = 1_000
 MAX_WINDOWS: Final = 5_000
 MIN_DOCUMENTS_PER_WINDOW: Final = 20
-"""Documents, at least, on average: with fewer, shares would tell of single documents."""
+"""Minimum mean of documents per window; with fewer, shares would reflect single documents."""
 SATURATION_FACTOR: Final = 1.001
 
 
 @dataclass(frozen=True, slots=True)
 class CustomerFairness:
-    """What one customer got. Shares are parts of 1, harm is seconds of workers; None where nobody had to wait."""
+    """What one customer got. Shares are parts of 1, harm is worker seconds; None if no document had to wait."""
 
     customer: str
     group: str
@@ -40,7 +40,7 @@ class CustomerFairness:
     worked: float
     """Seconds that workers spent on its documents."""
     received: float | None
-    """Its share of what workers did while somebody had to wait."""
+    """Its share of the work done in windows with waiting documents."""
     due: float | None
     harm_done: float
     harm_suffered: float
@@ -56,7 +56,7 @@ class FairnessReport:
     workers: int
     is_cut: bool
     crowded: float
-    """Seconds in which somebody had to wait while workers could not serve all."""
+    """Seconds of windows in which documents waited."""
     starts: ForecastAccuracy | None
     customers: tuple[CustomerFairness, ...]
     """Those who did the most harm first, then by documents."""
@@ -136,7 +136,7 @@ def measure_fairness(history: History, until: int, starts: ForecastAccuracy | No
 
 
 def _window_length(history: History, until: int) -> int:
-    """Long enough that shares mean something, short enough to see who waits."""
+    """Choose a window long enough for shares to mean something and short enough to show waits."""
     span = max(1, until - history.arrivals[0].at)
     usual = sum(arrival.service for arrival in history.arrivals) // len(history.arrivals)
     enough = MIN_DOCUMENTS_PER_WINDOW * usual // history.workers
@@ -185,7 +185,7 @@ def _usage_by_window(
 
 
 def _add_if_saturated(shares: Sequence[_Share], weights: Sequence[float], sums: Sequence[_Totals]) -> bool:
-    """Add a window to the sums, if somebody had to wait in it."""
+    """Add a window to the totals, if a document waited in it."""
     capacity = sum(share.received for share in shares)
     if sum(share.demand for share in shares) <= capacity * SATURATION_FACTOR:
         return False
@@ -202,7 +202,7 @@ def _add_if_saturated(shares: Sequence[_Share], weights: Sequence[float], sums: 
 
 
 def _fair_shares(demands: Sequence[tuple[float, float]], capacity: float) -> list[float]:
-    """Fair parts of a capacity for (demand, weight): by weight, nobody more than its demand."""
+    """Divide a capacity by weight among (demand, weight) pairs, none above its demand."""
     result = [0.0] * len(demands)
     left, weight = capacity, sum(item for _, item in demands)
     for place in sorted(range(len(demands)), key=lambda place: demands[place][0] / demands[place][1]):

@@ -23,7 +23,7 @@ from inturn.store import Store
 
 SAMPLE_SIZE: Final = 300
 MIN_WAIT: Final = SECOND
-"""Whoever waits less has started before it can ask."""
+"""Documents with shorter waits start before they can ask."""
 RECENT_WINDOW: Final = 60 * SECOND
 
 
@@ -32,7 +32,7 @@ class ForecastAccuracy(NamedTuple):
 
     asked: int
     unknown: int
-    """Too few documents had ended to say anything."""
+    """Forecasts without an answer: too few documents had ended."""
     inside: int
     early: int
     """Started before the span."""
@@ -46,7 +46,7 @@ class ForecastAccuracy(NamedTuple):
 def measure_accuracy(
     history: History, progress: ProgressCallback | None = None, sample_size: int = SAMPLE_SIZE
 ) -> ForecastAccuracy | None:
-    """Ask again for a sample; None if nobody had to wait."""
+    """Repeat the forecasts for a sample of documents; None if none had to wait."""
     waited = [
         number
         for number in range(history.warmup_documents, len(history.arrivals))

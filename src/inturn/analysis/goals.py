@@ -39,7 +39,7 @@ class Goal(NamedTuple):
         return self._value(self._select(waits, per_day, matching=True))
 
     def value_of_others(self, waits: Mapping[str, Sequence[float]], per_day: Mapping[str, float]) -> float | None:
-        """The same figure of everybody else; None if there is nobody."""
+        """Return the same figure for all other customers; None if there are none."""
         rest = list(self._select(waits, per_day, matching=False))
         return self._value(rest) if rest else None
 

@@ -41,7 +41,7 @@ ProgressCallback = Callable[[int, int], None]
 
 
 class RecordedDocument(NamedTuple):
-    """One document as the past knows it: times in microseconds, None where nobody knows."""
+    """One recorded document: times in microseconds, None where unknown."""
 
     at: int
     customer: str
@@ -56,7 +56,7 @@ class RecordedDocument(NamedTuple):
     """When that ended."""
     level: int
     failed_attempts: tuple[tuple[int, int], ...] = ()
-    """Begins and ends of the attempts before the last, as many as `failures`; none if nobody knows them."""
+    """(start, end) of the attempts before the last, as many as `failures`; empty if unknown."""
     ready_at: int | None = None
     """When it could start for the last time."""
 
@@ -73,7 +73,7 @@ class History:
     arrivals: Sequence[Arrival]
     """Their `group` is a place in `given`."""
     waits: Sequence[int | None]
-    """Microseconds that it really waited for its first start; None where nobody knows."""
+    """Measured microseconds until its first start; None where unknown."""
     finished: Sequence[int | None]
     levels: Sequence[int]
     specs: Sequence[NewDocument]
@@ -299,7 +299,7 @@ def _last_submitted_at(document: Document, retried: Mapping[str, Sequence[int]])
 
 
 def _manual_retries(store: Store) -> dict[str, list[int]]:
-    """When documents were retried by hand, as far as the newest events by hand tell."""
+    """Return the times of manual retries among the newest operator events."""
     result: dict[str, list[int]] = {}
     for event in reversed(store.audit(limit=MAX_AUDIT_EVENTS)):
         if event.kind is EventKind.RETRIED:

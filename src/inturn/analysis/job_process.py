@@ -1,7 +1,7 @@
-"""A job in a process of its own: `python -m inturn.analysis.job_process`, asked by one line of JSON on stdin.
+"""Run one job in a process of its own: `python -m inturn.analysis.job_process`, with one line of JSON on stdin.
 
-What can be asked is said in `inturn.analysis.jobs`. It tells `{"done": n, "total": n}` as it goes and the result or
-`{"error": text}` at the end, a line each. A process, so that whoever asked stays responsive and can end it at any time.
+`inturn.analysis.jobs` lists the requests. Progress `{"done": n, "total": n}` and finally the result or
+`{"error": text}` are written as lines. In a process of its own a job never blocks its caller and can be killed.
 """
 
 import json
@@ -13,7 +13,7 @@ from inturn.errors import InturnError
 
 
 def main() -> int:
-    """Do what the line says."""
+    """Run the requested job."""
     asked = json.loads(sys.stdin.readline())
     try:
         run_job(asked, _send)

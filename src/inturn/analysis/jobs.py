@@ -1,6 +1,6 @@
-"""What screens let be computed: bounded, told step by step, ended at any time by whoever listens.
+"""Jobs that screens request: bounded, with progress, cancelled by an exception from the progress callback.
 
-`perform(asked, tell)` does one of these; `python -m inturn.analysis.job_process` does it in a process of its own.
+`run_job(request, emit)` runs one of these; `python -m inturn.analysis.job_process` does so in a process of its own.
 
     {"kind": "policy",   "store": URL, "policy": {…}, "since": µs, "most": n}                  -> {"comparison": {…}}
     {"kind": "replay",   "store": URL, "plan": {…}, "since": µs, "until": µs, "most": n}       -> {"comparison": {…}}
@@ -46,9 +46,9 @@ class JobTimeoutError(InvalidInputError):
 
 
 def run_job(request: Mapping[str, Any], send: Send, store: Store | None = None) -> None:
-    """Do what is asked, telling `{"done": n, "total": n}` on the way and the result at the end.
+    """Run a job; emit `{"done": n, "total": n}` on the way and the result at the end.
 
-    `store` is for callers that have it open; else it is opened by its address. Whatever `tell` raises ends the job.
+    `store` is for callers that have it open; else it is opened by its address. An exception of `emit` ends the job.
     """
     kind = request.get("kind", "policy")
     if kind not in _JOBS:
@@ -145,13 +145,13 @@ def _run_scenario(request: Mapping[str, Any], progress: ProgressCallback) -> dic
     result = []
     for number, play in enumerate(plays):
 
-        def told(done: int, total: int, before: int = number) -> None:
+        def report_progress(done: int, total: int, before: int = number) -> None:
             progress(before * total + done, len(plays) * total)
 
         result.append(
             build_report(
                 simulate_scenario(
-                    scenario, play, progress=told, max_documents=request.get("most", DEFAULT_MAX_DOCUMENTS)
+                    scenario, play, progress=report_progress, max_documents=request.get("most", DEFAULT_MAX_DOCUMENTS)
                 )
             ).to_dict()
         )

@@ -1,4 +1,4 @@
-"""What a run was like for each group of customers."""
+"""Compute waits and fairness figures of a run for each group of customers."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -56,7 +56,7 @@ class Report:
     groups: tuple[GroupReport, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON knows it, figures rounded to what they can tell."""
+        """Return it as JSON values, rounded to significant digits."""
         return {name: _rounded(value) for name, value in asdict(self).items()}
 
 

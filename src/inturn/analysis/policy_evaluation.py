@@ -1,4 +1,4 @@
-"""Whether a change of the policy came true: what was to be expected of it, and what happened since."""
+"""Evaluate a policy change: what a preview predicted, and what was measured since."""
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ class Trend(StrEnum):
 
     SHORTER = "shorter"
     SAME = "same"
-    """About as long: nobody would notice."""
+    """No noticeable change."""
     LONGER = "longer"
 
 
@@ -40,7 +40,7 @@ class GroupEvaluation:
     expected_without: Waits | None
     """Documents from before the change, under the policy of then."""
     expected_with: Waits | None
-    """The same documents under the new policy: what a preview told."""
+    """The same documents under the new policy: the preview's prediction."""
     without: Waits | None
     """Documents since the change, played under the old policy: what they would have waited without it."""
     observed: Waits | None
@@ -66,7 +66,7 @@ class PolicyEvaluation:
     groups: tuple[GroupEvaluation, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it."""
+        """Return it as JSON values."""
         result: dict[str, Any] = rounded(asdict(self))
         return result
 

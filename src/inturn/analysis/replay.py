@@ -1,4 +1,4 @@
-"""Plays what really came in once more: as it was, or under another policy, with other workers, weights and caps."""
+"""Replay recorded arrivals: unchanged, or with another policy, other workers, weights and limits."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ class Plan:
     """Changes of customers' settings, by name."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON knows it; None is as it was."""
+        """Return it as JSON values; None means unchanged."""
         return {
             "policy": None if self.policy is None else self.policy.to_dict(),
             "workers": self.workers,
@@ -47,7 +47,7 @@ def replay(
     progress: ProgressCallback | None = None,
     setup: SetupHook | None = None,
 ) -> SimulationResult:
-    """The history under this plan; `setting` may look over the shoulder of the run before it starts."""
+    """Replay a history under a plan; `setup` may prepare the simulation before it starts."""
     clock = ManualClock()
     store = open_store("memory://", clock)
     queue = Queue(store, clock=clock, ids=SequentialIds())

@@ -1,4 +1,4 @@
-"""What is simulated: groups of customers, when their documents come, how long each takes. Read from TOML.
+"""Read scenarios from TOML: groups of customers, their arrivals, their service times.
 
     title = "One flood and fifty small customers"
     workers = 4
@@ -14,7 +14,8 @@
     arrivals = { kind = "burst", documents = 10000, at = 0 }
     service = { kind = "exponential", mean = 1.0 }
 
-All times are seconds. Kinds of arrivals and service: `inturn.analysis.arrival_processes` and `SERVICE` below.
+All times are seconds. Kinds of arrivals and service: `inturn.analysis.arrival_processes` and `SERVICE_TIME_SAMPLERS`
+below.
 """
 
 import tomllib
@@ -79,7 +80,7 @@ class Group:
 
     @property
     def settings(self) -> CustomerSettings:
-        """What the queue is told of each of its customers."""
+        """Return the settings of each of its customers."""
         return CustomerSettings(weight=self.weight, cap=self.cap)
 
 
@@ -122,7 +123,7 @@ class Arrival:
     wakeup: int = 0
     """What an idle worker takes to notice it."""
     failed_attempts: tuple[FailedAttempt, ...] = ()
-    """The failed attempts, as many as `failures`; none if nobody knows: then each takes as long as the last."""
+    """The failed attempts, as many as `failures`; empty if unknown: then each takes as long as the last."""
 
 
 def generate_arrivals(scenario: Scenario, max_documents: int = MAX_DOCUMENTS) -> list[Arrival]:
@@ -167,7 +168,7 @@ def load_scenario(name: str) -> Scenario:
 
 
 def parse_scenario(name: str, text: str) -> Scenario:
-    """A scenario from TOML; errors say which value is wrong."""
+    """Parse a scenario from TOML; errors name the invalid value."""
     try:
         stored = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

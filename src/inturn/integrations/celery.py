@@ -7,8 +7,8 @@ One published task is one document and one check. What follows from it is the sa
 check: a retry, a replacement, the next task of a chain, a callback, the body of a chord (of the part that ended last).
 Each member of a group is a document of its own.
 
-The check is sent before Celery makes the message and heard when the message is ready to go, so that Celery's own work
-and the trip to the counters pass at the same time.
+The check is sent before Celery builds the message and its reply received when the message is ready to go, so that
+Celery's own work and the trip to the counters pass at the same time.
 """
 
 import logging
@@ -68,7 +68,7 @@ _installed: WeakKeyDictionary[Celery, "Publisher"] = WeakKeyDictionary()
 
 
 def install(app: Celery, counters: Counters, *, customer: CustomerRule, raise_errors: bool = False) -> None:
-    """Publish this app's tasks in turn, and say at the start of a worker which settings stand against it.
+    """Publish this app's tasks with fair priorities, and log at worker start which settings defeat them.
 
     `customer` is the name of a task argument, `FromHeader(name)`, or a function of a `Publish`. Tasks without a
     customer
@@ -94,14 +94,14 @@ class FairAMQP(AMQP):  # type: ignore[misc]  # Celery has no types
 
     @cached_property
     def send_task_message(self) -> Callable[..., Any]:
-        """What every task of the app is published by, whoever asks for it."""
+        """Publish a task; every publication of the app passes here."""
         send: Callable[..., Any] = super().send_task_message
         publisher = _installed.get(self.app)
         return send if publisher is None else partial(publisher.publish, send)
 
 
 class PendingCheck(NamedTuple):
-    """Somebody's, its check on the way or made before."""
+    """A customer's message, with its check under way or made before."""
 
     customer: str
     level: Callable[[], int]
@@ -131,7 +131,7 @@ class Publisher:
         return send_task(name, args, kwargs, *extra_args, **options)
 
     def publish(self, send: Callable[..., Any], producer: Any, name: str, message: Any, **options: Any) -> Any:
-        """Hear, mark, send."""
+        """Receive the level, set the priority, send the message."""
         if self._carries_headers:
             message, options = self._with_level(name, message, options)
         try:
@@ -250,7 +250,7 @@ def _transport_driver(conf: Any) -> str:
 
 
 def _prepare_queues(conf: Any) -> None:
-    """Queues in which priorities are real, where the settings do not say otherwise."""
+    """Queues in which priorities are real, unless the settings differ."""
     driver = _transport_driver(conf)
     if driver == RABBITMQ and conf.task_queue_max_priority is None and conf.task_default_queue_type != "quorum":
         conf.task_queue_max_priority = MAX_PRIORITY

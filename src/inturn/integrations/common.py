@@ -1,4 +1,4 @@
-"""What the adapters share: whose document a message is, which level it gets, and what happens when nobody can say."""
+"""Shared by the adapters: a message's customer, its level, and the fallback when there is none."""
 
 import inspect
 import logging
@@ -46,7 +46,7 @@ class FromHeader(NamedTuple):
 
 
 CustomerRule = str | FromHeader | Callable[[Publish], Any]
-"""A task argument's name, a header, or a function; whatever it gives is made text, and None is nobody's."""
+"""A task argument's name, a header, or a function; its value is converted to text, and None means no customer."""
 
 
 class TaskRegistry(Protocol):
@@ -75,10 +75,10 @@ class CustomerResolver:
         self._arguments: dict[str, TaskArgument] = {}
         self._warned_tasks: set[str] = set()
         self._missing_header_count: int | None = 0
-        """Messages that had no header of that name; None once one had it, or somebody was warned."""
+        """Messages that had no header of that name; None once one had it or a warning was logged."""
 
     def resolve(self, publish: Publish) -> str | None:
-        """The customer; None when it is nobody's."""
+        """Return the customer, or None."""
         result = publish.headers.get(CUSTOMER_HEADER)
         if result is None:
             if isinstance(self._rule, str):

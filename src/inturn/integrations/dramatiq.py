@@ -49,7 +49,7 @@ class UncheckedError(StoreError, MiddlewareError):
 
 
 def install(broker: dramatiq.Broker, counters: Counters, *, customer: CustomerRule, raise_errors: bool = False) -> None:
-    """Enqueue this broker's messages in turn, and say at the start of a worker which settings stand against it.
+    """Enqueue this broker's messages with fair priorities, and log at worker start which settings defeat them.
 
     `customer` is the name of an actor's argument, `FromHeader(name)` for an option of the message, or a function of a
     `Publish`. Messages without a customer are left as they are. When the counters cannot be asked, a message goes out
@@ -152,7 +152,7 @@ class FairRedisBroker(RedisBroker):
     """Dramatiq's broker on Redis with a list for each level of a queue, the best one emptied first.
 
     Messages without a level go before all of them, through the list that Dramatiq itself uses; delayed ones wait in one
-    list until they are due. A message's level is told by its id in Redis, so that it is acknowledged in its list.
+    list until they are due. A message's level is stored by its id in Redis, so that it is acknowledged in its list.
     """
 
     def do_enqueue(self, queue_name: str, id: str, data: bytes) -> Any:

@@ -1,6 +1,6 @@
-"""Charts as SVG, drawn by us: no script, nothing from elsewhere; colours follow the reader's light or dark setting.
+"""Write charts as self-contained SVG; colours follow the reader's light or dark setting.
 
-Nobody needs the colours: bars stand in the order of the legend, lines differ in their dashes, and values are written.
+Colours are never needed: bars follow the order of the legend, lines differ in their dashes, values are written.
 """
 
 from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from inturn.analysis.reports.charts import STYLE, Chart
 from inturn.i18n import Texts
 
 MAX_TABLE_ROWS: Final = 200
-"""Lines of a table; whoever wants all of them asks for JSON."""
+"""Rows of a table; JSON output has all of them."""
 _STYLESHEET: Final = (
     ":root{color-scheme:light dark;--page:#fff;--ink:#1a1d21;--soft:#565d66;--line:#dfe3e8;--head:#f5f7f9;"
     "--less:#166534;--more:#9f1239;--link:#0369a1}@media(prefers-color-scheme:dark){:root{--page:#15181c;--ink:#eceff2;"

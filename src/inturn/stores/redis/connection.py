@@ -76,7 +76,7 @@ class Connection:
             return True
 
     def disconnect(self) -> None:
-        """Whatever still comes in belongs to nobody; the next command connects anew."""
+        """Discard pending replies by closing; the next command reconnects."""
         self._connection.disconnect()
         self._socket = None
 
@@ -100,7 +100,7 @@ class Client:
         self._connections: WeakSet[Connection] = WeakSet()
 
     def execute(self, *command: str | int) -> Any:
-        """Send a command and hear the answer."""
+        """Send a command and receive its reply."""
         return self.begin(*command)()
 
     def begin(self, *command: str | int) -> Callable[[], Any]:
@@ -131,7 +131,9 @@ class Client:
 
 
 class PendingReply:
-    """Sent, and not heard yet. One whose answer nobody wants takes its connection along: it is in no list meanwhile."""
+    """A command whose reply is not read yet. If it is dropped, its connection goes with it: it is in no free list
+    meanwhile.
+    """
 
     __slots__ = ("_connection", "_free")
 

@@ -77,12 +77,12 @@ class RedisCounters:
             given = (1, self._time(None), policy.reset_interval, COUNTER_RETENTION)
             answer = self._start_script(1, f"{key_prefix(customer)}:counter", *given)
 
-        def heard() -> Check:
+        def receive_check() -> Check:
             with self._errors:
                 count = answer()
             return Check(policy.level(count), count)
 
-        return heard
+        return receive_check
 
     def counter(self, customer: str) -> Counter | None:
         with self._errors:
@@ -120,13 +120,13 @@ class RedisCounters:
         """The script is on its way; its answer comes from calling this."""
         answer = self._client.begin("EVALSHA", _SCRIPT_SHA1, *arguments)
 
-        def heard() -> Any:
+        def receive_reply() -> Any:
             try:
                 return answer()
             except redis.exceptions.NoScriptError:
                 return self._client.execute("EVAL", _SCRIPT, *arguments)
 
-        return heard
+        return receive_reply
 
     def _current_policy(self) -> PriorityPolicy:
         if self._policy is None or time.monotonic() >= self._policy_expires_at:
