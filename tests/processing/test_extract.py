@@ -17,7 +17,7 @@ from demo.office import write_docx
 from demo.pdf import write_pdf
 from hostile_files import WORD_ROOT, archive, package, page, pdf, png, stream, tiff, zeros
 from inturn import media_types
-from inturn.extract import content, mail_text, parser, readers
+from inturn.extract import content, epub_text, mail_text, parser, readers
 from inturn.extract.extract import extract
 from inturn.extract.limits import ExtractLimits
 from inturn.processor import Reject
@@ -270,6 +270,17 @@ def test_letters_of_every_usual_encoding(code: str) -> None:
 
 def test_letters_that_mean_nothing_are_noted() -> None:
     assert content.UNREADABLE_NOTE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
+
+
+def test_letters_of_a_book_that_mean_nothing_are_noted() -> None:
+    parts: dict[str, str | bytes] = {
+        "mimetype": media_types.EPUB,
+        "1.xhtml": b"<p>caf\xe9 \x81</p>",
+        "2.xhtml": b"<p>whole</p>",
+    }
+    value = read("a.epub", sample_documents.write_zip(parts))
+    assert value["text"] == "caf\xe9 \ufffd\n\nwhole"
+    assert value["notes"] == [epub_text.UNORDERED_NOTE, content.UNREADABLE_NOTE]
 
 
 def test_attachments_stay_closed() -> None:

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from inturn import media_types
 from inturn.extract import zip_checks
-from inturn.extract.content import DAMAGED_NOTE, PICTURES_NOTE, ExtractedContent
+from inturn.extract.content import DAMAGED_NOTE, PICTURES_NOTE, UNREADABLE_NOTE, ExtractedContent
 from inturn.extract.html_text import read_html
 from inturn.extract.limits import ExtractLimits
 from inturn.extract.xml_parts import XmlParser, attribute, local_name
@@ -33,7 +33,13 @@ def read_epub(package: zip_checks.Package, limits: ExtractLimits) -> ExtractedCo
     if not names:
         names = sorted(name for name in package.names if name.lower().endswith(PAGE_EXTENSIONS))
         notes = [UNORDERED_NOTE]
-    pages = [read_html(media_types.decode_html(package.read(name))[0]).text for name in dict.fromkeys(names)]
+    pages, is_fully_decoded = list[str](), True
+    for name in dict.fromkeys(names):
+        source, is_page_decoded = media_types.decode_html(package.read(name))
+        is_fully_decoded = is_fully_decoded and is_page_decoded
+        pages.append(read_html(source).text)
+    if not is_fully_decoded:
+        notes.append(UNREADABLE_NOTE)
     if any(name.lower().endswith(PICTURE_EXTENSIONS) for name in package.names):
         notes.append(PICTURES_NOTE)
     return ExtractedContent("\n\n".join(filter(None, pages)), notes=tuple(notes))
