@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 UNREADABLE_NOTE: Final = "some letters could not be read: the text is in an unknown encoding"
-DAMAGED_NOTE: Final = "a part of this file is damaged: text behind that place is missing"
+DAMAGED_NOTE: Final = "a part of this file is damaged: the text after the damage is missing"
 PICTURES_NOTE: Final = "not read: pictures inside this document"
 PASSWORD_PROTECTED: Final = "This document is protected by a password: remove it and send the document again"  # noqa: S105 - a message
 DAMAGED: Final = "This document is damaged and cannot be read"

@@ -14,7 +14,7 @@ from inturn.extract.xml_parts import XmlParser, attribute, local_name
 CONTAINER_PART: Final = "META-INF/container.xml"
 PAGE_EXTENSIONS: Final = (".xhtml", ".html", ".htm")
 PICTURE_EXTENSIONS: Final = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
-UNORDERED_NOTE: Final = "the order of this book's pages cannot be read: they stand in the order of their names"
+UNORDERED_NOTE: Final = "the order of this book's pages cannot be read: they are in the order of their names"
 
 
 def opf_name(package: zip_checks.Package, limits: ExtractLimits) -> str:

@@ -32,14 +32,14 @@ def count_pages(document: bytes | Path, media_type: str | None = None) -> int | 
             return None
     data = document[:MAX_READ_BYTES]
     # The bytes decide; the given type counts only if they are unknown.
-    kind = media_types.sniff(data[: media_types.SNIFF_BYTES]) or media_type
-    if kind == media_types.PDF:
+    media_type = media_types.sniff(data[: media_types.SNIFF_BYTES]) or media_type
+    if media_type == media_types.PDF:
         return pdf_checks.pdf_page_count(data, MAX_UNPACKED_BYTES)
-    if kind == media_types.ZIP:
+    if media_type == media_types.ZIP:
         return _count_package_pages(data)
-    if kind in media_types.IMAGES:
-        return max(1, len(image_size.frame_sizes(data, kind))) if kind == "image/tiff" else 1
-    return estimate_text_pages(len(data)) if kind in media_types.TEXTS and data else None
+    if media_type in media_types.IMAGES:
+        return max(1, len(image_size.frame_sizes(data, media_type))) if media_type == "image/tiff" else 1
+    return estimate_text_pages(len(data)) if media_type in media_types.TEXTS and data else None
 
 
 def estimate_text_pages(characters: int) -> int:

@@ -37,7 +37,7 @@ def check_pdf(data: bytes, limits: ExtractLimits) -> None:
             raise Reject("Objects in this PDF lie more than 100 deep inside each other")
         pages = max(pages, _page_count(objects))
     if pages > limits.pages:
-        raise Reject(f"This PDF says that it has {pages:,} pages; the limit is {limits.pages:,}")
+        raise Reject(f"This PDF declares {pages:,} pages; the limit is {limits.pages:,}")
 
 
 def pdf_page_count(data: bytes, max_bytes: int) -> int | None:

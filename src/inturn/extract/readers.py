@@ -73,8 +73,8 @@ def _read_with_kreuzberg(data: bytes, media_type: str, limits: ExtractLimits) ->
         text = _pdf_text(data, parsed)
     elif media_type == media_types.XLSX:
         # Kreuzberg reads only the cells, not the comments and drawings.
-        beside = office_text.read_office(zip_checks.Package(data), media_type, limits)
-        text, notes = "\n\n".join(filter(None, (text, beside.text))), beside.notes
+        annotations = office_text.read_office(zip_checks.Package(data), media_type, limits)
+        text, notes = "\n\n".join(filter(None, (text, annotations.text))), annotations.notes
     elif media_type == media_types.DOC:
         text = _longer_text(read_doc(data), text)
     elif media_type in media_types.LEGACY_OFFICE:

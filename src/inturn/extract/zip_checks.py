@@ -174,7 +174,7 @@ def _check_entry(data: bytes, entry: zipfile.ZipInfo, budget: UnpackBudget, leve
     for _ in chunks:
         pass
     if size != entry.file_size:
-        raise Reject("A part of this file has another size than the file says: it is damaged, or a trick")
+        raise Reject("A part of this file has another size than the file declares: it is damaged or forged")
     if nested:
         _check_level(b"".join(nested), budget, level + 1, media_types.ZIP)
 
