@@ -1,12 +1,12 @@
-"""A backup: a folder with a snapshot of the queue and every file that the snapshot refers to.
+"""Backs up and restores a queue: a folder with a snapshot and all blobs that the snapshot refers to.
 
-    <backup>/backup.json   what it is; written last
-    <backup>/queue.db      the queue (queue.zip of PostgreSQL)
-    <backup>/blobs/        documents' and results' files, laid out as in every folder of blobs
+    <backup>/backup.json   the manifest; written last
+    <backup>/queue.db      the snapshot (queue.zip of PostgreSQL)
+    <backup>/blobs/        the bytes of documents and results, in the layout of `FolderBlobs`
 
-The snapshot comes first, then its files. A file that was deleted in between belongs to a document that is gone too. So
-a new snapshot is made, which no longer knows it, and what is still missing is taken. A file that the next snapshot
-still knows was missing before.
+The snapshot is taken first, then the blobs are copied. A blob may be deleted in between, together with its document.
+Then a new snapshot is taken, which no longer refers to the blob, and its other blobs are copied. A blob that two
+snapshots in a row refer to, and that cannot be read, is missing.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from inturn.blobs import Blobs, FolderBlobs
-from inturn.blobs.copy import FAR_FUTURE, copy_blob
+from inturn.blobs.copy import copy_blob, list_keys
 from inturn.errors import (
     BlobDamagedError,
     BlobNotFoundError,
@@ -34,45 +34,44 @@ from inturn.stores.snapshots import RestoreTarget, SnapshotFile, SnapshotInfo, S
 MANIFEST: Final = "backup.json"
 BLOBS_FOLDER: Final = "blobs"
 FORMAT_VERSION: Final = 1
-CHUNK: Final = 1 << 20
 
 OnProgress = Callable[[int], None]
-"""Called with the number of files that are done."""
+"""Called with the number of blobs copied since the last call."""
 OpenSnapshot = Callable[[str, Path], SnapshotFile]
 """Opens the snapshot of a kind at a path."""
 
 
 class Manifest(NamedTuple):
-    """What a backup holds."""
+    """Describes a backup; the content of backup.json."""
 
     kind: str
     """The kind of store."""
     snapshot: str
-    """The snapshot's file."""
+    """The name of the snapshot's file."""
     sha256: str
-    """The snapshot's hash, which also tells one backup from another."""
+    """The hash of the snapshot, which also identifies the backup."""
     schema: int
     made_at: int
     documents: int
     files: int | None
-    """None: made without them."""
+    """None if the backup was made without blobs."""
     size: int
-    """Bytes of the snapshot and of all files."""
+    """Bytes of the snapshot and of all blobs."""
     missing: list[str]
-    """Files that were missing or damaged when it was made."""
+    """Keys of blobs that were missing or damaged."""
 
 
 class RestoreResult(NamedTuple):
-    """What a restore came to."""
+    """Counts the restored documents and blobs."""
 
     documents: int
     files: int
     lost: list[str]
-    """Files that are damaged or missing in the backup."""
+    """Keys of blobs that are damaged or missing in the backup."""
 
 
 class Backup:
-    """One run of a backup."""
+    """Makes one backup."""
 
     def __init__(self, source: SnapshotSource, open_snapshot: OpenSnapshot, blobs: Blobs | None, folder: Path) -> None:
         self._source = source
@@ -83,7 +82,7 @@ class Backup:
         self._snapshot_path = self._partial_folder / source.name
 
     def run(self, advance: OnProgress, *, with_blobs: bool, force: bool) -> Manifest:
-        """Write the backup beside its place, then put it there."""
+        """Write the backup into a temporary folder, then rename it."""
         _remove_folder(self._partial_folder)
         try:
             make_private_folder(self._partial_folder)
@@ -97,18 +96,18 @@ class Backup:
         return manifest
 
     def _write_contents(self, advance: OnProgress, *, with_blobs: bool) -> Manifest:
-        facts = self._take_snapshot()
+        info = self._take_snapshot()
         files, missing = 0, set[str]()
         if with_blobs:
-            facts, files, missing = self._copy_files(facts, advance)
+            info, files, missing = self._copy_blobs(info, advance)
         size = sum(path.stat().st_size for path in self._partial_folder.rglob("*") if path.is_file())
         return Manifest(
             self._source.kind,
             self._source.name,
             sha256_of(self._snapshot_path),
-            facts.schema,
+            info.schema,
             time.time_ns() // 1_000,
-            facts.documents,
+            info.documents,
             files if with_blobs else None,
             size,
             sorted(missing),
@@ -122,31 +121,29 @@ class Backup:
     def _snapshot_file(self) -> SnapshotFile:
         return self._open_snapshot(self._source.kind, self._snapshot_path)
 
-    def _copy_files(self, facts: SnapshotInfo, advance: OnProgress) -> tuple[SnapshotInfo, int, set[str]]:
-        """Snapshots are made anew until no file of the last one was deleted before it was taken."""
+    def _copy_blobs(self, info: SnapshotInfo, advance: OnProgress) -> tuple[SnapshotInfo, int, set[str]]:
+        """Copy blobs, and take new snapshots until no blob of the last one was deleted meanwhile."""
         folder_blobs = FolderBlobs(self._partial_folder / BLOBS_FOLDER)
         missing: set[str] = set()
         while True:
             before, missing = missing, self._copy_missing(folder_blobs, advance)
             if missing <= before:
                 break
-            facts = self._take_snapshot()
+            info = self._take_snapshot()
         wanted = {key for key, _ in self._snapshot_file().references()}
-        folder_blobs.delete(
-            key for key in folder_blobs.keys(FAR_FUTURE) if key not in wanted
-        )  # of snapshots before the last one
+        folder_blobs.delete(list_keys(folder_blobs) - wanted)  # of earlier snapshots
         folder_blobs.sync()
-        return facts, len(wanted - missing), missing
+        return info, len(wanted - missing), missing
 
     def _copy_missing(self, target: FolderBlobs, advance: OnProgress) -> set[str]:
-        """Take the files that the snapshot refers to and the backup has not yet; those that are not to be had."""
+        """Copy the blobs of the snapshot that the backup lacks; return the keys that cannot be copied."""
         missing = set()
         for key, sha256 in self._snapshot_file().references():
             if target.has(key):
                 continue
             if self._blobs is None:
                 raise InvalidInputError(
-                    "documents of this queue have files: say where they are with --blobs, or leave them out with"
+                    "documents of this queue have files: give their address with --blobs, or leave them out with"
                     " --without-blobs"
                 )
             try:
@@ -169,25 +166,25 @@ class Backup:
 
 
 def require_free_path(folder: Path, *, force: bool) -> None:
-    """Refuse a place for a backup that is taken, or that cannot be."""
+    """Refuse a path for a backup that exists already, or whose parent is missing."""
     if not folder.absolute().parent.is_dir():
         raise InvalidInputError(f"there is no folder {folder.absolute().parent}; make it first")
     if not folder.exists():
         return
     if not (folder / MANIFEST).is_file():
-        raise IllegalTransitionError(f"{folder} is there already and no backup; give another name")
+        raise IllegalTransitionError(f"{folder} exists already and is no backup; give another name")
     if not force:
-        raise IllegalTransitionError(f"{folder} is there already; give another name, or --force to replace that backup")
+        raise IllegalTransitionError(f"{folder} exists already; give another name, or --force to replace that backup")
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What the backup in a folder holds."""
+    """Read the manifest of a backup."""
     path = folder / MANIFEST
     try:
-        result: dict[str, Any] = json.loads(path.read_bytes())
-        if result.pop("format") != FORMAT_VERSION:
+        fields: dict[str, Any] = json.loads(path.read_bytes())
+        if fields.pop("format") != FORMAT_VERSION:
             raise StoreVersionError(f"{folder} was written by a newer version of Inturn; restore it with that one")
-        return Manifest(**result)
+        return Manifest(**fields)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInputError(
             f"{folder} is no backup: give the folder that inturn backup wrote, with {MANIFEST} in it"
@@ -197,7 +194,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 class Restore:
-    """One run of a restore. Interrupted, it is run again and goes on."""
+    """Restores one backup. An interrupted restore resumes when it is run again."""
 
     def __init__(self, folder: Path, open_snapshot: OpenSnapshot, target: RestoreTarget) -> None:
         self._folder = folder.absolute()
@@ -207,42 +204,41 @@ class Restore:
         self._snapshot = open_snapshot(self.manifest.kind, self._snapshot_path)
 
     def check(self) -> SnapshotInfo:
-        """Refuse a snapshot that is damaged, and a target of another kind, or one that is used."""
+        """Refuse a damaged snapshot, a target of another kind, and a target in use."""
         manifest, target = self.manifest, self._target
         if manifest.kind != target.kind:
             raise InvalidInputError(
-                f"this is a backup of a queue in {_STORE_NAMES[manifest.kind]}, and {target.display_url} is "
-                f"{_STORE_NAMES[target.kind]};"
-                f" restore it to its own kind, and inturn move it then"
+                f"this is a backup of a queue in {_STORE_NAMES[manifest.kind]}, and {target.display_url} is"
+                f" {_STORE_NAMES[target.kind]}; restore it to its own kind, then copy it with inturn move"
             )
         self.is_begun = target.is_begun(manifest.sha256)
         if not self._snapshot_path.is_file() or sha256_of(self._snapshot_path) != manifest.sha256:
             raise StoreCorruptError(
-                f"{self._snapshot_path} is damaged: its SHA-256 is not the one noted; use another backup"
+                f"{self._snapshot_path} is damaged: its SHA-256 is not the one in the manifest; use another backup"
             )
         return self._snapshot.check()
 
     def run(self, blobs: Blobs | None, advance: OnProgress) -> RestoreResult:
-        """Fill the target, which is closed until its files are there; without blobs no file is looked at."""
+        """Fill the target, which stays closed until its blobs are copied. Without `blobs` none is copied."""
         token = self.manifest.sha256
         self._target.fill(self._snapshot_path, str(self._folder), token)
-        files, lost = (0, []) if blobs is None else self._copy_files(blobs, advance)
+        files, lost = (0, []) if blobs is None else self._copy_blobs(blobs, advance)
         self._target.open(token)
         return RestoreResult(self.manifest.documents, files, lost)
 
     def missing_in(self, blobs: Blobs) -> set[str]:
-        """Files that the queue refers to and that are not there."""
-        there = set(blobs.keys(FAR_FUTURE))
-        return {key for key, _ in self._snapshot.references() if key not in there}
+        """Return the keys that the snapshot refers to and the blob store lacks."""
+        stored = list_keys(blobs)
+        return {key for key, _ in self._snapshot.references() if key not in stored}
 
-    def _copy_files(self, blobs: Blobs, advance: OnProgress) -> tuple[int, list[str]]:
-        """Each compared with its hash, those that an interrupted run has copied too."""
+    def _copy_blobs(self, blobs: Blobs, advance: OnProgress) -> tuple[int, list[str]]:
+        """Copy all blobs and check their hashes, also those that an interrupted run has copied."""
         folder_blobs = FolderBlobs(self._folder / BLOBS_FOLDER)
-        there = set(blobs.keys(FAR_FUTURE)) if self.is_begun else set()
+        stored = list_keys(blobs) if self.is_begun else set()
         files, lost = 0, []
         for key, sha256 in _unique(self._snapshot.references()):
             try:
-                if not (key in there and _is_intact(blobs, key, sha256)):
+                if not (key in stored and _is_intact(blobs, key, sha256)):
                     copy_blob(folder_blobs, blobs, key, sha256)
                 files += 1
             except (BlobNotFoundError, BlobDamagedError):
@@ -255,13 +251,13 @@ _STORE_NAMES: Final = {"sqlite": "a file", "postgresql": "PostgreSQL"}
 
 
 def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Return the SHA-256 of a file, in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_intact(blobs: Blobs, key: str, sha256: str | None) -> bool:
-    """Whether a file is whole. Where no hash is known it is copied once more."""
+    """Return whether a blob matches its hash; False if the hash is unknown."""
     with suppress(BlobDamagedError):
         if sha256 is not None:
             blobs.check(key, sha256)

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes. Its name only chooses among kinds of text, which have no mark of their own."""
+"""Detects the media type of a file by its first bytes. The name only decides between kinds of text."""
 
 import mimetypes
 import re
@@ -14,7 +14,7 @@ MACRO_TYPES = {
     XLSX: "application/vnd.ms-excel.sheet.macroEnabled.12",
     PPTX: "application/vnd.ms-powerpoint.presentation.macroEnabled.12",
 }
-"""What a file of these kinds is called when it holds macros, which nobody runs here."""
+"""The types of the same files with macros, which are never run."""
 XLSB = "application/vnd.ms-excel.sheet.binary.macroEnabled.12"
 OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 ODT, ODS = f"{OPEN_DOCUMENT}.text", f"{OPEN_DOCUMENT}.spreadsheet"
@@ -25,15 +25,15 @@ HTML, MARKDOWN, PLAIN, MAIL = "text/html", "text/markdown", "text/plain", "messa
 ZIP, OLE_STORAGE = "application/zip", "application/x-ole-storage"
 ENCRYPTED_OFFICE, OUTLOOK = "application/x-encrypted-office", "application/vnd.ms-outlook"
 MAIN_PARTS = {DOCX: "word/document.xml", XLSX: "xl/workbook.xml", PPTX: "ppt/presentation.xml", XLSB: "xl/workbook.bin"}
-"""Packages, by the part that only they have."""
+"""Packages by a part that no other package has."""
 MIMETYPE_PACKAGES = (ODT, ODS, ODP, ODG, EPUB)
-"""Packages that say in a part of their own what they are."""
+"""Packages that declare their type in a part called `mimetype`."""
 PACKAGES = (*MAIN_PARTS, *MIMETYPE_PACKAGES)
 LEGACY_OFFICE = (DOC, XLS, PPT)
 IMAGES = ("image/png", "image/jpeg", "image/gif", "image/tiff", "image/webp", "image/bmp")
 TEXTS = (HTML, MARKDOWN, PLAIN, MAIL)
 ESTIMATED_PAGE_TYPES = (*TEXTS, RTF, EPUB)
-"""Kinds whose pages are only an estimate by their length: the limit of pages is not for them."""
+"""Types whose pages are estimated from the length of the text; the limit of pages does not apply."""
 
 MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"PK\x03\x04", ZIP),
@@ -62,7 +62,7 @@ HTML_START = re.compile(HTML_PREAMBLE + rb"(?:!doctype\s+html|html|head|body|met
 ELEMENT_START = re.compile(
     HTML_PREAMBLE + rb"(?:div|p|h[1-6]|table|ul|ol|span|center|font)\b", re.IGNORECASE | re.DOTALL
 )
-"""How a page may begin, and how Markdown may begin as well."""
+"""The start of an HTML page, or of a Markdown text."""
 DECLARED_CHARSET = re.compile(
     rb"""<(?:meta\b|\?xml\b)[^>]{0,300}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{2,40})""", re.IGNORECASE
 )
@@ -72,39 +72,40 @@ MAIL_HEADER_NAMES = re.compile(
 )
 MARKDOWN_MARKS = re.compile(r"^(?:#{1,6} \S|\|.*\|$|```|[-*] \S+.*\n[-*] \S)", re.MULTILINE)
 TYPE_BY_EXTENSION = {".html": HTML, ".htm": HTML, ".md": MARKDOWN, ".markdown": MARKDOWN, ".eml": MAIL, ".txt": PLAIN}
-# What browsers read these as: most pages that name them mean Windows' letters.
+# Decoded as browsers do: most pages that declare these encodings are in a Windows code page.
 HTML_CHARSETS = {b"iso-8859-1": "cp1252", b"us-ascii": "cp1252", b"utf-8": "cp1252", b"gb2312": "gb18030"}
+UTF_8_MARK, UTF_16_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 SNIFF_BYTES = 4096
 CONTROL_CHARACTERS = bytes((*range(1, 9), *range(14, 27), *range(28, 32)))
 
 
 def sniff(head: bytes, name: str = "") -> str | None:
-    """The media type by a file's first few thousand bytes; None for what is neither text nor known.
+    """Return the media type by the first `SNIFF_BYTES` of a file; None if it is neither known nor text.
 
-    A package (DOCX and the like) is only told apart by what is in it: it is `ZIP` here.
+    Packages such as DOCX differ only in their parts: all of them are `ZIP` here.
     """
-    # Readers look for a PDF's mark within its first kilobyte.
+    # PDF readers accept the signature anywhere in the first kilobyte.
     if b"%PDF-" in head[:1024]:
         return PDF
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     for magic, kind in MAGIC:
-        # Two letters are also how a text may begin.
+        # A text may begin with the two letters of a short signature.
         if head.startswith(magic) and (len(magic) > 2 or not _is_text(head)):
             return kind
     return _sniff_text(head, name) if _is_text(head) else None
 
 
 def media_type_of(head: bytes, name: str) -> str | None:
-    """By its first bytes; by its name where they say too little, and only what they allow."""
-    result, named = sniff(head, name), _guess_by_extension(".".join(name.rsplit(".", 2)[1:]))
+    """Return the media type by the first bytes, refined by the name where the bytes allow it."""
+    sniffed, named = sniff(head, name), _guess_by_extension(".".join(name.rsplit(".", 2)[1:]))
     allowed: dict[str | None, tuple[str, ...]] = {
         None: ("",),
         PLAIN: ("text/",),
         ZIP: ("application/vnd.", EPUB),
         OLE_STORAGE: ("application/vnd.ms-", "application/msword"),
     }
-    return named if named is not None and named.startswith(allowed.get(result, ())) else result
+    return named if named is not None and named.startswith(allowed.get(sniffed, ())) else sniffed
 
 
 @lru_cache(maxsize=1_024)
@@ -113,31 +114,31 @@ def _guess_by_extension(extension: str) -> str | None:
 
 
 def decode(data: bytes) -> tuple[str, bool]:
-    """The text, and whether every byte of it could be read."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Decode a text; also return whether all its bytes could be decoded."""
+    if data.startswith(UTF_16_MARKS):
         return data.decode("utf-16", "replace"), True
     try:
         return data.decode("utf-8-sig"), True
     except UnicodeDecodeError:
-        # Windows' letters, in which nearly every byte means something.
+        # In the Windows code page only five bytes are undefined.
         text = data.decode("cp1252", "replace")
         return text, "\ufffd" not in text
 
 
 def decode_html(data: bytes) -> tuple[str, bool]:
-    """The source of a page, by the letters it says it is written in where those are not Unicode."""
-    named = DECLARED_CHARSET.search(data[:SNIFF_BYTES])
-    if named and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    """Decode an HTML page; its declared encoding counts only if it is not valid Unicode."""
+    declared = DECLARED_CHARSET.search(data[:SNIFF_BYTES])
+    if declared and not data.startswith(UTF_16_MARKS):
         try:
             data.decode("utf-8-sig")
         except UnicodeDecodeError:
             with suppress(LookupError, ValueError):
-                return data.decode(HTML_CHARSETS.get(named[1].lower(), named[1].decode())), True
+                return data.decode(HTML_CHARSETS.get(declared[1].lower(), declared[1].decode())), True
     return decode(data)
 
 
 def _is_text(head: bytes) -> bool:
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if head.startswith(UTF_16_MARKS):
         return True
     control = len(head) - len(head.translate(None, CONTROL_CHARACTERS))
     return b"\0" not in head and control * 50 <= len(head)
@@ -145,7 +146,7 @@ def _is_text(head: bytes) -> bool:
 
 def _sniff_text(head: bytes, name: str) -> str:
     named = TYPE_BY_EXTENSION.get(PurePosixPath(name.replace("\\", "/")).suffix.lower())
-    start = head.removeprefix(b"\xef\xbb\xbf")
+    start = head.removeprefix(UTF_8_MARK)
     if HTML_START.match(start):
         return HTML
     header = MAIL_HEADER.match(head)
@@ -154,7 +155,7 @@ def _sniff_text(head: bytes, name: str) -> str:
     if named == PLAIN and ELEMENT_START.match(start):
         named = None
     if named is not None:
-        # An e-mail without a header is no e-mail, whatever its name says.
+        # A file without mail headers is not an e-mail, even if it is called .eml.
         return PLAIN if named == MAIL else named
     if len(MARKDOWN_MARKS.findall(head.decode("utf-8", "replace"))) >= 2:
         return MARKDOWN

@@ -1,4 +1,4 @@
-"""Backups restore: the queue with its files, made under load, put into an empty place, whole or closed (G12)."""
+"""Backup and restore of a queue with its blobs, under load and interrupted (G12)."""
 
 import hashlib
 import io
@@ -37,11 +37,11 @@ ANNA = Operator("anna", "because the test says so")
 
 
 def ignored(_: int) -> None:
-    """Nobody looks how far it is."""
+    """Ignores the progress."""
 
 
-class Place(NamedTuple):
-    """A queue and its files."""
+class QueueWithBlobs(NamedTuple):
+    """The address of a queue, and its blobs."""
 
     url: str
     blobs: FolderBlobs
@@ -69,67 +69,70 @@ class Place(NamedTuple):
         return job.run(blobs or self.blobs, ignored)
 
 
+QueuePair = tuple[QueueWithBlobs, QueueWithBlobs]
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgres)])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, Place]]:
-    """A queue, and an empty place of the same kind."""
+def queues(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueuePair]:
+    """A queue, and the address of an empty target of the same kind."""
     if request.param == "sqlite":
         urls = [str(tmp_path / "queue.db"), str(tmp_path / "restored.db")]
     else:
         urls = [new_schema(), new_schema(migrated=False)]
     yield (
-        Place(urls[0], FolderBlobs(tmp_path / "queue.blobs")),
-        Place(urls[1], FolderBlobs(tmp_path / "restored.blobs")),
+        QueueWithBlobs(urls[0], FolderBlobs(tmp_path / "queue.blobs")),
+        QueueWithBlobs(urls[1], FolderBlobs(tmp_path / "restored.blobs")),
     )
     if request.param != "sqlite":
         for url in urls:
             drop_schema(url)
 
 
-def hashes(place: Place) -> dict[str, str]:
+def hashes(setup: QueueWithBlobs) -> dict[str, str]:
     """Every document's hash as its bytes have it."""
     result, after = {}, None
-    with inturn.open(place.url) as queue:
+    with inturn.open(setup.url) as queue:
         while True:
             page = queue.documents(limit=1_000, after=after)
             for document in page.items:
-                with place.blobs.open(document.spec.blob or "") as file:
+                with setup.blobs.open(document.spec.blob or "") as file:
                     result[document.id] = hashlib.sha256(file.read()).hexdigest()
                 assert result[document.id] == document.spec.sha256
             if (after := page.next) is None:
                 return result
 
 
-def test_a_backup_is_restored_with_every_file(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        ids = here.submit(queue, "acme", 5)
+def test_a_backup_is_restored_with_every_file(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        ids = source.submit(queue, "acme", 5)
         (claimed,) = queue.claim("worker", 1)
-        result = here.blobs.put(io.BytesIO(b"a file of the result"))
+        result = source.blobs.put(io.BytesIO(b"a file of the result"))
         files = (inturn.model.ResultFile("r", result.key, result.size, result.sha256),)
         queue.ack_and_claim([queue.done(claimed)._replace(files=files)], "worker", 1)
         before = queue.counts()
-    manifest = here.back_up(tmp_path / "copy")
+    manifest = source.back_up(tmp_path / "copy")
     assert (manifest.documents, manifest.files, manifest.missing) == (5, 6, [])
-    wanted = hashes(here)
-    for path in (*here.blobs.folder.rglob("*-*"),):
+    wanted = hashes(source)
+    for path in (*source.blobs.folder.rglob("*-*"),):
         path.unlink()  # what is linked in the backup stays
-    assert there.restore(tmp_path / "copy") == RestoreResult(5, 6, [])
-    assert hashes(there) == wanted
-    assert there.blobs.has(result.key)
-    with inturn.open(there.url) as queue:
+    assert target.restore(tmp_path / "copy") == RestoreResult(5, 6, [])
+    assert hashes(target) == wanted
+    assert target.blobs.has(result.key)
+    with inturn.open(target.url) as queue:
         assert queue.counts() == before
         assert queue.store.recount(repair=False) == ()
         assert {claim.document.id for claim in queue.claim("worker", 9)} <= set(ids)
 
 
 class Load:
-    """Customers that come with documents, and are purged again, for as long as a backup takes."""
+    """Submits documents and purges customers while a backup runs."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._over = threading.Event()
+    def __init__(self, setup: QueueWithBlobs) -> None:
+        self._setup = setup
+        self._stopping = threading.Event()
         self.accepted: list[str] = []
-        self._threads = [threading.Thread(target=item) for item in (self._submit, self._come_and_go)]
+        self._threads = [threading.Thread(target=item) for item in (self._submit, self._submit_and_purge)]
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -137,55 +140,55 @@ class Load:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._stopping.set()
         for thread in self._threads:
             thread.join()
 
     def _submit(self) -> None:
-        with inturn.open(self._place.url) as queue:
-            while not self._over.is_set():
-                self.accepted += self._place.submit(queue, "stays", 3)
+        with inturn.open(self._setup.url) as queue:
+            while not self._stopping.is_set():
+                self.accepted += self._setup.submit(queue, "stays", 3)
                 for claimed in queue.claim("worker", 2):
                     with suppress(inturn.StaleFenceError):  # purged meanwhile
                         queue.finish(claimed, {"pages": 1})
 
-    def _come_and_go(self) -> None:
-        with inturn.open(self._place.url) as queue:
-            while not self._over.is_set():
-                self._place.submit(queue, "goes", 5)
-                self._place.purge(queue, "goes")
+    def _submit_and_purge(self) -> None:
+        with inturn.open(self._setup.url) as queue:
+            while not self._stopping.is_set():
+                self._setup.submit(queue, "goes", 5)
+                self._setup.purge(queue, "goes")
 
 
-def test_a_backup_under_load_has_every_file_that_it_refers_to(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "goes", 50)
-    with Load(here) as load:
+def test_a_backup_under_load_has_every_file_that_it_refers_to(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "goes", 50)
+    with Load(source) as load:
         while len(load.accepted) < 30:
             assert all(thread.is_alive() for thread in load._threads)
         accepted = list(load.accepted)
-        manifest = here.back_up(tmp_path / "copy")
+        manifest = source.back_up(tmp_path / "copy")
     assert manifest.missing == []
     assert list_keys(FolderBlobs(tmp_path / "copy" / "blobs")) == {
         key for key, _ in snapshot_file(manifest.kind, tmp_path / "copy" / manifest.snapshot).references()
     }
-    came = there.restore(tmp_path / "copy")
-    assert (came.documents, came.files, came.lost) == (manifest.documents, manifest.files, [])
-    restored = hashes(there)
+    result = target.restore(tmp_path / "copy")
+    assert (result.documents, result.files, result.lost) == (manifest.documents, manifest.files, [])
+    restored = hashes(target)
     assert len(restored) == manifest.documents
     assert set(accepted) <= set(restored)
-    with inturn.open(there.url) as queue:
+    with inturn.open(target.url) as queue:
         assert sum(queue.counts().states.values()) == manifest.documents
         assert queue.store.recount(repair=False) == ()
 
 
-class Deleting(SnapshotSource):
-    """A queue of which a customer is purged right after the first snapshot."""
+class DeletingSource(SnapshotSource):
+    """Purges a customer right after the first snapshot."""
 
-    def __init__(self, place: Place, customer: str) -> None:
-        self._source = snapshot_source(place.url)
+    def __init__(self, setup: QueueWithBlobs, customer: str) -> None:
+        self._source = snapshot_source(setup.url)
         self.kind, self.name = self._source.kind, self._source.name
-        self._place = place
+        self._setup = setup
         self._customer = customer
         self.snapshots = 0
 
@@ -193,62 +196,60 @@ class Deleting(SnapshotSource):
         self._source.write(path)
         self.snapshots += 1
         if self.snapshots == 1:
-            with inturn.open(self._place.url) as queue:
-                self._place.purge(queue, self._customer)
-                self._place.submit(queue, "late", 2)
+            with inturn.open(self._setup.url) as queue:
+                self._setup.purge(queue, self._customer)
+                self._setup.submit(queue, "late", 2)
 
 
-def test_files_deleted_after_the_snapshot_make_another_one(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 3)
-        here.submit(queue, "goes", 3)
-    source = Deleting(here, "goes")
-    manifest = here.back_up(tmp_path / "copy", source)
-    assert (source.snapshots, manifest.documents, manifest.files, manifest.missing) == (2, 5, 5, [])
-    assert there.restore(tmp_path / "copy").lost == []
-    assert hashes(there) == hashes(here)
+def test_files_deleted_after_the_snapshot_make_another_one(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 3)
+        source.submit(queue, "goes", 3)
+    snapshots = DeletingSource(source, "goes")
+    manifest = source.back_up(tmp_path / "copy", snapshots)
+    assert (snapshots.snapshots, manifest.documents, manifest.files, manifest.missing) == (2, 5, 5, [])
+    assert target.restore(tmp_path / "copy").lost == []
+    assert hashes(target) == hashes(source)
 
 
-def test_files_that_were_missing_before_are_named_and_the_rest_is_kept(
-    places: tuple[Place, Place], tmp_path: Path
-) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        ids = here.submit(queue, "acme", 3)
+def test_files_that_were_missing_before_are_named_and_the_rest_is_kept(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        ids = source.submit(queue, "acme", 3)
         lost = queue.document(ids[0]).spec.blob or ""
-    here.blobs.delete([lost])
-    manifest = here.back_up(tmp_path / "copy")
+    source.blobs.delete([lost])
+    manifest = source.back_up(tmp_path / "copy")
     assert (manifest.files, manifest.missing) == (2, [lost])
-    assert there.restore(tmp_path / "copy") == RestoreResult(3, 2, [lost])
+    assert target.restore(tmp_path / "copy") == RestoreResult(3, 2, [lost])
 
 
-def test_a_file_damaged_in_the_backup_is_left_out_and_named(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        ids = here.submit(queue, "acme", 2)
+def test_a_file_damaged_in_the_backup_is_left_out_and_named(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        ids = source.submit(queue, "acme", 2)
         key = queue.document(ids[0]).spec.blob or ""
-    here.back_up(tmp_path / "copy")
+    source.back_up(tmp_path / "copy")
     (damaged,) = (tmp_path / "copy" / "blobs").rglob(key)
     damaged.unlink()
     damaged.write_bytes(b"something else")
-    assert there.restore(tmp_path / "copy") == RestoreResult(2, 1, [key])
-    assert not there.blobs.has(key)
+    assert target.restore(tmp_path / "copy") == RestoreResult(2, 1, [key])
+    assert not target.blobs.has(key)
 
 
-def test_a_used_place_is_refused(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 1)
-    here.back_up(tmp_path / "copy")
+def test_restore_refuses_a_target_in_use(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 1)
+    source.back_up(tmp_path / "copy")
     with pytest.raises(IllegalTransitionError, match="restore to"):
-        here.restore(tmp_path / "copy")
-    there.restore(tmp_path / "copy")
+        source.restore(tmp_path / "copy")
+    target.restore(tmp_path / "copy")
     with pytest.raises(IllegalTransitionError, match="restore to"):
-        there.restore(tmp_path / "copy")
+        target.restore(tmp_path / "copy")
 
 
-class Breaking(FolderBlobs):
+class FullDisk(FolderBlobs):
     """A folder whose disk is full after a few files."""
 
     left = 2
@@ -260,54 +261,54 @@ class Breaking(FolderBlobs):
         return super().begin(limit=limit, key=key)
 
 
-def test_an_interrupted_restore_is_closed_and_goes_on(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 6)
-    here.back_up(tmp_path / "copy")
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 1)
-    here.back_up(tmp_path / "other")
+def test_an_interrupted_restore_is_closed_and_goes_on(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 6)
+    source.back_up(tmp_path / "copy")
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 1)
+    source.back_up(tmp_path / "other")
     with pytest.raises(BlobFullError):
-        there.restore(tmp_path / "copy", Breaking(there.blobs.folder))
-    assert len(list_keys(there.blobs)) == 2
+        target.restore(tmp_path / "copy", FullDisk(target.blobs.folder))
+    assert len(list_keys(target.blobs)) == 2
     with pytest.raises(StoreMovedError, match="run the same inturn restore again"):
-        inturn.open(there.url)
+        inturn.open(target.url)
     with pytest.raises(IllegalTransitionError, match="run the same inturn restore again"):
-        there.restore(tmp_path / "other")
-    some = next(there.blobs.folder.rglob("*-*"))
+        target.restore(tmp_path / "other")
+    some = next(target.blobs.folder.rglob("*-*"))
     some.write_bytes(b"half of it")
-    assert there.restore(tmp_path / "copy") == RestoreResult(6, 6, [])
-    assert len(hashes(there)) == 6
+    assert target.restore(tmp_path / "copy") == RestoreResult(6, 6, [])
+    assert len(hashes(target)) == 6
 
 
-def test_a_damaged_snapshot_is_refused_and_nothing_is_made(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, there = places
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 2)
-    snapshot = tmp_path / "copy" / here.back_up(tmp_path / "copy").snapshot
+def test_a_damaged_snapshot_is_refused_and_nothing_is_made(queues: QueuePair, tmp_path: Path) -> None:
+    source, target = queues
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 2)
+    snapshot = tmp_path / "copy" / source.back_up(tmp_path / "copy").snapshot
     data = bytearray(snapshot.read_bytes())
     data[len(data) // 2] ^= 0xFF
     snapshot.write_bytes(data)
     with pytest.raises(StoreCorruptError, match="use another backup"):
-        there.restore(tmp_path / "copy")
+        target.restore(tmp_path / "copy")
     snapshot.unlink()
     with pytest.raises(StoreCorruptError):
-        there.restore(tmp_path / "copy")
-    assert not restore_target(there.url).is_begun("")
+        target.restore(tmp_path / "copy")
+    assert not restore_target(target.url).is_begun("")
 
 
-def test_a_backup_without_files_says_so(places: tuple[Place, Place], tmp_path: Path) -> None:
-    here, _ = places
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 2)
-    manifest = here.back_up(tmp_path / "copy", with_blobs=False)
+def test_a_backup_without_files_says_so(queues: QueuePair, tmp_path: Path) -> None:
+    source, _ = queues
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 2)
+    manifest = source.back_up(tmp_path / "copy", with_blobs=False)
     assert manifest.files is None
     assert not (tmp_path / "copy" / "blobs").exists()
     assert read_manifest(tmp_path / "copy") == manifest
-    place = Place(here.url, None)  # type: ignore[arg-type]
+    setup = QueueWithBlobs(source.url, None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="--without-blobs"):
-        place.back_up(tmp_path / "more")
+        setup.back_up(tmp_path / "more")
     assert [path.name for path in tmp_path.iterdir() if "more" in path.name] == []
 
 
@@ -315,64 +316,72 @@ def test_a_backup_without_files_says_so(places: tuple[Place, Place], tmp_path: P
 
 
 def test_the_other_kind_of_store_is_refused(tmp_path: Path) -> None:
-    here = Place(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
-    inturn.open(here.url).close()
-    here.back_up(tmp_path / "copy")
+    source = QueueWithBlobs(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
+    inturn.open(source.url).close()
+    source.back_up(tmp_path / "copy")
     with pytest.raises(InvalidInputError, match="inturn move"):
-        Place("postgresql://nowhere.invalid/x", here.blobs).restore(tmp_path / "copy")
+        QueueWithBlobs("postgresql://nowhere.invalid/x", source.blobs).restore(tmp_path / "copy")
 
 
 def test_an_older_file_is_backed_up_and_restored_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = (Place(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new"))
+    source, target = (
+        QueueWithBlobs(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new")
+    )
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
-        migrate(here.url)
-    before = Path(here.url).read_bytes()
-    manifest = here.back_up(tmp_path / "copy")
-    assert (manifest.schema, Path(here.url).read_bytes() == before) == (2, True)
-    there.restore(tmp_path / "copy")
-    assert migrate(there.url) == [migration.name for migration in schema.MIGRATIONS[2:]]
-    with inturn.open(there.url) as queue:
-        here.submit(queue, "acme", 1)
+        migrate(source.url)
+    before = Path(source.url).read_bytes()
+    manifest = source.back_up(tmp_path / "copy")
+    assert (manifest.schema, Path(source.url).read_bytes() == before) == (2, True)
+    target.restore(tmp_path / "copy")
+    assert migrate(target.url) == [migration.name for migration in schema.MIGRATIONS[2:]]
+    with inturn.open(target.url) as queue:
+        source.submit(queue, "acme", 1)
 
 
 def test_a_newer_backup_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, there = (Place(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new"))
-    inturn.open(here.url).close()
-    here.back_up(tmp_path / "copy")
+    source, target = (
+        QueueWithBlobs(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new")
+    )
+    inturn.open(source.url).close()
+    source.back_up(tmp_path / "copy")
     monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
     with pytest.raises(StoreVersionError, match="newer"):
-        there.restore(tmp_path / "copy")
+        target.restore(tmp_path / "copy")
 
 
 def test_a_path_that_is_claimed_for_a_restore_is_closed_from_its_first_moment(tmp_path: Path) -> None:
-    here, there = (Place(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new"))
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 1)
-    manifest = here.back_up(tmp_path / "copy")
-    SqliteTarget(Path(there.url))._reserve_path(ClosedMarker(ClosedKind.RESTORING, "the backup", manifest.sha256))
-    uses: list[Callable[[], object]] = [lambda: inturn.open(there.url), lambda: migrate(there.url)]
+    source, target = (
+        QueueWithBlobs(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new")
+    )
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 1)
+    manifest = source.back_up(tmp_path / "copy")
+    SqliteTarget(Path(target.url))._reserve_path(ClosedMarker(ClosedKind.RESTORING, "the backup", manifest.sha256))
+    uses: list[Callable[[], object]] = [lambda: inturn.open(target.url), lambda: migrate(target.url)]
     for use in uses:
         with pytest.raises(StoreMovedError, match="a restore of the backup"):
             use()
-    assert there.restore(tmp_path / "copy").documents == 1
-    assert len(hashes(there)) == 1
+    assert target.restore(tmp_path / "copy").documents == 1
+    assert len(hashes(target)) == 1
 
 
 def test_a_log_left_behind_is_not_read_into_the_restored_file(tmp_path: Path) -> None:
-    here, there = (Place(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new"))
-    inturn.open(here.url).close()
-    here.back_up(tmp_path / "copy")
+    source, target = (
+        QueueWithBlobs(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new")
+    )
+    inturn.open(source.url).close()
+    source.back_up(tmp_path / "copy")
     (tmp_path / "new-wal").write_bytes(b"of another queue")
     with pytest.raises(inturn.StoreError, match="new-wal was left behind"):
-        there.restore(tmp_path / "copy")
+        target.restore(tmp_path / "copy")
 
 
 def test_backups_are_private_and_replace_only_backups(tmp_path: Path) -> None:
-    here = Place(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 1)
-    here.back_up(tmp_path / "copy")
+    source = QueueWithBlobs(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 1)
+    source.back_up(tmp_path / "copy")
     paths = [tmp_path / "copy", *(tmp_path / "copy").rglob("*")]
     assert {path.stat().st_mode & 0o077 for path in paths} == {0}
     (tmp_path / "mine").mkdir()
@@ -398,15 +407,15 @@ def test_a_folder_that_is_no_backup_is_refused(tmp_path: Path, text: str) -> Non
 def test_files_on_another_file_system_are_copied(tmp_path: Path) -> None:
     other = Path("/dev/shm")  # noqa: S108 - the other file system that every Linux has
     if not other.is_dir() or other.stat().st_dev == tmp_path.stat().st_dev:
-        pytest.skip("no second file system here")
-    here = Place(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
-    with inturn.open(here.url) as queue:
-        here.submit(queue, "acme", 2)
+        pytest.skip("no second file system source")
+    source = QueueWithBlobs(str(tmp_path / "queue.db"), FolderBlobs(tmp_path / "blobs"))
+    with inturn.open(source.url) as queue:
+        source.submit(queue, "acme", 2)
         damaged = queue.documents(DocumentFilter(), limit=1).items[0].spec.blob or ""
-    next(here.blobs.folder.rglob(damaged)).write_bytes(b"damaged")
+    next(source.blobs.folder.rglob(damaged)).write_bytes(b"damaged")
     folder = other / f"inturn-{tmp_path.name}"
     try:
-        manifest = here.back_up(folder)
+        manifest = source.back_up(folder)
         assert (manifest.files, manifest.missing) == (1, [damaged])
         (stored,) = list_keys(FolderBlobs(folder / "blobs"))
         assert next((folder / "blobs").rglob(stored)).stat().st_nlink == 1

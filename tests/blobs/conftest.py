@@ -1,4 +1,4 @@
-"""Every kind of blob store, filled and damaged from outside: a folder, and a real S3 server on this machine."""
+"""Harnesses of every kind of blob store: a folder, and a real S3 server on this machine."""
 
 import itertools
 import logging
@@ -20,14 +20,14 @@ VARIABLES = {
 }
 
 
-class Rig(NamedTuple):
-    """A store, and the view behind its back."""
+class BlobHarness(NamedTuple):
+    """A blob store, and direct access to its files or objects."""
 
     blobs: Blobs
     names: Callable[[], list[str]]
-    """All that lies there, finished or not."""
+    """Lists all files or objects, finished or not."""
     replace: Callable[[str, bytes], None]
-    """Overwrite a blob as a bad disk would."""
+    """Overwrites a blob as a bad disk would."""
 
 
 class Bucket(NamedTuple):
@@ -61,7 +61,7 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 @pytest.fixture
-def folder_rig(tmp_path: Path) -> Rig:
+def folder_harness(tmp_path: Path) -> BlobHarness:
     top = tmp_path / "blobs"
 
     def replace(key: str, content: bytes) -> None:
@@ -70,11 +70,11 @@ def folder_rig(tmp_path: Path) -> Rig:
     def names() -> list[str]:
         return [str(path.relative_to(top)) for path in top.rglob("*") if not path.is_dir()]
 
-    return Rig(open_blobs(str(top)), names, replace)
+    return BlobHarness(open_blobs(str(top)), names, replace)
 
 
 @pytest.fixture
-def s3_rig(bucket: Bucket) -> Rig:
+def s3_harness(bucket: Bucket) -> BlobHarness:
     def replace(key: str, content: bytes) -> None:
         bucket.client.put_object(Bucket=bucket.name, Key=f"some/where/{key[-2:]}/{key}", Body=content)
 
@@ -84,10 +84,10 @@ def s3_rig(bucket: Bucket) -> Rig:
         return [item["Key"].removeprefix("some/where/") for item in (*objects, *uploads)]
 
     address = f"s3://{bucket.name}/some/where?endpoint={bucket.endpoint}&region=us-east-1"
-    return Rig(open_blobs(address), names, replace)
+    return BlobHarness(open_blobs(address), names, replace)
 
 
 @pytest.fixture(params=["folder", "s3"])
-def rig(request: pytest.FixtureRequest) -> Rig:
-    made: Rig = request.getfixturevalue(f"{request.param}_rig")
+def harness(request: pytest.FixtureRequest) -> BlobHarness:
+    made: BlobHarness = request.getfixturevalue(f"{request.param}_harness")
     return made

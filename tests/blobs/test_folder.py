@@ -1,4 +1,4 @@
-"""The folder: what lies where, what survives a kill, a full or failing disk, and other people's mistakes."""
+"""Blobs in a folder: layout, permissions, killed writers, full and failing disks."""
 
 import errno
 import hashlib
@@ -83,8 +83,8 @@ def test_only_the_owner_can_read(blobs: FolderBlobs, top: Path) -> None:
         assert real == path
     assert mode(path) == 0o600
     assert {mode(folder) for folder in (top, top / "tmp", path.parent)} == {0o700}
-    with blobs.begin() as writing:
-        assert mode(top / "tmp" / writing.key) == 0o600
+    with blobs.begin() as writer:
+        assert mode(top / "tmp" / writer.key) == 0o600
 
 
 def test_keys_spread_over_the_shards(blobs: FolderBlobs, top: Path) -> None:
@@ -93,7 +93,7 @@ def test_keys_spread_over_the_shards(blobs: FolderBlobs, top: Path) -> None:
     assert len({path.parent for path in files(top)}) > 50
 
 
-def test_bytes_are_synced_before_they_are_seen_and_the_name_after(
+def test_bytes_are_synced_before_the_rename_and_the_name_after_it(
     blobs: FolderBlobs, top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -120,9 +120,7 @@ def test_new_folders_are_synced_into_their_parents(tmp_path: Path, monkeypatch: 
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
 
 
-def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_them_all(
-    blobs: FolderBlobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_writes_are_completed(blobs: FolderBlobs, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
     blob = blobs.put(io.BytesIO(b"0123456789"))
@@ -141,7 +139,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("call", ["write", "fsync", "open"])
-def test_a_disk_that_refuses_is_told_and_leaves_nothing(
+def test_disk_error_is_reported_and_leaves_nothing(
     blobs: FolderBlobs, top: Path, monkeypatch: pytest.MonkeyPatch, call: str, case: tuple[int, type[BlobError], str]
 ) -> None:
     number, kind, advice = case
@@ -158,7 +156,7 @@ def test_a_disk_that_refuses_is_told_and_leaves_nothing(
     blobs.put(io.BytesIO(b"works again"))
 
 
-def test_a_name_that_cannot_be_synced_is_not_seen(
+def test_blob_is_removed_if_its_name_cannot_be_synced(
     blobs: FolderBlobs, top: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fsync = os.fsync
@@ -189,7 +187,7 @@ except BlobFullError:
 """
 
 
-def test_a_file_that_the_system_cuts_off_is_an_error_and_leaves_nothing(top: Path) -> None:
+def test_file_size_limit_is_reported_and_leaves_nothing(top: Path) -> None:
     ended = run(FULL, top)
     assert ended.returncode == 7
     assert [path.stat().st_size for path in files(top)] == [100_000]
@@ -202,17 +200,17 @@ blobs = open_blobs(sys.argv[1])
 while True:
     body = os.urandom(int.from_bytes(os.urandom(2), "big"))
     data = hashlib.sha256(body).digest() + body
-    with blobs.begin() as writing:
+    with blobs.begin() as writer:
         for start in range(0, len(data), 500):
-            writing.write(data[start : start + 500])
-        blob = writing.commit()
+            writer.write(data[start : start + 500])
+        blob = writer.commit()
     sys.stdout.write(f"{blob.key} {blob.sha256}\\n")
     sys.stdout.flush()
 """
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_killed_writer_leaves_whole_blobs_and_those_it_told_of(top: Path, seed: int) -> None:
+def test_killed_writer_leaves_all_committed_blobs_complete(top: Path, seed: int) -> None:
     lines = random.Random(seed).randrange(1, 50)
     command = [sys.executable, "-c", KILLED, str(top)]
     with subprocess.Popen(command, env={"PYTHONPATH": SOURCES}, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603 - ours
@@ -258,7 +256,7 @@ for at in itertools.count(1):
 """
 
 
-def test_a_writer_killed_at_any_line_leaves_a_whole_blob_or_none(top: Path) -> None:
+def test_writer_killed_at_any_line_leaves_a_complete_blob_or_none(top: Path) -> None:
     assert run(EVERYWHERE, top).returncode == 0
     blobs = open_blobs(str(top))
     seen = list(blobs.keys(FAR))
@@ -303,7 +301,7 @@ def test_files_that_are_not_ours_are_neither_listed_nor_removed(blobs: FolderBlo
     assert sorted(files(top)) == sorted(strange)
 
 
-def test_a_folder_that_is_gone_is_told(blobs: FolderBlobs, top: Path) -> None:
+def test_missing_folder_is_reported(blobs: FolderBlobs, top: Path) -> None:
     shutil.rmtree(top)
     with pytest.raises(BlobError, match="mount or restore it"):
         blobs.put(io.BytesIO(b"x"))
@@ -312,14 +310,14 @@ def test_a_folder_that_is_gone_is_told(blobs: FolderBlobs, top: Path) -> None:
     assert not top.exists()
 
 
-def test_a_file_in_the_way_is_told(top: Path) -> None:
+def test_file_in_the_path_is_reported(top: Path) -> None:
     top.parent.mkdir()
     top.write_text("a file")
     with pytest.raises(BlobError, match="is a file"):
         FolderBlobs(top)
 
 
-def test_a_folder_that_is_there_keeps_its_rights(top: Path) -> None:
+def test_existing_folder_keeps_its_mode(top: Path) -> None:
     top.mkdir(parents=True)
     top.chmod(0o750)
     FolderBlobs(top)

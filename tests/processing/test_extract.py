@@ -17,7 +17,7 @@ from demo.office import write_docx
 from demo.pdf import write_pdf
 from hostile_files import WORD_ROOT, archive, package, page, pdf, png, stream, tiff, zeros
 from inturn import media_types
-from inturn.extract import office_text, parser, readers
+from inturn.extract import content, epub_text, mail_text, parser, readers
 from inturn.extract.extract import extract
 from inturn.extract.limits import ExtractLimits
 from inturn.processor import Reject
@@ -167,7 +167,7 @@ def test_a_flat_document_is_not_deep() -> None:
 def test_what_follows_damage_is_noted_as_missing() -> None:
     whole = write_docx_part("kept").replace("</w:body>", "</w:broken><w:p><w:r><w:t>lost</w:t></w:r></w:p></w:body>")
     value = read("a.docx", package({"word/document.xml": whole}))
-    assert (value["text"], value["notes"]) == ("kept", [office_text.DAMAGED_NOTE])
+    assert (value["text"], value["notes"]) == ("kept", [content.DAMAGED_NOTE])
 
 
 def test_text_boxes_are_read_once() -> None:
@@ -269,7 +269,18 @@ def test_letters_of_every_usual_encoding(code: str) -> None:
 
 
 def test_letters_that_mean_nothing_are_noted() -> None:
-    assert readers.UNREADABLE_NOTE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
+    assert content.UNREADABLE_NOTE in read("a.txt", b"caf\xe9 \x81\x8d\x8f")["notes"]
+
+
+def test_letters_of_a_book_that_mean_nothing_are_noted() -> None:
+    parts: dict[str, str | bytes] = {
+        "mimetype": media_types.EPUB,
+        "1.xhtml": b"<p>caf\xe9 \x81</p>",
+        "2.xhtml": b"<p>whole</p>",
+    }
+    value = read("a.epub", sample_documents.write_zip(parts))
+    assert value["text"] == "caf\xe9 \ufffd\n\nwhole"
+    assert value["notes"] == [epub_text.UNORDERED_NOTE, content.UNREADABLE_NOTE]
 
 
 def test_attachments_stay_closed() -> None:
@@ -281,7 +292,7 @@ def test_attachments_stay_closed() -> None:
     assert "the body" in value["text"]
     assert "the attachment" not in value["text"]
     assert value["metadata"]["attachments"] == ["a.txt"]
-    assert value["notes"] == [readers.ATTACHMENTS_NOTE]
+    assert value["notes"] == [mail_text.ATTACHMENTS_NOTE]
 
 
 def test_a_long_text_becomes_a_file() -> None:
@@ -372,5 +383,5 @@ def test_a_panic_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
         raise panic
 
     monkeypatch.setattr(parser.load_kreuzberg(), "extract_bytes_sync", stumble)
-    with pytest.raises(Reject, match="stumble"):
+    with pytest.raises(Reject, match="parser crashed"):
         read("a.pdf", make_document("pdf", 1).data)

@@ -1,4 +1,4 @@
-"""Documents' bytes: kept under a UUID, whole or not at all, in a folder or in an object store."""
+"""Stores the bytes of documents under UUIDs, completely or not at all, in a folder or an object store."""
 
 import os
 from pathlib import Path
@@ -20,10 +20,11 @@ _CREDENTIALS_ERROR: Final = (
 
 
 def open_blobs(url: str) -> Blobs:
-    """A blob store by its address.
+    """Open a blob store by its address.
 
-    A path or `file:///path` is a folder. `s3://bucket/prefix` is S3 or a service like it, with `?endpoint=…&region=…`
-    if need be; `gs://bucket/prefix` and `az://container/prefix` work too. Credentials come from the environment alone.
+    A path or `file:///path` is a folder. `s3://bucket/prefix` is S3 or a compatible service, with the options
+    `?endpoint=…&region=…`. `gs://bucket/prefix` and `az://container/prefix` work too. Credentials come only from the
+    environment.
     """
     if "\0" in url or not url:
         raise InvalidInputError("the address of the blobs must be a path or s3://bucket/prefix, and not empty")
@@ -32,7 +33,7 @@ def open_blobs(url: str) -> Blobs:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise InvalidInputError("the address of the blobs is no address; give a path or s3://bucket/prefix") from error
+        raise InvalidInputError("the address of the blobs is not valid; give a path or s3://bucket/prefix") from error
     if parts.scheme == "file":
         return FolderBlobs(_file_path(parts))
     if parts.scheme not in {"s3", "gs", "az"}:
@@ -41,7 +42,7 @@ def open_blobs(url: str) -> Blobs:
 
 
 def local_folder(url: str) -> Path | None:
-    """The folder on this machine that an address of blobs names; None for an object store."""
+    """Return the local folder of an address; None for an object store."""
     parts = urlsplit(url) if "://" in url else None
     if parts is None:
         return Path(url)
@@ -85,15 +86,15 @@ def _prefix(path: str) -> str:
 
 
 def _parse_options(parts: SplitResult) -> dict[str, str]:
-    """What stands behind the question mark. Values are never repeated in an error: one may be a secret."""
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    options = dict(given)
+    """Parse the query of an address. Errors do not quote its values, since one may be a secret."""
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(pairs)
     if any(word in name.lower() for name in options for word in ("key", "secret", "token", "password", "credential")):
         raise InvalidInputError(_CREDENTIALS_ERROR)
     if parts.scheme != "s3" and options:
-        raise InvalidInputError(f"{parts.scheme}:// takes no options behind a question mark; use the environment")
-    if len(given) != len(options) or not _S3_OPTIONS.issuperset(options) or not all(options.values()):
-        raise InvalidInputError("behind the question mark of s3:// stand endpoint=… and region=…, each once at most")
+        raise InvalidInputError(f"{parts.scheme}:// takes no options after a question mark; use the environment")
+    if len(pairs) != len(options) or not _S3_OPTIONS.issuperset(options) or not all(options.values()):
+        raise InvalidInputError("s3:// takes the options ?endpoint=… and &region=…, each at most once and not empty")
     endpoint = urlsplit(options.get("endpoint", "https://s3"))
     if "@" in endpoint.netloc:
         raise InvalidInputError(_CREDENTIALS_ERROR)

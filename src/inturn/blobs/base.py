@@ -1,13 +1,14 @@
-"""What every keeper of documents' bytes promises.
+"""Defines the contract of blob stores, with these guarantees.
 
 1. When `commit` or `put` returns, the bytes survive a crash of the process and of the machine.
-2. Before that nobody can see them: a blob is there entirely or not at all, whenever the process dies.
-3. A blob never changes. Its key is a new UUID, never a name that somebody gave.
-4. What went wrong is told by a `BlobError`, and then nothing was kept.
+2. Before that the blob is not visible. It exists completely or not at all, whenever the process dies.
+3. A blob never changes. Its key is a new UUID, never a name from a user.
+4. A failed operation raises a `BlobError` and stores nothing.
 """
 
 import errno
 import hashlib
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -26,13 +27,12 @@ from inturn.errors import (
 from inturn.ids import clean_id
 
 CHUNK_BYTES: Final = 1024 * 1024
-"""How much is read and written at a time."""
 
 _DISK_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Blob(NamedTuple):
-    """Bytes that are kept."""
+    """Key, hash and size of a stored blob."""
 
     key: str
     sha256: str
@@ -40,9 +40,9 @@ class Blob(NamedTuple):
 
 
 class BlobWriter(ABC):
-    """Bytes on their way in, a chunk at a time: for callers that get them piece by piece.
+    """Writes a new blob chunk by chunk.
 
-    As a context manager it aborts what was not committed. After an error it has already aborted itself.
+    As a context manager it aborts unless it was committed. An error in `write` or `commit` aborts it too.
     """
 
     def __init__(self, key: str, limit: int | None = None) -> None:
@@ -54,8 +54,13 @@ class BlobWriter(ABC):
         self._size = 0
         self._ended = False
 
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the bytes so far, in hex."""
+        return self._hash.hexdigest()
+
     def write(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Add bytes; past the limit everything is dropped and `BlobTooLargeError` raised."""
+        """Append bytes; beyond the limit, abort and raise `BlobTooLargeError`."""
         self._require_open()
         with memoryview(chunk) as view:
             size = self._size + view.nbytes
@@ -81,10 +86,10 @@ class BlobWriter(ABC):
             self.abort()
             raise
         self._ended = True
-        return Blob(self.key, self._hash.hexdigest(), self._size)
+        return Blob(self.key, self.sha256, self._size)
 
     def abort(self) -> None:
-        """Drop everything. It may be called at any time: after a commit or another abort it does nothing."""
+        """Discard all bytes. After a commit or another abort it does nothing."""
         if not self._ended:
             self._ended = True
             self._drop()
@@ -103,52 +108,51 @@ class BlobWriter(ABC):
 
     @abstractmethod
     def _append(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Take all of the chunk."""
+        """Write all of the chunk."""
 
     @abstractmethod
     def _finish(self) -> None:
-        """Durable first, visible second."""
+        """Make the bytes durable, then visible."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Leave nothing behind and raise nothing: an error is usually under way already."""
+        """Discard all bytes. Must not raise: the caller is usually handling an error."""
 
 
 class Blobs(Protocol):
-    """Keeps documents' bytes. One may be used by many threads; a `BlobWriter` by one at a time."""
+    """Stores the bytes of documents. Safe for many threads; a `BlobWriter` is for one thread at a time."""
 
     def begin(self, *, limit: int | None = None, key: str | None = None) -> BlobWriter:
-        """Start a new blob of at most `limit` bytes; a `key` is that of a blob elsewhere of which this is a copy."""
+        """Start a new blob of at most `limit` bytes; give a `key` only to copy a blob from another store."""
         ...
 
     def put(self, source: BinaryIO, *, limit: int | None = None) -> Blob:
-        """Keep all that can be read from the source, of any length and without holding it in memory."""
-        with self.begin(limit=limit) as writing:
-            while chunk := source.read(CHUNK_BYTES):
-                writing.write(chunk)
-            return writing.commit()
+        """Store all bytes of the source, in chunks of 1 MB."""
+        with self.begin(limit=limit) as writer:
+            shutil.copyfileobj(source, writer, CHUNK_BYTES)
+            return writer.commit()
 
     def open(self, key: str) -> BinaryIO:
-        """The bytes, from the beginning and seekable; not compared with any hash. The caller closes it."""
+        """Open a blob for reading, seekable; its hash is not checked. The caller closes the file."""
         ...
 
     def local(self, key: str, *, sha256: str | None = None, folder: Path | None = None) -> AbstractContextManager[Path]:
-        """A file with the bytes, to be read only, that is there inside the `with`; with a hash it is verified first.
+        """Provide a read-only file with the bytes inside the `with`; with `sha256`, check its hash first.
 
-        A copy, where one has to be made, lies in `folder`, or else among the machine's temporary files.
+        A store that must copy the bytes uses `folder`, or else the system's temporary folder.
         """
         ...
 
     def check(self, key: str, sha256: str) -> None:
         """Read everything and raise `BlobDamagedError` unless it has this hash."""
-        summed = hashlib.sha256()
+        digest = hashlib.sha256()
         with self.open(key) as source:
             while chunk := source.read(CHUNK_BYTES):
-                summed.update(chunk)
-        require_hash(key, sha256, summed.hexdigest())
+                digest.update(chunk)
+        require_hash(key, sha256, digest.hexdigest())
 
     def has(self, key: str) -> bool:
-        """Whether there is such a blob; its bytes are not read."""
+        """Return whether the blob exists, without reading its bytes."""
         try:
             self.open(key).close()
         except BlobNotFoundError:
@@ -156,29 +160,29 @@ class Blobs(Protocol):
         return True
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove blobs; those that are not there are no error."""
+        """Remove blobs; missing ones are ignored."""
         ...
 
     def keys(self, older_than: int) -> Iterator[str]:
-        """Blobs last changed before this time, in microseconds since 1970: those a sweep for orphans looks at."""
+        """List the blobs last written before this time, in microseconds since 1970."""
         ...
 
     def remove_unfinished(self, older_than: int) -> int:
-        """Remove what writers that died before this time left unfinished; how many there were."""
+        """Remove unfinished blobs last written before this time; return how many."""
         ...
 
 
 def blob_path(key: str) -> str:
-    """Where a key lies, below the top: shards by its last two digits, since keys made in one hour begin alike.
+    """Return the path of a key below the top folder. Rejects a key that is not a UUID.
 
-    Only a UUID passes, so that no key leads anywhere else.
+    The shard is the last two digits, since keys of one hour begin alike.
     """
     clean = clean_id(key)
     return f"{clean[-2:]}/{clean}"
 
 
 def is_blob_key(name: str) -> bool:
-    """Whether a name found in the store is one that we gave; others are left alone."""
+    """Return whether a name in the store is a blob key; files with other names are left alone."""
     try:
         return clean_id(name) == name
     except InvalidInputError:
@@ -186,15 +190,22 @@ def is_blob_key(name: str) -> bool:
 
 
 def require_hash(key: str, expected: str, actual: str) -> None:
-    """Refuse bytes whose hash is not the one that was noted when they came in."""
+    """Raise `BlobDamagedError` unless the hashes are equal."""
     if actual != expected.lower():
         raise BlobDamagedError(
             f"blob {key} is damaged: its SHA-256 is {actual}, not {expected}; restore it from a backup"
         )
 
 
+def missing_blob_error(key: str, location: object) -> BlobNotFoundError:
+    """Make the error for a blob that is not in the store."""
+    return BlobNotFoundError(
+        f"there is no blob {key} in {location}: it was deleted, or the documents of this queue are stored elsewhere"
+    )
+
+
 def to_blob_error(action: str, error: OSError, advice: str) -> BlobError:
-    """The system's error as one of ours; what to do about a full disk is known, otherwise the caller advises."""
+    """Translate an error of the system; the advice is for errors other than a full disk."""
     if error.errno in _DISK_FULL_ERRNOS:
         return BlobFullError(f"{action}: {error.strerror}; make room and try again")
     return BlobError(f"{action}: {error.strerror or error}; {advice}")

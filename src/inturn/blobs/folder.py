@@ -1,9 +1,9 @@
-"""Blobs as files in a folder of this machine.
+"""Stores blobs as files in a local folder.
 
     <folder>/tmp/<key>    being written; never read
     <folder>/<ab>/<key>   complete; <ab> are the last two digits of the key
 
-All of it is one file system, so that the rename from `tmp` is atomic. Files are 0600 and folders 0700.
+All folders must be on one file system, so that the rename from `tmp` is atomic. Files are 0600 and folders 0700.
 """
 
 import errno
@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from inturn.blobs.base import Blobs, BlobWriter, blob_path, is_blob_key, to_blob_error
+from inturn.blobs.base import Blobs, BlobWriter, blob_path, is_blob_key, missing_blob_error, to_blob_error
 from inturn.clock import Clock, SystemClock
-from inturn.errors import BlobNotFoundError
-from inturn.files import create_private_fd, make_private_folder
+from inturn.files import create_private_fd, fsync_paths, make_private_folder
 from inturn.ids import Ids, RandomIds
 
 TEMPORARY_FOLDER: Final = "tmp"
@@ -35,7 +34,7 @@ _ADVICE_BY_ERRNO: Final = {
 
 
 class FolderBlobs(Blobs):
-    """A folder, which is made if it is missing."""
+    """A blob store in a folder, which is made if it is missing."""
 
     def __init__(self, folder: Path, clock: Clock | None = None, ids: Ids | None = None) -> None:
         self.folder: Final = folder.absolute()
@@ -45,18 +44,18 @@ class FolderBlobs(Blobs):
             self._prepare()
 
     def begin(self, *, limit: int | None = None, key: str | None = None) -> BlobWriter:
-        """Start a new blob; what a writer of the same key that died left behind is in nobody's way."""
+        """Start a new blob. Its temporary file has a name of its own, so that leftovers of a dead writer do no harm."""
         (new,) = self._ids.make(1, self._clock.now())
         return _FileWriter(self.folder, key or new, limit, self.folder / TEMPORARY_FOLDER / new)
 
     def open(self, key: str) -> BinaryIO:
-        """The bytes, from the beginning."""
+        """Open the blob's file."""
         path = self._path(key)
         with _translate_errors("read", self.folder):
             try:
                 return path.open("rb")
             except FileNotFoundError as missing:
-                raise _missing_blob_error(key, self.folder) from missing
+                raise missing_blob_error(key, self.folder) from missing
 
     @contextmanager
     def local(
@@ -66,7 +65,7 @@ class FolderBlobs(Blobs):
         sha256: str | None = None,
         folder: Path | None = None,  # noqa: ARG002 - it needs no copy
     ) -> Iterator[Path]:
-        """The blob's own file: whoever writes to it damages the blob."""
+        """Provide the blob's own file: writing to it damages the blob."""
         if sha256 is None:
             self.open(key).close()
         else:
@@ -74,52 +73,52 @@ class FolderBlobs(Blobs):
         yield self._path(key)
 
     def check(self, key: str, sha256: str) -> None:
-        """Read everything and compare."""
+        """Read everything and check the hash."""
         with _translate_errors("read", self.folder):
             super().check(key, sha256)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove files. Not synced: one that a power cut brings back is an orphan, and the next sweep's."""
+        """Remove files without fsync: a file that a power cut brings back is an orphan, which a later sweep removes."""
         paths = [self._path(key) for key in keys]
         with _translate_errors("delete from", self.folder):
             for path in paths:
                 path.unlink(missing_ok=True)
 
     def has(self, key: str) -> bool:
-        """Whether there is such a blob."""
+        """Return whether the blob exists."""
         with _translate_errors("read", self.folder):
             return self._path(key).exists()
 
     def link(self, source: "FolderBlobs", key: str) -> bool:
-        """Take a blob over from another folder by a hard link; False where the file systems allow none.
+        """Hard-link a blob of another folder into this one; False if the file systems allow no link.
 
-        Not synced: see `sync`. A blob never changes, and the other folder may delete its name.
+        The link is durable only after `sync`. The other folder may delete its name of the blob.
         """
-        try:
-            os.link(source.folder / blob_path(key), self._path(key))
-        except FileExistsError:
-            return True
-        except FileNotFoundError as missing:
-            raise _missing_blob_error(key, source.folder) from missing
-        except OSError as error:
-            if error.errno in _LINK_UNSUPPORTED_ERRNOS:
-                return False
-            raise to_blob_error(f"cannot link into {self.folder}", error, "check the folder and its disk") from error
+        with _translate_errors("link into", self.folder):
+            try:
+                os.link(source.folder / blob_path(key), self._path(key))
+            except FileExistsError:
+                return True
+            except FileNotFoundError as missing:
+                raise missing_blob_error(key, source.folder) from missing
+            except OSError as error:
+                if error.errno in _LINK_UNSUPPORTED_ERRNOS:
+                    return False
+                raise
         return True
 
     def sync(self) -> None:
-        """Wait until the names of all blobs are on the disk."""
+        """Make the names of all blobs durable."""
         with _translate_errors("write to", self.folder):
-            for shard in SHARDS:
-                _fsync_folder(self.folder / shard)
+            fsync_paths(*(self.folder / shard for shard in SHARDS))
 
     def keys(self, older_than: int) -> Iterator[str]:
-        """Complete files last written before this time."""
+        """List the complete files last written before this time."""
         for shard in SHARDS:
             yield from (name for name in self._keys_older_than(shard, older_than) if name.endswith(shard))
 
     def remove_unfinished(self, older_than: int) -> int:
-        """Remove temporary files that nobody has written to since. A writer that still lives fails at its commit."""
+        """Remove temporary files last written before this time. Their writer, if it is alive, fails at its commit."""
         old = self._keys_older_than(TEMPORARY_FOLDER, older_than)
         with _translate_errors("delete from", self.folder):
             for name in old:
@@ -133,15 +132,15 @@ class FolderBlobs(Blobs):
         _make_folders(self.folder)
         for name in (TEMPORARY_FOLDER, *SHARDS):
             make_private_folder(self.folder / name)
-        # Another process may have made some of them a moment ago and not yet synced: whoever opens the folder, syncs.
-        _fsync_folder(self.folder)
+        # Always sync: another process may have made the folders a moment ago and not synced them yet.
+        fsync_paths(self.folder)
 
     def _keys_older_than(self, folder: str, older_than: int) -> list[str]:
-        """Names are listed before any is handed out, so that the caller may delete while it goes through them."""
+        """List all names at once, so that the caller may delete files while it iterates."""
         old: list[str] = []
         with _translate_errors("list", self.folder), os.scandir(self.folder / folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # deleted, or renamed out of tmp, since the folder was read
+                with suppress(FileNotFoundError):  # deleted, or renamed out of tmp, in the meantime
                     if is_blob_key(entry.name) and entry.stat(follow_symlinks=False).st_mtime_ns // 1_000 < older_than:
                         old.append(entry.name)
         return old
@@ -168,9 +167,9 @@ class _FileWriter(BlobWriter):
             self._close()
             self._temporary.rename(self._path)
             try:
-                _fsync_folder(self._path.parent)
+                fsync_paths(self._path.parent)
             except BaseException:
-                # Its name may not survive a power cut, so it must not be seen now either.
+                # The name may not survive a power cut, so the blob must not stay visible.
                 with suppress(OSError):
                     self._path.unlink()
                 raise
@@ -183,13 +182,13 @@ class _FileWriter(BlobWriter):
 
     def _close(self) -> None:
         if self._fd >= 0:
-            file, self._fd = self._fd, -1
-            os.close(file)
+            fd, self._fd = self._fd, -1
+            os.close(fd)
 
 
 @contextmanager
 def _translate_errors(action: str, folder: Path) -> Iterator[None]:
-    """Turn the system's errors into ours, with what to do about them."""
+    """Translate errors of the system, with advice."""
     try:
         yield
     except OSError as error:
@@ -197,24 +196,10 @@ def _translate_errors(action: str, folder: Path) -> Iterator[None]:
         raise to_blob_error(f"cannot {action} the blob folder {folder}", error, advice) from error
 
 
-def _missing_blob_error(key: str, folder: Path) -> BlobNotFoundError:
-    return BlobNotFoundError(
-        f"there is no blob {key} in {folder}: it was deleted, or the documents of this queue are kept elsewhere"
-    )
-
-
 def _make_folders(folder: Path) -> None:
-    """Make a folder and those above it, each synced into the one that holds it."""
+    """Make a folder and its parents; sync the name of each into its parent."""
     if folder.is_dir():
         return
     _make_folders(folder.parent)
     make_private_folder(folder)
-    _fsync_folder(folder.parent)
-
-
-def _fsync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+    fsync_paths(folder.parent)

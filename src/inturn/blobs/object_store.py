@@ -1,8 +1,8 @@
-"""Blobs as objects in S3, or in whatever else obstore speaks to.
+"""Stores blobs as objects in S3, or in another service that obstore supports.
 
     <prefix>/<ab>/<key>   <ab> are the last two digits of the key
 
-An object store shows an object only when it is complete, and keeps it safe by itself.
+The service itself makes an object durable, and visible only when it is complete.
 """
 
 import hashlib
@@ -19,9 +19,18 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import ObjectStore, S3Store, from_url
 
-from inturn.blobs.base import CHUNK_BYTES, Blobs, BlobWriter, blob_path, is_blob_key, require_hash, to_blob_error
+from inturn.blobs.base import (
+    CHUNK_BYTES,
+    Blobs,
+    BlobWriter,
+    blob_path,
+    is_blob_key,
+    missing_blob_error,
+    require_hash,
+    to_blob_error,
+)
 from inturn.clock import Clock, SystemClock
-from inturn.errors import BlobError, BlobNotFoundError, InvalidInputError
+from inturn.errors import BlobError, InvalidInputError
 from inturn.files import create_private_file
 from inturn.ids import Ids, RandomIds
 
@@ -30,8 +39,8 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 PART_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of one part of an upload. Up to `_MAX_CONCURRENT_PARTS` + 1 of them are in memory; S3 takes 10,000, so 80 GB
-at most."""
+"""Size of one part of an upload. Up to `_MAX_CONCURRENT_PARTS` + 1 parts are in memory. S3 accepts 10,000 parts, so a
+blob may have 80 GB."""
 
 _S3_ENDPOINT_VARIABLE: Final = "AWS_ENDPOINT_URL_S3"
 _MAX_CONCURRENT_PARTS: Final = 2
@@ -41,11 +50,11 @@ _CLIENT_CONFIG: Final["ClientConfig"] = {
     "connect_timeout": timedelta(seconds=5),
     "timeout": timedelta(seconds=60),
 }
-"""For one request, which carries one part at most: a slow network has time enough, a dead one does not hang us."""
+"""For one request, which carries at most one part."""
 
 
 class ObjectBlobs(Blobs):
-    """Objects below one prefix of one bucket. `name` stands in errors."""
+    """A blob store below one prefix of one bucket. Errors quote its `name`."""
 
     def __init__(
         self,
@@ -66,34 +75,34 @@ class ObjectBlobs(Blobs):
         return _ObjectWriter(self._store, self.name, key or new, limit)
 
     def open(self, key: str) -> BinaryIO:
-        """The bytes, asked for range by range as they are read."""
+        """Open an object; its bytes are requested range by range."""
         return self._open(key, CHUNK_BYTES)
 
     @contextmanager
     def local(self, key: str, *, sha256: str | None = None, folder: Path | None = None) -> Iterator[Path]:
-        """A copy, removed at the end."""
-        with _temporary_folder(folder) as made:
-            path = Path(made) / "blob"
-            result = self._download(key, path)
+        """Provide a copy, which is removed at the end."""
+        with _temporary_folder(folder) as temporary:
+            path = Path(temporary) / "blob"
+            actual = self._download(key, path)
             if sha256 is not None:
-                require_hash(key, sha256, result)
+                require_hash(key, sha256, actual)
             yield path
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects, in bulk where the service can."""
-        places = [blob_path(key) for key in keys]
-        if not places:
+        paths = [blob_path(key) for key in keys]
+        if not paths:
             return
         with _translate_errors("delete from", self.name):
             try:
-                obstore.delete(self._store, places)
-            except FileNotFoundError:  # not S3: some services call a missing object an error and stop there
-                for place in places:
+                obstore.delete(self._store, paths)
+            except FileNotFoundError:  # some services, not S3, stop at a missing object
+                for path in paths:
                     with suppress(FileNotFoundError):
-                        obstore.delete(self._store, place)
+                        obstore.delete(self._store, path)
 
     def keys(self, older_than: int) -> Iterator[str]:
-        """Objects last written before this time, by the service's clock."""
+        """List the objects last written before this time, by the clock of the service."""
         with _translate_errors("list", self.name):
             for page in obstore.list(self._store, chunk_size=_LIST_PAGE_SIZE):
                 for object_meta in page:
@@ -103,7 +112,7 @@ class ObjectBlobs(Blobs):
                         yield key
 
     def remove_unfinished(self, older_than: int) -> int:  # noqa: ARG002 - the same call for every kind of store
-        """Nothing: unfinished uploads cannot be seen from here. A rule of the bucket removes them."""
+        """Do nothing: obstore cannot list unfinished uploads. A lifecycle rule of the bucket removes them."""
         return 0
 
     def _open(self, key: str, buffer_bytes: int) -> BinaryIO:
@@ -112,18 +121,18 @@ class ObjectBlobs(Blobs):
         return io.BufferedReader(_ObjectReader(readable_file, self.name, key), CHUNK_BYTES)
 
     def _download(self, key: str, path: Path) -> str:
-        """Copy into a new file; the hash of what came."""
-        summed = hashlib.sha256()
+        """Copy an object into a new file; return its SHA-256."""
+        digest = hashlib.sha256()
         with self._open(key, PART_BYTES) as source:
             try:
                 with create_private_file(path) as target:
                     while chunk := source.read(CHUNK_BYTES):
-                        summed.update(chunk)
+                        digest.update(chunk)
                         target.write(chunk)
                 path.chmod(0o400)
             except OSError as error:
                 raise _copy_error(path.parent.parent, error) from error
-        return summed.hexdigest()
+        return digest.hexdigest()
 
 
 class _ObjectWriter(BlobWriter):
@@ -136,7 +145,7 @@ class _ObjectWriter(BlobWriter):
             )
 
     def _append(self, chunk: bytes | bytearray | memoryview) -> None:
-        # Parts are uploaded in the background: what the caller may change meanwhile is copied first.
+        # Copied, since parts are uploaded in the background and the caller may reuse its buffer.
         with _translate_errors("write to", self._name):
             self._writer.write(bytes(chunk))
 
@@ -145,14 +154,14 @@ class _ObjectWriter(BlobWriter):
             self._writer.close()
 
     def _drop(self) -> None:
-        # Leaving with an exception is the writer's only way to abort an upload; closing it would complete it.
+        # obstore aborts an upload only when its context exits with an exception; `close` would complete it.
         error = BlobError("aborted")
-        with suppress(Exception):  # also when the service is gone, or the upload has failed and ended by itself
+        with suppress(Exception):  # the service may be gone, or the upload may have failed already
             self._writer.__exit__(type(error), error, None)
 
 
 class _ObjectReader(io.RawIOBase):
-    """Lets the standard library buffer what obstore reads."""
+    """Adapts a reader of obstore to the standard library's buffered reader."""
 
     def __init__(self, file: "ReadableFile", name: str, key: str) -> None:
         self._file = file
@@ -172,7 +181,7 @@ class _ObjectReader(io.RawIOBase):
         return self._file.tell()
 
     def readinto(self, buffer: Any, /) -> int:
-        left = max(0, self._file.size - self._file.tell())  # older obstores take a read past the end for an error
+        left = max(0, self._file.size - self._file.tell())  # older versions of obstore raise at a read past the end
         with _translate_errors("read from", self._name, self._key):
             chunk = self._file.read(min(len(buffer), left)) if left else b""
         size = len(chunk)
@@ -181,18 +190,18 @@ class _ObjectReader(io.RawIOBase):
 
 
 def open_s3(bucket: str, prefix: str, endpoint: str | None, region: str | None) -> ObjectBlobs:
-    """A bucket of S3 or of a service like it; what is None, and the credentials, come from AWS_* variables."""
+    """Open a bucket of S3 or a compatible service; credentials and None values come from AWS_* variables."""
     client: ClientConfig = {**_CLIENT_CONFIG}
     if endpoint is not None and endpoint.startswith("http://"):
         client["allow_http"] = True
-    more = {"endpoint": endpoint, "region": region}
+    config = {"endpoint": endpoint, "region": region}
     if _S3_ENDPOINT_VARIABLE in os.environ:
-        more["aws_endpoint_url_s3"] = endpoint  # it would win over the endpoint of the address
+        config["aws_endpoint_url_s3"] = endpoint  # the variable would override the endpoint of the address
     with _translate_errors("open", f"s3://{bucket}"):
         store = S3Store(
             bucket,
             prefix=prefix or None,
-            config={name: value for name, value in more.items() if value is not None},  # type: ignore[arg-type]
+            config={name: value for name, value in config.items() if value is not None},  # type: ignore[arg-type]
             client_options=client,
             retry_config=_RETRY,
         )
@@ -200,7 +209,7 @@ def open_s3(bucket: str, prefix: str, endpoint: str | None, region: str | None) 
 
 
 def open_by_url(url: str) -> ObjectBlobs:
-    """Google Cloud Storage (`gs://`) or Azure (`az://`), set up by the variables that their own tools read."""
+    """Open Google Cloud Storage (`gs://`) or Azure (`az://`), configured by the variables of their own tools."""
     with _translate_errors("open", url):
         return ObjectBlobs(from_url(url, client_options=_CLIENT_CONFIG, retry_config=_RETRY), url)
 
@@ -218,14 +227,12 @@ def _copy_error(folder: Path | str, error: OSError) -> BlobError:
 
 @contextmanager
 def _translate_errors(action: str, name: str, key: str | None = None) -> Iterator[None]:
-    """Turn obstore's errors into ours. Theirs run over many lines and may quote the server: the first line will do."""
+    """Translate errors of obstore. Only their first line is quoted: the others may repeat the server's answer."""
     try:
         yield
     except FileNotFoundError as error:
         if key is not None and "NoSuchBucket" not in str(error):
-            raise BlobNotFoundError(
-                f"there is no blob {key} in {name}: it was deleted, or the documents of this queue are kept elsewhere"
-            ) from error
+            raise missing_blob_error(key, name) from error
         raise BlobError(f"cannot {action} {name}: there is no such bucket; make it, or correct the address") from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise BlobError(

@@ -1,1 +1,1 @@
-"""Reads text out of documents: the default processor, its checks and its readers."""
+"""Extracts text from documents: the default processor, its checks and its readers."""

@@ -1,11 +1,11 @@
-"""What is checked before any parser sees a document: what it is, and that it stays within bounds."""
+"""Checks a document's type and limits before any parser opens it."""
 
 from inturn import media_types
 from inturn.extract import image_size, ole, pdf_checks, zip_checks
-from inturn.extract.limits import ExtractLimits, format_megabytes
+from inturn.extract.content import PASSWORD_PROTECTED
+from inturn.extract.limits import ExtractLimits, require_text_size
 from inturn.processor import Reject
 
-PASSWORD_PROTECTED = "This document is protected by a password: remove it and send the document again"  # noqa: S105 - a message
 REJECT_REASONS = {
     media_types.ENCRYPTED_OFFICE: PASSWORD_PROTECTED,
     media_types.OUTLOOK: "This is an Outlook message: save it as an .eml file and send that",
@@ -23,12 +23,13 @@ SUPPORTED_TYPES = (
 
 
 def check(data: bytes, name: str, limits: ExtractLimits) -> str:
-    """The document's media type if a parser may have it; otherwise rejects it with a reason."""
+    """Return the media type of a document; reject a document that no parser may open."""
     if not data:
         raise Reject("This file is empty")
     media_type = media_types.sniff(data[: media_types.SNIFF_BYTES], name)
     if media_type == media_types.ZIP:
-        media_type = _check_package(data, limits)
+        media_type = zip_checks.package_media_type(data, limits.entries)
+        zip_checks.check_zip(data, limits, media_type)
     elif media_type == media_types.OLE_STORAGE:
         media_type = ole.ole_media_type(data)
     if media_type is None or media_type in REJECT_REASONS:
@@ -44,29 +45,21 @@ def check(data: bytes, name: str, limits: ExtractLimits) -> str:
     return media_type
 
 
-def _check_package(data: bytes, limits: ExtractLimits) -> str:
-    media_type = zip_checks.package_media_type(data, limits.entries)
-    zip_checks.check_zip(data, limits, media_type)
-    return media_type
-
-
 def _check_image(data: bytes, media_type: str, limits: ExtractLimits) -> None:
-    result = image_size.frame_sizes(data, media_type)
-    if not result or (0, 0) in result[:1]:
+    sizes = image_size.frame_sizes(data, media_type)
+    if not sizes or (0, 0) in sizes[:1]:
         raise Reject("This picture is damaged: its measures cannot be read")
-    for width, height in result:
+    for width, height in sizes:
         if width * height > limits.pixels:
             most = f"{limits.pixels / 1_000_000:.4g}"
             raise Reject(f"This picture is {width:,} by {height:,} pixels; the limit is {most} million pixels")
-    if len(result) >= min(limits.pages, image_size.MAX_FRAMES):
-        raise Reject(f"This picture has {len(result):,} pages or more; the limit is {limits.pages:,}")
+    if len(sizes) >= min(limits.pages, image_size.MAX_FRAMES):
+        raise Reject(f"This picture has {len(sizes):,} pages or more; the limit is {limits.pages:,}")
 
 
 def _check_text(data: bytes, media_type: str, limits: ExtractLimits) -> None:
-    # An e-mail carries its attachments as text, a third larger than they are.
-    if media_type != media_types.MAIL and len(data) > limits.text_bytes:
-        raise Reject(
-            f"This text has {len(data) / (1 << 20):.1f} MB; the limit is {format_megabytes(limits.text_bytes)} MB"
-        )
-    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Reject("This is no text: it holds null bytes")
+    # The limit does not apply to e-mails: base64 makes their attachments a third larger.
+    if media_type != media_types.MAIL:
+        require_text_size(len(data), limits)
+    if b"\0" in data and not data.startswith(media_types.UTF_16_MARKS):
+        raise Reject("This is not a text: it contains null bytes")

@@ -1,4 +1,4 @@
-"""Reads the text of Word's old files (DOC): the body, and what kreuzberg leaves out: notes, headers, text boxes."""
+"""Reads the text of old Word files (DOC): the body, and the notes, headers and text boxes that kreuzberg omits."""
 
 import re
 import struct
@@ -8,21 +8,20 @@ from inturn.extract.ole import CompoundFile
 from inturn.extract.text_builder import TextBuilder
 
 WORD_97_VERSION: Final = 0xC1
-"""The oldest format whose header says where the pieces of the text are."""
+"""The oldest format whose header locates the piece table."""
 TABLE_1_FLAG: Final = 0x0200
 PIECE_TABLE_OFFSET: Final = 0x1A2
-"""Where the header says where the table of pieces is."""
+"""Offset of the header field that locates the piece table."""
 CP1252_PIECE_FLAG: Final = 0x40000000
-"""Set where a piece is not Unicode."""
+"""Set for a piece in code page 1252; other pieces are UTF-16."""
 SEPARATORS: Final = {"\r": "\n\n", "\x0c": "\n\n", "\x0b": "\n", "\x07": "\t", "\t": "\t"}
 FIELD_START, FIELD_SEPARATOR, FIELD_END = "\x13", "\x14", "\x15"
 NON_BREAKING_HYPHEN: Final = "\x1e"
-"""One at which no line ends."""
 TOKEN: Final = re.compile(r"[^\x00-\x1f]+|[\x00-\x1f]")
 
 
 def read_doc(data: bytes) -> str:
-    """Read all text; empty if the file is older than Word 97 or its pieces cannot be found."""
+    """Read all text; empty if the file is older than Word 97 or its piece table cannot be read."""
     file = CompoundFile(data)
     main = file.read("WordDocument")
     try:
@@ -37,7 +36,6 @@ def read_doc(data: bytes) -> str:
 
 
 def _decode_pieces(main: bytes, table: bytes) -> str:
-    """The letters of all pieces, in their order."""
     at = 0
     while table[at] == 1:  # formats that pieces share
         at += 3 + struct.unpack_from("<H", table, at + 1)[0]
@@ -46,17 +44,17 @@ def _decode_pieces(main: bytes, table: bytes) -> str:
     pieces = []
     for number in range(count):
         length = ends[number + 1] - ends[number]
-        place = struct.unpack_from("<I", table, at + 5 + 4 * (count + 1) + 8 * number + 2)[0]
-        if place & CP1252_PIECE_FLAG:
-            place = (place & ~CP1252_PIECE_FLAG) // 2
-            pieces.append(main[place : place + length].decode("cp1252", "replace"))
+        offset = struct.unpack_from("<I", table, at + 5 + 4 * (count + 1) + 8 * number + 2)[0]
+        if offset & CP1252_PIECE_FLAG:
+            offset = (offset & ~CP1252_PIECE_FLAG) // 2
+            pieces.append(main[offset : offset + length].decode("cp1252", "replace"))
         else:
-            pieces.append(main[place : place + 2 * length].decode("utf-16-le", "replace"))
+            pieces.append(main[offset : offset + 2 * length].decode("utf-16-le", "replace"))
     return "".join(pieces)
 
 
 def _visible_text(characters: str) -> str:
-    """What a reader sees: fields show their results, not their instructions."""
+    """Replace fields by their results and control characters by separators."""
     builder, fields = TextBuilder(), list[bool]()
     for token in TOKEN.findall(characters):
         if token == FIELD_START:
@@ -72,8 +70,5 @@ def _visible_text(characters: str) -> str:
         elif token == NON_BREAKING_HYPHEN:
             builder.add("-")
         elif token[0] >= " ":
-            if token.isspace():
-                builder.add_collapsed(token)
-            else:
-                builder.add(token)
+            builder.add_words(token)
     return str(builder)

@@ -1,6 +1,6 @@
-"""The default processor: text, pages, type, language and metadata of a document.
+"""Extracts text, pages, type, language and metadata of a document: the default processor.
 
-It is meant for the sandbox: what the guards let through still meets a parser, and parsers have bugs.
+Run it in the sandbox: a document that passes the checks may still exploit a bug of a parser.
 """
 
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 
 from inturn import media_types
 from inturn.extract import checks, image_size, parser, readers
+from inturn.extract.content import OUT_OF_MEMORY
 from inturn.extract.limits import ExtractLimits
 from inturn.extract.page_count import count_pages
 from inturn.extract.parser import prepare, warm
@@ -25,15 +26,15 @@ MAX_METADATA_CHARACTERS, MAX_METADATA_ITEMS = 2_000, 100
 
 
 def extract(document: OpenDocument, bounds: ExtractLimits | None = None) -> Result:
-    """Read a document; one that is broken, locked or beyond bounds is rejected with a reason for people."""
-    bounds = bounds or ExtractLimits()
+    """Read a document; reject one that is damaged, locked or beyond a limit, with a reason for users."""
+    limits = bounds or ExtractLimits()
     try:
         with document.open() as file:
             data = file.read()
-        media_type = checks.check(data, document.name, bounds)
-        return _truncate_text(_read(data, media_type, bounds), bounds)
+        media_type = checks.check(data, document.name, limits)
+        return _truncate_text(_read(data, media_type, limits), limits)
     except MemoryError as error:
-        raise Reject("This document needs more memory than one document may use") from error
+        raise Reject(OUT_OF_MEMORY) from error
 
 
 def _read(data: bytes, media_type: str, limits: ExtractLimits) -> dict[str, Any]:
@@ -67,24 +68,24 @@ def _result_value(
 
 
 def _select_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata that says something about the document, as plain JSON and not too much of it."""
-    stored: dict[str, Any] = {}
+    """Select the metadata in `METADATA_KEYS`, as plain JSON and truncated."""
+    selected: dict[str, Any] = {}
     for name in METADATA_KEYS:
         value = metadata.get(name)
         if isinstance(value, str) and value:
-            stored[name.removesuffix("_at")] = value[:MAX_METADATA_CHARACTERS]
+            selected[name.removesuffix("_at")] = value[:MAX_METADATA_CHARACTERS]
         elif isinstance(value, list) and value:
-            stored[name] = [str(item)[:MAX_METADATA_CHARACTERS] for item in value[:MAX_METADATA_ITEMS]]
+            selected[name] = [str(item)[:MAX_METADATA_CHARACTERS] for item in value[:MAX_METADATA_ITEMS]]
         elif isinstance(value, int) and value:
-            stored[name] = value
-    return stored
+            selected[name] = value
+    return selected
 
 
 def _truncate_text(value: dict[str, Any], limits: ExtractLimits) -> Result:
-    """A long text becomes a file of its own; its beginning stays in the value."""
-    whole = value["text"].encode()
-    if len(whole) <= limits.inline_text_bytes:
+    """Move a long text into a file; its beginning stays in the value."""
+    text = value["text"].encode()
+    if len(text) <= limits.inline_text_bytes:
         return Result(value)
-    start = whole[: limits.inline_text_bytes].decode(errors="ignore")
-    note = f"the text has {len(whole):,} bytes: its beginning is here, all of it in text.txt"
-    return Result({**value, "text": start, "notes": [*value["notes"], note]}, {"text.txt": whole})
+    start = text[: limits.inline_text_bytes].decode(errors="ignore")
+    note = f"the text has {len(text):,} bytes: its beginning is here, all of it in text.txt"
+    return Result({**value, "text": start, "notes": [*value["notes"], note]}, {"text.txt": text})

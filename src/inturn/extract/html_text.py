@@ -1,22 +1,23 @@
-"""Reads the text of HTML: every text node that a browser would show, whatever element it stands in.
+"""Reads the text of HTML: every text node that a browser would show, in any element.
 
-Kreuzberg drops what stands outside paragraphs, headings and lists. The standard library's parser keeps it, but takes
-quadratic time on malformed tags and raises on odd declarations. This one is linear, never raises, and keeps no tree, so
-that no depth of nesting can hurt it.
+Kreuzberg drops text outside paragraphs, headings and lists. The standard library's parser keeps it, but takes
+quadratic time on malformed tags and raises on odd declarations. This reader takes linear time and never raises. It
+builds no tree, so that the depth of nesting does not matter.
 """
 
 import html
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
+from inturn.extract.content import ExtractedContent
 from inturn.extract.text_builder import TextBuilder, name_set
 
 TAG_NAME: Final = re.compile(r"/?[a-zA-Z][^\s/>]*")
-# Ends a tag; a quoted value may hold ">".
+# A quoted value may contain ">".
 TAG_END: Final = re.compile(r"""[^>"']*+(?:"[^"]*+"[^>"']*+|'[^']*+'[^>"']*+)*+>""")
 ATTRIBUTE: Final = re.compile(r"""([a-zA-Z-]{1,40})\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++))""")
 MAX_BROKEN_TAGS: Final = 50
-"""Tags with an open quote, each of which is looked for as far as the end; after so many, quotes no longer count."""
+"""Tags with an unclosed quote, each of which costs a scan to the end. After so many, quotes are ignored."""
 
 PARAGRAPH_ELEMENTS: Final = name_set(
     "address article aside blockquote dl details dialog fieldset figure footer form h1 h2 h3 h4 h5 h6 header hr main"
@@ -47,18 +48,11 @@ METADATA_KEYS: Final = {
 }
 
 
-class HtmlText(NamedTuple):
-    """The text of a page, and what its head says about it."""
-
-    text: str
-    metadata: dict[str, str | list[str]]
-
-
-def read_html(source: str) -> HtmlText:
-    """Read all text of a page; whatever is malformed is text."""
+def read_html(source: str) -> ExtractedContent:
+    """Read the text of a page and the metadata of its head; malformed markup counts as text."""
     reader = _HtmlReader(source)
     reader.read()
-    return HtmlText(str(reader.builder), reader.metadata)
+    return ExtractedContent(str(reader.builder), reader.metadata)
 
 
 class _HtmlReader:
@@ -79,7 +73,7 @@ class _HtmlReader:
             elif source.startswith(("!", "?", "/"), mark + 1):
                 self._add_source(at, mark)
                 at = self._skip_declaration(mark)
-            else:  # a mere "less than"
+            else:  # a "less than" in the text
                 self._add_source(at, mark + 1)
                 at = mark + 1
         self._add_source(at, len(source))
@@ -88,32 +82,34 @@ class _HtmlReader:
         if start < end:
             self._add_text(self._source[start:end])
 
-    def _add_text(self, piece: str) -> None:
-        text = html.unescape(piece) if "&" in piece else piece
+    def _add_text(self, text: str) -> None:
+        text = html.unescape(text) if "&" in text else text
         if self._preformatted:
             self.builder.add(text)
         else:
             self.builder.add_collapsed(text)
 
     def _skip_declaration(self, mark: int) -> int:
-        """Pass over a comment, a document type or an instruction; what a CDATA section holds is text."""
-        source = self._source
-        if source.startswith("<!--", mark):
-            end = source.find("-->", mark + 2)
-            return end + 3 if end >= 0 else len(source)
-        if source.startswith("<![CDATA[", mark):
-            end = source.find("]]>", mark)
-            self.builder.add_collapsed(source[mark + 9 : end if end >= 0 else len(source)])
-            return end + 3 if end >= 0 else len(source)
-        end = source.find(">", mark)
-        return end + 1 if end >= 0 else len(source)
+        """Skip a comment, a document type or an instruction; the content of a CDATA section is text."""
+        if self._source.startswith("<!--", mark):
+            return self._end_of("-->", mark + 2)
+        if self._source.startswith("<![CDATA[", mark):
+            end = self._end_of("]]>", mark)
+            self.builder.add_collapsed(self._source[mark + 9 : end].removesuffix("]]>"))
+            return end
+        return self._end_of(">", mark)
+
+    def _end_of(self, delimiter: str, start: int) -> int:
+        """Return the index behind the next delimiter; the length of the source if there is none."""
+        at = self._source.find(delimiter, start)
+        return at + len(delimiter) if at >= 0 else len(self._source)
 
     def _read_tag(self, name: str, at: int) -> int:
-        """Separate what stands before and behind a tag; returns where it ends."""
+        """Add the separator of a tag, and the text of its attributes; return the index behind it."""
         end = self._tag_end(at)
         closing = name.startswith("/")
         name = name.removeprefix("/")
-        # An element of the page's own making ("my-card") may be a block; a blank does no harm inside a line.
+        # A custom element ("my-card") may be a block: a blank does no harm inside a line.
         self.builder.separate(SEPARATORS.get(name, " " if "-" in name else ""))
         if name == "pre":
             self._preformatted = max(0, self._preformatted + (-1 if closing else 1))
@@ -131,11 +127,10 @@ class _HtmlReader:
             if match:
                 return match.end()
             self._broken_tags += 1
-        end = self._source.find(">", at)
-        return end + 1 if end >= 0 else len(self._source)
+        return self._end_of(">", at)
 
     def _read_raw_text(self, name: str, at: int) -> int:
-        """An element that holds no elements: shown, kept as the title, or neither."""
+        """Read an element without child elements: its text is shown, is the title, or is hidden."""
         match = RAW_TEXT_END[name].search(self._source, at)
         end = match.start() if match else len(self._source)
         content = self._source[at:end]
@@ -146,14 +141,14 @@ class _HtmlReader:
         return end
 
     def _read_attributes(self, name: str, tag: str) -> None:
-        given = {match[1].lower(): match[2] or match[3] or match[4] or "" for match in ATTRIBUTE.finditer(tag)}
+        attributes = {match[1].lower(): match[2] or match[3] or match[4] or "" for match in ATTRIBUTE.finditer(tag)}
         if name == "meta":
-            key = METADATA_KEYS.get(given.get("name", "").lower())
-            value = " ".join(html.unescape(given.get("content", "")).split())
+            key = METADATA_KEYS.get(attributes.get("name", "").lower())
+            value = " ".join(html.unescape(attributes.get("content", "")).split())
             if key and value:
                 self.metadata[key] = [value] if key == "authors" else value
         elif name == "input":
-            if given.get("type", "").lower() not in HIDDEN_INPUTS:
-                self._add_text(given.get("value", ""))
+            if attributes.get("type", "").lower() not in HIDDEN_INPUTS:
+                self._add_text(attributes.get("value", ""))
         else:
-            self._add_text(given.get("alt", ""))
+            self._add_text(attributes.get("alt", ""))

@@ -1,4 +1,4 @@
-"""How large a picture is, by its header: before any decoder makes room for it."""
+"""Reads width and height of a picture from its header, before a decoder allocates memory for it."""
 
 import struct
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ MAX_FRAMES = 2_000
 
 
 def frame_sizes(data: bytes, media_type: str) -> list[tuple[int, int]]:
-    """Width and height of every frame or page whose header can be read; empty if the picture is broken."""
+    """Return width and height of every frame or page with a readable header; empty for a damaged picture."""
     reader = {
         "image/png": _png,
         "image/jpeg": _jpeg,
@@ -16,17 +16,17 @@ def frame_sizes(data: bytes, media_type: str) -> list[tuple[int, int]]:
         "image/webp": _webp,
         "image/bmp": _bmp,
     }.get(media_type)
-    result: list[tuple[int, int]] = []
+    sizes: list[tuple[int, int]] = []
     if reader is None:
-        return result
+        return sizes
     try:
         for size in reader(data):
-            result.append(size)
-            if len(result) >= MAX_FRAMES:
+            sizes.append(size)
+            if len(sizes) >= MAX_FRAMES:
                 break
     except (struct.error, IndexError):
-        pass  # it ends too early: what was read counts
-    return result
+        pass  # the file is cut off: the frames so far are the answer
+    return sizes
 
 
 def _png(data: bytes) -> Iterator[tuple[int, int]]:
@@ -40,7 +40,7 @@ def _bmp(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _jpeg(data: bytes) -> Iterator[tuple[int, int]]:
-    """Every frame header before the first scan: a second one may lie about the first."""
+    """Yield all frame headers before the first scan: decoders may use any of them."""
     at = 2
     while data[at] == 0xFF:
         marker = data[at + 1]
@@ -56,7 +56,7 @@ def _jpeg(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _gif(data: bytes) -> Iterator[tuple[int, int]]:
-    """The screen, then each picture on it: either may be the large one."""
+    """Yield the screen, then each picture on it: either may be the large one."""
     yield struct.unpack_from("<HH", data, 6)
     at = 13 + _colour_table_bytes(data[10])
     while data[at] != 0x3B:
@@ -81,17 +81,17 @@ def _skip_blocks(data: bytes, at: int) -> int:
 
 
 def _tiff(data: bytes) -> Iterator[tuple[int, int]]:
-    """Every page of the chain; one that was seen before ends it."""
+    """Yield all pages of the chain, which ends at a page that occurs twice."""
     order = "<" if data[:2] == b"II" else ">"
     at, seen = struct.unpack_from(f"{order}I", data, 4)[0], set[int]()
     while at and at not in seen:
         seen.add(at)
         (count,) = struct.unpack_from(f"{order}H", data, at)
         tags: dict[int, int] = {}
-        for place in range(at + 2, at + 2 + 12 * count, 12):
-            tag, kind = struct.unpack_from(f"{order}HH", data, place)
+        for offset in range(at + 2, at + 2 + 12 * count, 12):
+            tag, field_type = struct.unpack_from(f"{order}HH", data, offset)
             if tag in (256, 257):
-                tags[tag] = struct.unpack_from(f"{order}{'H' if kind == 3 else 'I'}", data, place + 8)[0]
+                tags[tag] = struct.unpack_from(f"{order}{'H' if field_type == 3 else 'I'}", data, offset + 8)[0]
         yield tags.get(256, 0), tags.get(257, 0)
         at = struct.unpack_from(f"{order}I", data, at + 2 + 12 * count)[0]
 
@@ -99,16 +99,16 @@ def _tiff(data: bytes) -> Iterator[tuple[int, int]]:
 def _webp(data: bytes) -> Iterator[tuple[int, int]]:
     at = 12
     while at + 8 <= len(data):
-        kind, length = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
-        if kind == b"VP8X":
+        chunk_type, length = data[at : at + 4], struct.unpack_from("<I", data, at + 4)[0]
+        if chunk_type == b"VP8X":
             yield (
                 1 + int.from_bytes(data[at + 12 : at + 15], "little"),
                 1 + int.from_bytes(data[at + 15 : at + 18], "little"),
             )
-        elif kind == b"VP8L":
+        elif chunk_type == b"VP8L":
             bits = struct.unpack_from("<I", data, at + 9)[0]
             yield 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
-        elif kind == b"VP8 ":
+        elif chunk_type == b"VP8 ":
             width, height = struct.unpack_from("<HH", data, at + 14)
             yield width & 0x3FFF, height & 0x3FFF
         at += 8 + length + (length & 1)

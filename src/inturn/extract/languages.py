@@ -1,4 +1,4 @@
-"""Languages as two letters (ISO 639-1), from the three that the detector uses (ISO 639-3)."""
+"""Maps the language codes of the detector (ISO 639-3, three letters) to ISO 639-1 (two letters)."""
 
 from collections.abc import Sequence
 
@@ -17,5 +17,5 @@ ISO_639_1 = dict(
 
 
 def to_iso_639_1(detected: Sequence[str] | None) -> str | None:
-    """The first language found; None if none was."""
+    """Return the code of the first detected language; None if there is none."""
     return ISO_639_1.get(detected[0], detected[0]) if detected else None

@@ -1,6 +1,8 @@
-"""How much a document may hold before a parser is let near it."""
+"""Limits that a document must meet before a parser opens it."""
 
 from dataclasses import dataclass
+
+from inturn.processor import Reject
 
 MEGABYTE = 1 << 20
 
@@ -14,35 +16,40 @@ class ExtractLimits:
     entries: int = 2_000
     unpacked_bytes: int = 200 * MEGABYTE
     ratio: int = 100
+    """Unpacked bytes per packed byte."""
     text_bytes: int = 10 * MEGABYTE
     depth: int = 200
-    """Elements, arrays or messages inside each other."""
+    """Nested elements, arrays or messages."""
     inline_text_bytes: int = 200_000
-    """Bytes of text kept in the result itself; a longer text becomes a file of its own."""
+    """Bytes of text in the result itself; a longer text becomes a file of its own."""
 
 
-def format_megabytes(size: int) -> str:
-    """So many bytes in megabytes, in words."""
-    return f"{size / MEGABYTE:.4g}"
+def require_text_size(size: int, limits: ExtractLimits) -> None:
+    """Reject a text that is longer than the limit."""
+    if size > limits.text_bytes:
+        raise Reject(f"This text has {size / MEGABYTE:.1f} MB; the limit is {_format_megabytes(limits.text_bytes)} MB")
 
 
 class UnpackBudget:
-    """What is left of the expanded size while a document is opened: headers lie, so bytes are counted."""
+    """Counts unpacked bytes while a document is opened. Sizes in headers are not trusted."""
 
-    def __init__(self, limits: ExtractLimits, size: int) -> None:
+    def __init__(self, limits: ExtractLimits, packed_bytes: int, bomb: str = "zip bomb") -> None:
         self.limits = limits
-        self.size = max(size, 1)
-        self.unpacked_bytes = 0
+        self._packed_bytes = max(packed_bytes, 1)
+        self._unpacked_bytes = 0
+        self._bomb = bomb
 
-    def spend(self, count: int) -> str | None:
-        """Count so many bytes; returns what is wrong, if this was too much."""
-        self.unpacked_bytes += count
-        if self.unpacked_bytes > self.limits.unpacked_bytes:
-            return (
-                f"This file opens to more than {format_megabytes(self.limits.unpacked_bytes)} MB: it looks "
-                f"like a zip bomb"
-            )
-        # Small files of blanks shrink well and hurt nobody.
-        if self.unpacked_bytes > MEGABYTE and self.unpacked_bytes > self.size * self.limits.ratio:
-            return f"This file opens to more than {self.limits.ratio} times its size: it looks like a zip bomb"
-        return None
+    def spend(self, count: int) -> None:
+        """Count unpacked bytes; reject the document when they exceed the size or the ratio allowed."""
+        self._unpacked_bytes += count
+        limits = self.limits
+        if self._unpacked_bytes > limits.unpacked_bytes:
+            size = _format_megabytes(limits.unpacked_bytes)
+            raise Reject(f"This file opens to more than {size} MB: it looks like a {self._bomb}")
+        # The ratio does not apply to small files: a file of blanks shrinks a thousandfold and does no harm.
+        if self._unpacked_bytes > MEGABYTE and self._unpacked_bytes > self._packed_bytes * limits.ratio:
+            raise Reject(f"This file opens to more than {limits.ratio} times its size: it looks like a {self._bomb}")
+
+
+def _format_megabytes(size: int) -> str:
+    return f"{size / MEGABYTE:.4g}"

@@ -1,6 +1,6 @@
-"""Reads an e-mail: its headers, and of each of its bodies the version that says most. Attachments stay closed.
+"""Reads an e-mail: its headers, and of each body the version with the most words. Attachments are not opened.
 
-Kreuzberg glues the words of cells and lines in HTML, and prefers a plain version that only says "see the other one".
+Kreuzberg joins the words of cells and lines in HTML. It also prefers a plain version even if that is only a stub.
 """
 
 import email
@@ -9,8 +9,9 @@ import email.header
 import email.policy
 import email.utils
 from email.message import Message
-from typing import Any, Final, NamedTuple
+from typing import Final
 
+from inturn.extract.content import UNREADABLE_NOTE, ExtractedContent
 from inturn.extract.html_text import read_html
 from inturn.extract.text_builder import TextBuilder
 from inturn.processor import Reject
@@ -18,19 +19,11 @@ from inturn.processor import Reject
 SHOWN_HEADERS: Final = ("Subject", "From", "To", "Cc", "Date")
 MAX_ATTACHMENT_NAMES: Final = 1_000
 MAX_ADDRESS_CHARACTERS: Final = 20_000
-"""Letters of a header that are taken apart."""
+"""Characters of a header that are parsed for addresses."""
+ATTACHMENTS_NOTE: Final = "attachments were not read: send them as documents of their own"
 
 
-class MailText(NamedTuple):
-    """The text of an e-mail, and what its headers say."""
-
-    text: str
-    metadata: dict[str, Any]
-    is_fully_decoded: bool
-    """Whether every letter could be read."""
-
-
-def read_mail(data: bytes, max_depth: int) -> MailText:
+def read_mail(data: bytes, max_depth: int) -> ExtractedContent:
     """Read headers and bodies."""
     try:
         message = email.message_from_bytes(data, policy=email.policy.compat32)
@@ -54,7 +47,10 @@ def read_mail(data: bytes, max_depth: int) -> MailText:
         "message_id": headers["Message-ID"].strip("<>"),
         "attachments": reader.attachments,
     }
-    return MailText(str(builder), metadata, reader.is_fully_decoded)
+    notes: tuple[str, ...] = () if reader.is_fully_decoded else (UNREADABLE_NOTE,)
+    if reader.attachments:
+        notes += (ATTACHMENTS_NOTE,)
+    return ExtractedContent(str(builder), metadata, notes)
 
 
 class _BodyReader:
@@ -64,12 +60,11 @@ class _BodyReader:
         self.is_fully_decoded = True
 
     def text(self, part: Message, depth: int) -> str:
-        """The text of a part."""
         if depth > self._max_depth:
             raise _too_deep(self._max_depth)
         kind = part.get_content_type()
         if part.is_multipart() and kind != "message/rfc822":
-            inner = [self.text(item, depth + 1) for item in part.get_payload() if isinstance(item, Message)]
+            inner = [self.text(child, depth + 1) for child in part.get_payload() if isinstance(child, Message)]
             if kind == "multipart/alternative":
                 return max(inner, key=lambda text: len(text.split()), default="")
             return "\n\n".join(filter(None, inner))
@@ -107,7 +102,7 @@ def _read_header(message: Message, name: str) -> str:
 
 
 def _decode_header(value: str) -> str:
-    """A header's words, whatever encodings it is made of."""
+    """Decode the encoded words of a header."""
     try:
         pieces = email.header.decode_header(value)
     except (email.errors.HeaderParseError, ValueError):
@@ -124,5 +119,5 @@ def _decode_bytes(data: bytes, charset: str | None) -> str:
 
 
 def _addresses(value: str) -> list[str]:
-    result = email.utils.getaddresses([value[:MAX_ADDRESS_CHARACTERS]])
-    return [f"{name} <{address}>" if name else address for name, address in result if address]
+    pairs = email.utils.getaddresses([value[:MAX_ADDRESS_CHARACTERS]])
+    return [f"{name} <{address}>" if name else address for name, address in pairs if address]

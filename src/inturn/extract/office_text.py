@@ -1,7 +1,7 @@
 """Reads the text of Office packages (DOCX, PPTX, ODT, ODS, ODP) from their XML, part by part.
 
-Kreuzberg glues words at tabs and drops references, tables and whole bodies of what office programs write: its word
-recall over real files is between 0 and 1 for ODT and 0.977 and 1 for DOCX. Here it is 1.
+Kreuzberg joins words at tabs and drops references, tables and whole bodies. On real files its word recall is between 0
+and 1 for ODT, and between 0.977 and 1 for DOCX. The recall of this reader is 1.
 """
 
 import re
@@ -10,31 +10,31 @@ from typing import Final, NamedTuple
 
 from inturn import media_types
 from inturn.extract import zip_checks
+from inturn.extract.content import DAMAGED, DAMAGED_NOTE, ExtractedContent
 from inturn.extract.limits import ExtractLimits
 from inturn.extract.text_builder import TextBuilder, name_set
-from inturn.extract.xml_parts import XmlParser, attribute
+from inturn.extract.xml_parts import XmlParser, attribute, local_name
 from inturn.processor import Reject
 
-DAMAGED_NOTE: Final = "a part of this file is damaged: text behind that place is missing"
 SLIDE_PATTERN: Final = "ppt/slides/*.xml"
 SYMBOL_FONT_RANGE: Final = range(0xF000, 0xF100)
-"""Where Word keeps letters of symbol fonts, which have no letters of their own."""
+"""The code points of Word's symbol fonts, which map to no letters."""
 
 
 class TextRules(NamedTuple):
-    """What the elements of a format mean. Names come without their prefix."""
+    """Maps the elements of a format to text and separators, by their local names."""
 
     text: frozenset[str]
     """Elements whose characters are text."""
     skipped: frozenset[str]
-    """Elements without text of the document: properties, instructions, what was deleted; some with their prefix."""
+    """Elements without visible text: properties, instructions, deleted text; some with their prefix."""
     inside: frozenset[str]
-    """Elements in which a paragraph ends no line: cells, and notes in the middle of a sentence."""
+    """Elements whose paragraphs are separated by a blank: cells, and notes inside a sentence."""
     paragraphs: frozenset[str]
     separators: dict[str, str]
-    """What stands between an element and its neighbours."""
+    """Separators before and after an element."""
     collapses: bool = False
-    """Whether a run of white space counts as one blank."""
+    """Whether a run of white space becomes one blank."""
 
 
 WORD_RULES: Final = TextRules(
@@ -119,15 +119,8 @@ UNREAD_PARTS: Final = (
 )
 
 
-class OfficeText(NamedTuple):
-    """The text of a package, and what is missing from it."""
-
-    text: str
-    notes: list[str]
-
-
-def read_office(package: zip_checks.Package, media_type: str, limits: ExtractLimits) -> OfficeText:
-    """Read all parts that hold text, in the order of their numbers."""
+def read_office(package: zip_checks.Package, media_type: str, limits: ExtractLimits) -> ExtractedContent:
+    """Read all parts with text, in the order of their numbers."""
     rules, patterns = TEXT_PARTS[media_type]
     builder, notes = TextBuilder(), list[str]()
     for pattern in patterns:
@@ -138,15 +131,15 @@ def read_office(package: zip_checks.Package, media_type: str, limits: ExtractLim
                 notes.append(DAMAGED_NOTE)
     text = str(builder)
     if notes and not text:
-        raise Reject("This document is damaged and cannot be read")
-    unread = [what for what, pattern in UNREAD_PARTS if any(map(pattern.fullmatch, package.names))]
+        raise Reject(DAMAGED)
+    unread = [kind for kind, pattern in UNREAD_PARTS if any(map(pattern.fullmatch, package.names))]
     if unread:
         notes.append(f"not read: {', '.join(unread)} inside this document")
-    return OfficeText(text, notes)
+    return ExtractedContent(text, notes=tuple(notes))
 
 
 def _ordered_parts(package: zip_checks.Package, pattern: str, limits: ExtractLimits) -> list[str]:
-    """The parts that match: slides as they are shown, others by their numbers."""
+    """List the matching parts: slides in presentation order, others by their numbers."""
     parts = package.names_matching(pattern)
     if pattern != SLIDE_PATTERN:
         return parts
@@ -158,7 +151,7 @@ def _ordered_parts(package: zip_checks.Package, pattern: str, limits: ExtractLim
 
 
 class _SlideOrder(XmlParser):
-    """Which slides a presentation shows, by the names of their relations, and the parts that those name."""
+    """Reads the relation ids of the slides of a presentation, and the part that each relation names."""
 
     def __init__(self, max_depth: int) -> None:
         super().__init__(max_depth)
@@ -167,13 +160,13 @@ class _SlideOrder(XmlParser):
 
     def start(self, name: str, attributes: list[str]) -> None:
         super().start(name, attributes)
-        local = name.rpartition(":")[2]
+        local = local_name(name)
         if local == "Relationship":
             self.targets[attribute(attributes, "Id") or ""] = attribute(attributes, "Target") or ""
         elif local == "sldId":
-            # Its own number is called "id" too, without a prefix.
-            given = dict(zip(attributes[::2], attributes[1::2], strict=True))
-            self.slides.append(next((value for key, value in given.items() if key.endswith(":id")), ""))
+            # The relation is the `id` with a prefix; the `id` without one is the number of the slide.
+            pairs = zip(attributes[::2], attributes[1::2], strict=True)
+            self.slides.append(next((value for key, value in pairs if key.endswith(":id")), ""))
 
 
 class _PartReader(XmlParser):
@@ -188,7 +181,7 @@ class _PartReader(XmlParser):
 
     def start(self, name: str, attributes: list[str]) -> None:
         super().start(name, attributes)
-        rules, local = self._rules, name.rpartition(":")[2]
+        rules, local = self._rules, local_name(name)
         if self._skipping or local in rules.skipped or name in rules.skipped:
             self._skipping += 1
             return
@@ -207,7 +200,7 @@ class _PartReader(XmlParser):
         if self._skipping:
             self._skipping -= 1
             return
-        rules, local = self._rules, name.rpartition(":")[2]
+        rules, local = self._rules, local_name(name)
         if local in rules.text:
             self._reading -= 1
         if local in rules.inside:
@@ -223,10 +216,10 @@ class _PartReader(XmlParser):
     def _text(self, text: str) -> None:
         if not self._reading or self._skipping:
             return
-        if self._rules.collapses or text.isspace():
+        if self._rules.collapses:
             self._builder.add_collapsed(text)
         else:
-            self._builder.add(text)
+            self._builder.add_words(text)
 
 
 def _symbol(attributes: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Reads compound files, in which old Office programs keep their streams, and tells their kinds apart."""
+"""Reads OLE compound files, the containers of old Office formats, and detects their media types."""
 
 import struct
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from inturn import media_types
 ENTRY_BYTES: Final = 128
 MAX_SECTORS: Final = 400_000
 SECTOR_BYTES: Final = {9: 512, 12: 4096}
-"""Sizes of a sector, by what the header says."""
+"""Sector sizes by their exponent in the header."""
 MINI_SECTOR_BYTES: Final = 64
-"""Size of a sector of the stream that holds all small streams."""
+"""Sector size of the mini stream, which contains all small streams."""
 MINI_STREAM_CUTOFF_BYTES: Final = 4096
-"""Streams that are shorter are small."""
+"""Shorter streams are in the mini stream."""
 FIRST_SPECIAL_SECTOR: Final = 0xFFFFFFF0
-"""Sector numbers from here on mean the end of a chain, or nothing."""
+"""Sector numbers from here on mark the end of a chain or a free sector."""
 MEDIA_TYPE_BY_STREAM: Final = {
     "WordDocument": media_types.DOC,
     "Workbook": media_types.XLS,
@@ -25,11 +25,11 @@ MEDIA_TYPE_BY_STREAM: Final = {
 ENCRYPTED_STREAMS: Final = frozenset({"EncryptedPackage", "EncryptionInfo", "EncryptedSummary"})
 OUTLOOK_STREAM: Final = "__properties_version1.0"
 ENCRYPTED_DOC_FLAG: Final = 0x0100
-"""The flag in a Word file's header that says that it is encrypted."""
+"""In the header of a Word file."""
 
 
 class DirectoryEntry(NamedTuple):
-    """An entry of the directory: its neighbours in the tree, its first child, and where its stream is."""
+    """A directory entry: its siblings and first child in the tree, and the first sector of its stream."""
 
     name: str
     left: int
@@ -40,7 +40,7 @@ class DirectoryEntry(NamedTuple):
 
 
 class CompoundFile:
-    """The streams in the root folder; none if the directory cannot be read."""
+    """Reads the streams in the root folder; none if the directory is damaged."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -55,7 +55,7 @@ class CompoundFile:
             self.streams.clear()
 
     def read(self, name: str) -> bytes:
-        """The bytes of a stream; as many as there are if the file is damaged."""
+        """Read a stream; of a damaged one, the bytes before the damage."""
         entry = self.streams.get(name)
         if entry is None:
             return b""
@@ -72,11 +72,11 @@ class CompoundFile:
         return b"".join(pieces)[:size]
 
     def _mini_stream(self, entry: DirectoryEntry) -> bytes:
-        whole = self._stream(self._root.start, self._root.size)
+        mini_stream = self._stream(self._root.start, self._root.size)
         table = self._stream(struct.unpack_from("<I", self._data, 60)[0], self._root.size)
         pieces, sector = list[bytes](), entry.start
         while sector < FIRST_SPECIAL_SECTOR and len(pieces) * MINI_SECTOR_BYTES < entry.size:
-            pieces.append(whole[sector * MINI_SECTOR_BYTES : (sector + 1) * MINI_SECTOR_BYTES])
+            pieces.append(mini_stream[sector * MINI_SECTOR_BYTES : (sector + 1) * MINI_SECTOR_BYTES])
             sector = struct.unpack_from("<I", table, sector * 4)[0]
         return b"".join(pieces)[: entry.size]
 
@@ -95,39 +95,41 @@ class CompoundFile:
             for at in range((sector + 1) * length, (sector + 2) * length, ENTRY_BYTES):
                 letters = min(struct.unpack_from("<H", data, at + 64)[0], 64)
                 name = data[at : at + letters].decode("utf-16-le", "replace").rstrip("\0")
-                neighbours = struct.unpack_from("<III", data, at + 68)
-                yield DirectoryEntry(name, *neighbours, *struct.unpack_from("<II", data, at + 116))
+                relatives = struct.unpack_from("<III", data, at + 68)
+                yield DirectoryEntry(name, *relatives, *struct.unpack_from("<II", data, at + 116))
 
     def _chain(self, first: int) -> Iterator[int]:
-        """The sectors of a stream, by the allocation table."""
-        a_table, sector = self._sector_bytes // 4, first
+        """Yield the sectors of a stream, by the allocation table (FAT)."""
+        per_sector, sector = self._sector_bytes // 4, first
         for _ in range(MAX_SECTORS):
             if sector >= FIRST_SPECIAL_SECTOR:
                 return
             yield sector
-            place = (self._fat_sectors[sector // a_table] + 1) * self._sector_bytes + sector % a_table * 4
-            sector = struct.unpack_from("<I", self._data, place)[0]
+            offset = (self._fat_sectors[sector // per_sector] + 1) * self._sector_bytes + sector % per_sector * 4
+            sector = struct.unpack_from("<I", self._data, offset)[0]
 
     def _read_fat_sectors(self) -> list[int]:
-        """The sectors that hold the allocation table: 109 are named in the header, the others in a chain."""
-        tables = list(struct.unpack_from("<109I", self._data, 76))
-        sector, a_sector = struct.unpack_from("<I", self._data, 68)[0], self._sector_bytes // 4
-        while sector < FIRST_SPECIAL_SECTOR and len(tables) < MAX_SECTORS:
-            *more, sector = struct.unpack_from(f"<{a_sector}I", self._data, (sector + 1) * self._sector_bytes)
-            tables += more
-        return tables
+        """Return the sectors of the FAT: 109 are in the header, the others in a chain."""
+        fat_sectors = list(struct.unpack_from("<109I", self._data, 76))
+        sector, per_sector = struct.unpack_from("<I", self._data, 68)[0], self._sector_bytes // 4
+        while sector < FIRST_SPECIAL_SECTOR and len(fat_sectors) < MAX_SECTORS:
+            *more, sector = struct.unpack_from(f"<{per_sector}I", self._data, (sector + 1) * self._sector_bytes)
+            fat_sectors += more
+        return fat_sectors
 
 
 def ole_media_type(data: bytes) -> str:
-    """The media type of a compound file; `kinds.OLE_STORAGE` for one that holds something else."""
+    """Return the media type of a compound file; `OLE_STORAGE` if it is unknown."""
     file = CompoundFile(data)
     if ENCRYPTED_STREAMS & file.streams.keys():
         return media_types.ENCRYPTED_OFFICE
     if OUTLOOK_STREAM in file.streams:
         return media_types.OUTLOOK
-    result = next(
-        (kind for name, kind in MEDIA_TYPE_BY_STREAM.items() if name in file.streams), media_types.OLE_STORAGE
-    )
-    if result == media_types.DOC and int.from_bytes(file.read("WordDocument")[10:12], "little") & ENCRYPTED_DOC_FLAG:
+    matches = (media_type for name, media_type in MEDIA_TYPE_BY_STREAM.items() if name in file.streams)
+    media_type = next(matches, media_types.OLE_STORAGE)
+    if (
+        media_type == media_types.DOC
+        and int.from_bytes(file.read("WordDocument")[10:12], "little") & ENCRYPTED_DOC_FLAG
+    ):
         return media_types.ENCRYPTED_OFFICE
-    return result
+    return media_type

@@ -1,7 +1,7 @@
-"""How many pages a document has, cheaply and without a parser: what it costs is known when it is submitted.
+"""Counts the pages of a document without a parser, so that its cost is known when it is submitted.
 
-Pure Python, bounded in time and memory, and whatever the bytes are it never raises: a wrong count costs a customer a
-turn, a crash would cost the submission.
+Pure Python, bounded in time and memory. It never raises on any bytes: an inexact count is better than a failed
+submission.
 """
 
 import re
@@ -23,7 +23,7 @@ SHEET = re.compile(r"xl/(?:worksheets|chartsheets)/[^/]+\.xml")
 
 
 def count_pages(document: bytes | Path, media_type: str | None = None) -> int | None:
-    """Pages, slides or sheets; a text counts one per 3,000 letters. None if it cannot be told."""
+    """Count pages, slides or sheets; a text has one per 3,000 characters. None if the count is unknown."""
     if isinstance(document, Path):
         try:
             with document.open("rb") as file:
@@ -31,28 +31,28 @@ def count_pages(document: bytes | Path, media_type: str | None = None) -> int | 
         except OSError:
             return None
     data = document[:MAX_READ_BYTES]
-    # What it is, its bytes say; what it was called counts only among texts.
-    kind = media_types.sniff(data[: media_types.SNIFF_BYTES]) or media_type
-    if kind == media_types.PDF:
+    # The bytes decide; the given type counts only if they are unknown.
+    media_type = media_types.sniff(data[: media_types.SNIFF_BYTES]) or media_type
+    if media_type == media_types.PDF:
         return pdf_checks.pdf_page_count(data, MAX_UNPACKED_BYTES)
-    if kind == media_types.ZIP:
+    if media_type == media_types.ZIP:
         return _count_package_pages(data)
-    if kind in media_types.IMAGES:
-        return max(1, len(image_size.frame_sizes(data, kind))) if kind == "image/tiff" else 1
-    return estimate_text_pages(len(data)) if kind in media_types.TEXTS and data else None
+    if media_type in media_types.IMAGES:
+        return max(1, len(image_size.frame_sizes(data, media_type))) if media_type == "image/tiff" else 1
+    return estimate_text_pages(len(data)) if media_type in media_types.TEXTS and data else None
 
 
 def estimate_text_pages(characters: int) -> int:
-    """How many pages so many letters would fill."""
+    """Estimate how many pages a text fills."""
     return max(1, -(-characters // CHARACTERS_PER_PAGE))
 
 
 def _count_package_pages(data: bytes) -> int | None:
     names = zip_checks.entry_names(data, MAX_ENTRIES)
     for pattern in (SLIDE, SHEET):
-        result = sum(1 for name in names if pattern.fullmatch(name))
-        if result:
-            return result
+        pages = sum(1 for name in names if pattern.fullmatch(name))
+        if pages:
+            return pages
     if "word/document.xml" in names:
         return _declared_pages(data, "docProps/app.xml", DOCX_PAGES) or 1
     if "content.xml" in names:
@@ -61,7 +61,7 @@ def _count_package_pages(data: bytes) -> int | None:
 
 
 def _count_open_document_pages(data: bytes) -> int:
-    """Slides or sheets of an OpenDocument file that does not say how many pages it has."""
+    """Count slides or sheets of an OpenDocument file that does not declare its pages."""
     content = zip_checks.read_part(data, "content.xml", MAX_UNPACKED_BYTES) or b""
     return sum(1 for _ in OPEN_DOCUMENT_PAGE.finditer(content))
 

@@ -1,4 +1,4 @@
-"""A PDF, looked through before a parser opens it: streams inflated and counted, nesting and pages checked."""
+"""Checks a PDF before a parser opens it: unpacked size of its streams, nesting, pages and pictures."""
 
 import re
 import zlib
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from inturn.extract.limits import ExtractLimits, UnpackBudget
-from inturn.extract.zip_checks import inflate
+from inturn.extract.zip_checks import CHUNK_BYTES, inflate
 from inturn.processor import Reject
 
 MAX_STREAMS = 200_000
@@ -14,7 +14,7 @@ MAX_FILTERS = 4
 MAX_DICTIONARY_BYTES = 2048
 MAX_PAGE_NODES = 10_000
 NODE_WINDOW_BYTES = 20_000
-# Every pattern begins with fixed bytes: that is what makes them fast on megabytes of packed data.
+# Patterns begin with fixed bytes, which makes them fast on megabytes of packed data.
 STREAM = re.compile(rb"stream\r?\n")
 FLATE = re.compile(rb"/(?:FlateDecode|Fl)\b")
 PAGE_TREE_NODE = re.compile(rb"/Type\s*/Pages\b")
@@ -27,98 +27,91 @@ WIDTH, HEIGHT = re.compile(rb"/Width\s+(\d{1,10})"), re.compile(rb"/Height\s+(\d
 
 
 def check_pdf(data: bytes, limits: ExtractLimits) -> None:
-    """Reject a PDF that is beyond bounds, or whose end is missing."""
+    """Reject a PDF that is beyond a limit, or whose end is missing."""
     if b"startxref" not in data[-4096:] and b"%%EOF" not in data[-4096:]:
         raise Reject("This PDF is cut off: its end is missing")
-    budget = UnpackBudget(limits, len(data))
+    budget = UnpackBudget(limits, len(data), "bomb")
     pages = 0
-    for text in (data, *_object_streams(data, budget)):
-        if DEEP_LIST.search(text) or DEEP_DICTIONARY.search(text):
+    for objects in (data, *_object_streams(data, budget)):
+        if DEEP_LIST.search(objects) or DEEP_DICTIONARY.search(objects):
             raise Reject("Objects in this PDF lie more than 100 deep inside each other")
-        pages = max(pages, _page_count(text))
+        pages = max(pages, _page_count(objects))
     if pages > limits.pages:
-        raise Reject(f"This PDF says that it has {pages:,} pages; the limit is {limits.pages:,}")
+        raise Reject(f"This PDF declares {pages:,} pages; the limit is {limits.pages:,}")
 
 
 def pdf_page_count(data: bytes, max_bytes: int) -> int | None:
-    """Pages by what the PDF says, opening at most so many bytes of it; None if it does not say."""
+    """Return the declared number of pages, unpacking at most `max_bytes`; None if the PDF declares none."""
     budget = UnpackBudget(ExtractLimits(unpacked_bytes=max_bytes, ratio=10_000), len(data))
-    result = _page_count(data)
+    pages = _page_count(data)
     try:
-        for text in _object_streams(data, budget):
-            result = max(result, _page_count(text))
+        for objects in _object_streams(data, budget):
+            pages = max(pages, _page_count(objects))
     except Reject:
-        pass  # what was found until then
-    return result or None
+        pass  # the count so far is the answer
+    return pages or None
 
 
-def _page_count(text: bytes) -> int:
-    """The largest count that a node of the page tree claims, otherwise the pages themselves."""
-    claimed = [_declared_count(text, node) for node in islice(PAGE_TREE_NODE.finditer(text), MAX_PAGE_NODES)]
-    return max(claimed, default=0) or sum(1 for _ in PAGE.finditer(text))
+def _page_count(objects: bytes) -> int:
+    """Return the largest count in a node of the page tree; without any, the number of pages."""
+    declared = [_declared_count(objects, node) for node in islice(PAGE_TREE_NODE.finditer(objects), MAX_PAGE_NODES)]
+    return max(declared, default=0) or sum(1 for _ in PAGE.finditer(objects))
 
 
-def _declared_count(text: bytes, node: re.Match[bytes]) -> int:
-    """The count in the same dictionary, behind its type or before it."""
-    behind = text[node.end() : node.end() + NODE_WINDOW_BYTES].partition(b"endobj")[0].partition(b"/Type")[0]
-    before = text[max(0, node.start() - NODE_WINDOW_BYTES) : node.start()].rpartition(b"obj")[2]
+def _declared_count(objects: bytes, node: re.Match[bytes]) -> int:
+    """Return the count in the dictionary of a node, behind the type or before it."""
+    behind = objects[node.end() : node.end() + NODE_WINDOW_BYTES].partition(b"endobj")[0].partition(b"/Type")[0]
+    before = objects[max(0, node.start() - NODE_WINDOW_BYTES) : node.start()].rpartition(b"obj")[2]
     match = COUNT.search(behind) or COUNT.search(before)
     return int(match.group(1)) if match else 0
 
 
 def _object_streams(data: bytes, budget: UnpackBudget) -> Iterator[bytes]:
-    """Inflate every stream and count; hand out the ones that hold objects."""
+    """Inflate and count all streams; yield those that contain objects."""
     for number, match in enumerate(STREAM.finditer(data)):
         if number > MAX_STREAMS:
             raise Reject(f"This PDF holds more than {MAX_STREAMS:,} streams, which is the limit")
         if data.endswith(b"end", 0, match.start()):
             continue
         before = data[max(0, match.start() - MAX_DICTIONARY_BYTES) : match.start()]
-        about = before[before.rfind(b" obj") + 1 :]
-        _check_image(about, budget.limits)
-        filters = len(FLATE.findall(about))
+        dictionary = before[before.rfind(b" obj") + 1 :]
+        _check_image(dictionary, budget.limits)
+        filters = len(FLATE.findall(dictionary))
         if filters > MAX_FILTERS:
             raise Reject("A stream in this PDF is packed again and again: it looks like a bomb")
-        # A picture may shrink a thousandfold in good faith, and nobody opens it here: its measures were checked.
-        if filters == 0 or IMAGE.search(about):
+        # A picture may shrink a thousandfold; its width and height were checked instead.
+        if filters == 0 or IMAGE.search(dictionary):
             continue
         end = data.find(b"endstream", match.end())
         packed = memoryview(data)[match.end() : end if end > 0 else len(data)]
-        objects = b"/ObjStm" in about
-        pieces = _inflate_stream(packed, filters, budget)
-        opened = b"".join(pieces) if objects else b""
-        if objects:
-            yield opened
+        chunks = _inflate_stream(packed, filters, budget)
+        if b"/ObjStm" in dictionary:
+            yield b"".join(chunks)
         else:
-            for _ in pieces:
+            for _ in chunks:
                 pass
 
 
 def _inflate_stream(packed: memoryview, filters: int, budget: UnpackBudget) -> Iterator[bytes]:
-    pieces: Iterator[bytes] = inflate(packed, 15)
+    chunks: Iterator[bytes] = inflate(packed, 15)
     for _ in range(filters - 1):
-        pieces = _inflate_again(pieces, budget)
+        chunks = _inflate_again(chunks, budget)
     try:
-        for piece in pieces:
-            error = budget.spend(len(piece))
-            if error:
-                raise Reject(error.replace("zip bomb", "bomb"))
-            yield piece
+        for chunk in chunks:
+            budget.spend(len(chunk))
+            yield chunk
     except zlib.error:
-        return  # broken streams are the parser's business; what counts is that they end
+        return  # a damaged stream is left to the parser
 
 
 def _inflate_again(chunks: Iterator[bytes], budget: UnpackBudget) -> Iterator[bytes]:
-    """Inflate what was inflated."""
     stream = zlib.decompressobj()
     for packed in chunks:
-        error = budget.spend(len(packed))
-        if error:
-            raise Reject(error.replace("zip bomb", "bomb"))
-        piece = stream.decompress(packed, 1 << 16)
-        while piece:
-            yield piece
-            piece = stream.decompress(stream.unconsumed_tail, 1 << 16)
+        budget.spend(len(packed))
+        chunk = stream.decompress(packed, CHUNK_BYTES)
+        while chunk:
+            yield chunk
+            chunk = stream.decompress(stream.unconsumed_tail, CHUNK_BYTES)
 
 
 def _check_image(dictionary: bytes, limits: ExtractLimits) -> None:

@@ -1,6 +1,6 @@
-"""Reads what was filled into the fields of a PDF form, with the PDF library that kreuzberg brings.
+"""Reads the values of the fields of a PDF form, with kreuzberg's PDF library (PDFium).
 
-Kreuzberg reads the pages alone: what people typed into a form is not part of a page.
+Kreuzberg itself reads only the pages, which do not contain the values.
 """
 
 import ctypes
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 WIDGET_ANNOTATION: Final = 20
-"""The number of annotations that are fields."""
+"""PDFium's number for annotations that are fields."""
 FILLABLE_FIELD_TYPES: Final = range(2, 7)
-"""The numbers of fields that people fill in: boxes, choices and texts, but no push buttons and no signatures."""
+"""PDFium's numbers for boxes, choices and texts; without push buttons and signatures."""
 FORM_CALLBACK_SLOTS: Final = 64
-"""Room for the callbacks of a form environment, none of which is set."""
+"""Size of PDFium's callback structure, in pointers; no callback is set."""
 MAX_FIELDS: Final = 10_000
 MAX_VALUE_BYTES: Final = 1 << 20
 EMPTY_VALUES: Final = frozenset({"", "Off"})
@@ -25,7 +25,7 @@ DEFAULT_FOLDER: Final = "/tmp"  # noqa: S108 - where kreuzberg unpacks its libra
 
 
 def read_fields(data: bytes) -> dict[str, str]:
-    """The values of all fields that have one, by name; empty for a PDF without a form."""
+    """Read the values of all filled fields, by name; empty for a PDF without a form."""
     library = _library()
     if library is None or not (b"/AcroForm" in data or b"/ObjStm" in data):
         return {}
@@ -50,7 +50,7 @@ def _read_page(library: Any, form: c_void_p, page: c_void_p, values: dict[str, s
 
 
 def _read_field(library: Any, form: c_void_p, annotation: c_void_p) -> tuple[str, str]:
-    """Name and value; a box that is not ticked is "Off"."""
+    """Return name and value; a box that is not ticked has the value "Off"."""
     if library.FPDFAnnot_GetFormFieldType(form, annotation) not in FILLABLE_FIELD_TYPES:
         return "", ""
     name = _read_string(library.FPDFAnnot_GetFormFieldName, form, annotation)
@@ -95,7 +95,7 @@ def _pages(library: Any, document: c_void_p) -> Iterator[c_void_p]:
 
 @functools.cache
 def _library() -> Any:
-    """The library as kreuzberg unpacked it; None if it has not."""
+    """Load the library that kreuzberg unpacked; None if there is none."""
     path = next(Path(os.environ.get("TMPDIR", DEFAULT_FOLDER)).glob("kreuzberg-pdfium/*.so"), None)
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""Reads what a package says about itself: title, authors, dates."""
+"""Reads the properties of a package: title, authors, dates."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ from inturn import media_types
 from inturn.extract import zip_checks
 from inturn.extract.epub_text import opf_name
 from inturn.extract.limits import ExtractLimits
-from inturn.extract.xml_parts import XmlParser
+from inturn.extract.xml_parts import XmlParser, local_name
 
 PROPERTY_KEYS: Final = {
     "title": "title",
@@ -24,7 +24,7 @@ MAX_VALUES: Final = 100
 
 
 def read_properties(package: zip_checks.Package, media_type: str, limits: ExtractLimits) -> dict[str, Any]:
-    """Read the properties of a package; a part that is damaged says what it could."""
+    """Read the properties of a package; of a damaged part, those before the damage."""
     if media_type == media_types.EPUB:
         part = opf_name(package, limits)
     else:
@@ -32,14 +32,16 @@ def read_properties(package: zip_checks.Package, media_type: str, limits: Extrac
     reader = _PropertyReader(limits.depth)
     reader.parse(package.read_chunks(part))
     values = reader.values
-    # The one who made it comes before the one who saved it last.
+    # In OpenDocument `creator` is the person who saved the file last.
     authors = values.get("initial-creator") or values.get("creator")
-    result: dict[str, Any] = {
+    properties: dict[str, Any] = {
         key: values[name] if key == "keywords" else values[name][0]
         for name, key in PROPERTY_KEYS.items()
         if name in values
     }
-    return {**result, **({"authors": authors} if authors else {})}
+    if authors:
+        properties["authors"] = authors
+    return properties
 
 
 class _PropertyReader(XmlParser):
@@ -58,7 +60,7 @@ class _PropertyReader(XmlParser):
 
     def end(self, name: str) -> None:
         super().end(name)
-        local, value = name.rpartition(":")[2], " ".join("".join(self._text).split())
+        local, value = local_name(name), " ".join("".join(self._text).split())
         self._text.clear()
         if local in PROPERTY_KEYS and value:
             values = self.values.setdefault(local, [])

@@ -1,6 +1,6 @@
-"""Reads the text of RTF: groups and control words, letters by code page or as Unicode. Linear, and never raises.
+"""Reads the text of RTF: groups, control words, and letters by code page or as Unicode. Linear, and never raises.
 
-Kreuzberg loses cells of tables (word recall 0.935 on a page of tables); this keeps all of them.
+Kreuzberg loses cells of tables: its word recall is 0.935 on a page of tables. The recall of this reader is 1.
 """
 
 import codecs
@@ -59,11 +59,11 @@ CODE_PAGES: Final = {
     222: "cp874",
     238: "cp1250",
 }
-"""By the number of a font's character set."""
+"""Code pages by the number of a font's character set."""
 
 
 class _GroupState(NamedTuple):
-    """What holds until the group ends."""
+    """The settings that apply until the group ends."""
 
     skips: bool = False
     deleted: bool = False
@@ -71,11 +71,11 @@ class _GroupState(NamedTuple):
     is_font_table: bool = False
     font: int = -1
     fallback: int = 1
-    """Letters that follow a Unicode one, for readers that do not know it."""
+    """Characters behind a Unicode one, which only readers without Unicode show."""
 
 
 def read_rtf(data: bytes) -> str:
-    """Read all text of an RTF file, headers, footers, notes and text boxes too."""
+    """Read all text of an RTF file, including headers, footers, notes and text boxes."""
     reader = _RtfReader()
     reader.read(data.decode("latin-1"))
     return str(reader.builder)
@@ -90,7 +90,7 @@ class _RtfReader:
         self._font_being_defined = -1
         self._default_code_page = "cp1252"
         self._pending_bytes = bytearray()
-        """Bytes of letters, of which one may take two."""
+        """Collected, since a letter may take two bytes."""
         self._high_surrogate = 0
         self._fallback_left = 0
 
@@ -135,7 +135,7 @@ class _RtfReader:
             self.builder.add(CHARACTERS[word])
 
     def _next_state(self, word: str, number: int | None) -> _GroupState:
-        """What holds after a control word."""
+        """Apply a control word to the settings of the group."""
         state = self._state
         if state.starred:
             state = state._replace(starred=False, skips=state.skips or word not in READ_STARRED_DESTINATIONS)
@@ -188,10 +188,7 @@ class _RtfReader:
         if self._state.skips or self._state.deleted or not text:
             return
         shown = text if text.isascii() else text.encode("latin-1", "replace").decode(self._code_page(), "replace")
-        if shown.isspace():
-            self.builder.add_collapsed(shown)
-        else:
-            self.builder.add(shown)
+        self.builder.add_words(shown)
 
     def _flush(self) -> None:
         if self._pending_bytes:

@@ -1,42 +1,44 @@
-"""Builds the text of a document from its pieces, so that words of different cells, lines and paragraphs stay apart."""
+"""Builds the text of a document from pieces, with separators between cells, lines and paragraphs."""
 
 from typing import Final
 
 SEPARATORS: Final = ("", " ", "\t", "\n", "\n\n")
-"""Weakest first: where several meet, the strongest stands."""
+"""Weakest first: of several adjacent separators the strongest is written."""
 STRENGTH: Final = {separator: strength for strength, separator in enumerate(SEPARATORS)}
 
 
 class TextBuilder:
-    """Text in the making. Separators are written only between two pieces, never before the first or after the last."""
+    """Joins pieces of text. A separator is written only between two pieces, never first or last."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._pending = ""
 
     def add(self, text: str) -> None:
-        """Append a piece as it is."""
+        """Append a piece unchanged."""
         if text:
             if self._pieces and self._pending:
                 self._pieces.append(self._pending)
             self._pending = ""
             self._pieces.append(text)
 
-    def add_collapsed(self, text: str) -> None:
-        """Append a piece in which any run of white space counts as one blank."""
-        words = text.split()
-        if not words:
-            if text:
-                self.separate(" ")
-            return
-        if text[0].isspace():
+    def add_words(self, text: str) -> None:
+        """Append a piece unchanged, unless it is only white space: then it separates."""
+        if text.isspace():
             self.separate(" ")
-        self.add(" ".join(words))
-        if text[-1].isspace():
+        else:
+            self.add(text)
+
+    def add_collapsed(self, text: str) -> None:
+        """Append a piece with each run of white space as one blank."""
+        if text[:1].isspace():
+            self.separate(" ")
+        self.add(" ".join(text.split()))
+        if text[-1:].isspace():
             self.separate(" ")
 
     def separate(self, separator: str) -> None:
-        """Keep what follows apart from what went before."""
+        """Request a separator before the next piece."""
         if STRENGTH[separator] > STRENGTH[self._pending]:
             self._pending = separator
 
@@ -45,5 +47,5 @@ class TextBuilder:
 
 
 def name_set(text: str) -> frozenset[str]:
-    """The names in a text, with blanks between them."""
+    """Split a text of names at its blanks."""
     return frozenset(text.split())

@@ -1,6 +1,6 @@
-"""Parses XML parts of a document with expat: no document type, and elements not too deep inside each other.
+"""Parses XML parts of a document with expat. Rejects a document type and elements nested too deep.
 
-Expat keeps its own stack and works piece by piece: neither a deep part nor a long one needs memory of ours.
+Expat works chunk by chunk and builds no tree, so that memory grows neither with depth nor with length.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ DOCTYPE_ERROR: Final = "This file defines its own XML document type (DOCTYPE), w
 
 
 class XmlParser:
-    """Parses one part and counts how deep it is; subclasses read something."""
+    """Parses one part and checks its depth; subclasses read elements."""
 
     def __init__(self, max_depth: int) -> None:
         self._max_depth = max_depth
@@ -25,31 +25,36 @@ class XmlParser:
         self._parser.StartElementHandler = self.start
         self._parser.EndElementHandler = self.end
 
-    def parse(self, pieces: Iterable[bytes]) -> bool:
-        """Parse a whole part; False if it is not well-formed, after what could be read."""
+    def parse(self, chunks: Iterable[bytes]) -> bool:
+        """Parse a whole part; False if it is not well-formed. Elements before the damage are read."""
         try:
-            for piece in pieces:
-                self._parser.Parse(piece)
+            for chunk in chunks:
+                self._parser.Parse(chunk)
             self._parser.Parse(b"", True)
         except expat.ExpatError:
             return False
         return True
 
     def start(self, name: str, attributes: list[str]) -> None:  # noqa: ARG002 - for subclasses
-        """An element begins; attributes are a flat list of names and values."""
+        """Handle the start of an element; `attributes` alternates names and values."""
         self._depth += 1
         if self._depth > self._max_depth:
             raise Reject(f"XML elements in this file lie more than {self._max_depth} deep inside each other")
 
     def end(self, name: str) -> None:  # noqa: ARG002 - for subclasses
-        """An element ends."""
+        """Handle the end of an element."""
         self._depth -= 1
 
 
+def local_name(name: str) -> str:
+    """Remove the namespace prefix of a name."""
+    return name.rpartition(":")[2]
+
+
 def attribute(attributes: list[str], name: str) -> str | None:
-    """The value of an attribute, by its name without a prefix."""
+    """Return the value of an attribute, by its local name."""
     for at in range(0, len(attributes), 2):
-        if attributes[at].rpartition(":")[2] == name:
+        if local_name(attributes[at]) == name:
             return attributes[at + 1]
     return None
 

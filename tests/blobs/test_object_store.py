@@ -1,4 +1,4 @@
-"""Object stores: how they are addressed, what they are told, and what they must never learn."""
+"""Object stores: addresses, credentials, and errors of the service."""
 
 import io
 import sys
@@ -11,8 +11,7 @@ from obstore.store import LocalStore, MemoryStore
 
 import inturn
 from inturn.backup import Backup, Restore
-from inturn.blobs import object_store as objects_module
-from inturn.blobs import open_blobs
+from inturn.blobs import object_store, open_blobs
 from inturn.blobs.object_store import ObjectBlobs
 from inturn.cli.missing_files import find_missing
 from inturn.errors import BlobError, BlobFullError, InvalidInputError
@@ -23,8 +22,8 @@ UNKNOWN = "018f3c5e-0000-7000-8000-0000000000ff"
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects_module, "_RETRY", {"max_retries": 0, "retry_timeout": timedelta(seconds=1)})
+def without_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "_RETRY", {"max_retries": 0, "retry_timeout": timedelta(seconds=1)})
 
 
 def test_endpoint_and_region_may_come_from_the_environment(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,9 +34,9 @@ def test_endpoint_and_region_may_come_from_the_environment(bucket: Any, monkeypa
     assert result["Key"] == f"{key[-2:]}/{key}"
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("without_retries")
 @pytest.mark.parametrize("variable", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
-def test_the_address_is_stronger_than_the_environment(
+def test_endpoint_in_the_address_overrides_the_environment(
     bucket: Any, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv(variable, "https://127.0.0.1:9")
@@ -71,46 +70,46 @@ def test_two_prefixes_do_not_see_each_other(bucket: Any) -> None:
     assert list(two.keys(FAR)) == [key]
 
 
-def test_objects_that_are_not_ours_are_not_listed(s3_rig: Any, bucket: Any) -> None:
+def test_objects_that_are_not_ours_are_not_listed(s3_harness: Any, bucket: Any) -> None:
     for name in ("notes", "ab/notes", f"00/{UNKNOWN}", UNKNOWN, f"x/ff/{UNKNOWN}"):
         bucket.client.put_object(Bucket=bucket.name, Key=f"some/where/{name}", Body=b"mine")
-    assert list(s3_rig.blobs.keys(FAR)) == []
+    assert list(s3_harness.blobs.keys(FAR)) == []
 
 
-def test_more_than_a_page_is_listed_and_deleted(s3_rig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects_module, "_LIST_PAGE_SIZE", 7)
-    keys = {s3_rig.blobs.put(io.BytesIO(b"x")).key for _ in range(30)}
-    assert set(s3_rig.blobs.keys(FAR)) == keys
-    s3_rig.blobs.delete(s3_rig.blobs.keys(FAR))
-    assert s3_rig.names() == []
+def test_more_than_a_page_is_listed_and_deleted(s3_harness: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(object_store, "_LIST_PAGE_SIZE", 7)
+    keys = {s3_harness.blobs.put(io.BytesIO(b"x")).key for _ in range(30)}
+    assert set(s3_harness.blobs.keys(FAR)) == keys
+    s3_harness.blobs.delete(s3_harness.blobs.keys(FAR))
+    assert s3_harness.names() == []
 
 
-def test_a_local_copy_is_read_only_and_goes_away(s3_rig: Any, tmp_path: Path) -> None:
-    blob = s3_rig.blobs.put(io.BytesIO(b"x"))
-    with s3_rig.blobs.local(blob.key, folder=tmp_path) as path:
+def test_a_local_copy_is_read_only_and_goes_away(s3_harness: Any, tmp_path: Path) -> None:
+    blob = s3_harness.blobs.put(io.BytesIO(b"x"))
+    with s3_harness.blobs.local(blob.key, folder=tmp_path) as path:
         assert path.is_relative_to(tmp_path)
         assert path.stat().st_mode & 0o777 == 0o400
         assert path.parent.stat().st_mode & 0o777 == 0o700
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_room_for_a_local_copy_is_told(s3_rig: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    blob = s3_rig.blobs.put(io.BytesIO(b"x"))
-    with pytest.raises(BlobError, match="TMPDIR"), s3_rig.blobs.local(blob.key, folder=tmp_path / "missing"):
+def test_no_room_for_a_local_copy_is_reported(s3_harness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blob = s3_harness.blobs.put(io.BytesIO(b"x"))
+    with pytest.raises(BlobError, match="TMPDIR"), s3_harness.blobs.local(blob.key, folder=tmp_path / "missing"):
         pass
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "chmod", full)
-    with pytest.raises(BlobFullError, match="make room"), s3_rig.blobs.local(blob.key, folder=tmp_path):
+    with pytest.raises(BlobFullError, match="make room"), s3_harness.blobs.local(blob.key, folder=tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("without_retries")
 @pytest.mark.parametrize("size", [1, 20_000_000])
-def test_a_missing_bucket_is_told(bucket: Any, size: int) -> None:
+def test_missing_bucket_is_reported(bucket: Any, size: int) -> None:
     blobs = open_blobs(f"s3://no-such-bucket/?endpoint={bucket.endpoint}")
     for attempt in (
         lambda: blobs.put(io.BytesIO(bytes(size))),
@@ -122,8 +121,8 @@ def test_a_missing_bucket_is_told(bucket: Any, size: int) -> None:
         assert "\n" not in str(exception_info.value)
 
 
-@pytest.mark.usefixtures("impatient", "bucket")
-def test_a_service_that_cannot_be_reached_is_told() -> None:
+@pytest.mark.usefixtures("without_retries", "bucket")
+def test_unreachable_service_is_reported() -> None:
     blobs = open_blobs("s3://bucket/?endpoint=http://127.0.0.1:9")
     attempts = (
         lambda: blobs.put(io.BytesIO(b"x")),
@@ -138,11 +137,11 @@ def test_a_service_that_cannot_be_reached_is_told() -> None:
             attempt()
 
 
-def test_a_service_that_goes_away_while_a_blob_is_read_is_told(s3_rig: Any) -> None:
-    blob = s3_rig.blobs.put(io.BytesIO(bytes(5_000_000)))
-    with s3_rig.blobs.open(blob.key) as source:
+def test_service_failing_during_a_read_is_reported(s3_harness: Any) -> None:
+    blob = s3_harness.blobs.put(io.BytesIO(bytes(5_000_000)))
+    with s3_harness.blobs.open(blob.key) as source:
         source.read(10)
-        s3_rig.blobs.delete([blob.key])
+        s3_harness.blobs.delete([blob.key])
         with pytest.raises(BlobError, match=blob.key):
             source.read()
 
@@ -183,7 +182,7 @@ def test_credentials_in_the_address_are_refused_and_not_repeated(address: str) -
         "gs://bucket/?region=x",
     ],
 )
-def test_other_mistakes_in_the_address_are_refused(address: str) -> None:
+def test_invalid_addresses_are_refused(address: str) -> None:
     with pytest.raises(InvalidInputError):
         open_blobs(address)
 
@@ -205,7 +204,7 @@ def test_other_clouds_open_from_their_own_variables(monkeypatch: pytest.MonkeyPa
         open_blobs("az://container/prefix")
 
 
-def test_deleting_what_is_missing_is_no_error_for_services_that_think_so(tmp_path: Path) -> None:
+def test_delete_ignores_missing_objects_on_services_that_raise(tmp_path: Path) -> None:
     for store in (LocalStore(tmp_path), MemoryStore()):
         blobs = ObjectBlobs(store, "test")
         keys = [blobs.put(io.BytesIO(b"x")).key for _ in range(3)]

@@ -13,26 +13,26 @@ from inturn.errors import BlobDamagedError, BlobNotFoundError
 BYTES = b"a document" * 300_000
 
 
-def test_a_copy_has_the_same_key_and_bytes(rig: Any, tmp_path: Path) -> None:
+def test_a_copy_has_the_same_key_and_bytes(harness: Any, tmp_path: Path) -> None:
     source = FolderBlobs(tmp_path / "source")
     blob = source.put(io.BytesIO(BYTES))
-    copy_blob(source, rig.blobs, blob.key, blob.sha256)
-    rig.blobs.check(blob.key, blob.sha256)
-    assert list_keys(rig.blobs) == {blob.key}
-    copy_blob(rig.blobs, back := FolderBlobs(tmp_path / "back"), blob.key, None)
+    copy_blob(source, harness.blobs, blob.key, blob.sha256)
+    harness.blobs.check(blob.key, blob.sha256)
+    assert list_keys(harness.blobs) == {blob.key}
+    copy_blob(harness.blobs, back := FolderBlobs(tmp_path / "back"), blob.key, None)
     back.check(blob.key, blob.sha256)
 
 
-def test_a_damaged_blob_is_not_copied(rig: Any, tmp_path: Path) -> None:
-    blob = rig.blobs.put(io.BytesIO(BYTES))
-    rig.replace(blob.key, b"a bad disk")
+def test_a_damaged_blob_is_not_copied(harness: Any, tmp_path: Path) -> None:
+    blob = harness.blobs.put(io.BytesIO(BYTES))
+    harness.replace(blob.key, b"a bad disk")
     target = FolderBlobs(tmp_path / "target")
     with pytest.raises(BlobDamagedError):
-        copy_blob(rig.blobs, target, blob.key, blob.sha256)
+        copy_blob(harness.blobs, target, blob.key, blob.sha256)
     assert list_keys(target) == set()
 
 
-def test_what_a_copier_that_died_left_behind_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_copy_ignores_leftovers_of_a_dead_writer(tmp_path: Path) -> None:
     source, target = FolderBlobs(tmp_path / "source"), FolderBlobs(tmp_path / "target")
     blob = source.put(io.BytesIO(BYTES))
     target.begin(key=blob.key).write(b"half of it")
@@ -40,8 +40,8 @@ def test_what_a_copier_that_died_left_behind_is_in_nobodys_way(tmp_path: Path) -
     target.check(blob.key, blob.sha256)
 
 
-def test_missing_blobs_are_counted_and_some_are_named(rig: Any) -> None:
-    blob = rig.blobs.put(io.BytesIO(BYTES))
-    require_keys([blob.key], list_keys(rig.blobs), "here")
+def test_error_counts_missing_blobs_and_names_some(harness: Any) -> None:
+    blob = harness.blobs.put(io.BytesIO(BYTES))
+    require_keys([blob.key], list_keys(harness.blobs), "here")
     with pytest.raises(BlobNotFoundError, match=r"4 files .* are not in here \(a, b, c …\)"):
-        require_keys([blob.key, "a", "b", "c", "d"], list_keys(rig.blobs), "here")
+        require_keys([blob.key, "a", "b", "c", "d"], list_keys(harness.blobs), "here")
