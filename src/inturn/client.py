@@ -160,7 +160,7 @@ class Client:
 
     def timeline(self, id: str) -> dict[str, Any]:
         """What happened to a document so far: `moments`, oldest first, each attempt with its error."""
-        result: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/life", {})
+        result: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/timeline", {})
         return result
 
     def cancel(self, id: str) -> RemoteDocument:

@@ -52,9 +52,9 @@ OPERATIONS = """
     GET /v1/documents/{id}/content getDocumentContent
     POST /v1/documents/{id}/expedite expediteDocument
     GET /v1/documents/{id}/files/{name} getDocumentResultFile
-    GET /v1/documents/{id}/life getDocumentTimeline
     GET /v1/documents/{id}/result getDocumentResult
     POST /v1/documents/{id}/retry retryDocument
+    GET /v1/documents/{id}/timeline getDocumentTimeline
     GET /v1/documents/{id}/why explainDocument
     GET /v1/estimates getEstimates
     GET /v1/events streamEvents

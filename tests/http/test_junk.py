@@ -176,7 +176,7 @@ def test_nothing_else_that_is_kept_is_too_deep_to_be_told(anna: TestClient) -> N
         metadata = {"a": metadata}
     body = {"customer": "acme", "documents": [{"name": "a", "metadata": metadata}]}
     id_ = anna.post("/v1/documents", json=body).json()["receipts"][0]["id"]
-    for path in (f"/v1/documents/{id_}", f"/v1/documents/{id_}/why", f"/v1/documents/{id_}/life", "/v1/documents"):
+    for path in (f"/v1/documents/{id_}", f"/v1/documents/{id_}/why", f"/v1/documents/{id_}/timeline", "/v1/documents"):
         assert anna.get(path).status_code == 200, path
     assert anna.get(f"/v1/documents/{id_}").json()["metadata"] == metadata
     for _ in range(200):

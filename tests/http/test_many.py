@@ -78,17 +78,17 @@ def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
     now = time.time_ns() // 1_000
     held = {id_: Progress(3, 4)}
     rig.queue.store.record_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
-    result = anna.get(f"/v1/documents/{id_}/life").json()
+    result = anna.get(f"/v1/documents/{id_}/timeline").json()
     assert [item["kind"] for item in result["moments"]] == ["submitted", "expedited", "started"]
     assert (result["is_whole"], result["done"]) == (True, 0.75)
     assert (result["moments"][1]["operator"], result["moments"][1]["why"]) == ("anna", "a call")
-    own = acme.get(f"/v1/documents/{id_}/life").json()
+    own = acme.get(f"/v1/documents/{id_}/timeline").json()
     assert [item["kind"] for item in own["moments"]] == ["submitted", "expedited", "started"]
     assert (own["moments"][1]["operator"], own["moments"][1]["why"]) == (None, None)
     rig.queue.finish(claimed)
-    result = anna.get(f"/v1/documents/{id_}/life").json()
+    result = anna.get(f"/v1/documents/{id_}/timeline").json()
     assert (result["moments"][-1]["kind"], result["done"], result["is_whole"]) == ("finished", None, True)
-    assert rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
+    assert rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{id_}/timeline").status_code == 404
 
 
 def test_a_life_tells_each_attempt_with_its_error(rig: Harness, anna: TestClient, acme: TestClient) -> None:
@@ -100,7 +100,7 @@ def test_a_life_tells_each_attempt_with_its_error(rig: Harness, anna: TestClient
     rig.queue.fail(rig.queue.claim("three", 1)[0], "torn for good\nline 9")
     shown = [
         [(item["kind"], item["attempt"], item["error"], item["worker"]) for item in client["moments"]]
-        for client in (who.get(f"/v1/documents/{id_}/life").json() for who in (anna, acme))
+        for client in (who.get(f"/v1/documents/{id_}/timeline").json() for who in (anna, acme))
     ]
     assert shown[0] == [
         ("submitted", None, None, None),
@@ -120,7 +120,7 @@ def test_a_life_goes_on_though_its_events_were_deleted(rig: Harness, anna: TestC
     (id_,) = submit(rig, "acme", 1)
     rig.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
     anna.post(f"/v1/documents/{id_}/expedite")
-    result = anna.get(f"/v1/documents/{id_}/life").json()
+    result = anna.get(f"/v1/documents/{id_}/timeline").json()
     assert [item["kind"] for item in result["moments"]] == ["submitted", "expedited"]
     assert result["is_whole"]
 

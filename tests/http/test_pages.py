@@ -322,7 +322,7 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: 
     def is_told() -> bool:
         """A board is looked at now and then, and events are heard in a thread of their own."""
         result.update(anna.get("/v1/overview").json())
-        return bool(result["takers"] and result["waits"] and result["states"]["failed"] and result["workers"])
+        return bool(result["top_customers"] and result["waits"] and result["states"]["failed"] and result["workers"])
 
     wait_until(is_told)
     assert result["states"] | {"waiting": 22, "running": 1, "done": 1, "failed": 1} == result["states"]
@@ -330,7 +330,7 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: 
     assert result["customers"] == 1
     assert (result["busy"]["waiting"], result["quiet"]["waiting"], result["last_level"]) == (3, 19, 9)
     assert result["busiest"][0] | {"customer": "acme", "level": 9, "waiting": 22} == result["busiest"][0]
-    assert {item["customer"]: item["received"] for item in result["takers"]} == {"acme": 2 / 3, "beta": 1 / 3}
+    assert {item["customer"]: item["received"] for item in result["top_customers"]} == {"acme": 2 / 3, "beta": 1 / 3}
     assert result["busiest"][0]["share"]["due"] == 1
     (worker,) = result["workers"]
     assert [(item["id"], item["done"]) for item in worker["documents"]] == [(held.id, 0.25)]
@@ -338,11 +338,11 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: 
     assert result["waits"]["p50"] <= result["waits"]["p95"] <= result["waits"]["p99"]
 
 
-def test_the_course_comes_by_column_and_only_what_is_new_if_wanted(anna: TestClient) -> None:
-    course = anna.get("/v1/overview").json()["course"]
-    assert {len(column) for column in course.values()} == {len(course["at"])} != {0}
-    newer = anna.get("/v1/overview", params={"since": course["at"][-1]}).json()["course"]
-    assert newer["at"] == [] or newer["at"][0] > course["at"][-1]
+def test_the_history_comes_by_column_and_only_what_is_new_if_wanted(anna: TestClient) -> None:
+    history = anna.get("/v1/overview").json()["history"]
+    assert {len(column) for column in history.values()} == {len(history["at"])} != {0}
+    newer = anna.get("/v1/overview", params={"since": history["at"][-1]}).json()["history"]
+    assert newer["at"] == [] or newer["at"][0] > history["at"][-1]
 
 
 def test_many_who_look_read_the_store_once(rig: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

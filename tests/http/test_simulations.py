@@ -128,10 +128,10 @@ def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
     for arrival in generate_arrivals(scenario):
         work[arrival.group] += arrival.service / SECOND
     for report in last["reports"]:
-        course = report["course"]
-        served = [sum(item) * course["step"] * scenario.workers for item in course["groups"].values()]
+        history = report["history"]
+        served = [sum(item) * history["step"] * scenario.workers for item in history["groups"].values()]
         assert served == pytest.approx(work, rel=0.01)
-        assert all(sum(parts) <= 1.001 for parts in zip(*course["groups"].values(), strict=True))
+        assert all(sum(parts) <= 1.001 for parts in zip(*history["groups"].values(), strict=True))
 
 
 def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:

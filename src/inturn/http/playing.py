@@ -4,8 +4,8 @@
 
 Numbers may be null: as the scenario says. It tells `{"done": n, "total": n}` as it goes, and `{"reports": [{…}]}` or
 `{"error": text}` at the end, a line each. A report is that of `inturn simulate --json`, with `customers` (those with
-the most documents), `spread` (the mean waits of all customers, from the shortest to the longest) and `course` (the part
-of all workers' time that each group had).
+the most documents), `spread` (the mean waits of all customers, from the shortest to the longest) and `history` (the
+part of all workers' time that each group had).
 """
 
 import json
@@ -27,7 +27,7 @@ from inturn.model import SECOND
 MAX_LISTED_CUSTOMERS: Final = 12
 """Customers whose own figures are told."""
 CURVE_STEPS: Final = 50
-"""Steps of a spread and of a course."""
+"""Steps of a spread and of a history."""
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -96,7 +96,7 @@ def _serialize_run(result: Run, ends_at: int) -> dict[str, Any]:
             for (name, group), own in named
         ],
         "spread": _wait_distribution([fmean(wait) for wait in waits.values()]),
-        "course": _share_history(result, groups, ends_at),
+        "history": _share_history(result, groups, ends_at),
     }
 
 

@@ -12,7 +12,7 @@ from inturn.insights import Insights, LiveOverview, live_overview
 from inturn.model import SECOND, DocumentState
 
 SAMPLE_INTERVAL: Final = 5 * SECOND
-"""Between two points of the course."""
+"""Between two points of the history."""
 MAX_POINTS: Final = 120
 RECENT_WINDOW: Final = 60 * SECOND
 HISTORY_WINDOW: Final = SAMPLE_INTERVAL * MAX_POINTS
@@ -33,7 +33,7 @@ class Percentiles(NamedTuple):
 
 
 class HistoryPoint(NamedTuple):
-    """The queue at one time of its course."""
+    """The queue at one time."""
 
     at: int
     waiting: int
@@ -78,7 +78,7 @@ class QueueHistory:
         return self._snapshot
 
     def points(self, since: int = 0) -> list[HistoryPoint]:
-        """The course, oldest first."""
+        """The points, oldest first."""
         with self._lock:
             return [point for point in self._points if point.at > since]
 

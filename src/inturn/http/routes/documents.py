@@ -188,7 +188,7 @@ def why(id: DocumentId, request: Request, scope: ReadScope) -> schemas.Why:
     return serialize_why(scope.why(id), scope.caller, texts)
 
 
-@router.get("/documents/{id}/life", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))
+@router.get("/documents/{id}/timeline", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))
 def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
     """What happened to a document so far, each attempt with its error, and how far its processor is with it."""
     document = scope.document(id)

@@ -23,20 +23,20 @@ MAX_DOCUMENTS_PER_WORKER: Final = 20
 def overview(
     scope: ReadScope,
     _: OperatorAccess,
-    since: Annotated[int, Query(ge=0, le=2**62, description="Points of the course after this time alone.")] = 0,
+    since: Annotated[int, Query(ge=0, le=2**62, description="Points of the history after this time alone.")] = 0,
 ) -> schemas.Overview:
     """Operators: what waits and runs, how long it takes, who gets how much, what workers do, and the last ten minutes.
 
-    Read at most once a second for all who ask; the course is what this server saw since it started.
+    Read at most once a second for all who ask; the history is what this server saw since it started.
     """
-    course = scope.app_state.history
-    return serialize_overview(course.current(), course, scope.app_state.shares, since)
+    history = scope.app_state.history
+    return serialize_overview(history.current(), history, scope.app_state.shares, since)
 
 
 def serialize_overview(
     snapshot: LiveOverview, history: QueueHistory, shares: StartShares, since: int
 ) -> schemas.Overview:
-    """A board and its course."""
+    """Build the overview from a snapshot of the queue and its history."""
     live, policy = snapshot.live, snapshot.policy.policy
     last = snapshot.last_level
     return schemas.Overview(
@@ -58,12 +58,12 @@ def serialize_overview(
         busy=_serialize_group(snapshot.busy, history.wait_percentiles(HISTORY_WINDOW, lambda level: level >= last)),
         last_level=last,
         busiest=[_serialize_busy_customer(busy_customer, snapshot, shares) for busy_customer in live.busiest],
-        takers=[
+        top_customers=[
             schemas.TopCustomer(customer=name, received=part, due=snapshot.due.get(name))
             for name, part in shares.top_customers(live.at, MAX_TOP_CUSTOMERS)
         ],
         workers=[_serialize_worker(at_work) for at_work in live.at_work],
-        course=_serialize_history(history.points(since)),
+        history=_serialize_history(history.points(since)),
     )
 
 

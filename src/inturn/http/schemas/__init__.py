@@ -614,9 +614,9 @@ class Overview(BaseModel):
     busy: CustomerGroup = Field(description="In the last level.")
     last_level: int
     busiest: list[BusyCustomer]
-    takers: list[TopCustomer] = Field(description="Those with the most starts.")
+    top_customers: list[TopCustomer] = Field(description="Those with the most starts.")
     workers: list[WorkerActivity]
-    course: History
+    history: History
 
 
 class Queue(BaseModel):
