@@ -9,7 +9,6 @@ from fastapi import Request
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InturnError, InvalidInputError
-from inturn.http.estimates import EstimateTracker
 from inturn.http.event_poller import EventPoller
 from inturn.http.key_cache import ApiKeyCache
 from inturn.http.limits import FailedLogins, Quotas, RateLimiter
@@ -17,10 +16,9 @@ from inturn.http.metrics import ServerMetrics
 from inturn.http.previews import ReplayJobs
 from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
-from inturn.http.shares import StartShares
 from inturn.http.simulation_jobs import JobRunner
 from inturn.http.sse import Broadcaster
-from inturn.http.stats import QueueHistory
+from inturn.http.stats import EstimateTracker, QueueHistory, StartShares
 from inturn.insights import CustomerIndex, Insights
 from inturn.model import SECOND
 from inturn.queue import Queue

@@ -8,8 +8,7 @@ from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import ReadScope
-from inturn.http.shares import StartShares
-from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory
+from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory, StartShares
 from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview
 from inturn.model import DocumentState
 
