@@ -199,7 +199,10 @@ def test_a_preview_has_bounds(rig: Harness) -> None:
     response = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert response.status_code == 422
     assert "in memory" in response.json()["detail"]
-    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.simulation_jobs._store_url, rig.app_state.simulation_jobs._running = (
+        "queue.db",
+        simulation_jobs.MAX_CONCURRENT_JOBS,
+    )
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
     acme = rig.client_as(rig.create_api_key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

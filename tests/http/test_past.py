@@ -58,7 +58,10 @@ def test_a_judgement_has_bounds(rig: Harness) -> None:
     rig.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
     assert "in memory" in client.post(path).json()["detail"]
-    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.simulation_jobs._store_url, rig.app_state.simulation_jobs._running = (
+        "queue.db",
+        simulation_jobs.MAX_CONCURRENT_JOBS,
+    )
     assert client.post(path).status_code == 429
     assert client.post("/v1/policy/versions/0/judgement").status_code == 422
     assert client.post("/v1/policy/versions/two/judgement").status_code == 422
@@ -103,10 +106,10 @@ def test_what_really_came_is_played_as_it_was_and_otherwise(
 def test_replays_have_bounds_and_are_for_operators(rig: Harness) -> None:
     client = rig.client_as(rig.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
-    rig.app_state.replay_jobs._url = "queue.db"
+    rig.app_state.simulation_jobs._store_url = "queue.db"
     for error in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
         assert client.post("/v1/replays", json=error).status_code == 422, error
-    rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/replays", json={}).status_code == 429
     assert rig.client_as(rig.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
     assert (

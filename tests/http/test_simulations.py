@@ -14,7 +14,7 @@ from inturn.analysis import built_in_scenarios
 from inturn.analysis.scenario import generate_arrivals
 from inturn.api_keys import ApiKeyScope
 from inturn.http import simulation_jobs
-from inturn.http.playing import apply_overrides, run_scenario
+from inturn.http.simulation_jobs import apply_overrides, run_scenario
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
 
@@ -72,7 +72,7 @@ def _children(server: ServerProcess) -> list[str]:
             command = (folder / "cmdline").read_text()
         except OSError:  # it has ended
             continue
-        if parent == str(server.process.pid) and "inturn.http.playing" in command:
+        if parent == str(server.process.pid) and "inturn.http.simulation_jobs" in command:
             result.append(folder.name)
     return result
 
@@ -89,7 +89,7 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
         SMALL | {"seed": -1},
     ):
         assert client.post("/v1/simulations", json=error).status_code == 422, error
-    rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    rig.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
     customer, reader = (
         rig.client_as(rig.create_api_key("acme")),

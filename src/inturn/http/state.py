@@ -13,10 +13,9 @@ from inturn.http.event_poller import EventPoller
 from inturn.http.key_cache import ApiKeyCache
 from inturn.http.limits import FailedLogins, Quotas, RateLimiter
 from inturn.http.metrics import ServerMetrics
-from inturn.http.previews import ReplayJobs
 from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
-from inturn.http.simulation_jobs import JobRunner
+from inturn.http.simulation_jobs import SimulationJobs
 from inturn.http.sse import Broadcaster
 from inturn.http.stats import EstimateTracker, QueueHistory, StartShares
 from inturn.insights import CustomerIndex, Insights
@@ -64,8 +63,7 @@ class AppState:
             self.broadcaster.on_events
         )  # the last: who hears of a change then asks for what has changed
         self.event_poller.periodic_tasks += [self.key_cache.flush_last_used, self.history.refresh_if_due]
-        self.job_runner = JobRunner()
-        self.replay_jobs = ReplayJobs(self.job_runner, self.settings.store)
+        self.simulation_jobs = SimulationJobs(self.settings.store)
 
     @property
     def has_local_blobs(self) -> bool:
