@@ -8,16 +8,16 @@ from inturn.http.schemas.common import InputTime, Name, StrictModel, Time
 
 
 class ApiKeySpec(StrictModel):
-    """What a new key is for: a customer's own, everything, or reading (everything, or one customer's own)."""
+    """The scope of a new key: one customer's documents, all as an operator, or read-only."""
 
-    name: Name = Field(description="What it is for; what is done with it is kept under this name.", examples=["portal"])
+    name: Name = Field(description="The purpose of the key; the audit log names it.", examples=["portal"])
     scope: Literal["customer", "operator", "read-only"]
     customer: Name | None = Field(None, examples=["acme"])
-    expires_at: InputTime | None = Field(None, description="Left out: it lives until it is revoked.")
+    expires_at: InputTime | None = Field(None, description="Left out: the key is valid until it is revoked.")
 
 
 class ApiKeyRotation(StrictModel):
-    """How long the old key still opens, a year at most."""
+    """The time for which the old key stays valid, at most a year."""
 
     overlap: Annotated[int, Field(ge=0, le=365 * 86_400_000_000, strict=True, description="Left out: a day.")] = (
         86_400_000_000
@@ -25,55 +25,55 @@ class ApiKeyRotation(StrictModel):
 
 
 class ApiKey(BaseModel):
-    """A key, without what opens."""
+    """An API key without its secret."""
 
     id: str = Field(examples=["0f3c5e7a9b1d"])
     name: str
     scope: Literal["customer", "operator", "read-only"]
     customer: str | None
     made_at: Time
-    used_at: Time | None = Field(description="Within a minute or so.")
-    expires_at: Time | None = Field(description="From then on it opens nothing: it ran out, or was revoked.")
-    replaces: str | None = Field(description="The key it was made to take the place of.")
+    used_at: Time | None = Field(description="Accurate to about a minute.")
+    expires_at: Time | None = Field(description="The key is not valid from this time on: it expired or was revoked.")
+    replaces: str | None = Field(description="The id of the key that this one replaces.")
     live: bool
 
 
 class NewApiKey(ApiKey):
-    """A new key with its text, which is told once."""
+    """A new key with its secret, which no later response contains."""
 
     key: str = Field(examples=["inturn_…"])
 
 
 class ApiKeys(BaseModel):
-    """All keys, the oldest first."""
+    """All API keys, oldest first."""
 
     keys: list[ApiKey]
 
 
 class SignIn(StrictModel):
-    """A key, to be exchanged for a cookie."""
+    """An API key to exchange for a session cookie."""
 
     key: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class SessionCaller(BaseModel):
-    """Whom the page speaks to."""
+    """The signed-in caller."""
 
     name: str
-    key: str | None = Field(description="Its id; null where no key is needed.")
+    key: str | None = Field(description="The id of its key; null where no key is needed.")
     scope: Literal["customer", "operator", "read-only"]
     customer: str | None
-    acts: bool = Field(description="Whether it may change anything.")
+    acts: bool = Field(description="Whether the caller may change anything.")
     sees_all: bool
-    csrf: str | None = Field(description="To be sent as X-CSRF-Token with whatever changes anything.")
+    csrf: str | None = Field(description="The page sends it as X-CSRF-Token with every change.")
 
 
 class Session(BaseModel):
-    """What the page needs to know first."""
+    """The caller, the build and the settings that the page starts with."""
 
     who: SessionCaller | None
     needs_keys: bool
-    version: str | None = Field(description="Told to operators.")
+    version: str | None = Field(description="For operators; otherwise null.")
     build: str
     languages: list[str]
     queue: str | None

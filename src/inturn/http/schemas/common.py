@@ -14,7 +14,7 @@ State = Literal["waiting", "running", "delayed", "done", "failed", "cancelled", 
 
 
 class StrictModel(BaseModel):
-    """What is given: an unknown field is a mistake, and is told."""
+    """Refuse unknown fields in a request."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,7 +30,7 @@ class Problem(BaseModel):
 
 
 class Span(BaseModel):
-    """From a time to a time."""
+    """A span of time."""
 
     earliest: Time
     latest: Time
@@ -45,14 +45,14 @@ class Counter(BaseModel):
 
 
 class Rate(StrictModel):
-    """So many documents started in any such stretch of time."""
+    """At most `documents` starts in any period of `per` microseconds."""
 
     documents: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
     per: Annotated[int, Field(ge=1_000, le=86_400_000_000, strict=True)]
 
 
 class WaitPercentiles(BaseModel):
-    """Of a sample of documents that started lately: half of them waited no longer than `p50`, and so on."""
+    """Waits of a sample of recent starts: half of them waited no longer than `p50`, and so on."""
 
     p50: int
     p95: int
@@ -60,14 +60,14 @@ class WaitPercentiles(BaseModel):
 
 
 class Share(BaseModel):
-    """Part of all starts in the last ten minutes, and the part due by weight among those who wait now."""
+    """A part of all starts in the last ten minutes, and the part due by weight among customers that wait now."""
 
     received: float | None
     due: float | None
 
 
 class Paused(BaseModel):
-    """Who paused the whole queue, and why."""
+    """The operator who paused the whole queue, and the reason."""
 
     operator: str
     why: str

@@ -8,21 +8,21 @@ from inturn.http.schemas.common import Counter, InputTime, Name, Rate, Share, St
 
 
 class Lane(BaseModel):
-    """A customer's waiting documents of one level; 0 holds what was expedited."""
+    """A customer's waiting documents of one level; level 0 holds expedited documents."""
 
     level: int
     waiting: int
     is_open: bool
-    oldest_wait: int | None = Field(description="Of an open line.")
+    oldest_wait: int | None = Field(description="The longest wait, if the lane is open.")
 
 
 class Customer(BaseModel):
-    """A customer."""
+    """A customer, with its counter, lanes and settings."""
 
     customer: str
     display_name: str | None
     counter: Counter | None
-    level: int = Field(description="Of the next document, if it came now.")
+    level: int = Field(description="The level that its next document would get now.")
     waiting: int
     running: int
     lines: list[Lane]
@@ -31,14 +31,14 @@ class Customer(BaseModel):
     rate: Rate | None
     paused: bool
     keep: int | None
-    share: Share | None = Field(description="Told to operators.")
+    share: Share | None = Field(description="For operators; otherwise null.")
     waits: WaitPercentiles | None = Field(
-        description="Of the last ten minutes, as this server saw them; null if none started."
+        description="Of the last ten minutes, as this server saw them; null without starts."
     )
 
 
 class CustomerDetail(Customer):
-    """A customer at one moment, by the server's clock."""
+    """A customer at one time of the server's clock."""
 
     at: Time
 
@@ -49,11 +49,11 @@ class CustomerPage(BaseModel):
     at: Time
     customers: list[Customer]
     next: str | None
-    total: int | None = Field(description="How many fit in all; told with `sort`.")
+    total: int | None = Field(description="The number of matching customers; null without `sort`.")
 
 
 class CustomerChange(StrictModel):
-    """What to change: what is left out stays as it is; null takes a cap, a rate, a name or a time to keep away."""
+    """The settings to change. Fields left out stay as they are; null removes a cap, a rate, a name or a retention."""
 
     weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
     cap: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
@@ -64,13 +64,13 @@ class CustomerChange(StrictModel):
 
 
 class Purge(StrictModel):
-    """Deletes documents, results, blobs and keys of a customer; the counter stays."""
+    """Confirm the deletion of a customer's documents, results, blobs and keys; the counter stays."""
 
-    confirm: Name = Field(description="The customer's name once more.", examples=["acme"])
+    confirm: Name = Field(description="The customer's name, repeated.", examples=["acme"])
 
 
 class PurgeResult(BaseModel):
-    """What was deleted."""
+    """The numbers of deleted documents and blobs."""
 
     documents: int
     blobs: int

@@ -20,20 +20,20 @@ class DocumentSpec(StrictModel):
     metadata: dict[str, Any] = Field(
         default_factory=dict, description=f"At most {MAX_METADATA_LENGTH} characters as JSON."
     )
-    delay: InputTime = Field(0, description="Operators only: wait so long before it joins its line. Left out: 0.")
-    start_by: InputTime | None = Field(None, description="Operators only: expires if not started by then.")
+    delay: InputTime = Field(0, description="Operators only: the delay before it joins its lane. Left out: 0.")
+    start_by: InputTime | None = Field(None, description="Operators only: it expires if it has not started by then.")
     cost: float = Field(1.0, ge=0.001, le=10_000, description="Operators only. Left out: 1.")
 
 
 class Submission(StrictModel):
-    """Documents of one customer. A customer's own key may leave the customer out."""
+    """Documents of one customer. A customer's own key may leave `customer` out."""
 
     customer: Name | None = Field(None, examples=["acme"])
     documents: Annotated[list[DocumentSpec], Field(min_length=1, max_length=1_000)]
 
 
 class Receipt(BaseModel):
-    """What a submitter gets for each document."""
+    """The id, level and count of a submitted document."""
 
     id: Id
     level: int = Field(examples=[1])
@@ -48,7 +48,7 @@ class Accepted(BaseModel):
 
 
 class Document(BaseModel):
-    """A document as it is kept."""
+    """A stored document."""
 
     id: Id
     customer: str
@@ -76,7 +76,7 @@ class Document(BaseModel):
     cost: float
     start_by: Time | None
     metadata: dict[str, Any]
-    worker: str | None = Field(description="Told to operators.")
+    worker: str | None = Field(description="For operators; otherwise null.")
 
 
 class DocumentPage(BaseModel):
@@ -96,7 +96,7 @@ class ResultFile(BaseModel):
 
 
 class Result(BaseModel):
-    """What a processor made of a document."""
+    """The result that a processor returned for a document."""
 
     id: Id
     result: Any
@@ -104,7 +104,7 @@ class Result(BaseModel):
 
 
 class Ahead(BaseModel):
-    """Documents that would start before one. Told to operators."""
+    """Documents that would start before this one. For operators."""
 
     better_levels: int
     same_level: int
@@ -112,7 +112,7 @@ class Ahead(BaseModel):
 
 
 class Bounds(BaseModel):
-    """The thresholds around a level: counts `below` the one (null: level 1) and not below the other (null: last)."""
+    """The counts of a level: less than `below` (null for level 1) and at least `not_below` (null for the last)."""
 
     below: int | None
     not_below: int | None
@@ -138,37 +138,37 @@ class Why(BaseModel):
 
 
 class TimelineEntry(BaseModel):
-    """Something that happened to a document."""
+    """An event of a document."""
 
     at: Time
     kind: str = Field(examples=["started"])
-    attempt: int | None = Field(description="Which attempt began or ended; a retry by hand begins with 1 again.")
-    error: str | None = Field(description="What that attempt ended with; for a customer's key, its first line.")
-    worker: str | None = Field(description="Told to operators.")
-    operator: str | None = Field(description="Who did it by hand. Told to operators.")
+    attempt: int | None = Field(description="The attempt that began or ended; a retry by hand begins with 1 again.")
+    error: str | None = Field(description="The error that ended the attempt; for a customer's key, its first line.")
+    worker: str | None = Field(description="For operators; otherwise null.")
+    operator: str | None = Field(description="The operator who did it by hand. For operators; otherwise null.")
     why: str | None
 
 
 class Timeline(BaseModel):
-    """What happened to a document, oldest first, and how far its processor is with it now."""
+    """The events of a document, oldest first, and the progress of its processor."""
 
     id: Id
     moments: list[TimelineEntry]
-    is_whole: bool = Field(description="False if attempts or what was done by hand are not all kept or found.")
-    done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
+    is_whole: bool = Field(description="False if some attempts or manual actions are no longer stored.")
+    done: float | None = Field(description="Progress from 0 to 1, if its processor reports it.")
 
 
 Ids = Annotated[list[Id], Field(min_length=1, max_length=1_000)]
 
 
 class DocumentIds(StrictModel):
-    """Documents by their ids."""
+    """Documents, by id."""
 
     ids: Ids
 
 
 class BulkFilter(StrictModel):
-    """Which documents: `ids` alone, or conditions, of which every one given must hold and one must be given."""
+    """The documents to act on: either `ids`, or at least one condition. All conditions given must hold."""
 
     ids: Ids | None = None
     state: Annotated[list[State], Field(min_length=1)] | None = None
@@ -180,21 +180,21 @@ class BulkFilter(StrictModel):
 
 
 class BulkResult(BaseModel):
-    """How many documents it was, or would be."""
+    """The number of documents changed, or with `dry_run` the number that would be."""
 
     documents: int
     done: bool
 
 
 class Counts(BaseModel):
-    """How many documents match, by state."""
+    """The number of matching documents, by state."""
 
     documents: int
     states: dict[str, int]
 
 
 class Batch(BaseModel):
-    """How far a batch is."""
+    """The progress of a batch."""
 
     batch: str
     documents: int
@@ -203,21 +203,21 @@ class Batch(BaseModel):
 
 
 class CheckRequest(StrictModel):
-    """Documents that wait in a queue of your own. A customer's own key may leave the customer out."""
+    """A number of documents in a queue of your own. A customer's own key may leave `customer` out."""
 
     customer: Name | None = Field(None, examples=["acme"])
     count: Annotated[int, Field(ge=1, le=10_000, strict=True)] = Field(1, description="Left out: 1.", examples=[3])
 
 
 class Check(BaseModel):
-    """The count that one check left, and its level."""
+    """The level that one check gave, and the count after it."""
 
     level: int
     count: int
 
 
 class Checks(BaseModel):
-    """One for each document, in order."""
+    """One check for each document, in order."""
 
     customer: str
     checks: list[Check]

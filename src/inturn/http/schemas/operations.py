@@ -8,7 +8,7 @@ from inturn.http.schemas.common import Paused, Time
 
 
 class UploadLimits(BaseModel):
-    """How much one upload may bring, in bytes and files."""
+    """The limits of one upload, in bytes and files."""
 
     file: int
     body: int
@@ -16,7 +16,7 @@ class UploadLimits(BaseModel):
 
 
 class Worker(BaseModel):
-    """A worker as it was last heard of."""
+    """A worker as it last reported."""
 
     name: str
     host: str
@@ -36,7 +36,7 @@ class Workers(BaseModel):
 
 
 class AuditEvent(BaseModel):
-    """Something that somebody did by hand."""
+    """An action of an operator or a customer."""
 
     number: int
     at: Time
@@ -56,42 +56,42 @@ class AuditPage(BaseModel):
 
 
 class Estimates(BaseModel):
-    """How good the starts that this server told were."""
+    """The accuracy of this server's estimated starts."""
 
-    open: int = Field(description="Told, and not started yet.")
+    open: int = Field(description="Estimates whose document has not started yet.")
     compared: int
-    inside: int = Field(description="Started within the span they were told.")
+    inside: int = Field(description="Documents that started within the estimated span.")
     early: int
     late: int
-    median_error: int | None = Field(description="Distance from the span, of the last ones compared.")
+    median_error: int | None = Field(description="The distance from the span, of the newest comparisons.")
 
 
 class Health(BaseModel):
-    """Whether it is well."""
+    """The health of the server."""
 
     status: Literal["ok"]
 
 
 class Queue(BaseModel):
-    """The queue as a whole."""
+    """The state of the queue: paused or not."""
 
     paused: Paused | None
 
 
 class Limits(BaseModel):
-    """How much a server takes; sizes are bytes. Above it: 413 for one request, 429 for too much."""
+    """The limits of a server, in bytes where they are sizes. A larger request gets 413, too many of them 429."""
 
     file: int
     body: int
-    files: int = Field(description="Of one upload.")
-    per_second: float = Field(description="Requests of one key.")
+    files: int = Field(description="Files of one upload.")
+    per_second: float = Field(description="Requests a second of one key.")
     burst: int
-    waiting: int = Field(description="Documents of one customer.")
+    waiting: int = Field(description="Waiting documents of one customer.")
     stored: int = Field(description="Bytes of one customer's documents.")
 
 
 class Server(BaseModel):
-    """Who answers."""
+    """The version and the limits of a server."""
 
-    version: str | None = Field(description="Told to operators.", examples=["0.1.0"])
+    version: str | None = Field(description="For operators; otherwise null.", examples=["0.1.0"])
     limits: Limits

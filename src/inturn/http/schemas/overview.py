@@ -6,16 +6,16 @@ from inturn.http.schemas.common import Id, Paused, Share, Time, WaitPercentiles
 
 
 class Overdue(BaseModel):
-    """The overdue slot: every so many starts go to levels in which a document has waited for so long."""
+    """The overdue slot: one of `every` starts goes to a level in which a document has waited longer than `after`."""
 
     after: int
     every: int
-    levels: list[int] = Field(description="Levels it serves now.")
-    uses: int = Field(description="Starts it has given since the queue began.")
+    levels: list[int] = Field(description="The levels that are overdue now.")
+    uses: int = Field(description="The number of starts from the overdue slot so far.")
 
 
 class CustomerGroup(BaseModel):
-    """Customers with open lines of some levels, their documents there, and the waits of the last ten minutes."""
+    """Customers with open lanes of some levels, their documents there, and the waits of the last ten minutes."""
 
     customers: int
     waiting: int
@@ -23,7 +23,7 @@ class CustomerGroup(BaseModel):
 
 
 class BusyCustomer(BaseModel):
-    """A customer with much waiting, and the level that its next document would get."""
+    """A customer with many waiting documents, and the level that its next document would get."""
 
     customer: str
     display_name: str | None
@@ -36,7 +36,7 @@ class BusyCustomer(BaseModel):
 
 
 class TopCustomer(BaseModel):
-    """A customer, its part of all starts in the last ten minutes, and the part due if it waits now."""
+    """A customer, its part of all starts in the last ten minutes, and the part due while it waits."""
 
     customer: str
     received: float
@@ -44,18 +44,18 @@ class TopCustomer(BaseModel):
 
 
 class RunningDocument(BaseModel):
-    """A document in a worker's hands."""
+    """A running document."""
 
     id: Id
     name: str
     customer: str
     level: int
-    started_at: Time | None = Field(description="When work on it began, or when it was claimed.")
-    done: float | None = Field(description="How far it is, from 0 to 1, if its processor tells.")
+    started_at: Time | None = Field(description="The time when work on it began, or when it was claimed.")
+    done: float | None = Field(description="Progress from 0 to 1, if its processor reports it.")
 
 
 class WorkerActivity(BaseModel):
-    """A worker and what it does."""
+    """A worker and the documents that it runs."""
 
     name: str
     host: str
@@ -66,11 +66,11 @@ class WorkerActivity(BaseModel):
     seen_at: Time
     stopping: bool
     documents: list[RunningDocument]
-    claimed_ahead: int = Field(description="Documents that it holds besides: its slots have not begun them.")
+    claimed_ahead: int = Field(description="The number of prefetched documents: no slot has begun them.")
 
 
 class History(BaseModel):
-    """The last ten minutes, a column for each figure; points are five seconds apart or more."""
+    """The last ten minutes, one column for each figure. Points are at least five seconds apart."""
 
     at: list[Time]
     waiting: list[int]
@@ -85,21 +85,21 @@ class History(BaseModel):
 
 
 class Overview(BaseModel):
-    """The queue at a glance."""
+    """The state of the whole queue."""
 
     at: Time
     paused: Paused | None
     states: dict[str, int]
-    waiting: dict[int, int] = Field(description="By level; 0 holds what operators expedited.")
+    waiting: dict[int, int] = Field(description="By level; level 0 holds expedited documents.")
     oldest_wait: int | None
-    customers: int = Field(description="With an open line.")
-    per_second: float = Field(description="Documents finished.")
+    customers: int = Field(description="The number of customers with an open lane.")
+    per_second: float = Field(description="Finished documents a second.")
     waits: WaitPercentiles | None = Field(description="Of the last minute.")
     overdue: Overdue
-    quiet: CustomerGroup = Field(description="Before the last level.")
-    busy: CustomerGroup = Field(description="In the last level.")
+    quiet: CustomerGroup = Field(description="Customers in levels before the last one.")
+    busy: CustomerGroup = Field(description="Customers in the last level.")
     last_level: int
     busiest: list[BusyCustomer]
-    top_customers: list[TopCustomer] = Field(description="Those with the most starts.")
+    top_customers: list[TopCustomer] = Field(description="The customers with the most starts.")
     workers: list[WorkerActivity]
     history: History

@@ -8,7 +8,7 @@ from inturn.http.schemas.common import InputTime, StrictModel, Time
 
 
 class Policy(StrictModel):
-    """Thresholds, order, overdue slot, costs."""
+    """A policy: thresholds, order, overdue slot, costs."""
 
     reset_interval: Annotated[int, Field(strict=True)] = Field(examples=[1_500_000_000])
     thresholds: list[Annotated[int, Field(strict=True)]] = Field(examples=[[-2, -4, -6, -8, -10, -12, -14, -20]])
@@ -21,7 +21,7 @@ class Policy(StrictModel):
 
 
 class PolicyVersion(BaseModel):
-    """A policy that was or is in force."""
+    """A policy that is or was in force."""
 
     version: int
     at: Time
@@ -37,21 +37,21 @@ class PolicyVersions(BaseModel):
 
 
 class PolicyChange(StrictModel):
-    """A policy to put in force, if the version in force is still the expected one."""
+    """A policy to put in force; with `expected`, only if that version is still in force."""
 
     policy: Policy
     expected: Annotated[int, Field(ge=1, le=2**62, strict=True)] | None = None
 
 
 class PolicyPreview(StrictModel):
-    """A policy to be tried on what came in since a time; left out: the last day."""
+    """A policy to try on the documents since a time (left out: the last day)."""
 
     policy: Policy
     since: InputTime | None = None
 
 
 class Priority(BaseModel):
-    """What gives documents their levels: level 1, and one more for each threshold that the count is less than."""
+    """The rule for levels: level 1, plus one for each threshold that the count is less than."""
 
     reset_interval: int = Field(examples=[1_500_000_000])
     thresholds: list[int] = Field(examples=[[-2, -4, -6, -8, -10, -12, -14, -20]])

@@ -8,14 +8,14 @@ from inturn.http.schemas.common import InputTime, Name, StrictModel
 
 
 class ScenarioGroup(BaseModel):
-    """Customers of a scenario that behave alike."""
+    """A group of customers with the same behaviour."""
 
     group: str
     customers: int
 
 
 class Scenario(BaseModel):
-    """What can be played."""
+    """A scenario that can be simulated."""
 
     scenario: str = Field(examples=["two-bulk"])
     title: str
@@ -24,31 +24,35 @@ class Scenario(BaseModel):
 
 
 class Scenarios(BaseModel):
-    """All that come with Inturn, by name."""
+    """The built-in scenarios, by name."""
 
     scenarios: list[Scenario]
 
 
 class Simulation(StrictModel):
-    """A scenario to be played; what is left out or null is as the scenario says."""
+    """A scenario to simulate. Fields that are left out or null are those of the scenario."""
 
     scenario: Name = Field(examples=["two-bulk"])
     orders: Annotated[list[Literal["fair", "classic", "fifo"]], Field(min_length=1, max_length=3)] = Field(
         default=["fair", "classic", "fifo"], description="Each at most once. Left out: all three."
     )
     workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = None
-    load: Annotated[float, Field(ge=0.1, le=10)] | None = Field(None, description="So many times its documents.")
-    seed: Annotated[int, Field(ge=0, le=2**53 - 1, strict=True)] | None = Field(None, description="Another draw.")
+    load: Annotated[float, Field(ge=0.1, le=10)] | None = Field(
+        None, description="A factor for the number of its documents."
+    )
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1, strict=True)] | None = Field(
+        None, description="The seed of its random arrivals."
+    )
 
 
 class Replay(StrictModel):
-    """What came in since a time (left out: the last day), to be played otherwise; what is null is as it was."""
+    """Replay the documents since a time (left out: the last day) with changes. Fields that are null change nothing."""
 
     since: InputTime | None = None
     until: InputTime | None = None
     order: Literal["fair", "classic", "fifo"] | None = Field(
-        None, description="With all other settings as they are in force now."
+        None, description="With all other settings of the policy in force now."
     )
     workers: Annotated[int, Field(ge=1, le=1_000, strict=True)] | None = Field(
-        None, description="Documents at a time, from beginning to end."
+        None, description="The number of documents processed at a time."
     )
