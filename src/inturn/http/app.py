@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.routing import Route
 
 from inturn import __version__
 from inturn.http import errors, schemas
@@ -78,7 +77,6 @@ def create_app(app_state: AppState) -> FastAPI:
     )
     app.state.app_state = app_state
     app.state.submission_batcher = Batcher(partial(submit_batch, app_state.queue), "inturn-intake")
-    app.router.routes.insert(0, Route("/v1/documents", documents.SubmitEndpoint(), methods=["POST"]))
     app.state.routes = [route for module in ROUTE_MODULES for route in module.router.routes]
     for module in ROUTE_MODULES:
         app.include_router(module.router)

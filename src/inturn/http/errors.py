@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -211,8 +211,6 @@ def install_error_handlers(app: FastAPI) -> None:
 
 class ErrorResponses:
     """The answers that routes have in common, for the API's description."""
-
-    _EXAMPLE: ClassVar = {"type": "urn:inturn:error:not_found", "title": "Not found", "status": 404}
 
     @classmethod
     def of(cls, *statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -1,7 +1,6 @@
 """One reader of events for everybody who waits: long polls, estimates, metrics, and whatever listens."""
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,10 +8,10 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from inturn.errors import InturnError
+from inturn.http import log
 from inturn.http.errors import TooManyError
 from inturn.store import Event, EventKind, Store
 
-log: Final = logging.getLogger("inturn.http")
 POLL_INTERVAL_SECONDS: Final = 0.5
 """Seconds after which to look even if nothing rang: some ends ring for nobody who claims."""
 MIN_POLL_PAUSE_SECONDS: Final = 0.05
@@ -109,7 +108,7 @@ class EventPoller:
             try:
                 listener(events)
             except Exception as error:  # noqa: BLE001 - the others, and everybody who waits, still want to hear
-                log.error("a listener failed: %s", type(error).__name__)  # noqa: TRY400 - its words may be a document's
+                log.error("a listener failed: %s", type(error).__name__)
         ended = {id_ for event in events if event.kind in END_EVENT_KINDS for id_ in event.documents}
         everybody = any(event.kind is EventKind.PURGED for event in events)
         if self._loop is not None and (ended or everybody):

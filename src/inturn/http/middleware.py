@@ -1,12 +1,11 @@
 """What stands before every route: request ids, one log line each, and, without keys, nobody but this machine."""
 
 import asyncio
-import logging
 import re
 import secrets
 import time
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from inturn.errors import InturnError
+from inturn.http import log
 from inturn.http.errors import (
     MalformedError,
     RefusedError,
@@ -26,7 +26,6 @@ from inturn.http.errors import (
 from inturn.http.settings import is_loopback
 from inturn.http.state import AppState
 
-log: Final = logging.getLogger("inturn.http")
 FORWARDED_HEADERS: Final = frozenset(
     {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
 )
@@ -86,7 +85,7 @@ class RequestMiddleware:
     def _log_request(self, context: "_RequestContext") -> None:
         """The path and never the query, the route and never a body: neither keys nor texts get into a log."""
         took, path = time.monotonic() - context.started_at, context.scope["path"]
-        route = UPLOAD_PATH if path == UPLOAD_PATH else getattr(context.scope.get("route"), "path", "none")
+        route = getattr(context.scope.get("route"), "path", "none")
         status = STATUS_CLIENT_CLOSED if context.is_disconnected else context.status
         self._app_state.metrics.observe_request(context.method, route, status, took)
         facts = {
@@ -103,9 +102,8 @@ class RequestMiddleware:
         )
         if context.error is not None:
             log.error("%s failed: %s", line, context.error, extra={"facts": {**facts, "wrong": context.error}})
-        elif log.isEnabledFor(logging.INFO):
-            # Not log.info, which looks for the line of code that called it: nobody wants to know that one.
-            log.handle(log.makeRecord(log.name, logging.INFO, "", 0, line, (), None, extra={"facts": facts}))
+        else:
+            log.info("%s", line, extra={"facts": facts})
 
 
 class HeadSentError(OSError):
@@ -189,7 +187,6 @@ def require_local_request(headers: Headers) -> None:
         raise RefusedError("without keys no page from elsewhere may use this server")
 
 
-@lru_cache(maxsize=256)
 def is_local_url(url: str) -> bool:
     """Whether an address names this machine by a name that nobody else can point at it."""
     try:

@@ -154,9 +154,9 @@ class CallerScope:
         return self.caller.customer is None or self.caller.customer == customer
 
 
-def require_done(document: Document, *, done: bool) -> None:
-    """Refuse what only documents that are done have."""
-    if done and document.state != "done":
+def require_done(document: Document) -> None:
+    """Refuse a document that has no result."""
+    if document.state is not DocumentState.DONE:
         raise IllegalTransitionError(f"the document is {document.state}: there is no result yet, or none at all")
 
 

@@ -12,10 +12,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from inturn.errors import InvalidInputError
+from inturn.http import log
 from inturn.http.app import create_app
 from inturn.http.state import AppState
 
-log: Final = logging.getLogger("inturn.http")
 UVICORN_LOG: Final = logging.getLogger("uvicorn.error")
 CANCEL_GRACE_SECONDS: Final = 2
 """Seconds for the answers to requests that were cut off."""

@@ -1,6 +1,5 @@
 """What all routes of one server share."""
 
-import logging
 from types import TracebackType
 from typing import Final, Self
 
@@ -9,6 +8,7 @@ from fastapi import Request
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InturnError, InvalidInputError
+from inturn.http import log
 from inturn.http.event_poller import EventPoller
 from inturn.http.key_cache import ApiKeyCache
 from inturn.http.limits import FailedLogins, Quotas, RateLimiter
@@ -22,7 +22,6 @@ from inturn.insights import CustomerIndex, Insights
 from inturn.model import SECOND
 from inturn.queue import Queue
 
-log: Final = logging.getLogger("inturn.http")
 PAGE_PRICING_TTL: Final = SECOND
 
 
