@@ -92,7 +92,7 @@ def test_what_was_cut_off_is_sent_again_and_comes_in_once(
 
 
 def test_a_server_that_is_not_there_is_told() -> None:
-    with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not answer"):
+    with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not respond"):
         nobody.cancel(MISSING)
 
 

@@ -44,7 +44,7 @@ def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(
     lines = [json.loads(line) for line in server.lines]
     assert "Traceback" not in server.log
     assert [line["message"] for line in lines if line["level"] != "info"] == [
-        f"{SLOW} requests were cut off: they took longer than the 1 s of grace"
+        f"{SLOW} requests were cancelled: they took longer than the grace of 1 s"
     ]
     assert sum(line.get("status") == 503 for line in lines) == SLOW
     assert lines[-1]["message"] == "the server has stopped"
