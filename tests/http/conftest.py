@@ -68,12 +68,12 @@ UNLIMITED = Limits(per_second=1_000_000, burst=1_000_000)
 
 
 @pytest.fixture
-def make_rig(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
-    """Rigs with settings of their own."""
+def make_harness(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
+    """Harnesses with settings of their own."""
     made: list[Harness] = []
 
     def one(*, needs_keys: bool = True, limits: Limits = UNLIMITED, client: str = "192.0.2.1") -> Harness:
-        folder = tmp_path / f"rig{len(made)}"
+        folder = tmp_path / f"harness{len(made)}"
         folder.mkdir()
         made.append(Harness(folder, ServerSettings(needs_keys=needs_keys, limits=limits), client))
         return made[-1]
@@ -84,22 +84,22 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
 
 
 @pytest.fixture
-def rig(make_rig: Callable[..., Harness]) -> Iterator[Harness]:
+def harness(make_harness: Callable[..., Harness]) -> Iterator[Harness]:
     """The usual one, with its watcher at work."""
-    with make_rig().running() as running:
+    with make_harness().running() as running:
         yield running
 
 
 @pytest.fixture
-def anna(rig: Harness) -> TestClient:
+def anna(harness: Harness) -> TestClient:
     """An operator."""
-    return rig.client_as(rig.operator)
+    return harness.client_as(harness.operator)
 
 
 @pytest.fixture
-def acme(rig: Harness) -> TestClient:
+def acme(harness: Harness) -> TestClient:
     """A customer."""
-    return rig.client_as(rig.create_api_key("acme"))
+    return harness.client_as(harness.create_api_key("acme"))
 
 
 @pytest.fixture

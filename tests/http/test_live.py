@@ -101,15 +101,15 @@ def test_a_customer_hears_its_own_documents_and_nothing_of_others(
         assert stream.next()["data"]["documents"] == own
 
 
-def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Harness) -> None:
-    text = rig.create_api_key("acme")
-    api_key = next(api_key for api_key in rig.queue.store.api_keys.all() if api_key.customer == "acme")
+def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(harness: Harness) -> None:
+    text = harness.create_api_key("acme")
+    api_key = next(api_key for api_key in harness.queue.store.api_keys.all() if api_key.customer == "acme")
     by_key = HTTPAuthorizationCredentials(scheme="Bearer", credentials=text), Caller("acme", api_key.scope)
     by_cookie = None, Caller("acme", api_key.scope, by_cookie=True)
-    cookie = f"{COOKIE_NAME}={rig.app_state.sessions.create_cookie(api_key)}".encode()
-    asked = Request({"type": "http", "app": rig.app, "headers": [(b"cookie", cookie)]})
+    cookie = f"{COOKIE_NAME}={harness.app_state.sessions.create_cookie(api_key)}".encode()
+    asked = Request({"type": "http", "app": harness.app, "headers": [(b"cookie", cookie)]})
     assert [asyncio.run(is_still_authorized(asked, *item)) for item in (by_key, by_cookie)] == [True, True]
-    rig.queue.store.api_keys.revoke(api_key.id, api_key.made_at, ANNA)
+    harness.queue.store.api_keys.revoke(api_key.id, api_key.made_at, ANNA)
     assert [asyncio.run(is_still_authorized(asked, *item)) for item in (by_key, by_cookie)] == [False, False]
     assert asyncio.run(is_still_authorized(asked, None, Caller("local", api_key.scope)))
 
@@ -126,15 +126,15 @@ def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., ServerPr
 
 
 @pytest.mark.parametrize("after", ["x", "-1"])
-def test_a_wrong_last_event_is_refused(rig: Harness, after: str) -> None:
-    answer = rig.client_as(rig.operator).get("/v1/events", headers={"Last-Event-ID": after})
+def test_a_wrong_last_event_is_refused(harness: Harness, after: str) -> None:
+    answer = harness.client_as(harness.operator).get("/v1/events", headers={"Last-Event-ID": after})
     assert answer.status_code == 422
     assert "Last-Event-ID" in answer.json()["detail"]
 
 
-def test_one_listener_too_many_is_refused(make_rig: Callable[..., Harness]) -> None:
-    rig = make_rig(limits=Limits(listeners=0))
-    answer = rig.client_as(rig.operator).get("/v1/events")
+def test_one_listener_too_many_is_refused(make_harness: Callable[..., Harness]) -> None:
+    harness = make_harness(limits=Limits(listeners=0))
+    answer = harness.client_as(harness.operator).get("/v1/events")
     assert answer.status_code == 429
     assert answer.headers["retry-after"] == "5"
 
@@ -191,18 +191,18 @@ def test_a_preview_of_nothing_says_so(serve: Callable[..., ServerProcess]) -> No
     assert "nothing to play" in json.loads(answer.text.splitlines()[-1])["error"]
 
 
-def test_a_preview_has_bounds(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
+def test_a_preview_has_bounds(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
     assert client.post("/v1/policy/preview", json={"policy": POLICY | {"order": "none"}}).status_code == 422
     error = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
     assert error.status_code == 422
     response = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert response.status_code == 422
     assert "in memory" in response.json()["detail"]
-    rig.app_state.simulation_jobs._store_url, rig.app_state.simulation_jobs._running = (
+    harness.app_state.simulation_jobs._store_url, harness.app_state.simulation_jobs._running = (
         "queue.db",
         simulation_jobs.MAX_CONCURRENT_JOBS,
     )
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
-    acme = rig.client_as(rig.create_api_key("acme"))
+    acme = harness.client_as(harness.create_api_key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

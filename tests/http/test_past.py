@@ -53,20 +53,20 @@ def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], t
     assert (first.status_code, "nothing to judge" in first.json()["detail"]) == (422, True)
 
 
-def test_a_judgement_has_bounds(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
-    rig.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
+def test_a_judgement_has_bounds(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
+    harness.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
     assert "in memory" in client.post(path).json()["detail"]
-    rig.app_state.simulation_jobs._store_url, rig.app_state.simulation_jobs._running = (
+    harness.app_state.simulation_jobs._store_url, harness.app_state.simulation_jobs._running = (
         "queue.db",
         simulation_jobs.MAX_CONCURRENT_JOBS,
     )
     assert client.post(path).status_code == 429
     assert client.post("/v1/policy/versions/0/judgement").status_code == 422
     assert client.post("/v1/policy/versions/two/judgement").status_code == 422
-    assert rig.client_as(rig.create_api_key("acme")).post(path).status_code == 404
-    assert rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).post(path).status_code == 403
+    assert harness.client_as(harness.create_api_key("acme")).post(path).status_code == 404
+    assert harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)).post(path).status_code == 403
 
 
 def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
@@ -103,15 +103,16 @@ def test_what_really_came_is_played_as_it_was_and_otherwise(
     assert behind["current"]["mean"] == pytest.approx(behind["measured"]["mean"], rel=0.1)
 
 
-def test_replays_have_bounds_and_are_for_operators(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
+def test_replays_have_bounds_and_are_for_operators(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
-    rig.app_state.simulation_jobs._store_url = "queue.db"
+    harness.app_state.simulation_jobs._store_url = "queue.db"
     for error in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
         assert client.post("/v1/replays", json=error).status_code == 422, error
-    rig.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    harness.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/replays", json={}).status_code == 429
-    assert rig.client_as(rig.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
+    assert harness.client_as(harness.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
     assert (
-        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code == 403
+        harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code
+        == 403
     )

@@ -77,8 +77,8 @@ def _children(server: ServerProcess) -> list[str]:
     return result
 
 
-def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
+def test_simulations_have_bounds_and_are_for_operators(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
     for error in (
         {"scenario": "nothing"},
         {"scenario": "../flood"},
@@ -89,11 +89,11 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
         SMALL | {"seed": -1},
     ):
         assert client.post("/v1/simulations", json=error).status_code == 422, error
-    rig.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    harness.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
     customer, reader = (
-        rig.client_as(rig.create_api_key("acme")),
-        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+        harness.client_as(harness.create_api_key("acme")),
+        harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)),
     )
     assert customer.post("/v1/simulations", json=SMALL).status_code == 404
     assert customer.get("/v1/simulations").status_code == 404
@@ -144,9 +144,9 @@ def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
     assert report["customers"][0]["group"] == "flood"
 
 
-def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(rig: Harness) -> None:
-    rig.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
-    acme = rig.client_as(rig.create_api_key("acme"))
+def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(harness: Harness) -> None:
+    harness.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
+    acme = harness.client_as(harness.create_api_key("acme"))
     assert acme.get("/v1/priority").json() == {"reset_interval": 60 * SECOND, "thresholds": [-1, -5]}
     assert acme.get("/v1/policy").status_code == 404
-    assert rig.client_as(None).get("/v1/priority").status_code == 401
+    assert harness.client_as(None).get("/v1/priority").status_code == 401
