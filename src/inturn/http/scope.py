@@ -50,13 +50,13 @@ class CallerScope:
         return document
 
     def documents_by_id(self, ids: Sequence[str]) -> list[Document]:
-        """Those that there are and that the caller may see, newest first."""
-        result: dict[str, Document] = {}
-        for item in ids:
+        """Read the caller's documents among these ids, newest first; unknown ids are skipped."""
+        documents: dict[str, Document] = {}
+        for id_ in ids:
             with suppress(NotFoundError):
-                document = self.document(item)
-                result[document.id] = document
-        return sorted(result.values(), key=lambda document: document.seq, reverse=True)
+                document = self.document(id_)
+                documents[document.id] = document
+        return sorted(documents.values(), key=lambda document: document.seq, reverse=True)
 
     def progress(self, document: Document) -> Progress | None:
         """Return the progress that the document's worker last reported."""
@@ -78,8 +78,8 @@ class CallerScope:
     def restrict_filter(self, where: DocumentFilter) -> DocumentFilter:
         """Restrict a filter to the caller's documents."""
         customer, batch, text = (
-            None if given is None else clean_text(name, given)
-            for name, given in (("customer", where.customer), ("batch", where.batch), ("text", where.text))
+            None if value is None else clean_text(name, value)
+            for name, value in (("customer", where.customer), ("batch", where.batch), ("text", where.text))
         )
         if customer is not None and not self._is_own(customer):
             raise NotFoundError(NO_CUSTOMER)
@@ -151,7 +151,7 @@ class CallerScope:
         try:
             return self.document(after).seq
         except NotFoundError:
-            raise InvalidInputError("after is no cursor of this list; use a page's next") from None
+            raise InvalidInputError("`after` is not a cursor of this list; use the `next` of a page") from None
 
     def _is_own(self, customer: str) -> bool:
         return self.caller.customer is None or self.caller.customer == customer
@@ -160,7 +160,7 @@ class CallerScope:
 def require_done(document: Document) -> None:
     """Refuse a document that has no result."""
     if document.state is not DocumentState.DONE:
-        raise IllegalTransitionError(f"the document is {document.state}: there is no result yet, or none at all")
+        raise IllegalTransitionError(f"the document is {document.state}: it has no result")
 
 
 def write_scope(
