@@ -45,7 +45,7 @@ def test_customers_are_sorted_by_live_figures(harness: Harness, anna: TestClient
     soon(lambda: set(listed(anna, sort="wait")), {"acme", "beta", "gamma"})
 
 
-def test_rows_have_waits_share_and_what_is_due(harness: Harness, anna: TestClient) -> None:
+def test_listed_customers_have_waits_and_shares(harness: Harness, anna: TestClient) -> None:
     fill(harness)
     harness.queue.change_customer("acme", ANNA, weight=3)
     harness.queue.claim("w", 4)
@@ -92,13 +92,13 @@ def test_pages_of_a_sorted_list_follow_each_other(harness: Harness, anna: TestCl
     assert listed(anna, sort="name", after="100") == []
 
 
-def test_without_sort_a_list_is_the_stores_own(harness: Harness, anna: TestClient) -> None:
+def test_list_without_sort_comes_from_the_store(harness: Harness, anna: TestClient) -> None:
     fill(harness)
     page = anna.get("/v1/customers", params={"limit": 2}).json()
     assert (page["next"], page["total"]) == ("beta", None)
 
 
-def test_a_wrong_order_or_place_is_refused(harness: Harness, anna: TestClient) -> None:
+def test_unknown_sort_or_offset_is_refused(harness: Harness, anna: TestClient) -> None:
     fill(harness)
     for error in (
         {"sort": "size"},
@@ -107,7 +107,7 @@ def test_a_wrong_order_or_place_is_refused(harness: Harness, anna: TestClient) -
         assert anna.get("/v1/customers", params=error).status_code == 422, error
 
 
-def test_what_changes_is_in_its_place_within_a_moment(harness: Harness, anna: TestClient) -> None:
+def test_changed_customer_moves_in_the_order_within_a_moment(harness: Harness, anna: TestClient) -> None:
     fill(harness)
     assert listed(anna, sort="waiting", down=True)[0] == "acme"
     harness.queue.submit("delta", [NewDocument("x")] * 40)

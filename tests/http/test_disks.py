@@ -15,9 +15,7 @@ from inturn.errors import StoreError, StoreFullError
 from .conftest import Harness, ServerProcess
 
 
-def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
-    serve: Callable[..., ServerProcess], tmp_path: Path
-) -> None:
+def test_full_disk_accepts_nothing(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = serve()
     # No file of this process may grow further than this: the kernel answers as it does on a full disk.
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
@@ -54,7 +52,7 @@ def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync", "rename", "commit"])
-def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
+def test_failed_upload_returns_its_error_and_leaves_no_blob(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     client = harness.client_as(harness.create_api_key("acme"))
@@ -81,7 +79,7 @@ def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
     assert client.post("/v1/documents", files=[("file", ("a", b"x"))]).status_code == 202
 
 
-def test_a_commit_whose_answer_was_lost_keeps_its_bytes(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_with_a_lost_reply_keeps_its_blobs(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     client, submit = harness.client_as(harness.create_api_key("acme")), harness.queue.store.submit_all
 
     def lost(*args: Any, **more: Any) -> Any:

@@ -37,7 +37,7 @@ def code(answer: Any, status: int) -> str:
 # -- in ---------------------------------------------------------------------------------------------------------------
 
 
-def test_files_come_in_with_what_is_said_of_them(harness: Harness, acme: TestClient) -> None:
+def test_form_submits_files_with_their_fields(harness: Harness, acme: TestClient) -> None:
     files = [("file", ("a.pdf", b"%PDF-1.4 not much")), ("file", ("../b.bin", b"\x89PNG\r\n\x1a\nxyz"))]
     answer = acme.post("/v1/documents", files=files, data={"batch": "march", "metadata": '{"order": 7}'})
     assert answer.status_code == 202
@@ -53,7 +53,7 @@ def test_files_come_in_with_what_is_said_of_them(harness: Harness, acme: TestCli
         assert binary_io.read() == b"%PDF-1.4 not much"
 
 
-def test_texts_and_references_come_in_as_json(harness: Harness, acme: TestClient) -> None:
+def test_json_submits_texts_and_references(harness: Harness, acme: TestClient) -> None:
     documents = [
         {"name": "a.txt", "text": "Grüße"},
         {"name": "b.pdf", "uri": "https://example.com/b.pdf", "metadata": {"x": [1, None]}},
@@ -87,13 +87,13 @@ def test_texts_and_references_come_in_as_json(harness: Harness, acme: TestClient
         "text",
     ],
 )
-def test_what_is_wrong_is_refused_and_leaves_nothing(harness: Harness, acme: TestClient, body: Any) -> None:
+def test_invalid_submission_is_refused_and_leaves_no_blob(harness: Harness, acme: TestClient, body: Any) -> None:
     assert code(acme.post("/v1/documents", json=body), 422) == "invalid_input"
     assert harness.queue.documents().items == ()
     assert harness.stored_blobs() == set()
 
 
-def test_an_operator_says_whose_and_decides_delay_start_by_and_cost(harness: Harness, anna: TestClient) -> None:
+def test_operator_names_the_customer_and_sets_delay_start_by_and_cost(harness: Harness, anna: TestClient) -> None:
     assert code(anna.post("/v1/documents", json={"documents": [{"name": "a"}]}), 422) == "invalid_input"
     (delayed,) = submit(anna, customer="acme", delay=60_000_000, cost=2.5, start_by=2**60)
     document = harness.queue.document(delayed)
@@ -104,7 +104,7 @@ def test_an_operator_says_whose_and_decides_delay_start_by_and_cost(harness: Har
     assert (document.customer, document.state, document.spec.cost) == ("beta", "delayed", 3)
 
 
-def test_a_repeat_with_its_key_is_answered_with_the_first_receipts(harness: Harness, acme: TestClient) -> None:
+def test_repeat_with_idempotency_key_returns_the_first_receipts(harness: Harness, acme: TestClient) -> None:
     headers = {"Idempotency-Key": "order-7"}
     answers = [acme.post("/v1/documents", files=[("file", ("a.txt", b"the same"))], headers=headers) for _ in range(3)]
     assert len({answer.text for answer in answers}) == 1
@@ -114,7 +114,7 @@ def test_a_repeat_with_its_key_is_answered_with_the_first_receipts(harness: Harn
     assert len(harness.stored_blobs()) == 1
 
 
-def test_pages_are_counted_where_they_cost(harness: Harness, acme: TestClient) -> None:
+def test_pages_are_counted_if_the_policy_charges_for_them(harness: Harness, acme: TestClient) -> None:
     (free,) = submit(acme)
     harness.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
     time.sleep(1.1)  # what pages cost is remembered for a second
@@ -154,7 +154,7 @@ def test_pages_are_counted_where_they_cost(harness: Harness, acme: TestClient) -
         ("application/json", b"[" * 100_000, 422),
     ],
 )
-def test_bodies_of_another_kind_are_refused(
+def test_unsupported_media_types_are_refused(
     harness: Harness, acme: TestClient, content_type: str, body: bytes, status: int
 ) -> None:
     code(acme.post("/v1/documents", content=body, headers={"Content-Type": content_type}), status)
@@ -194,7 +194,7 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
     assert code(anna.get("/v1/documents", params={"sort": "name"}), 422) == "invalid_input"
 
 
-def test_one_document_is_shown_to_a_customer_without_what_is_ours(
+def test_customer_sees_a_document_without_worker_and_traceback(
     harness: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     (id_,) = submit(acme)
@@ -234,7 +234,7 @@ def test_results_files_and_content_come_back(harness: Harness, acme: TestClient)
     assert code(acme.get(f"/v1/documents/{id_}/files/other"), 404) == "not_found"
 
 
-def test_why_is_told_in_the_callers_language_and_rounded_for_customers(
+def test_why_is_in_the_callers_language_and_rounded_for_customers(
     harness: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     submit(anna, 13, customer="beta")
@@ -270,7 +270,7 @@ def test_a_long_poll_ends_when_its_document_does(harness: Harness, acme: TestCli
     assert harness.app_state.event_poller.waiter_count == 0
 
 
-def test_a_batch_shows_its_progress_to_each_its_own(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+def test_batch_progress_counts_only_own_documents(harness: Harness, acme: TestClient, anna: TestClient) -> None:
     submit(acme, 3, batch="a/b")
     submit(anna, 2, customer="beta", batch="a/b")
     harness.process_documents(n=1)
@@ -299,7 +299,7 @@ def test_cancel_retry_and_expedite_one(harness: Harness, acme: TestClient, anna:
     assert harness.queue.store.audit(limit=1)[0].operator == Operator("anna", "a promise")
 
 
-def test_bulk_cancel_and_retry_count_first_and_stay_with_their_own(acme: TestClient, anna: TestClient) -> None:
+def test_bulk_cancel_and_retry_support_dry_run_and_skip_others(acme: TestClient, anna: TestClient) -> None:
     submit(acme, 4, batch="one")
     submit(acme, 2)
     submit(anna, 3, customer="beta", batch="one")

@@ -37,7 +37,7 @@ def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(harnes
     assert anna.head(f"/v1/documents/{id_}/result").headers["content-length"] != "0"
 
 
-def test_a_head_is_for_reading_and_shows_nothing_of_others(harness: Harness, acme: TestClient) -> None:
+def test_head_changes_nothing_and_shows_nothing_of_others(harness: Harness, acme: TestClient) -> None:
     own, other = (harness.queue.submit(name, [NewDocument("a")])[0].id for name in ("acme", "beta"))
     assert acme.head(f"/v1/documents/{own}").status_code == 200
     assert acme.head(f"/v1/documents/{other}").status_code == 404
@@ -46,9 +46,7 @@ def test_a_head_is_for_reading_and_shows_nothing_of_others(harness: Harness, acm
 
 
 @pytest.mark.parametrize("path", ["/v1/checks", "/v1/documents/cancel", "/v1/queue/pause"])
-def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(
-    harness: Harness, anna: TestClient, path: str
-) -> None:
+def test_head_of_a_post_route_is_refused(harness: Harness, anna: TestClient, path: str) -> None:
     before = harness.queue.store.last_event()
     answer = anna.head(path)
     assert (answer.status_code in {404, 405}, answer.content) == (True, b"")
@@ -65,14 +63,12 @@ def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(
         ("POST", "/", "GET, HEAD"),
     ],
 )
-def test_a_method_that_is_not_taken_is_told_which_are(anna: TestClient, method: str, path: str, allowed: str) -> None:
+def test_405_lists_the_allowed_methods(anna: TestClient, method: str, path: str, allowed: str) -> None:
     answer = anna.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
-def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(
-    serve: Callable[..., ServerProcess], tmp_path: Path
-) -> None:
+def test_head_of_a_stream_ends_without_a_subscriber(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = serve()
     (tmp_path / "a.txt").write_bytes(b"x" * 3_000_000)
     address = urlsplit(server.url)

@@ -94,7 +94,7 @@ async def probe(harness: Harness, made: dict[str, dict[str, list[str]]], custome
     return probes
 
 
-def test_what_belongs_to_others_is_answered_like_what_does_not_exist(harness: Harness) -> None:
+def test_documents_of_others_get_the_same_404_as_unknown_ones(harness: Harness) -> None:
     made = fill(harness)
     before = [(document.id, document.state) for document in harness.queue.documents(limit=100).items]
     scopes = (ApiKeyScope.CUSTOMER, ApiKeyScope.READ_ONLY)
@@ -104,7 +104,7 @@ def test_what_belongs_to_others_is_answered_like_what_does_not_exist(harness: Ha
     assert {customer.name for customer in harness.queue.customers().items} == set(CUSTOMERS)
 
 
-def test_lists_counts_and_filters_hold_nothing_of_others(harness: Harness) -> None:
+def test_lists_counts_and_filters_omit_documents_of_others(harness: Harness) -> None:
     made = fill(harness)
     for customer in CUSTOMERS:
         client = harness.client_as(harness.create_api_key(customer))
@@ -139,7 +139,7 @@ def test_lists_counts_and_filters_hold_nothing_of_others(harness: Harness) -> No
         assert client.get(f"/v1/customers/{customer}").json()["share"] is None
 
 
-def test_operators_pages_are_not_there_for_customers(harness: Harness) -> None:
+def test_operator_routes_are_404_for_customers(harness: Harness) -> None:
     acme = harness.client_as(harness.create_api_key("acme"))
     nowhere = acme.get("/v1/nowhere")
     for path in ("/v1/customers", "/v1/policy", "/v1/policy/versions", "/v1/audit", "/v1/workers", "/v1/estimates"):

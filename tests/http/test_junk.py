@@ -114,7 +114,7 @@ def test_a_content_length_with_thousands_of_digits_is_refused_by_the_server(
     assert all(json.loads(line)["level"] != "error" for line in server.lines)
 
 
-def test_junk_in_every_place_of_every_route_is_no_error_of_ours(harness: Harness, anna: TestClient) -> None:
+def test_junk_in_any_parameter_is_never_a_server_error(harness: Harness, anna: TestClient) -> None:
     asked = 0
     for method, path, parameters in routes(harness):
         if path in {"/v1/events", "/v1/simulations", "/v1/replays"} or path.endswith(("/preview", "/judgement")):
@@ -128,7 +128,7 @@ def test_junk_in_every_place_of_every_route_is_no_error_of_ours(harness: Harness
     assert asked > 1_000
 
 
-def test_junk_as_a_body_is_no_error_of_ours(harness: Harness, anna: TestClient) -> None:
+def test_junk_body_is_never_a_server_error(harness: Harness, anna: TestClient) -> None:
     known = harness.queue.submit("acme", [NewDocument("a")])[0].id
     for method, path, _ in routes(harness):
         if method in {"post", "put", "patch"}:
@@ -138,7 +138,7 @@ def test_junk_as_a_body_is_no_error_of_ours(harness: Harness, anna: TestClient) 
                     assert answer.status_code < 500, f"{method} {path} with {body[:20]!r}: {answer.text}"
 
 
-def test_junk_as_a_header_is_no_error_of_ours(harness: Harness) -> None:
+def test_junk_header_is_never_a_server_error(harness: Harness) -> None:
     id_ = harness.queue.submit("acme", [NewDocument("a")])[0].id
     for header in HEADERS:
         for junk in (*JUNK, *COOKIES, "bytes=²-", f"bytes=0-{DIGITS}"):
@@ -149,12 +149,12 @@ def test_junk_as_a_header_is_no_error_of_ours(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("junk", [item for item in JUNK if item])
-def test_junk_as_the_last_event_is_refused(harness: Harness, junk: str) -> None:
+def test_junk_last_event_id_is_refused(harness: Harness, junk: str) -> None:
     status, answer = raw(harness, "GET", "/v1/events", keyed(harness), ("last-event-id", junk.encode()))
     assert (status, answer["code"]) == (422, "invalid_input")
 
 
-def test_a_result_is_served_as_it_was_stored_however_deep_it_is(harness: Harness, anna: TestClient) -> None:
+def test_deeply_nested_result_is_served_as_stored(harness: Harness, anna: TestClient) -> None:
     texts = {}
     for depth in (10, 250, 300, 900):
         (receipt,) = harness.queue.submit("acme", [NewDocument("a", metadata={"depth": depth})])
@@ -170,7 +170,7 @@ def test_a_result_is_served_as_it_was_stored_however_deep_it_is(harness: Harness
         assert answer.content.decode() == f'{{"id":"{id_}","result":{text},"files":[]}}'
 
 
-def test_nothing_else_that_is_kept_is_too_deep_to_be_told(anna: TestClient) -> None:
+def test_deeply_nested_metadata_can_be_read(anna: TestClient) -> None:
     metadata: Any = 1
     for _ in range(90):
         metadata = {"a": metadata}
@@ -185,7 +185,7 @@ def test_nothing_else_that_is_kept_is_too_deep_to_be_told(anna: TestClient) -> N
     assert anna.post("/v1/documents", json=deeper).status_code == 422
 
 
-def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., ServerProcess]) -> None:
+def test_client_disconnect_is_not_logged_as_an_error(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
     asked = [
@@ -215,7 +215,7 @@ def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., ServerPr
     assert 'status="500"' not in page
 
 
-def test_what_breaks_while_a_caller_is_there_is_still_an_error(
+def test_failure_with_a_connected_client_is_logged_as_an_error(
     harness: Harness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:

@@ -31,7 +31,7 @@ def opens(harness: Harness, text: str) -> bool:
     return harness.client_as(text).get("/v1/documents").status_code == 200
 
 
-def test_a_key_is_made_told_once_and_opens(harness: Harness, anna: TestClient) -> None:
+def test_created_key_is_returned_once_and_works(harness: Harness, anna: TestClient) -> None:
     answer = anna.post(
         "/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}, params={"why": "a new contract"}
     )
@@ -53,7 +53,7 @@ def test_a_key_is_made_told_once_and_opens(harness: Harness, anna: TestClient) -
     assert (newest["kind"], newest["operator"], newest["why"]) == ("key_made", "anna", "a new contract")
 
 
-def test_a_revoked_key_opens_nothing_and_stays_in_the_list(harness: Harness, anna: TestClient) -> None:
+def test_revoked_key_is_refused_and_stays_listed(harness: Harness, anna: TestClient) -> None:
     made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
     assert opens(harness, made["key"])
     ended = anna.delete(f"/v1/keys/{made['id']}", params={"why": "left"})
@@ -65,9 +65,7 @@ def test_a_revoked_key_opens_nothing_and_stays_in_the_list(harness: Harness, ann
     assert (newest["kind"], newest["why"], newest["detail"]["key"]) == ("key_ended", "left", made["id"])
 
 
-def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(
-    harness: Harness, anna: TestClient
-) -> None:
+def test_revoking_server_refuses_the_key_at_once(harness: Harness, anna: TestClient) -> None:
     made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
     maria = harness.client_as(made["key"])
     assert maria.get("/v1/documents").status_code == 200
@@ -88,7 +86,7 @@ def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(
     assert maria.get("/v1/documents").status_code == 401
 
 
-def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(harness: Harness, anna: TestClient) -> None:
+def test_rotated_key_is_valid_for_the_overlap_and_its_predecessor_revoked(harness: Harness, anna: TestClient) -> None:
     first = anna.post("/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}).json()
     answer = anna.post(f"/v1/keys/{first['id']}/rotate", json={"overlap": HOUR})
     second = answer.json()
@@ -118,7 +116,7 @@ def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(harne
         {"name": "a", "scope": "operator", "key": "inturn_mine"},
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(harness: Harness, anna: TestClient, wrong: dict[str, object]) -> None:
+def test_invalid_key_spec_is_refused(harness: Harness, anna: TestClient, wrong: dict[str, object]) -> None:
     assert anna.post("/v1/keys", json=wrong).status_code == 422
     assert len(harness.queue.store.api_keys.all()) == 1
 
@@ -165,7 +163,7 @@ def test_a_keys_text_gets_into_no_log(harness: Harness, anna: TestClient, caplog
 # -- the queue as a whole ---------------------------------------------------------------------------------------------
 
 
-def test_the_queue_is_paused_and_resumed_with_who_and_why(harness: Harness, anna: TestClient) -> None:
+def test_pause_and_resume_record_operator_and_reason(harness: Harness, anna: TestClient) -> None:
     harness.queue.submit("acme", [NewDocument("a")])
     paused = anna.post("/v1/queue/pause", params={"why": "the disk is full"}).json()
     assert paused == anna.get("/v1/queue").json() == {"paused": {"operator": "anna", "why": "the disk is full"}}
@@ -179,7 +177,7 @@ def test_the_queue_is_paused_and_resumed_with_who_and_why(harness: Harness, anna
     ]
 
 
-def test_the_queue_is_paused_by_operators_alone(harness: Harness) -> None:
+def test_only_operators_pause_the_queue(harness: Harness) -> None:
     acme, eyes = (
         harness.client_as(harness.create_api_key("acme")),
         harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)),
@@ -192,7 +190,7 @@ def test_the_queue_is_paused_by_operators_alone(harness: Harness) -> None:
     assert harness.queue.store.paused() is None
 
 
-def test_everybody_is_told_the_limits_and_operators_the_version(make_harness: Callable[..., Harness]) -> None:
+def test_server_route_shows_limits_to_all_and_version_to_operators(make_harness: Callable[..., Harness]) -> None:
     harness = make_harness(limits=Limits(file=7, waiting=5))
     anna, acme, nobody = (
         harness.client_as(harness.operator),
@@ -214,7 +212,7 @@ def test_everybody_is_told_the_limits_and_operators_the_version(make_harness: Ca
 # -- the audit log ----------------------------------------------------------------------------------------------------
 
 
-def test_the_audit_log_is_filtered_by_kind_who_and_whose(harness: Harness, anna: TestClient) -> None:
+def test_audit_log_filters_by_kind_operator_and_customer(harness: Harness, anna: TestClient) -> None:
     for number in range(6):
         harness.queue.change_customer(f"Customer {number % 3}", Operator(f"maria {number % 2}", ""), weight=2)
     harness.queue.pause(ANNA)
@@ -231,7 +229,7 @@ def test_the_audit_log_is_filtered_by_kind_who_and_whose(harness: Harness, anna:
     assert anna.get("/v1/audit", params={"kind": "nonsense"}).status_code == 422
 
 
-def test_a_filtered_page_goes_on_where_it_has_looked_to(
+def test_filtered_audit_page_continues_where_it_stopped_reading(
     harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "READ_PAGE_SIZE", 3)

@@ -25,7 +25,7 @@ def test_documents_are_listed_by_their_ids_newest_first(harness: Harness, anna: 
     assert anna.get("/v1/documents", params={"id": [UNKNOWN] * 101}).status_code == 422
 
 
-def test_what_matches_is_counted_by_state(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+def test_matching_documents_are_counted_by_state(harness: Harness, anna: TestClient, acme: TestClient) -> None:
     submit(harness, "acme", 3, batch="may")
     submit(harness, "beta", 2)
     harness.process_documents()
@@ -37,7 +37,7 @@ def test_what_matches_is_counted_by_state(harness: Harness, anna: TestClient, ac
     assert acme.get("/v1/documents/counts", params={"customer": "beta"}).status_code == 404
 
 
-def test_these_are_cancelled_and_tried_again_but_never_anothers(
+def test_bulk_cancel_and_retry_by_id_skip_documents_of_others(
     harness: Harness, anna: TestClient, acme: TestClient
 ) -> None:
     mine, (other,) = submit(harness, "acme", 3), submit(harness, "beta", 1)
@@ -60,7 +60,7 @@ def test_these_are_cancelled_and_tried_again_but_never_anothers(
         assert anna.post("/v1/documents/cancel", json=body).status_code == 422
 
 
-def test_operators_expedite_these(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+def test_operators_expedite_documents_by_id(harness: Harness, anna: TestClient, acme: TestClient) -> None:
     ids = submit(harness, "acme", 3)
     harness.queue.cancel(ids[1], ANNA)
     assert acme.post("/v1/documents/expedite", json={"ids": ids}).status_code == 404
@@ -68,7 +68,7 @@ def test_operators_expedite_these(harness: Harness, anna: TestClient, acme: Test
     assert [harness.queue.document(item).expedited for item in ids] == [True, False, True]
 
 
-def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
+def test_timeline_names_operators_and_workers_only_to_operators(
     harness: Harness, anna: TestClient, acme: TestClient
 ) -> None:
     (id_,) = submit(harness, "acme", 1)
@@ -91,7 +91,7 @@ def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
     assert harness.client_as(harness.create_api_key("beta")).get(f"/v1/documents/{id_}/timeline").status_code == 404
 
 
-def test_a_life_tells_each_attempt_with_its_error(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+def test_timeline_has_each_attempt_with_its_error(harness: Harness, anna: TestClient, acme: TestClient) -> None:
     """The trace below an error, and who worked at it, is for operators."""
     (id_,) = submit(harness, "acme", 1)
     for worker in ("one", "two"):
@@ -116,7 +116,7 @@ def test_a_life_tells_each_attempt_with_its_error(harness: Harness, anna: TestCl
     ]
 
 
-def test_a_life_goes_on_though_its_events_were_deleted(harness: Harness, anna: TestClient) -> None:
+def test_timeline_survives_the_deletion_of_events(harness: Harness, anna: TestClient) -> None:
     (id_,) = submit(harness, "acme", 1)
     harness.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
     anna.post(f"/v1/documents/{id_}/expedite")
@@ -125,6 +125,6 @@ def test_a_life_goes_on_though_its_events_were_deleted(harness: Harness, anna: T
     assert result["is_whole"]
 
 
-def test_how_much_an_upload_may_bring(anna: TestClient, acme: TestClient) -> None:
+def test_limits_route_returns_upload_limits(anna: TestClient, acme: TestClient) -> None:
     reported = {"file": 50 << 20, "body": 100 << 20, "files": 10}
     assert anna.get("/v1/limits").json() == acme.get("/v1/limits").json() == reported

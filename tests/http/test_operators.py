@@ -33,7 +33,7 @@ def test_checks_are_those_of_the_spec_and_safe_to_repeat(harness: Harness, acme:
         assert acme.post("/v1/checks", json=error).status_code == 422, error
 
 
-def test_a_customer_is_shown_with_counter_lines_and_share(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+def test_customer_has_counter_lanes_and_share(harness: Harness, acme: TestClient, anna: TestClient) -> None:
     harness.queue.change_customer("acme", ANNA, weight=3)
     harness.queue.submit("acme", [NewDocument("a")] * 5)
     harness.queue.submit("beta", [NewDocument("a")] * 5)
@@ -65,7 +65,7 @@ def test_customers_are_listed_in_pages(harness: Harness, anna: TestClient) -> No
     assert anna.get("/v1/customers/b%2Fc").json()["customer"] == "b/c"
 
 
-def test_a_patch_changes_what_is_given_and_null_takes_away(harness: Harness, anna: TestClient) -> None:
+def test_patch_changes_given_settings_and_null_removes_them(harness: Harness, anna: TestClient) -> None:
     answer = anna.patch(
         "/v1/customers/new",
         params={"why": "a contract"},
@@ -132,7 +132,7 @@ def test_the_policy_is_read_checked_and_put_in_force_once(harness: Harness, anna
     assert [item["version"] for item in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
 
 
-def test_the_audit_log_names_who_and_why_in_pages(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+def test_audit_log_pages_have_operator_and_reason(harness: Harness, anna: TestClient, acme: TestClient) -> None:
     id_ = acme.post("/v1/documents", json={"documents": [{"name": "a"}]}).json()["receipts"][0]["id"]
     acme.delete(f"/v1/documents/{id_}", params={"why": "a mistake"})
     anna.post(f"/v1/documents/{id_}/retry")
@@ -154,7 +154,7 @@ def test_workers_are_listed(harness: Harness, anna: TestClient) -> None:
     assert (worker["name"], worker["slots"], worker["busy"], worker["stopping"]) == ("w1", 4, 2, False)
 
 
-def test_starts_that_were_told_are_compared_with_what_happened(harness: Harness, anna: TestClient) -> None:
+def test_estimated_starts_are_compared_with_real_ones(harness: Harness, anna: TestClient) -> None:
     harness.queue.submit("acme", [NewDocument("a")] * 30)
     harness.process_documents(n=25)
     harness.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
@@ -177,6 +177,6 @@ def test_starts_that_were_told_are_compared_with_what_happened(harness: Harness,
 @pytest.mark.parametrize(
     ("scope", "customer"), [(ApiKeyScope.CUSTOMER, None), (ApiKeyScope.OPERATOR, "acme"), (ApiKeyScope.CUSTOMER, "")]
 )
-def test_a_key_opens_one_thing(scope: ApiKeyScope, customer: str | None) -> None:
+def test_key_scope_and_customer_must_fit(scope: ApiKeyScope, customer: str | None) -> None:
     with pytest.raises(ValueError, match=r"customer|characters"):
         generate_api_key(ApiKey("", "", scope, "x", customer, 0))

@@ -48,11 +48,11 @@ def test_the_shell_is_at_every_address_of_the_page_and_needs_no_key(harness: Har
     assert client.head("/customers").status_code == 200
 
 
-def test_the_policy_is_the_promised_one() -> None:
+def test_content_security_policy_is_strict() -> None:
     assert CONTENT_SECURITY_POLICY == "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
-def test_files_are_kept_for_ever_under_their_build_and_come_compressed(harness: Harness) -> None:
+def test_static_files_are_cached_by_build_and_compressed(harness: Harness) -> None:
     client, build = harness.client_as(None), load_bundle().build
     for path, file in load_bundle().files.items():
         if path == "index.html":
@@ -72,7 +72,7 @@ def test_files_are_kept_for_ever_under_their_build_and_come_compressed(harness: 
 
 
 @pytest.mark.parametrize("path", ["", "index.html", "nothing.js", "..%2fapp.py", "%2e%2e/app.py", "../../app.py"])
-def test_nothing_but_the_pages_files_is_served(harness: Harness, path: str) -> None:
+def test_only_files_of_the_page_are_served(harness: Harness, path: str) -> None:
     answer = harness.client_as(None).get(f"/static/{load_bundle().build}/{path}")
     assert answer.status_code == 404
     assert "FastAPI" not in answer.text
@@ -85,7 +85,7 @@ def test_an_overview_takes_less_than_200_kilobytes(harness: Harness) -> None:
     assert sent + len(harness.client_as(harness.operator).get("/v1/overview").content) < 150_000
 
 
-def test_server_and_browser_know_the_same_addresses_and_events() -> None:
+def test_server_and_page_agree_on_routes_and_event_kinds() -> None:
     routes = re.findall(r'path: "([^"]+)"', (STATIC / "routes.js").read_text())
     assert [re.sub(r":(\w+)", r"{\1}", route) for route in routes] == [
         page_path.replace(":path", "") for page_path in PAGE_PATHS
@@ -123,7 +123,7 @@ def signed_in(harness: Harness, key: str, app: Any = None) -> tuple[TestClient, 
     return client, answer.json()["who"]["csrf"]
 
 
-def test_a_key_becomes_a_cookie_that_scripts_cannot_read_and_that_is_not_the_key(harness: Harness) -> None:
+def test_sign_in_sets_an_httponly_cookie_without_the_key(harness: Harness) -> None:
     client = harness.client_as(None)
     assert client.get("/session").json()["who"] is None
     answer = client.post("/session", json={"key": f" {harness.operator} "}, headers=HERE)
@@ -191,7 +191,7 @@ def test_wrong_keys_are_counted(make_harness: MakeHarness) -> None:
 
 
 @pytest.mark.parametrize("change", ["id", "until", "nonce", "mark", "none", "dots", "text"])
-def test_a_cookie_that_was_tampered_with_opens_nothing(harness: Harness, change: str) -> None:
+def test_tampered_cookie_is_refused(harness: Harness, change: str) -> None:
     client, _ = signed_in(harness, harness.operator)
     id_, until, nonce, mark = client.cookies[COOKIE_NAME].split(".")
     made = {
@@ -207,7 +207,7 @@ def test_a_cookie_that_was_tampered_with_opens_nothing(harness: Harness, change:
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
 
 
-def test_a_session_holds_at_every_server_of_the_queue_and_after_a_restart(harness: Harness) -> None:
+def test_session_is_valid_at_every_server_and_after_a_restart(harness: Harness) -> None:
     client, token = signed_in(harness, harness.operator)
     settings = ServerSettings(needs_keys=True, limits=UNLIMITED)
     other = TestClient(create_app(AppState(harness.queue, harness.blobs, settings)), cookies=dict(client.cookies))
@@ -243,7 +243,7 @@ def test_a_session_lasts_a_week_and_is_renewed_by_use(tmp_path: Path) -> None:
     harness.queue.close()
 
 
-def test_signing_out_takes_the_cookie_away_also_from_a_read_only_key(harness: Harness) -> None:
+def test_sign_out_deletes_the_cookie_also_of_a_read_only_key(harness: Harness) -> None:
     client, token = signed_in(harness, harness.create_api_key(None, ApiKeyScope.READ_ONLY))
     assert client.delete("/session", headers=HERE).status_code == 403
     assert client.delete("/session", headers={**HERE, "X-CSRF-Token": token}).status_code == 204
@@ -251,7 +251,7 @@ def test_signing_out_takes_the_cookie_away_also_from_a_read_only_key(harness: Ha
     assert client.get("/v1/documents").status_code == 401
 
 
-def test_a_read_only_session_is_told_so_and_changes_nothing(harness: Harness) -> None:
+def test_read_only_session_is_marked_and_changes_nothing(harness: Harness) -> None:
     client, token = signed_in(harness, harness.create_api_key(None, ApiKeyScope.READ_ONLY))
     who = client.get("/session").json()["who"]
     assert (who["scope"], who["acts"], who["sees_all"]) == ("read-only", False, True)
@@ -259,7 +259,7 @@ def test_a_read_only_session_is_told_so_and_changes_nothing(harness: Harness) ->
     assert (answer.status_code, answer.json()["code"]) == (403, "read_only_key")
 
 
-def test_a_customers_session_is_its_own_and_does_not_name_the_queue(harness: Harness) -> None:
+def test_customer_session_does_not_name_the_queue(harness: Harness) -> None:
     client, _ = signed_in(harness, harness.create_api_key("acme"))
     reported = client.get("/session").json()
     assert (reported["who"]["customer"], reported["who"]["sees_all"], reported["queue"]) == ("acme", False, None)
@@ -274,7 +274,7 @@ def test_a_key_in_the_header_counts_more_than_a_cookie_and_needs_no_token(harnes
     assert client.get("/v1/audit", headers={"Authorization": "Bearer nonsense"}).status_code == 401
 
 
-def test_without_keys_the_page_speaks_to_whoever_is_here(make_harness: MakeHarness) -> None:
+def test_without_keys_the_session_is_the_local_operator(make_harness: MakeHarness) -> None:
     reported = make_harness(needs_keys=False).client_as(None).get("/session").json()
     assert (reported["who"]["name"], reported["who"]["csrf"], reported["needs_keys"]) == ("local", None, False)
     assert reported["languages"] == list(LANGUAGES)
@@ -291,7 +291,7 @@ def test_without_keys_the_page_speaks_to_whoever_is_here(make_harness: MakeHarne
         (None, None),
     ],
 )
-def test_a_queue_is_named_without_where_it_is(store: str | None, name: str | None) -> None:
+def test_queue_name_has_no_host_or_credentials(store: str | None, name: str | None) -> None:
     assert queue_name(store) == name
 
 
@@ -310,7 +310,7 @@ def test_a_key_is_in_no_log_and_no_answer(harness: Harness, caplog: pytest.LogCa
 # -- the overview -----------------------------------------------------------------------------------------------------
 
 
-def test_the_overview_tells_what_waits_runs_and_who_gets_it(harness: Harness, anna: TestClient) -> None:
+def test_overview_has_waiting_running_and_shares(harness: Harness, anna: TestClient) -> None:
     harness.queue.submit("acme", [NewDocument("a.pdf")] * 24)
     harness.queue.submit("beta", [NewDocument("b.pdf")])
     claimed = harness.queue.claim("worker", 3)
@@ -340,14 +340,16 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(harness: Harness, an
     assert result["waits"]["p50"] <= result["waits"]["p95"] <= result["waits"]["p99"]
 
 
-def test_the_history_comes_by_column_and_only_what_is_new_if_wanted(anna: TestClient) -> None:
+def test_history_is_columnar_and_since_omits_old_points(anna: TestClient) -> None:
     history = anna.get("/v1/overview").json()["history"]
     assert {len(column) for column in history.values()} == {len(history["at"])} != {0}
     newer = anna.get("/v1/overview", params={"since": history["at"][-1]}).json()["history"]
     assert newer["at"] == [] or newer["at"][0] > history["at"][-1]
 
 
-def test_many_who_look_read_the_store_once(harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_overviews_read_the_store_once(
+    harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     harness.app_state.event_poller.periodic_tasks.remove(harness.app_state.history.refresh_if_due)
     harness.app_state.history.current()
     reads: list[int] = []
@@ -363,7 +365,7 @@ def test_many_who_look_read_the_store_once(harness: Harness, anna: TestClient, m
     assert len(reads) <= 1
 
 
-def test_levels_that_are_overdue_are_told(tmp_path: Path) -> None:
+def test_overview_lists_overdue_levels(tmp_path: Path) -> None:
     harness = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
     clock = ManualClock(harness.app_state.clock.now())
     service = AppState(harness.queue, harness.blobs, harness.app_state.settings, clock=clock)

@@ -27,7 +27,7 @@ def judged(client: httpx2.Client, version: int) -> dict[str, Any]:
     return result
 
 
-def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
+def test_policy_change_is_evaluated(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     changed_past.write(tmp_path / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
     server = serve()
     with server.client() as client:
@@ -53,7 +53,7 @@ def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], t
     assert (first.status_code, "nothing to judge" in first.json()["detail"]) == (422, True)
 
 
-def test_a_judgement_has_bounds(harness: Harness) -> None:
+def test_policy_evaluation_is_bounded(harness: Harness) -> None:
     client = harness.client_as(harness.operator)
     harness.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
@@ -76,9 +76,7 @@ def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
     return result
 
 
-def test_what_really_came_is_played_as_it_was_and_otherwise(
-    serve: Callable[..., ServerProcess], tmp_path: Path
-) -> None:
+def test_replay_compares_unchanged_and_changed_plans(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     began = time.time_ns() // 1_000 - 3_600 * SECOND
     changed_past.write(tmp_path / "inturn.db", began)
     server = serve()
@@ -103,7 +101,7 @@ def test_what_really_came_is_played_as_it_was_and_otherwise(
     assert behind["current"]["mean"] == pytest.approx(behind["measured"]["mean"], rel=0.1)
 
 
-def test_replays_have_bounds_and_are_for_operators(harness: Harness) -> None:
+def test_replays_are_bounded_and_for_operators(harness: Harness) -> None:
     client = harness.client_as(harness.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
     harness.app_state.simulation_jobs._store_url = "queue.db"

@@ -35,7 +35,7 @@ def local(make_harness: MakeHarness) -> Harness:
     return make_harness(needs_keys=False)
 
 
-def test_without_keys_this_machine_is_served_as_an_operator(local: Harness) -> None:
+def test_without_keys_a_local_caller_is_an_operator(local: Harness) -> None:
     client = local.client_as(None)
     assert client.post("/v1/documents", json={"customer": "acme", "documents": [{"name": "a"}]}).status_code == 202
     assert client.get("/v1/customers/acme").status_code == 200
@@ -61,28 +61,26 @@ def test_without_keys_this_machine_is_served_as_an_operator(local: Harness) -> N
         {"X-Real-IP": "127.0.0.1"},
     ],
 )
-def test_without_keys_other_names_pages_and_proxies_are_refused_everywhere(
-    local: Harness, headers: dict[str, str]
-) -> None:
+def test_without_keys_foreign_hosts_origins_and_proxies_are_refused(local: Harness, headers: dict[str, str]) -> None:
     client = local.client_as(None)
     for path in ("/v1/documents", "/metrics", "/openapi.json", "/healthz", "/nowhere"):
         answer = client.get(path, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (403, "refused"), path
 
 
-def test_without_keys_a_page_of_this_machine_may_ask(local: Harness) -> None:
+def test_without_keys_a_local_origin_is_accepted(local: Harness) -> None:
     answer = local.client_as(None).get("/v1/documents", headers={"Origin": "http://127.0.0.1:3000"})
     assert answer.status_code == 200
 
 
-def test_a_wrong_key_is_refused_even_where_none_is_needed(local: Harness) -> None:
+def test_wrong_key_is_refused_even_where_no_key_is_needed(local: Harness) -> None:
     assert local.client_as("inturn_x").get("/v1/documents").status_code == 401
     assert local.client_as(None).get("/v1/documents", headers={"Authorization": "Basic eDp5"}).status_code == 401
     assert local.client_as(local.create_api_key("acme")).get("/v1/audit").status_code == 404
 
 
 @pytest.mark.parametrize("settings", [Settings(host="0.0.0.0"), Settings(host="::"), Settings(auth="keys")])  # noqa: S104
-def test_others_are_served_only_with_keys(make_harness: MakeHarness, settings: Settings) -> None:
+def test_public_address_requires_a_key_to_start(make_harness: MakeHarness, settings: Settings) -> None:
     asked = server_settings(settings)
     assert asked.needs_keys
     harness = make_harness(needs_keys=asked.needs_keys)
@@ -94,12 +92,12 @@ def test_others_are_served_only_with_keys(make_harness: MakeHarness, settings: S
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
-def test_loopback_needs_none(host: str) -> None:
+def test_loopback_address_needs_no_keys(host: str) -> None:
     assert not server_settings(Settings(host=host)).needs_keys
 
 
 @pytest.mark.parametrize("path", ["/v1/documents", "/metrics", "/openapi.json", "/v1/policy", "/v1/audit"])
-def test_with_keys_nothing_but_health_is_open(harness: Harness, path: str) -> None:
+def test_with_keys_only_health_routes_are_open(harness: Harness, path: str) -> None:
     client = harness.client_as(None)
     answer = client.get(path)
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
@@ -123,7 +121,7 @@ def test_a_key_has_32_random_bytes_and_only_its_hash_is_kept(harness: Harness) -
     assert harness.queue.store.api_keys.find(id_).used_at is not None
 
 
-def test_expired_revoked_and_almost_right_keys_open_nothing(harness: Harness) -> None:
+def test_expired_revoked_and_altered_keys_are_refused(harness: Harness) -> None:
     text = harness.create_api_key("acme")
     assert harness.client_as(text).get("/v1/documents").status_code == 200
     almost = [text[:-1] + ("0" if text[-1] != "0" else "1"), text + "0", text.upper(), text.split("_")[2], "", " "]
@@ -137,7 +135,7 @@ def test_expired_revoked_and_almost_right_keys_open_nothing(harness: Harness) ->
     assert harness.client_as(text).get("/v1/documents").status_code == 401
 
 
-def test_two_keys_of_a_customer_live_side_by_side(harness: Harness) -> None:
+def test_two_keys_of_a_customer_are_valid_together(harness: Harness) -> None:
     first, second = harness.create_api_key("acme"), harness.create_api_key("acme")
     id_ = (
         harness.client_as(first).post("/v1/documents", json={"documents": [{"name": "a"}]}).json()["receipts"][0]["id"]
@@ -189,7 +187,7 @@ def test_an_upload_above_a_limit_is_refused_and_leaves_nothing(
     assert upload(client, 1_000, 1_000, batch="a").status_code == 202
 
 
-def test_bytes_are_counted_whatever_the_caller_says(make_harness: MakeHarness) -> None:
+def test_upload_limit_counts_real_bytes_not_content_length(make_harness: MakeHarness) -> None:
     harness = make_harness(limits=SMALL)
     client = harness.client_as(harness.create_api_key("acme"))
     said = client.post(
@@ -205,7 +203,7 @@ def test_bytes_are_counted_whatever_the_caller_says(make_harness: MakeHarness) -
     assert unsaid.status_code == 413
 
 
-def test_no_other_call_takes_a_large_body(harness: Harness) -> None:
+def test_other_routes_refuse_a_large_body(harness: Harness) -> None:
     client = harness.client_as(harness.operator)
     for method, path in (("POST", "/v1/checks"), ("PUT", "/v1/policy"), ("POST", "/v1/documents/cancel")):
         answer = client.request(
@@ -214,7 +212,7 @@ def test_no_other_call_takes_a_large_body(harness: Harness) -> None:
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large"), path
 
 
-def test_the_defaults_are_those_of_the_page() -> None:
+def test_default_limits_match_the_documentation() -> None:
     limits = server_settings(Settings()).limits
     assert (limits.file, limits.body, limits.files, limits.fields) == (50 << 20, 100 << 20, 10, 20)
     assert (limits.per_second, limits.burst, limits.failed_logins, limits.failed_login_window) == (
@@ -226,7 +224,7 @@ def test_the_defaults_are_those_of_the_page() -> None:
     assert (limits.waiting, limits.stored) == (10_000, 5 << 30)
 
 
-def test_a_name_leads_nowhere(harness: Harness) -> None:
+def test_file_name_never_becomes_a_path(harness: Harness) -> None:
     client = harness.client_as(harness.create_api_key("acme"))
     for name in ("../../etc/passwd", "/etc/passwd", "..\\..\\a", "a\x00b", "", ".", "x" * 1_000):
         answer = client.post("/v1/documents", files=[("file", (name or "unnamed", b"x"))])
@@ -239,7 +237,7 @@ def test_a_name_leads_nowhere(harness: Harness) -> None:
 # -- 9: JSON only, nothing fetched ------------------------------------------------------------------------------------
 
 
-def test_a_uri_is_kept_and_never_fetched_by_the_server(harness: Harness) -> None:
+def test_server_never_fetches_a_uri(harness: Harness) -> None:
     client = harness.client_as(harness.create_api_key("acme"))
     for uri in ("http://127.0.0.1:1/x", "file:///etc/passwd", "http://169.254.169.254/latest"):
         answer = client.post("/v1/documents", json={"documents": [{"name": "a", "uri": uri}]})
@@ -252,7 +250,7 @@ def test_a_uri_is_kept_and_never_fetched_by_the_server(harness: Harness) -> None
 # -- 11: limits -------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_has_a_burst_then_so_many_a_second(make_harness: MakeHarness) -> None:
+def test_rate_limit_allows_a_burst_then_a_steady_rate(make_harness: MakeHarness) -> None:
     harness = make_harness(limits=Limits(per_second=2, burst=5))
     acme, beta = harness.client_as(harness.create_api_key("acme")), harness.client_as(harness.create_api_key("beta"))
     answers = [acme.get("/v1/documents") for _ in range(8)]
@@ -282,7 +280,7 @@ def test_wrong_keys_are_counted_for_each_address_and_id(make_harness: MakeHarnes
     assert harness.client_as(good).get("/v1/documents").status_code == 200
 
 
-def test_a_customer_may_have_so_many_waiting_and_so_many_bytes(make_harness: MakeHarness) -> None:
+def test_quota_limits_waiting_documents_and_stored_bytes(make_harness: MakeHarness) -> None:
     harness = make_harness(limits=Limits(per_second=1e6, burst=1_000_000, waiting=5, stored=1_000))
     acme, beta = harness.client_as(harness.create_api_key("acme")), harness.client_as(harness.create_api_key("beta"))
 
@@ -334,7 +332,7 @@ def test_keys_and_texts_are_in_no_log_and_no_error(make_harness: MakeHarness, ca
         assert word not in reported.replace("documents.0.PLANTED-TEXT: Extra inputs", ""), word
 
 
-def test_what_breaks_inside_is_told_to_nobody_but_has_an_id(
+def test_unexpected_error_is_logged_with_an_id_and_not_disclosed(
     harness: Harness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:

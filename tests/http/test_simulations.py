@@ -30,7 +30,7 @@ def told(**asked: Any) -> list[dict[str, Any]]:
     return lines
 
 
-def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Callable[..., ServerProcess]) -> None:
+def test_simulation_streams_progress_then_reports(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         answer = client.post("/v1/simulations", json=SMALL | {"workers": 2}).raise_for_status()
@@ -45,7 +45,7 @@ def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Cal
     assert [report["customer"] for report in reports[0]["customers"]] == ["bulk A", "bulk B"]
 
 
-def test_who_hangs_up_ends_it(serve: Callable[..., ServerProcess]) -> None:
+def test_disconnect_kills_the_simulation_process(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         with client.stream("POST", "/v1/simulations", json={"scenario": "starving-105"}):
@@ -77,7 +77,7 @@ def _children(server: ServerProcess) -> list[str]:
     return result
 
 
-def test_simulations_have_bounds_and_are_for_operators(harness: Harness) -> None:
+def test_simulations_are_bounded_and_for_operators(harness: Harness) -> None:
     client = harness.client_as(harness.operator)
     for error in (
         {"scenario": "nothing"},
@@ -103,7 +103,7 @@ def test_simulations_have_bounds_and_are_for_operators(harness: Harness) -> None
     assert result[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
 
 
-def test_too_many_documents_are_refused() -> None:
+def test_simulation_refuses_too_many_documents() -> None:
     with pytest.raises(Exception, match="more than 100 documents"):
         told(scenario="two-bulk", most=100)
 
@@ -115,13 +115,13 @@ def test_twice_the_load_is_twice_the_documents(name: str) -> None:
     assert len(twice) == pytest.approx(2 * len(once), rel=0.1)
 
 
-def test_workers_and_seed_are_those_asked_for() -> None:
+def test_overrides_replace_workers_and_seed() -> None:
     given = built_in_scenarios()["flood"]
     scenario = apply_overrides(given, {"workers": 9, "seed": 5, "load": None})
     assert (scenario.workers, scenario.seed, scenario.groups) == (9, 5, given.groups)
 
 
-def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
+def test_history_shares_add_up_to_the_work() -> None:
     scenario = apply_overrides(built_in_scenarios()["two-bulk"], {"load": 0.1})
     *_, last = told(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
     work = [0.0, 0.0]
@@ -134,7 +134,7 @@ def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
         assert all(sum(parts) <= 1.001 for parts in zip(*history["groups"].values(), strict=True))
 
 
-def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
+def test_spread_is_sorted_by_mean_wait() -> None:
     *_, last = told(scenario="flood", load=0.1)
     (report,) = last["reports"]
     assert report["spread"] == sorted(report["spread"])
@@ -144,7 +144,7 @@ def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
     assert report["customers"][0]["group"] == "flood"
 
 
-def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(harness: Harness) -> None:
+def test_customers_may_read_the_thresholds_but_not_the_policy(harness: Harness) -> None:
     harness.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
     acme = harness.client_as(harness.create_api_key("acme"))
     assert acme.get("/v1/priority").json() == {"reset_interval": 60 * SECOND, "thresholds": [-1, -5]}

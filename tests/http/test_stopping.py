@@ -25,7 +25,7 @@ def slow_upload(server: ServerProcess, kind: str) -> socket.socket:
     return client
 
 
-def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(
+def test_shutdown_cancels_unfinished_bodies_with_503(
     serve: Callable[..., ServerProcess],
 ) -> None:
     server = serve("--grace", "1")
@@ -50,7 +50,7 @@ def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(
     assert lines[-1]["message"] == "the server has stopped"
 
 
-def test_a_body_that_comes_within_the_grace_is_taken_in(serve: Callable[..., ServerProcess]) -> None:
+def test_body_within_the_grace_is_accepted(serve: Callable[..., ServerProcess]) -> None:
     server = serve("--grace", "20")
     body = json.dumps({"customer": "acme", "documents": [{"name": "a"}]}).encode()
     address = urlsplit(server.url)

@@ -114,7 +114,7 @@ def test_a_client_that_stops_half_way_leaves_nothing_behind(
         assert client.get("/v1/documents").json()["documents"] == []
 
 
-def test_one_that_stands_still_is_let_go(make_harness: Callable[..., Harness]) -> None:
+def test_stalled_upload_is_cut_off(make_harness: Callable[..., Harness]) -> None:
     harness = make_harness(limits=Limits(stall_seconds=0.2))
 
     async def stalled() -> int:
@@ -142,7 +142,7 @@ def test_one_that_stands_still_is_let_go(make_harness: Callable[..., Harness]) -
     assert harness.stored_blobs() == set()
 
 
-def test_many_who_only_wait_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
+def test_many_long_polls_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
     with server.client() as client:

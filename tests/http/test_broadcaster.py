@@ -72,7 +72,7 @@ def played(script: Callable[[Station], Awaitable[None]], most: int = 10) -> None
     asyncio.run(script(Station(most)))  # type: ignore[arg-type]  # a coroutine
 
 
-def test_operators_hear_everything_and_customers_their_own_documents() -> None:
+def test_operators_get_all_events_and_customers_their_own() -> None:
     async def script(station: Station) -> None:
         all_, own = station.listen(None), station.listen("acme")
         assert await heard(all_) == await heard(own) == []
@@ -98,7 +98,7 @@ def test_operators_hear_everything_and_customers_their_own_documents() -> None:
     played(script)
 
 
-def test_nothing_is_missed_by_those_who_come_back() -> None:
+def test_reconnecting_subscriber_misses_no_event() -> None:
     async def script(station: Station) -> None:
         for n in range(30):
             station.happen("acme" if n % 3 == 0 else "other")
@@ -117,7 +117,7 @@ def test_nothing_is_missed_by_those_who_come_back() -> None:
 
 
 @pytest.mark.parametrize("customer", [None, "acme"])
-def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | None) -> None:
+def test_event_during_the_replay_is_sent_once(customer: str | None) -> None:
     async def script(station: Station) -> None:
         station.happen("acme")
         station.hub.on_events(())
@@ -137,7 +137,7 @@ def test_what_happens_while_the_missed_is_read_is_heard_once(customer: str | Non
     played(script)
 
 
-def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_subscriber_gets_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_BUFFERED_FRAMES", 5)
 
     async def script(station: Station) -> None:
@@ -159,7 +159,7 @@ def test_one_that_is_too_slow_is_told_to_look_anew(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("customer", [None, "acme"])
-def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_subscriber_that_missed_too_much_gets_a_reset(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sse, "MAX_REPLAYED_EVENTS", 5)
 
     async def script(station: Station) -> None:
@@ -175,7 +175,7 @@ def test_who_missed_too_much_is_told_to_look_anew(customer: str | None, monkeypa
     played(script)
 
 
-def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_welcome(
+def test_stream_sends_keepalives_and_ends_when_the_key_is_revoked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sse, "KEEPALIVE_SECONDS", 0.01)
@@ -194,7 +194,7 @@ def test_a_listener_hears_that_the_server_is_there_and_leaves_when_no_longer_wel
     played(script)
 
 
-def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_busy_stream_ends_when_the_key_is_revoked(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is always something to tell, so it never comes to rest."""
     monkeypatch.setattr(sse, "KEEPALIVE_SECONDS", 0.05)
 
@@ -214,7 +214,7 @@ def test_a_busy_stream_ends_too_once_its_listener_is_no_longer_welcome(monkeypat
 
 
 @pytest.mark.parametrize("customer", [None, "acme"])
-def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pruned_events_cause_a_reset(customer: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events are pruned by age: who comes back later than that has to look anew."""
     for most in (10_000, 3):
         monkeypatch.setattr(sse, "MAX_REPLAYED_EVENTS", most)
@@ -232,7 +232,7 @@ def test_what_was_forgotten_meanwhile_is_not_passed_over(customer: str | None, m
         played(script)
 
 
-def test_a_listener_that_fails_stops_neither_the_watcher_nor_the_others() -> None:
+def test_failing_listener_stops_neither_poller_nor_other_listeners() -> None:
     station, reported = Station(), list[int]()
     watcher = EventPoller(station.queue.store, max_waiters=1)
 
@@ -245,7 +245,7 @@ def test_a_listener_that_fails_stops_neither_the_watcher_nor_the_others() -> Non
     assert reported == [1]
 
 
-def test_everybody_leaves_when_the_server_stops() -> None:
+def test_all_streams_end_when_the_server_stops() -> None:
     async def script(station: Station) -> None:
         stream = station.listen("acme")
         await heard(stream)
@@ -259,7 +259,7 @@ def test_everybody_leaves_when_the_server_stops() -> None:
     played(script)
 
 
-def test_one_too_many_is_refused() -> None:
+def test_subscriber_above_the_limit_is_refused() -> None:
     async def script(station: Station) -> None:
         station.hub.require_capacity()
         streams = [station.listen(None) for _ in range(3)]
