@@ -1,4 +1,4 @@
-"""What comes in while something is being done is done together afterwards."""
+"""Batcher: calls that arrive during a batch form the next one."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The API's description is true: whatever it allows is answered as it says, and never with a server error."""
+"""The OpenAPI document is true: every request that it allows gets a described response."""
 
 import json
 from collections import Counter

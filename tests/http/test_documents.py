@@ -1,4 +1,4 @@
-"""Documents over HTTP: in, seen, changed, out."""
+"""Documents over HTTP: submit, read, change, results."""
 
 import json
 import threading

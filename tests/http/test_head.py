@@ -1,4 +1,4 @@
-"""HEAD: what a GET would say, without saying it."""
+"""HEAD: the headers of a GET without its body."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""G6: a customer can never see another's documents. Every route, every method, every kind of id, three customers."""
+"""G6: a customer never sees another's documents, on every route, with every method and kind of id."""
 
 import asyncio
 import json

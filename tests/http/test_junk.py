@@ -1,4 +1,4 @@
-"""Requests that make no sense: each is refused with a reason, and none is an error of ours."""
+"""Malformed requests are refused with a reason, and never a server error."""
 
 import asyncio
 import json

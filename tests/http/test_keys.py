@@ -1,4 +1,4 @@
-"""Keys over HTTP, the queue as a whole, and what the audit log can be asked for."""
+"""API keys, pausing the queue, and filters of the audit log over HTTP."""
 
 import json
 import logging

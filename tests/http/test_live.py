@@ -1,4 +1,4 @@
-"""Listening to a real server, and previews of a policy."""
+"""Event streams and policy previews of a real server."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ POLICY = {
 
 
 class Stream:
-    """A listener: hears one event after another."""
+    """A subscriber of a real server."""
 
     def __init__(self, answer: httpx2.Response) -> None:
         self.answer = answer
@@ -140,7 +140,7 @@ def test_stream_above_the_limit_is_refused(make_harness: Callable[..., Harness])
 
 
 def test_many_streams_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
-    """500 of them, and each one hears of the same document."""
+    """500 streams all get the event of the same document."""
     server = serve()
     with (
         ThreadPoolExecutor(1) as pool,

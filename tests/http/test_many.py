@@ -1,4 +1,4 @@
-"""Many documents by their ids, counts of what matches, and what happened to one."""
+"""Documents by ids, counts, and timelines."""
 
 import time
 

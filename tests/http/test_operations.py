@@ -1,4 +1,4 @@
-"""Running it: health, metrics, logs, several servers, stopping, workers beside it."""
+"""Health, metrics, logs, several servers, shutdown, and workers of a server."""
 
 import json
 import subprocess

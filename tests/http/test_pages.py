@@ -1,4 +1,4 @@
-"""The page's files, its sessions and its overview: open to look at, closed to others, and nothing of a key in them."""
+"""The page's files, sessions and overview."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""The queue's own past over HTTP: whether a change of the policy came true, and what else would have been."""
+"""Policy evaluations and replays over HTTP."""
 
 import json
 import time

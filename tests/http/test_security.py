@@ -1,4 +1,4 @@
-"""The security defaults, one by one: who comes in, how much is taken, what is never told."""
+"""Security defaults: authentication, limits, and secrets that are never disclosed."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Scenarios over HTTP: bounded, for operators, ended by whoever hangs up; and the figures that are told."""
+"""Simulations over HTTP: bounds, access, disconnects, and the figures of a report."""
 
 import json
 import os
@@ -23,10 +23,10 @@ from .conftest import ANNA, Harness, ServerProcess
 SMALL = {"scenario": "two-bulk", "orders": ["fair", "classic"], "load": 0.1}
 
 
-def told(**asked: Any) -> list[dict[str, Any]]:
-    """What the process says."""
+def run_request(**request: Any) -> list[dict[str, Any]]:
+    """Run a scenario in this process; return the lines that it sends."""
     lines: list[dict[str, Any]] = []
-    run_scenario({"orders": ["fair"], "most": simulation_jobs.MAX_JOB_DOCUMENTS, **asked}, lines.append)
+    run_scenario({"orders": ["fair"], "most": simulation_jobs.MAX_JOB_DOCUMENTS, **request}, lines.append)
     return lines
 
 
@@ -64,7 +64,7 @@ def test_disconnect_kills_the_simulation_process(serve: Callable[..., ServerProc
 
 
 def _children(server: ServerProcess) -> list[str]:
-    """Processes that play for this server."""
+    """Find the simulation processes of a server."""
     result = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -105,7 +105,7 @@ def test_simulations_are_bounded_and_for_operators(harness: Harness) -> None:
 
 def test_simulation_refuses_too_many_documents() -> None:
     with pytest.raises(Exception, match="more than 100 documents"):
-        told(scenario="two-bulk", most=100)
+        run_request(scenario="two-bulk", most=100)
 
 
 @pytest.mark.parametrize("name", ["two-bulk", "huge", "newcomers", "day-70"])
@@ -123,7 +123,7 @@ def test_overrides_replace_workers_and_seed() -> None:
 
 def test_history_shares_add_up_to_the_work() -> None:
     scenario = apply_overrides(built_in_scenarios()["two-bulk"], {"load": 0.1})
-    *_, last = told(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
+    *_, last = run_request(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
     work = [0.0, 0.0]
     for arrival in generate_arrivals(scenario):
         work[arrival.group] += arrival.service / SECOND
@@ -135,7 +135,7 @@ def test_history_shares_add_up_to_the_work() -> None:
 
 
 def test_spread_is_sorted_by_mean_wait() -> None:
-    *_, last = told(scenario="flood", load=0.1)
+    *_, last = run_request(scenario="flood", load=0.1)
     (report,) = last["reports"]
     assert report["spread"] == sorted(report["spread"])
     assert len(report["spread"]) == 51

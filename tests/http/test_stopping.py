@@ -1,4 +1,4 @@
-"""A stop while callers are still sending: they are told, in a line or two."""
+"""Shutdown while clients are still sending their requests."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""Uploads against a server of its own: streamed, many at once, broken off, slow; and those who only wait."""
+"""Uploads to a real server: streamed, concurrent, broken off, slow; and many long polls."""
 
 import asyncio
 import http.client

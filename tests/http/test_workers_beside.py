@@ -1,4 +1,4 @@
-"""Workers beside a server: they end when it does, however it ends."""
+"""Workers of `inturn serve --workers`: they end with their server, however it ends."""
 
 import os
 import signal
