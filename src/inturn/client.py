@@ -142,8 +142,7 @@ class Client:
 
     def result(self, id: str, *, wait: float = 0) -> Any:
         """Return the result of a document that is done."""
-        result = self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})
-        return result["result"]
+        return self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})["result"]
 
     def content(self, id: str) -> bytes:
         """Return the bytes of a document as they were submitted."""
@@ -153,13 +152,13 @@ class Client:
     def why(self, id: str, language: str = "en") -> dict[str, Any]:
         """Explain the position of a document; `sentence` is the explanation in words."""
         path, headers = f"/v1/documents/{quote(id, safe='')}/why", {"Accept-Language": language}
-        result: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
-        return result
+        explanation: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
+        return explanation
 
     def timeline(self, id: str) -> dict[str, Any]:
         """Return the events of a document as `moments`, oldest first, each attempt with its error."""
-        result: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/timeline", {})
-        return result
+        timeline: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/timeline", {})
+        return timeline
 
     def cancel(self, id: str) -> RemoteDocument:
         """Cancel a document that has not ended."""
@@ -174,8 +173,8 @@ class Client:
 
     def batch(self, name: str) -> dict[str, Any]:
         """Return the progress of a batch."""
-        result: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
-        return result
+        progress: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
+        return progress
 
     def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
         """Check the levels of a customer's next documents, for a queue of your own."""

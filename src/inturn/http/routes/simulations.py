@@ -33,7 +33,7 @@ class NdjsonResponse(StreamingResponse):
 def _job_responses(result: str) -> dict[int | str, dict[str, Any]]:
     """Describe the responses of a job for OpenAPI."""
     content = {NDJSON_MEDIA_TYPE: {"schema": {"type": "string"}, "example": '{"done": 2000, "total": 6000}\n'}}
-    description = f"A JSON object a line: how far it is, then {result}, or an `error`."
+    description = f"JSON lines: the progress, then {result} or an `error`."
     return {**ErrorResponses.of(422), 200: {"description": description, "content": content}}
 
 
