@@ -1,4 +1,4 @@
-"""Access keys: who may use a server, and for what. The secret is shown once and never kept, only its hash."""
+"""Generate and verify API keys. A key's secret is returned once; only its hash is stored."""
 
 import hashlib
 import hmac
@@ -15,7 +15,7 @@ API_KEY_SECRET_BYTES: Final = 32
 
 
 class ApiKeyScope(StrEnum):
-    """What a key opens: one customer's own, everything, or everything without changing it."""
+    """The rights of a key: one customer's documents, everything, or read-only."""
 
     CUSTOMER = "customer"
     OPERATOR = "operator"
@@ -23,7 +23,7 @@ class ApiKeyScope(StrEnum):
 
 
 class ApiKey(NamedTuple):
-    """A key as it is kept. With a customer it opens that customer's own alone."""
+    """A stored key. With a customer it is restricted to that customer's documents."""
 
     id: str
     sha256: str
@@ -32,25 +32,25 @@ class ApiKey(NamedTuple):
     customer: str | None
     made_at: int
     expires_at: int | None = None
-    """From this time on it opens nothing: it ran out, or was revoked."""
+    """The key is not valid from this time on: it expired or was revoked."""
     used_at: int | None = None
-    """Within a minute or so."""
+    """Accurate to about a minute."""
     replaces: str | None = None
-    """The key it was made to take the place of."""
+    """The id of the key that this one replaces."""
 
     def is_live(self, now: int) -> bool:
-        """Whether it opens anything now."""
+        """Whether the key is valid now."""
         return self.expires_at is None or now < self.expires_at
 
 
 def generate_api_key(spec: ApiKey) -> tuple[str, ApiKey]:
-    """The text that opens, and the key as it is to be kept, with its new id and hash."""
+    """Generate a key; return its text with the secret, and the key to store with its new id and hash."""
     name = clean_text("a key's name", spec.name)
     customer = None if spec.customer is None else clean_text("a customer's name", spec.customer)
     if spec.scope is ApiKeyScope.CUSTOMER and customer is None:
-        raise InvalidInputError("a customer's key needs the customer: say whose it is")
+        raise InvalidInputError("a customer's key needs a customer: name one")
     if spec.scope is ApiKeyScope.OPERATOR and customer is not None:
-        raise InvalidInputError("an operator's key opens everything: leave the customer out")
+        raise InvalidInputError("an operator's key is for all customers: leave the customer out")
     if spec.expires_at is not None:
         clean_time("the time a key expires at", spec.expires_at)
     id_ = secrets.token_hex(API_KEY_ID_BYTES)
@@ -59,7 +59,7 @@ def generate_api_key(spec: ApiKey) -> tuple[str, ApiKey]:
 
 
 def parse_api_key_id(text: str) -> str | None:
-    """The id in what somebody gave as a key; None if it cannot be one."""
+    """Return the id in a key's text; None if it cannot be a key."""
     parts = text.split("_")
     lengths = [len(API_KEY_PREFIX), 2 * API_KEY_ID_BYTES, 2 * API_KEY_SECRET_BYTES]
     if not text.isascii() or [len(part) for part in parts] != lengths or parts[0] != API_KEY_PREFIX:
@@ -68,10 +68,10 @@ def parse_api_key_id(text: str) -> str | None:
 
 
 def verify_api_key(key: ApiKey, text: str) -> bool:
-    """Whether this text is that key; takes the same time however much of it is right."""
+    """Whether the text is this key, compared in constant time."""
     return hmac.compare_digest(_hash_api_key(text), key.sha256)
 
 
 def _hash_api_key(text: str) -> str:
-    # The secret is 256 random bits, which nobody guesses: a slow hash would only slow down the server.
+    # The secret has 256 random bits, so it needs no slow hash against guessing.
     return hashlib.sha256(text.encode()).hexdigest()

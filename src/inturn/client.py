@@ -1,4 +1,4 @@
-"""A small client of `inturn serve`: files in, results out, over HTTP. Needs httpx2: pip install 'inturn[client]'."""
+"""Call a server of `inturn serve` over HTTP. Needs httpx2: pip install 'inturn[client]'."""
 
 import json
 import time
@@ -25,7 +25,7 @@ RETRYABLE_STATUSES: Final = frozenset({429, 503})
 
 
 class RemoteDocument(TypedDict):
-    """A document as the server tells it; times are microseconds."""
+    """A document as the server returns it; times are microseconds."""
 
     id: str
     customer: str
@@ -57,7 +57,7 @@ class RemoteDocument(TypedDict):
 
 
 class RemoteError(errors.InturnError):
-    """The server refused, or could not be reached; `status` is 0 then."""
+    """The server refused the request, or could not be reached (`status` is 0)."""
 
     code = "remote"
 
@@ -68,7 +68,7 @@ class RemoteError(errors.InturnError):
 
 
 class Client:
-    """One connection pool to one server. Calls that were cut off are repeated where that is safe."""
+    """A connection pool to one server. Interrupted calls are repeated where that is safe."""
 
     def __init__(self, url: str = "http://127.0.0.1:8000", api_key: str | None = None, *, timeout: float = 60) -> None:
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
@@ -93,7 +93,7 @@ class Client:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> list[Receipt]:
-        """Send up to ten files as documents of one customer. Without a `key` one is made: no file comes in twice."""
+        """Submit up to ten files of one customer, with an idempotency key of its own unless one is given."""
         fields = {"customer": customer, "batch": batch, "metadata": None if metadata is None else json.dumps(metadata)}
         data = {name: value for name, value in fields.items() if value is not None}
         paths = [Path(file) for file in files]
@@ -109,7 +109,7 @@ class Client:
     def submit_all(
         self, documents: Sequence[Mapping[str, Any]], *, customer: str | None = None, idempotency_key: str | None = None
     ) -> list[Receipt]:
-        """Send texts and references: each a mapping with `name` and `text` or `uri`, and what else a document has."""
+        """Submit texts and references: mappings with `name`, `text` or `uri`, and other fields of a document."""
         body: dict[str, Any] = {"documents": [dict(document) for document in documents]}
         if customer is not None:
             body["customer"] = customer
@@ -117,14 +117,12 @@ class Client:
         return _parse_receipts(self._request(lambda: self._http.post("/v1/documents", json=body, headers=headers)))
 
     def document(self, id: str, *, wait: float = 0) -> RemoteDocument:
-        """One document; with `wait`, when it has ended or so many seconds have passed, at most 60."""
-        remote_document: RemoteDocument = self._get(
-            f"/v1/documents/{quote(id, safe='')}", {"wait": wait} if wait else {}
-        )
-        return remote_document
+        """Return a document; with `wait`, after it has ended or that many seconds (at most 60) have passed."""
+        document: RemoteDocument = self._get(f"/v1/documents/{quote(id, safe='')}", {"wait": wait} if wait else {})
+        return document
 
     def documents(self, **where: Any) -> Iterator[RemoteDocument]:
-        """All documents that match: by state, customer, level, batch, text; newest first, or `sort="oldest"`."""
+        """Iterate over documents by state, customer, level, batch or text; newest first, or `sort="oldest"`."""
         after: str | None = None
         while True:
             page = self._get("/v1/documents", where if after is None else {**where, "after": after})
@@ -134,98 +132,97 @@ class Client:
                 return
 
     def wait(self, id: str, timeout: float) -> RemoteDocument:
-        """The document when it has ended, or as it is after so many seconds."""
-        until = time.monotonic() + timeout
+        """Return the document after it has ended, or as it is after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
         while True:
-            left = until - time.monotonic()
-            remote_document = self.document(id, wait=max(0.0, min(MAX_POLL_SECONDS, left)))
-            if remote_document["state"] in ENDED or left <= 0:
-                return remote_document
+            left = deadline - time.monotonic()
+            document = self.document(id, wait=max(0.0, min(MAX_POLL_SECONDS, left)))
+            if document["state"] in ENDED or left <= 0:
+                return document
 
     def result(self, id: str, *, wait: float = 0) -> Any:
-        """A done document's result."""
-        result = self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})
-        return result["result"]
+        """Return the result of a document that is done."""
+        return self._get(f"/v1/documents/{quote(id, safe='')}/result", {"wait": wait} if wait else {})["result"]
 
     def content(self, id: str) -> bytes:
-        """A document's bytes as they were submitted."""
+        """Return the bytes of a document as they were submitted."""
         path = f"/v1/documents/{quote(id, safe='')}/content"
         return self._request(lambda: self._http.get(path)).content
 
     def why(self, id: str, language: str = "en") -> dict[str, Any]:
-        """Why a document is where it is; `sentence` says it in words."""
+        """Explain the position of a document; `sentence` is the explanation in words."""
         path, headers = f"/v1/documents/{quote(id, safe='')}/why", {"Accept-Language": language}
-        result: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
-        return result
+        explanation: dict[str, Any] = self._request(lambda: self._http.get(path, headers=headers)).json()
+        return explanation
 
     def timeline(self, id: str) -> dict[str, Any]:
-        """What happened to a document so far: `moments`, oldest first, each attempt with its error."""
-        result: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/life", {})
-        return result
+        """Return the events of a document as `moments`, oldest first, each attempt with its error."""
+        timeline: dict[str, Any] = self._get(f"/v1/documents/{quote(id, safe='')}/timeline", {})
+        return timeline
 
     def cancel(self, id: str) -> RemoteDocument:
         """Cancel a document that has not ended."""
         path = f"/v1/documents/{quote(id, safe='')}"
-        remote_document: RemoteDocument = self._request(lambda: self._http.delete(path), retry=False).json()
-        return remote_document
+        document: RemoteDocument = self._request(lambda: self._http.delete(path), retry=False).json()
+        return document
 
     def retry(self, id: str) -> Receipt:
-        """Try a document again that ended without a result."""
+        """Retry a document that ended without a result."""
         path = f"/v1/documents/{quote(id, safe='')}/retry"
         return Receipt(**self._request(lambda: self._http.post(path), retry=False).json())
 
     def batch(self, name: str) -> dict[str, Any]:
-        """How far a batch is."""
-        result: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
-        return result
+        """Return the progress of a batch."""
+        progress: dict[str, Any] = self._get(f"/v1/batches/{quote(name, safe='')}", {})
+        return progress
 
     def check(self, customer: str | None = None, count: int = 1, *, idempotency_key: str | None = None) -> list[Check]:
-        """Which levels a customer's next documents get, for a queue of your own."""
+        """Check the levels of a customer's next documents, for a queue of your own."""
         body = {"count": count} if customer is None else {"customer": customer, "count": count}
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        answer = self._request(lambda: self._http.post("/v1/checks", json=body, headers=headers))
-        return [Check(**item) for item in answer.json()["checks"]]
+        response = self._request(lambda: self._http.post("/v1/checks", json=body, headers=headers))
+        return [Check(**check) for check in response.json()["checks"]]
 
     def _get(self, path: str, params: Mapping[str, Any]) -> Any:
         return self._request(lambda: self._http.get(path, params=dict(params))).json()
 
     def _request(self, send: Any, *, retry: bool = True) -> httpx2.Response:
-        """The answer; a server that is busy, or did not answer, is asked again, later each time."""
-        rest = 0.2
+        """Send a request; repeat it with backoff while the server is busy or does not respond."""
+        backoff = 0.2
         for left in reversed(range(MAX_ATTEMPTS if retry else 1)):
             try:
-                answer: httpx2.Response = send()
+                response: httpx2.Response = send()
             except httpx2.TransportError as error:
                 if not left:
-                    raise RemoteError(f"the server did not answer: {error}; check its address") from error
-                wanted = 0.0
+                    raise RemoteError(f"the server did not respond: {error}; check its address") from error
+                retry_after = 0.0
             else:
-                if answer.is_success:
-                    return answer
-                if answer.status_code not in RETRYABLE_STATUSES or not left:
-                    raise _parse_error(answer)
-                wanted = _parse_retry_after(answer.headers.get("retry-after"))
-            time.sleep(min(MAX_RETRY_DELAY_SECONDS, max(rest, wanted)))
-            rest *= 2
-        raise AssertionError("the last try returns or raises")
+                if response.is_success:
+                    return response
+                if response.status_code not in RETRYABLE_STATUSES or not left:
+                    raise _parse_error(response)
+                retry_after = _parse_retry_after(response.headers.get("retry-after"))
+            time.sleep(min(MAX_RETRY_DELAY_SECONDS, max(backoff, retry_after)))
+            backoff *= 2
+        raise AssertionError("the last attempt returns or raises")
 
 
 def _parse_receipts(response: httpx2.Response) -> list[Receipt]:
-    return [Receipt(**item) for item in response.json()["receipts"]]
+    return [Receipt(**receipt) for receipt in response.json()["receipts"]]
 
 
 def _parse_retry_after(text: str | None) -> float:
-    """The Retry-After of an answer; a proxy's may be a date, which is no number."""
+    """Parse Retry-After in seconds; a proxy may send a date, which counts as 0."""
     return float(text) if text is not None and text.isascii() and text.isdigit() else 0.0
 
 
 def _parse_error(response: httpx2.Response) -> errors.InturnError:
-    """The error that the server told, as the class that a library call would raise, where there is one."""
+    """Build the error of a problem response, of the class that the library itself would raise, if there is one."""
     try:
-        reported = response.json()
-        code, detail = str(reported["code"]), str(reported["detail"])
+        problem = response.json()
+        code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        return RemoteError(f"the server answered {response.status_code}", response.status_code)
-    ours = (var for var in vars(errors).values() if isinstance(var, type) and issubclass(var, errors.InturnError))
-    kind = {our.code: our for our in ours}.get(code)
-    return RemoteError(detail, response.status_code, code) if kind is None else kind(detail)
+        return RemoteError(f"the server responded with status {response.status_code}", response.status_code)
+    classes = (value for value in vars(errors).values() if isinstance(value, type))
+    by_code = {kind.code: kind for kind in classes if issubclass(kind, errors.InturnError)}
+    return by_code[code](detail) if code in by_code else RemoteError(detail, response.status_code, code)

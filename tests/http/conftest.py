@@ -1,4 +1,4 @@
-"""A server to talk to: the application in this process, or `inturn serve` in one of its own."""
+"""Serve the application in this process, or start `inturn serve`."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ __all__ = ["ANNA", "UNLIMITED", "Harness", "ServerProcess"]
 
 
 class Harness:
-    """An application in this process, on SQLite and a folder, that asks for keys."""
+    """The application in this process, on SQLite and a folder, with keys."""
 
     def __init__(self, folder: Path, settings: ServerSettings, client: str = "192.0.2.1") -> None:
         self.folder = folder
@@ -37,18 +37,18 @@ class Harness:
         self._client = client
 
     def create_api_key(self, customer: str | None, scope: ApiKeyScope | None = None) -> str:
-        """A key of a customer, or of an operator."""
+        """Create a key of a customer, or of an operator."""
         return create_api_key(self.queue.store, customer or "anna", customer, scope)
 
     def client_as(self, key: str | None) -> TestClient:
-        """Whoever has this key. Requests go to the running application."""
+        """Return a client with this key."""
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         base = "http://127.0.0.1" if not self.app_state.settings.needs_keys else "http://testserver"
         return TestClient(self.app, base_url=base, headers=headers, client=(self._client, 1234))
 
     @contextmanager
     def running(self) -> Iterator["Harness"]:
-        """With the watcher at work."""
+        """Run the event poller."""
         with self.app_state:
             yield self
 
@@ -60,7 +60,7 @@ class Harness:
         return claimed
 
     def stored_blobs(self) -> set[str]:
-        """All blobs, and whatever was left half-written."""
+        """Return the names of all blobs and of incomplete files."""
         return {path.name for path in (self.folder / "blobs").rglob("*") if path.is_file()}
 
 
@@ -68,12 +68,12 @@ UNLIMITED = Limits(per_second=1_000_000, burst=1_000_000)
 
 
 @pytest.fixture
-def make_rig(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
-    """Rigs with settings of their own."""
+def make_harness(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
+    """Make harnesses with their own settings."""
     made: list[Harness] = []
 
     def one(*, needs_keys: bool = True, limits: Limits = UNLIMITED, client: str = "192.0.2.1") -> Harness:
-        folder = tmp_path / f"rig{len(made)}"
+        folder = tmp_path / f"harness{len(made)}"
         folder.mkdir()
         made.append(Harness(folder, ServerSettings(needs_keys=needs_keys, limits=limits), client))
         return made[-1]
@@ -84,22 +84,22 @@ def make_rig(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
 
 
 @pytest.fixture
-def rig(make_rig: Callable[..., Harness]) -> Iterator[Harness]:
-    """The usual one, with its watcher at work."""
-    with make_rig().running() as running:
+def harness(make_harness: Callable[..., Harness]) -> Iterator[Harness]:
+    """The default harness, with its event poller running."""
+    with make_harness().running() as running:
         yield running
 
 
 @pytest.fixture
-def anna(rig: Harness) -> TestClient:
+def anna(harness: Harness) -> TestClient:
     """An operator."""
-    return rig.client_as(rig.operator)
+    return harness.client_as(harness.operator)
 
 
 @pytest.fixture
-def acme(rig: Harness) -> TestClient:
+def acme(harness: Harness) -> TestClient:
     """A customer."""
-    return rig.client_as(rig.create_api_key("acme"))
+    return harness.client_as(harness.create_api_key("acme"))
 
 
 @pytest.fixture
@@ -113,12 +113,12 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
 
     yield one
     for server_process in made:
-        server_process.stop()  # with its workers; of one that was killed, what it said is closed
+        server_process.stop()  # with its workers; closes the log of one that was killed
 
 
 @pytest.fixture
 def keys_at() -> Callable[..., list[str]]:
-    """Make keys of these customers, None being an operator, in the store of a folder."""
+    """Create keys of customers (None: an operator) in the store of a folder."""
 
     def some(folder: Path, *customers: str | None) -> list[str]:
         store = open_store(str(folder / "inturn.db"))
@@ -132,7 +132,7 @@ def keys_at() -> Callable[..., list[str]]:
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """Ours, without settings; INTURN holds the command, a part a line."""
+    """The environment without settings; INTURN holds the command, one part a line."""
     ours = {name: value for name, value in os.environ.items() if not name.startswith("INTURN_")}
     path = str(Path(package.__file__).parents[1])
     return ours | {"PYTHONPATH": path, "INTURN": f"{sys.executable}\n-m\ninturn.cli"}

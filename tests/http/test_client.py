@@ -69,7 +69,7 @@ def test_errors_are_those_of_the_library(client: Client) -> None:
     error.close()
 
 
-def test_what_was_cut_off_is_sent_again_and_comes_in_once(
+def test_interrupted_submission_is_repeated_and_stored_once(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import httpx2  # noqa: PLC0415 - only here
@@ -91,12 +91,12 @@ def test_what_was_cut_off_is_sent_again_and_comes_in_once(
     assert [document["id"] for document in client.documents()] == [receipt.id]
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
-    with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not answer"):
+def test_unreachable_server_raises_remote_error() -> None:
+    with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not respond"):
         nobody.cancel(MISSING)
 
 
-def test_without_its_extra_it_says_what_to_install() -> None:
+def test_client_without_httpx2_names_the_extra_to_install() -> None:
     code = "import sys; sys.modules['httpx2'] = None; import inturn; inturn.Client"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 1

@@ -24,31 +24,31 @@ def soon(call: Callable[[], object], expected: object) -> None:
         time.sleep(0.05)
 
 
-def fill(rig: Harness) -> None:
+def fill(harness: Harness) -> None:
     for name, n in (("beta", 3), ("acme", 30), ("gamma", 1)):
-        rig.queue.submit(name, [NewDocument("x")] * n)
+        harness.queue.submit(name, [NewDocument("x")] * n)
 
 
-def test_customers_are_sorted_by_live_figures(rig: Harness, anna: TestClient) -> None:
-    rig.app_state.event_poller.last_event_number = rig.queue.store.last_event()
-    fill(rig)
+def test_customers_are_sorted_by_live_figures(harness: Harness, anna: TestClient) -> None:
+    harness.app_state.event_poller.last_event_number = harness.queue.store.last_event()
+    fill(harness)
     assert listed(anna, sort="waiting", down=True) == ["acme", "beta", "gamma"]
     assert listed(anna, sort="waiting") == ["gamma", "beta", "acme"]
     assert listed(anna, sort="name") == ["acme", "beta", "gamma"]
     assert listed(anna, sort="name", down=True) == ["gamma", "beta", "acme"]
     assert listed(anna, sort="level", down=True) == ["acme", "beta", "gamma"]
     assert listed(anna, sort="updated", down=True) == ["gamma", "acme", "beta"]
-    rig.queue.claim("w", 5)  # level 1 in turn: beta, acme, gamma, beta, acme
+    harness.queue.claim("w", 5)  # level 1 in turn: beta, acme, gamma, beta, acme
     soon(lambda: listed(anna, sort="running", down=True), ["acme", "beta", "gamma"])
     soon(lambda: listed(anna, sort="share", down=True), ["acme", "beta", "gamma"])
     soon(lambda: listed(anna, sort="share"), ["gamma", "acme", "beta"])  # by name until shares are heard of
     soon(lambda: set(listed(anna, sort="wait")), {"acme", "beta", "gamma"})
 
 
-def test_rows_have_waits_share_and_what_is_due(rig: Harness, anna: TestClient) -> None:
-    fill(rig)
-    rig.queue.change_customer("acme", ANNA, weight=3)
-    rig.queue.claim("w", 4)
+def test_listed_customers_have_waits_and_shares(harness: Harness, anna: TestClient) -> None:
+    fill(harness)
+    harness.queue.change_customer("acme", ANNA, weight=3)
+    harness.queue.claim("w", 4)
     soon(lambda: anna.get("/v1/customers", params={"sort": "name"}).json()["customers"][0]["waits"] is not None, True)
     rows = {item["customer"]: item for item in anna.get("/v1/customers", params={"sort": "name"}).json()["customers"]}
     assert sum(row["share"]["received"] for row in rows.values()) == 1
@@ -59,13 +59,13 @@ def test_rows_have_waits_share_and_what_is_due(rig: Harness, anna: TestClient) -
     one = anna.get("/v1/customers/acme").json()
     assert one["waits"] == waits
     assert abs(one["at"] - time.time_ns() // 1_000) < 60_000_000
-    own = rig.client_as(rig.create_api_key("acme")).get("/v1/customers/acme").json()
+    own = harness.client_as(harness.create_api_key("acme")).get("/v1/customers/acme").json()
     assert (own["share"], own["waits"]) == (None, waits)
 
 
-def test_sorted_lists_are_searched_filtered_and_counted(rig: Harness, anna: TestClient) -> None:
-    fill(rig)
-    rig.queue.change_customer("gamma", ANNA, paused=True, display_name="Zoë")
+def test_sorted_lists_are_searched_filtered_and_counted(harness: Harness, anna: TestClient) -> None:
+    fill(harness)
+    harness.queue.change_customer("gamma", ANNA, paused=True, display_name="Zoë")
     for query, expected in (
         ({"text": "ZOË"}, ["gamma"]),
         ({"text": "AM"}, ["gamma"]),
@@ -78,9 +78,9 @@ def test_sorted_lists_are_searched_filtered_and_counted(rig: Harness, anna: Test
         assert result["total"] == len(expected)
 
 
-def test_pages_of_a_sorted_list_follow_each_other(rig: Harness, anna: TestClient) -> None:
+def test_pages_of_a_sorted_list_follow_each_other(harness: Harness, anna: TestClient) -> None:
     for number in range(7):
-        rig.queue.submit(f"c{number}", [NewDocument("x")] * (number + 1))
+        harness.queue.submit(f"c{number}", [NewDocument("x")] * (number + 1))
     result, after = [], None
     for _ in range(3):
         query = {"sort": "waiting", "down": True, "limit": 3} | ({} if after is None else {"after": after})
@@ -92,14 +92,14 @@ def test_pages_of_a_sorted_list_follow_each_other(rig: Harness, anna: TestClient
     assert listed(anna, sort="name", after="100") == []
 
 
-def test_without_sort_a_list_is_the_stores_own(rig: Harness, anna: TestClient) -> None:
-    fill(rig)
+def test_list_without_sort_comes_from_the_store(harness: Harness, anna: TestClient) -> None:
+    fill(harness)
     page = anna.get("/v1/customers", params={"limit": 2}).json()
     assert (page["next"], page["total"]) == ("beta", None)
 
 
-def test_a_wrong_order_or_place_is_refused(rig: Harness, anna: TestClient) -> None:
-    fill(rig)
+def test_unknown_sort_or_offset_is_refused(harness: Harness, anna: TestClient) -> None:
+    fill(harness)
     for error in (
         {"sort": "size"},
         *({"sort": "name", "after": item} for item in ("acme", "-1", "1.5", "٣", "9" * 30)),
@@ -107,10 +107,10 @@ def test_a_wrong_order_or_place_is_refused(rig: Harness, anna: TestClient) -> No
         assert anna.get("/v1/customers", params=error).status_code == 422, error
 
 
-def test_what_changes_is_in_its_place_within_a_moment(rig: Harness, anna: TestClient) -> None:
-    fill(rig)
+def test_changed_customer_moves_in_the_order_within_a_moment(harness: Harness, anna: TestClient) -> None:
+    fill(harness)
     assert listed(anna, sort="waiting", down=True)[0] == "acme"
-    rig.queue.submit("delta", [NewDocument("x")] * 40)
+    harness.queue.submit("delta", [NewDocument("x")] * 40)
     soon(lambda: listed(anna, sort="waiting", down=True)[0], "delta")
     anna.patch("/v1/customers/beta", json={"paused": True})
     soon(lambda: listed(anna, sort="name", paused=True), ["beta"])

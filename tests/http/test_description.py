@@ -1,4 +1,4 @@
-"""The API's description is true: whatever it allows is answered as it says, and never with a server error."""
+"""The OpenAPI document is true: every request that it allows gets a described response."""
 
 import json
 from collections import Counter
@@ -52,9 +52,9 @@ OPERATIONS = """
     GET /v1/documents/{id}/content getDocumentContent
     POST /v1/documents/{id}/expedite expediteDocument
     GET /v1/documents/{id}/files/{name} getDocumentResultFile
-    GET /v1/documents/{id}/life getDocumentTimeline
     GET /v1/documents/{id}/result getDocumentResult
     POST /v1/documents/{id}/retry retryDocument
+    GET /v1/documents/{id}/timeline getDocumentTimeline
     GET /v1/documents/{id}/why explainDocument
     GET /v1/estimates getEstimates
     GET /v1/events streamEvents
@@ -146,8 +146,8 @@ def _try(ask: Callable[[schemathesis.Case], None], strategy: Any) -> None:
         run()
 
 
-def test_errors_are_described_as_problems_and_there_are_examples(rig: Harness) -> None:
-    described = rig.app.openapi()
+def test_errors_are_described_as_problems_and_there_are_examples(harness: Harness) -> None:
+    described = harness.app.openapi()
     assert {"HTTPValidationError", "ValidationError"}.isdisjoint(described["components"]["schemas"])
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
@@ -161,10 +161,10 @@ def test_errors_are_described_as_problems_and_there_are_examples(rig: Harness) -
     assert "examples" in text
 
 
-def test_operations_have_the_names_that_programs_call_them_by(rig: Harness) -> None:
+def test_operations_have_the_names_that_programs_call_them_by(harness: Harness) -> None:
     described = [
         f"{method.upper()} {path} {operation['operationId']}"
-        for path, operations in rig.app.openapi()["paths"].items()
+        for path, operations in harness.app.openapi()["paths"].items()
         for method, operation in operations.items()
     ]
     listed = [line.strip() for line in OPERATIONS.strip().splitlines()]
@@ -173,8 +173,8 @@ def test_operations_have_the_names_that_programs_call_them_by(rig: Harness) -> N
     assert len(set(names)) == len(names)
 
 
-def test_what_may_be_left_out_of_a_request_is_optional_for_generators_of_types(rig: Harness) -> None:
-    schemas = rig.app.openapi()["components"]["schemas"]
+def test_what_may_be_left_out_of_a_request_is_optional_for_generators_of_types(harness: Harness) -> None:
+    schemas = harness.app.openapi()["components"]["schemas"]
     taken = {name for name, schema in schemas.items() if schema.get("additionalProperties") is False}
     assert taken - {"Policy", "Rate"} == REQUIRED.keys()  # these two are told as well, whole
     for name, required in REQUIRED.items():

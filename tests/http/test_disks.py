@@ -15,9 +15,7 @@ from inturn.errors import StoreError, StoreFullError
 from .conftest import Harness, ServerProcess
 
 
-def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
-    serve: Callable[..., ServerProcess], tmp_path: Path
-) -> None:
+def test_full_disk_accepts_nothing(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = serve()
     # No file of this process may grow further than this: the kernel answers as it does on a full disk.
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
@@ -54,10 +52,10 @@ def test_when_the_disk_is_full_nothing_is_said_to_be_accepted(
 
 
 @pytest.mark.parametrize("failing", ["write", "fsync", "rename", "commit"])
-def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
-    rig: Harness, monkeypatch: pytest.MonkeyPatch, failing: str
+def test_failed_upload_returns_its_error_and_leaves_no_blob(
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
-    client = rig.client_as(rig.create_api_key("acme"))
+    client = harness.client_as(harness.create_api_key("acme"))
 
     def broken(*_: Any, **__: Any) -> Any:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -67,7 +65,7 @@ def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
 
     with monkeypatch.context() as patch:
         if failing == "commit":
-            patch.setattr(rig.queue.store, "submit_all", full)
+            patch.setattr(harness.queue.store, "submit_all", full)
         elif failing == "rename":
             patch.setattr(Path, "rename", broken)
         else:
@@ -76,20 +74,20 @@ def test_whatever_fails_on_the_way_is_told_and_leaves_nothing(
     assert answer.status_code in {503, 507}
     assert answer.json()["code"] == ("store_full" if failing == "commit" else "blob")
     assert "/our/own/path" not in answer.text
-    assert rig.queue.documents().items == ()
-    assert rig.stored_blobs() == set()
+    assert harness.queue.documents().items == ()
+    assert harness.stored_blobs() == set()
     assert client.post("/v1/documents", files=[("file", ("a", b"x"))]).status_code == 202
 
 
-def test_a_commit_whose_answer_was_lost_keeps_its_bytes(rig: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, submit = rig.client_as(rig.create_api_key("acme")), rig.queue.store.submit_all
+def test_commit_with_a_lost_reply_keeps_its_blobs(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, submit = harness.client_as(harness.create_api_key("acme")), harness.queue.store.submit_all
 
     def lost(*args: Any, **more: Any) -> Any:
         submit(*args, **more)
         raise StoreError("the connection broke after the commit")
 
     with monkeypatch.context() as patch:
-        patch.setattr(rig.queue.store, "submit_all", lost)
+        patch.setattr(harness.queue.store, "submit_all", lost)
         assert client.post("/v1/documents", files=[("file", ("a", b"x"))]).status_code == 503
-    (document,) = rig.queue.documents().items
-    assert rig.stored_blobs() == {document.spec.blob}
+    (document,) = harness.queue.documents().items
+    assert harness.stored_blobs() == {document.spec.blob}

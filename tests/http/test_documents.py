@@ -1,4 +1,4 @@
-"""Documents over HTTP: in, seen, changed, out."""
+"""Documents over HTTP: submit, read, change, results."""
 
 import json
 import threading
@@ -37,23 +37,23 @@ def code(answer: Any, status: int) -> str:
 # -- in ---------------------------------------------------------------------------------------------------------------
 
 
-def test_files_come_in_with_what_is_said_of_them(rig: Harness, acme: TestClient) -> None:
+def test_form_submits_files_with_their_fields(harness: Harness, acme: TestClient) -> None:
     files = [("file", ("a.pdf", b"%PDF-1.4 not much")), ("file", ("../b.bin", b"\x89PNG\r\n\x1a\nxyz"))]
     answer = acme.post("/v1/documents", files=files, data={"batch": "march", "metadata": '{"order": 7}'})
     assert answer.status_code == 202
     first, second = answer.json()["receipts"]
     assert (first["level"], first["count"], second["count"]) == (1, 0, -1)
-    document = rig.queue.document(first["id"])
+    document = harness.queue.document(first["id"])
     assert (document.customer, document.spec.batch, dict(document.spec.metadata)) == ("acme", "march", {"order": 7})
     assert (document.spec.name, document.spec.media_type, document.spec.size) == ("a.pdf", "application/pdf", 17)
-    other = rig.queue.document(second["id"])
+    other = harness.queue.document(second["id"])
     assert (other.spec.name, other.spec.media_type) == ("../b.bin", "image/png")
-    assert rig.stored_blobs() == {document.spec.blob, other.spec.blob}
-    with rig.blobs.open(document.spec.blob or "") as binary_io:
+    assert harness.stored_blobs() == {document.spec.blob, other.spec.blob}
+    with harness.blobs.open(document.spec.blob or "") as binary_io:
         assert binary_io.read() == b"%PDF-1.4 not much"
 
 
-def test_texts_and_references_come_in_as_json(rig: Harness, acme: TestClient) -> None:
+def test_json_submits_texts_and_references(harness: Harness, acme: TestClient) -> None:
     documents = [
         {"name": "a.txt", "text": "Grüße"},
         {"name": "b.pdf", "uri": "https://example.com/b.pdf", "metadata": {"x": [1, None]}},
@@ -61,7 +61,7 @@ def test_texts_and_references_come_in_as_json(rig: Harness, acme: TestClient) ->
     ]
     answer = acme.post("/v1/documents", json={"documents": documents})
     ids = [item["id"] for item in answer.json()["receipts"]]
-    text, reference, bare = (rig.queue.document(item).spec for item in ids)
+    text, reference, bare = (harness.queue.document(item).spec for item in ids)
     assert (text.size, text.media_type) == (7, "text/plain")
     assert (reference.uri, reference.blob, dict(reference.metadata)) == (
         "https://example.com/b.pdf",
@@ -87,43 +87,43 @@ def test_texts_and_references_come_in_as_json(rig: Harness, acme: TestClient) ->
         "text",
     ],
 )
-def test_what_is_wrong_is_refused_and_leaves_nothing(rig: Harness, acme: TestClient, body: Any) -> None:
+def test_invalid_submission_is_refused_and_leaves_no_blob(harness: Harness, acme: TestClient, body: Any) -> None:
     assert code(acme.post("/v1/documents", json=body), 422) == "invalid_input"
-    assert rig.queue.documents().items == ()
-    assert rig.stored_blobs() == set()
+    assert harness.queue.documents().items == ()
+    assert harness.stored_blobs() == set()
 
 
-def test_an_operator_says_whose_and_decides_delay_start_by_and_cost(rig: Harness, anna: TestClient) -> None:
+def test_operator_names_the_customer_and_sets_delay_start_by_and_cost(harness: Harness, anna: TestClient) -> None:
     assert code(anna.post("/v1/documents", json={"documents": [{"name": "a"}]}), 422) == "invalid_input"
     (delayed,) = submit(anna, customer="acme", delay=60_000_000, cost=2.5, start_by=2**60)
-    document = rig.queue.document(delayed)
+    document = harness.queue.document(delayed)
     assert (document.state, document.spec.cost, document.spec.start_by) == ("delayed", 2.5, 2**60)
     form = {"customer": "beta", "delay": "60000000", "cost": "3"}
     answer = anna.post("/v1/documents", files=[("file", ("a.txt", b"x"))], data=form)
-    document = rig.queue.document(answer.json()["receipts"][0]["id"])
+    document = harness.queue.document(answer.json()["receipts"][0]["id"])
     assert (document.customer, document.state, document.spec.cost) == ("beta", "delayed", 3)
 
 
-def test_a_repeat_with_its_key_is_answered_with_the_first_receipts(rig: Harness, acme: TestClient) -> None:
+def test_repeat_with_idempotency_key_returns_the_first_receipts(harness: Harness, acme: TestClient) -> None:
     headers = {"Idempotency-Key": "order-7"}
     answers = [acme.post("/v1/documents", files=[("file", ("a.txt", b"the same"))], headers=headers) for _ in range(3)]
     assert len({answer.text for answer in answers}) == 1
-    assert len(rig.queue.documents().items) == len(rig.stored_blobs()) == 1
+    assert len(harness.queue.documents().items) == len(harness.stored_blobs()) == 1
     other = acme.post("/v1/documents", files=[("file", ("a.txt", b"another"))], headers=headers)
     assert code(other, 409) == "key_conflict"
-    assert len(rig.stored_blobs()) == 1
+    assert len(harness.stored_blobs()) == 1
 
 
-def test_pages_are_counted_where_they_cost(rig: Harness, acme: TestClient) -> None:
+def test_pages_are_counted_if_the_policy_charges_for_them(harness: Harness, acme: TestClient) -> None:
     (free,) = submit(acme)
-    rig.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
+    harness.queue.set_policy(Policy(costs=CostPolicy(per_document=1, per_page=0.5)), ANNA)
     time.sleep(1.1)  # what pages cost is remembered for a second
     answer = acme.post("/v1/documents", files=[("file", ("a.txt", b"x" * 7_000))])
-    assert rig.queue.document(free).spec.pages is None
-    counted = rig.queue.document(answer.json()["receipts"][0]["id"]).spec
+    assert harness.queue.document(free).spec.pages is None
+    counted = harness.queue.document(answer.json()["receipts"][0]["id"]).spec
     assert (counted.pages, counted.cost) == (3, 2.5)
     answer = acme.post("/v1/documents", files=[("file", ("a.bin", b"\0" * 3_000_001))])
-    unknown = rig.queue.document(answer.json()["receipts"][0]["id"]).spec
+    unknown = harness.queue.document(answer.json()["receipts"][0]["id"]).spec
     assert (unknown.pages, unknown.cost) == (None, 3)
 
 
@@ -154,23 +154,23 @@ def test_pages_are_counted_where_they_cost(rig: Harness, acme: TestClient) -> No
         ("application/json", b"[" * 100_000, 422),
     ],
 )
-def test_bodies_of_another_kind_are_refused(
-    rig: Harness, acme: TestClient, content_type: str, body: bytes, status: int
+def test_unsupported_media_types_are_refused(
+    harness: Harness, acme: TestClient, content_type: str, body: bytes, status: int
 ) -> None:
     code(acme.post("/v1/documents", content=body, headers={"Content-Type": content_type}), status)
-    assert rig.stored_blobs() == set()
-    assert rig.queue.documents().items == ()
+    assert harness.stored_blobs() == set()
+    assert harness.queue.documents().items == ()
 
 
 # -- seen -------------------------------------------------------------------------------------------------------------
 
 
 def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
-    rig: Harness, acme: TestClient, anna: TestClient
+    harness: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     ids = submit(acme, 5, batch="one")
     submit(anna, 3, customer="beta", batch="two")
-    rig.process_documents(n=1)
+    harness.process_documents(n=1)
     for sort, wanted in (({}, ids[::-1]), ({"sort": "newest"}, ids[::-1]), ({"sort": "oldest"}, ids)):
         seen: list[str] = []
         after: dict[str, str] = {}
@@ -194,33 +194,33 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
     assert code(anna.get("/v1/documents", params={"sort": "name"}), 422) == "invalid_input"
 
 
-def test_one_document_is_shown_to_a_customer_without_what_is_ours(
-    rig: Harness, acme: TestClient, anna: TestClient
+def test_customer_sees_a_document_without_worker_and_traceback(
+    harness: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     (id_,) = submit(acme)
-    (claimed,) = rig.queue.claim("worker of ours")
+    (claimed,) = harness.queue.claim("worker of ours")
     full, own = (test_client.get(f"/v1/documents/{id_}").json() for test_client in (anna, acme))
     assert [(item["state"], item["worker"]) for item in (full, own)] == [
         ("running", "worker of ours"),
         ("running", None),
     ]
-    rig.queue.fail(claimed, "it broke\nin /our/own/file.py", final=True)
+    harness.queue.fail(claimed, "it broke\nin /our/own/file.py", final=True)
     full, own = (test_client.get(f"/v1/documents/{id_}").json() for test_client in (anna, acme))
     assert (full["error"], own["error"]) == ("it broke\nin /our/own/file.py", "it broke")
     assert code(acme.get(f"/v1/documents/{MISSING}"), 404) == "not_found"
 
 
-def test_results_files_and_content_come_back(rig: Harness, acme: TestClient) -> None:
+def test_results_files_and_content_come_back(harness: Harness, acme: TestClient) -> None:
     answer = acme.post("/v1/documents", files=[("file", ('a "ü".html', b"<script>alert(1)</script>"))])
     id_ = answer.json()["receipts"][0]["id"]
     assert code(acme.get(f"/v1/documents/{id_}/result"), 409) == "illegal_move"
-    (claimed,) = rig.queue.claim("worker")
-    with rig.blobs.begin() as writing:
+    (claimed,) = harness.queue.claim("worker")
+    with harness.blobs.begin() as writing:
         writing.write(b"a table")
         blob = writing.commit()
     files = (ResultFile("a/table.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
     done = Outcome(id_, claimed.fence, OutcomeKind.DONE, result='{"text": "x"}', files=files)
-    rig.queue.store.ack_and_claim((done,), None)
+    harness.queue.store.ack_and_claim((done,), None)
     result = acme.get(f"/v1/documents/{id_}/result").json()
     assert result["result"] == {"text": "x"}
     assert [item["name"] for item in result["files"]] == ["a/table.csv"]
@@ -234,8 +234,8 @@ def test_results_files_and_content_come_back(rig: Harness, acme: TestClient) -> 
     assert code(acme.get(f"/v1/documents/{id_}/files/other"), 404) == "not_found"
 
 
-def test_why_is_told_in_the_callers_language_and_rounded_for_customers(
-    rig: Harness, acme: TestClient, anna: TestClient
+def test_why_is_in_the_callers_language_and_rounded_for_customers(
+    harness: Harness, acme: TestClient, anna: TestClient
 ) -> None:
     submit(anna, 13, customer="beta")
     (id_,) = submit(acme)
@@ -248,18 +248,18 @@ def test_why_is_told_in_the_callers_language_and_rounded_for_customers(
     assert "beta" not in json.dumps(own)
     (last,) = submit(anna, 1, customer="beta")
     exact = anna.get(f"/v1/documents/{last}/why").json()["place"]
-    shown = rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{last}/why").json()
+    shown = harness.client_as(harness.create_api_key("beta")).get(f"/v1/documents/{last}/why").json()
     assert exact == 14
     assert shown["place"] == 20
     assert "20 documents" in shown["sentence"]
 
 
-def test_a_long_poll_ends_when_its_document_does(rig: Harness, acme: TestClient) -> None:
+def test_a_long_poll_ends_when_its_document_does(harness: Harness, acme: TestClient) -> None:
     (id_,) = submit(acme)
     began = time.monotonic()
     assert acme.get(f"/v1/documents/{id_}", params={"wait": 0.3}).json()["state"] == "waiting"
     assert time.monotonic() - began >= 0.3
-    timer = threading.Timer(0.3, rig.process_documents, ("the result",))
+    timer = threading.Timer(0.3, harness.process_documents, ("the result",))
     timer.start()
     answer = acme.get(f"/v1/documents/{id_}/result", params={"wait": 50})
     timer.join()
@@ -267,13 +267,13 @@ def test_a_long_poll_ends_when_its_document_does(rig: Harness, acme: TestClient)
     assert time.monotonic() - began < 40
     assert acme.get(f"/v1/documents/{id_}", params={"wait": 50}).json()["state"] == "done"
     assert code(acme.get(f"/v1/documents/{id_}", params={"wait": 61}), 422) == "invalid_input"
-    assert rig.app_state.event_poller.waiter_count == 0
+    assert harness.app_state.event_poller.waiter_count == 0
 
 
-def test_a_batch_shows_its_progress_to_each_its_own(rig: Harness, acme: TestClient, anna: TestClient) -> None:
+def test_batch_progress_counts_only_own_documents(harness: Harness, acme: TestClient, anna: TestClient) -> None:
     submit(acme, 3, batch="a/b")
     submit(anna, 2, customer="beta", batch="a/b")
-    rig.process_documents(n=1)
+    harness.process_documents(n=1)
     assert acme.get("/v1/batches/a/b").json() == {
         "batch": "a/b",
         "documents": 3,
@@ -287,7 +287,7 @@ def test_a_batch_shows_its_progress_to_each_its_own(rig: Harness, acme: TestClie
 # -- changed ----------------------------------------------------------------------------------------------------------
 
 
-def test_cancel_retry_and_expedite_one(rig: Harness, acme: TestClient, anna: TestClient) -> None:
+def test_cancel_retry_and_expedite_one(harness: Harness, acme: TestClient, anna: TestClient) -> None:
     first, second = submit(acme, 2)
     assert acme.delete(f"/v1/documents/{first}").json()["state"] == "cancelled"
     assert code(acme.delete(f"/v1/documents/{first}"), 409) == "illegal_move"
@@ -296,10 +296,10 @@ def test_cancel_retry_and_expedite_one(rig: Harness, acme: TestClient, anna: Tes
     assert code(acme.post(f"/v1/documents/{first}/retry"), 409) == "illegal_move"
     assert code(acme.post(f"/v1/documents/{second}/expedite"), 404) == "not_found"
     assert anna.post(f"/v1/documents/{second}/expedite", params={"why": "a promise"}).json()["expedited"] is True
-    assert rig.queue.store.audit(limit=1)[0].operator == Operator("anna", "a promise")
+    assert harness.queue.store.audit(limit=1)[0].operator == Operator("anna", "a promise")
 
 
-def test_bulk_cancel_and_retry_count_first_and_stay_with_their_own(acme: TestClient, anna: TestClient) -> None:
+def test_bulk_cancel_and_retry_support_dry_run_and_skip_others(acme: TestClient, anna: TestClient) -> None:
     submit(acme, 4, batch="one")
     submit(acme, 2)
     submit(anna, 3, customer="beta", batch="one")

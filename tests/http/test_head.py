@@ -1,4 +1,4 @@
-"""HEAD: what a GET would say, without saying it."""
+"""HEAD: the headers of a GET without its body."""
 
 import asyncio
 import socket
@@ -18,11 +18,11 @@ from .conftest import Harness, ServerProcess
 CHANGING = frozenset({"x-request-id", "date", "content-length", "set-cookie"})
 
 
-def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: Harness, anna: TestClient) -> None:
+def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(harness: Harness, anna: TestClient) -> None:
     given = {"customer": "acme", "documents": [{"name": "a", "text": "Hello", "batch": "b"}]}
     id_ = anna.post("/v1/documents", json=given).json()["receipts"][0]["id"]
-    rig.process_documents({"pages": 3})
-    asked = [path for path, operations in rig.app.openapi()["paths"].items() if "get" in operations]
+    harness.process_documents({"pages": 3})
+    asked = [path for path, operations in harness.app.openapi()["paths"].items() if "get" in operations]
     asked.remove("/v1/events")
     for path in (*asked, "/", "/documents/{id}", "/openapi.json", "/session", "/v1/documents/nothing"):
         name = "b" if "/batches/" in path else "acme"
@@ -37,22 +37,20 @@ def test_every_get_route_answers_a_head_with_the_same_headers_and_no_body(rig: H
     assert anna.head(f"/v1/documents/{id_}/result").headers["content-length"] != "0"
 
 
-def test_a_head_is_for_reading_and_shows_nothing_of_others(rig: Harness, acme: TestClient) -> None:
-    own, other = (rig.queue.submit(name, [NewDocument("a")])[0].id for name in ("acme", "beta"))
+def test_head_changes_nothing_and_shows_nothing_of_others(harness: Harness, acme: TestClient) -> None:
+    own, other = (harness.queue.submit(name, [NewDocument("a")])[0].id for name in ("acme", "beta"))
     assert acme.head(f"/v1/documents/{own}").status_code == 200
     assert acme.head(f"/v1/documents/{other}").status_code == 404
     assert acme.head("/v1/audit").status_code == 404
-    assert rig.client_as(None).head("/v1/documents").status_code == 401
+    assert harness.client_as(None).head("/v1/documents").status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/v1/checks", "/v1/documents/cancel", "/v1/queue/pause"])
-def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(
-    rig: Harness, anna: TestClient, path: str
-) -> None:
-    before = rig.queue.store.last_event()
+def test_head_of_a_post_route_is_refused(harness: Harness, anna: TestClient, path: str) -> None:
+    before = harness.queue.store.last_event()
     answer = anna.head(path)
     assert (answer.status_code in {404, 405}, answer.content) == (True, b"")
-    assert rig.queue.store.last_event() == before
+    assert harness.queue.store.last_event() == before
 
 
 @pytest.mark.parametrize(
@@ -65,14 +63,12 @@ def test_a_head_of_what_cannot_be_read_is_refused_and_changes_nothing(
         ("POST", "/", "GET, HEAD"),
     ],
 )
-def test_a_method_that_is_not_taken_is_told_which_are(anna: TestClient, method: str, path: str, allowed: str) -> None:
+def test_405_lists_the_allowed_methods(anna: TestClient, method: str, path: str, allowed: str) -> None:
     answer = anna.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
 
 
-def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(
-    serve: Callable[..., ServerProcess], tmp_path: Path
-) -> None:
+def test_head_of_a_stream_ends_without_a_subscriber(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     server = serve()
     (tmp_path / "a.txt").write_bytes(b"x" * 3_000_000)
     address = urlsplit(server.url)
@@ -98,7 +94,7 @@ def test_a_head_of_a_stream_ends_and_leaves_nobody_listening(
     assert "rror" not in server.log
 
 
-def test_a_head_of_a_stream_ends_under_any_server(rig: Harness) -> None:
+def test_a_head_of_a_stream_ends_under_any_server(harness: Harness) -> None:
     sent: list[dict[str, Any]] = []
 
     async def ask() -> None:
@@ -107,7 +103,7 @@ def test_a_head_of_a_stream_ends_under_any_server(rig: Harness) -> None:
             "method": "HEAD",
             "path": "/v1/events",
             "query_string": b"",
-            "headers": [(b"authorization", f"Bearer {rig.operator}".encode())],
+            "headers": [(b"authorization", f"Bearer {harness.operator}".encode())],
             "client": ("192.0.2.1", 1),
         }
 
@@ -118,9 +114,9 @@ def test_a_head_of_a_stream_ends_under_any_server(rig: Harness) -> None:
             sent.append(message)
 
         async with asyncio.timeout(20):
-            await rig.app(scope, receive, send)  # type: ignore[arg-type]
+            await harness.app(scope, receive, send)  # type: ignore[arg-type]
 
     asyncio.run(ask())
     assert [item["type"] for item in sent] == ["http.response.start", "http.response.body"]
     assert (sent[0]["status"], sent[1]["body"], sent[1]["more_body"]) == (200, b"", False)
-    assert len(rig.app_state.broadcaster) == 0
+    assert len(harness.app_state.broadcaster) == 0

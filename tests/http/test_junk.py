@@ -1,4 +1,4 @@
-"""Requests that make no sense: each is refused with a reason, and none is an error of ours."""
+"""Malformed requests are refused with a reason, and never a server error."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ COOKIES = tuple(
 PAGES = ("/", "/customers/{name}", "/documents/{id}", "/static/{build}/{path}", "/session", "/openapi.json")
 
 
-def raw(rig: Harness, method: str, path: str, *headers: tuple[str, bytes], body: bytes = b"") -> tuple[int, Any]:
+def raw(harness: Harness, method: str, path: str, *headers: tuple[str, bytes], body: bytes = b"") -> tuple[int, Any]:
     """Ask the application, with headers that no client would send."""
     sent: list[dict[str, Any]] = []
     known = {"host": b"server"} | dict(headers)
@@ -57,19 +57,19 @@ def raw(rig: Harness, method: str, path: str, *headers: tuple[str, bytes], body:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    asyncio.run(rig.app(scope, receive, send))  # type: ignore[arg-type]
+    asyncio.run(harness.app(scope, receive, send))  # type: ignore[arg-type]
     text = b"".join(item.get("body", b"") for item in sent[1:])
     return sent[0]["status"], json.loads(text)
 
 
-def keyed(rig: Harness) -> tuple[str, bytes]:
+def keyed(harness: Harness) -> tuple[str, bytes]:
     """The header with an operator's key."""
-    return "authorization", f"Bearer {rig.operator}".encode()
+    return "authorization", f"Bearer {harness.operator}".encode()
 
 
-def routes(rig: Harness) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
+def routes(harness: Harness) -> Iterator[tuple[str, str, list[dict[str, Any]]]]:
     """Every method of every address, with the parameters it is described with."""
-    for path, operations in rig.app.openapi()["paths"].items():
+    for path, operations in harness.app.openapi()["paths"].items():
         for method, operation in operations.items():
             yield method, path, operation.get("parameters", [])
     for path in PAGES:
@@ -83,17 +83,17 @@ def filled(path: str, value: str) -> str:
 
 
 @pytest.mark.parametrize("length", [DIGITS, "1" * 5_000, "²", "٣", "+2", "-1", "1_0", "0x10", "2, 2", "", " "])
-def test_a_content_length_that_is_no_number_is_a_bad_request(rig: Harness, length: str) -> None:
-    given = ("content-length", length.encode("utf-8")), ("content-type", b"application/json"), keyed(rig)
+def test_a_content_length_that_is_no_number_is_a_bad_request(harness: Harness, length: str) -> None:
+    given = ("content-length", length.encode("utf-8")), ("content-type", b"application/json"), keyed(harness)
     for method, path in (("POST", "/v1/documents"), ("POST", "/v1/checks"), ("GET", "/v1/documents"), ("GET", "/")):
-        status, answer = raw(rig, method, path, *given, body=b"{}")
+        status, answer = raw(harness, method, path, *given, body=b"{}")
         assert (status, answer["code"]) == (400, "bad_request"), path
         assert "Content-Length" in answer["detail"]
 
 
-def test_a_superscript_digit_is_no_content_length(rig: Harness) -> None:
+def test_a_superscript_digit_is_no_content_length(harness: Harness) -> None:
     status, answer = raw(
-        rig, "POST", "/v1/documents", ("content-length", b"\xb2"), ("content-type", b"application/json")
+        harness, "POST", "/v1/documents", ("content-length", b"\xb2"), ("content-type", b"application/json")
     )
     assert (status, answer["code"]) == (400, "bad_request")
 
@@ -114,9 +114,9 @@ def test_a_content_length_with_thousands_of_digits_is_refused_by_the_server(
     assert all(json.loads(line)["level"] != "error" for line in server.lines)
 
 
-def test_junk_in_every_place_of_every_route_is_no_error_of_ours(rig: Harness, anna: TestClient) -> None:
+def test_junk_in_any_parameter_is_never_a_server_error(harness: Harness, anna: TestClient) -> None:
     asked = 0
-    for method, path, parameters in routes(rig):
+    for method, path, parameters in routes(harness):
         if path in {"/v1/events", "/v1/simulations", "/v1/replays"} or path.endswith(("/preview", "/judgement")):
             continue  # what is streamed is asked below
         for junk in JUNK:
@@ -128,9 +128,9 @@ def test_junk_in_every_place_of_every_route_is_no_error_of_ours(rig: Harness, an
     assert asked > 1_000
 
 
-def test_junk_as_a_body_is_no_error_of_ours(rig: Harness, anna: TestClient) -> None:
-    known = rig.queue.submit("acme", [NewDocument("a")])[0].id
-    for method, path, _ in routes(rig):
+def test_junk_body_is_never_a_server_error(harness: Harness, anna: TestClient) -> None:
+    known = harness.queue.submit("acme", [NewDocument("a")])[0].id
+    for method, path, _ in routes(harness):
         if method in {"post", "put", "patch"}:
             for body in BODIES:
                 for kind in ("application/json", "multipart/form-data; boundary=x", "text/plain", "²".encode()):
@@ -138,31 +138,31 @@ def test_junk_as_a_body_is_no_error_of_ours(rig: Harness, anna: TestClient) -> N
                     assert answer.status_code < 500, f"{method} {path} with {body[:20]!r}: {answer.text}"
 
 
-def test_junk_as_a_header_is_no_error_of_ours(rig: Harness) -> None:
-    id_ = rig.queue.submit("acme", [NewDocument("a")])[0].id
+def test_junk_header_is_never_a_server_error(harness: Harness) -> None:
+    id_ = harness.queue.submit("acme", [NewDocument("a")])[0].id
     for header in HEADERS:
         for junk in (*JUNK, *COOKIES, "bytes=²-", f"bytes=0-{DIGITS}"):
             for method, path in (("GET", f"/v1/documents/{id_}/why"), ("GET", "/session"), ("POST", "/v1/checks")):
-                key = () if header == "cookie" else (keyed(rig),)
-                status, answer = raw(rig, method, path, *key, (header, junk.encode()), body=b"{}")
+                key = () if header == "cookie" else (keyed(harness),)
+                status, answer = raw(harness, method, path, *key, (header, junk.encode()), body=b"{}")
                 assert status < 500, f"{header}: {junk[:20]!r}: {answer}"
 
 
 @pytest.mark.parametrize("junk", [item for item in JUNK if item])
-def test_junk_as_the_last_event_is_refused(rig: Harness, junk: str) -> None:
-    status, answer = raw(rig, "GET", "/v1/events", keyed(rig), ("last-event-id", junk.encode()))
+def test_junk_last_event_id_is_refused(harness: Harness, junk: str) -> None:
+    status, answer = raw(harness, "GET", "/v1/events", keyed(harness), ("last-event-id", junk.encode()))
     assert (status, answer["code"]) == (422, "invalid_input")
 
 
-def test_a_result_is_served_as_it_was_stored_however_deep_it_is(rig: Harness, anna: TestClient) -> None:
+def test_deeply_nested_result_is_served_as_stored(harness: Harness, anna: TestClient) -> None:
     texts = {}
     for depth in (10, 250, 300, 900):
-        (receipt,) = rig.queue.submit("acme", [NewDocument("a", metadata={"depth": depth})])
+        (receipt,) = harness.queue.submit("acme", [NewDocument("a", metadata={"depth": depth})])
         result: Any = "é\u2028"
         for _ in range(depth):
             result = {"a": result}
-        rig.process_documents(result)
-        texts[receipt.id] = rig.queue.store.result(receipt.id)
+        harness.process_documents(result)
+        texts[receipt.id] = harness.queue.store.result(receipt.id)
     for id_, text in texts.items():
         answer = anna.get(f"/v1/documents/{id_}/result")
         assert answer.status_code == 200
@@ -170,13 +170,13 @@ def test_a_result_is_served_as_it_was_stored_however_deep_it_is(rig: Harness, an
         assert answer.content.decode() == f'{{"id":"{id_}","result":{text},"files":[]}}'
 
 
-def test_nothing_else_that_is_kept_is_too_deep_to_be_told(anna: TestClient) -> None:
+def test_deeply_nested_metadata_can_be_read(anna: TestClient) -> None:
     metadata: Any = 1
     for _ in range(90):
         metadata = {"a": metadata}
     body = {"customer": "acme", "documents": [{"name": "a", "metadata": metadata}]}
     id_ = anna.post("/v1/documents", json=body).json()["receipts"][0]["id"]
-    for path in (f"/v1/documents/{id_}", f"/v1/documents/{id_}/why", f"/v1/documents/{id_}/life", "/v1/documents"):
+    for path in (f"/v1/documents/{id_}", f"/v1/documents/{id_}/why", f"/v1/documents/{id_}/timeline", "/v1/documents"):
         assert anna.get(path).status_code == 200, path
     assert anna.get(f"/v1/documents/{id_}").json()["metadata"] == metadata
     for _ in range(200):
@@ -185,7 +185,7 @@ def test_nothing_else_that_is_kept_is_too_deep_to_be_told(anna: TestClient) -> N
     assert anna.post("/v1/documents", json=deeper).status_code == 422
 
 
-def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., ServerProcess]) -> None:
+def test_client_disconnect_is_not_logged_as_an_error(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
     asked = [
@@ -215,14 +215,16 @@ def test_a_caller_who_hangs_up_is_no_error_of_ours(serve: Callable[..., ServerPr
     assert 'status="500"' not in page
 
 
-def test_what_breaks_while_a_caller_is_there_is_still_an_error(
-    rig: Harness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+def test_failure_with_a_connected_client_is_logged_as_an_error(
+    harness: Harness, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError
 
-    monkeypatch.setattr(rig.app_state.quotas, "check", broken)
+    monkeypatch.setattr(harness.app_state.quotas, "check", broken)
     with caplog.at_level(logging.INFO):
-        answer = rig.client_as(rig.create_api_key("acme")).post("/v1/documents", json={"documents": [{"name": "a"}]})
+        answer = harness.client_as(harness.create_api_key("acme")).post(
+            "/v1/documents", json={"documents": [{"name": "a"}]}
+        )
     assert answer.status_code == 500
     assert [record.levelname for record in caplog.records if record.name == "inturn.http"] == ["ERROR"]

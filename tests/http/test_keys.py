@@ -1,4 +1,4 @@
-"""Keys over HTTP, the queue as a whole, and what the audit log can be asked for."""
+"""API keys, pausing the queue, and filters of the audit log over HTTP."""
 
 import json
 import logging
@@ -26,12 +26,12 @@ def ids(client: TestClient) -> list[str]:
     return [item["id"] for item in client.get("/v1/keys").json()["keys"]]
 
 
-def opens(rig: Harness, text: str) -> bool:
-    rig.app_state.key_cache._cache.clear()  # as a second later
-    return rig.client_as(text).get("/v1/documents").status_code == 200
+def opens(harness: Harness, text: str) -> bool:
+    harness.app_state.key_cache._cache.clear()  # as a second later
+    return harness.client_as(text).get("/v1/documents").status_code == 200
 
 
-def test_a_key_is_made_told_once_and_opens(rig: Harness, anna: TestClient) -> None:
+def test_created_key_is_returned_once_and_works(harness: Harness, anna: TestClient) -> None:
     answer = anna.post(
         "/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}, params={"why": "a new contract"}
     )
@@ -39,13 +39,13 @@ def test_a_key_is_made_told_once_and_opens(rig: Harness, anna: TestClient) -> No
     assert answer.status_code == 201
     assert answer.headers["cache-control"] == "no-store"
     assert (made["name"], made["scope"], made["customer"], made["live"]) == ("portal", "customer", "acme", True)
-    assert rig.client_as(made["key"]).get("/v1/customers/acme").status_code == 404  # nothing of it yet
-    assert rig.client_as(made["key"]).post("/v1/checks", json={}).json()["customer"] == "acme"
+    assert harness.client_as(made["key"]).get("/v1/customers/acme").status_code == 404  # nothing of it yet
+    assert harness.client_as(made["key"]).post("/v1/checks", json={}).json()["customer"] == "acme"
     listed = anna.get("/v1/keys")
     assert made["id"] in ids(anna)
     secret, (api_key,) = (
         made["key"].split("_")[2],
-        [api_key for api_key in rig.queue.store.api_keys.all() if api_key.id == made["id"]],
+        [api_key for api_key in harness.queue.store.api_keys.all() if api_key.id == made["id"]],
     )
     assert secret not in listed.text + anna.get("/v1/audit").text
     assert api_key.sha256 not in answer.text + listed.text
@@ -53,23 +53,23 @@ def test_a_key_is_made_told_once_and_opens(rig: Harness, anna: TestClient) -> No
     assert (newest["kind"], newest["operator"], newest["why"]) == ("key_made", "anna", "a new contract")
 
 
-def test_a_revoked_key_opens_nothing_and_stays_in_the_list(rig: Harness, anna: TestClient) -> None:
+def test_revoked_key_is_refused_and_stays_listed(harness: Harness, anna: TestClient) -> None:
     made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
-    assert opens(rig, made["key"])
+    assert opens(harness, made["key"])
     ended = anna.delete(f"/v1/keys/{made['id']}", params={"why": "left"})
     assert (ended.status_code, ended.json()["live"]) == (200, False)
     assert "key" not in ended.json()
-    assert not opens(rig, made["key"])
+    assert not opens(harness, made["key"])
     assert made["id"] in ids(anna)
     newest = anna.get("/v1/audit").json()["events"][0]
     assert (newest["kind"], newest["why"], newest["detail"]["key"]) == ("key_ended", "left", made["id"])
 
 
-def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(rig: Harness, anna: TestClient) -> None:
+def test_revoking_server_refuses_the_key_at_once(harness: Harness, anna: TestClient) -> None:
     made = anna.post("/v1/keys", json={"name": "maria", "scope": "read-only"}).json()
-    maria = rig.client_as(made["key"])
+    maria = harness.client_as(made["key"])
     assert maria.get("/v1/documents").status_code == 200
-    asked = rig.queue.store.api_keys.find
+    asked = harness.queue.store.api_keys.find
 
     def slow(id: str) -> Any:
         """A look at the store that began before the key was revoked, and is answered behind it."""
@@ -78,26 +78,26 @@ def test_the_server_that_revoked_a_key_knows_at_once_whatever_was_asked_before(r
             assert anna.delete(f"/v1/keys/{id}").status_code == 200
         return api_key
 
-    rig.app_state.key_cache._cache.clear()  # as a second later
+    harness.app_state.key_cache._cache.clear()  # as a second later
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rig.queue.store.api_keys, "find", slow)
+        patch.setattr(harness.queue.store.api_keys, "find", slow)
         maria.get("/v1/documents")
         assert maria.get("/v1/documents").status_code == 401
     assert maria.get("/v1/documents").status_code == 401
 
 
-def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: Harness, anna: TestClient) -> None:
+def test_rotated_key_is_valid_for_the_overlap_and_its_predecessor_revoked(harness: Harness, anna: TestClient) -> None:
     first = anna.post("/v1/keys", json={"name": "portal", "scope": "customer", "customer": "acme"}).json()
     answer = anna.post(f"/v1/keys/{first['id']}/rotate", json={"overlap": HOUR})
     second = answer.json()
     assert answer.status_code == 201
     assert (second["replaces"], second["name"], second["customer"]) == (first["id"], "portal", "acme")
-    assert opens(rig, first["key"])
-    assert opens(rig, second["key"])
+    assert opens(harness, first["key"])
+    assert opens(harness, second["key"])
     again = anna.post(f"/v1/keys/{first['id']}/rotate")
     assert (again.status_code, again.json()["code"]) == (409, "illegal_move")
     third = anna.post(f"/v1/keys/{second['id']}/rotate").json()
-    assert [opens(rig, item["key"]) for item in (first, second, third)] == [False, True, True]
+    assert [opens(harness, item["key"]) for item in (first, second, third)] == [False, True, True]
     until = {item["id"]: item["expires_at"] for item in anna.get("/v1/keys").json()["keys"]}[second["id"]]
     assert abs(until - time.time_ns() // 1_000 - 24 * HOUR) < HOUR
 
@@ -116,9 +116,9 @@ def test_a_rotated_key_opens_for_the_overlap_and_the_one_before_not_at_all(rig: 
         {"name": "a", "scope": "operator", "key": "inturn_mine"},
     ],
 )
-def test_a_key_that_makes_no_sense_is_refused(rig: Harness, anna: TestClient, wrong: dict[str, object]) -> None:
+def test_invalid_key_spec_is_refused(harness: Harness, anna: TestClient, wrong: dict[str, object]) -> None:
     assert anna.post("/v1/keys", json=wrong).status_code == 422
-    assert len(rig.queue.store.api_keys.all()) == 1
+    assert len(harness.queue.store.api_keys.all()) == 1
 
 
 @pytest.mark.parametrize("id_", [UNKNOWN, "x", "%00", "a" * 300, "ÄÖÜ"])
@@ -127,15 +127,15 @@ def test_an_unknown_key_is_not_found(anna: TestClient, id_: str) -> None:
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-def test_only_operators_touch_keys(rig: Harness, anna: TestClient) -> None:
-    before, known = rig.queue.store.api_keys.all(), ids(anna)[0]
+def test_only_operators_touch_keys(harness: Harness, anna: TestClient) -> None:
+    before, known = harness.queue.store.api_keys.all(), ids(anna)[0]
     wanted = {"name": "mine", "scope": "operator"}
     calls = [("POST", "/v1/keys"), ("DELETE", f"/v1/keys/{known}"), ("POST", f"/v1/keys/{known}/rotate")]
     acme, eyes = (
-        rig.client_as(rig.create_api_key("acme")),
-        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+        harness.client_as(harness.create_api_key("acme")),
+        harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)),
     )
-    theirs = rig.client_as(rig.create_api_key("acme", ApiKeyScope.READ_ONLY))
+    theirs = harness.client_as(harness.create_api_key("acme", ApiKeyScope.READ_ONLY))
     nowhere = acme.get("/v1/nowhere").content
     for method, path in calls:
         body = wanted if path == "/v1/keys" else None
@@ -143,33 +143,33 @@ def test_only_operators_touch_keys(rig: Harness, anna: TestClient) -> None:
         assert (refused.status_code, refused.content) == (404, nowhere)
         for test_client in (eyes, theirs):
             assert test_client.request(method, path, json=body).json()["code"] == "read_only_key"
-        assert rig.client_as(None).request(method, path, json=body).status_code == 401
+        assert harness.client_as(None).request(method, path, json=body).status_code == 401
     assert acme.get("/v1/keys").content == theirs.get("/v1/keys").content == nowhere
     assert eyes.get("/v1/keys").status_code == 200
-    assert {api_key.id for api_key in rig.queue.store.api_keys.all() if api_key.is_live(2**62)} >= {
+    assert {api_key.id for api_key in harness.queue.store.api_keys.all() if api_key.is_live(2**62)} >= {
         api_key.id for api_key in before
     }
 
 
-def test_a_keys_text_gets_into_no_log(rig: Harness, anna: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_keys_text_gets_into_no_log(harness: Harness, anna: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     text = anna.post("/v1/keys", json={"name": "maria", "scope": "operator"}).json()["key"]
-    rig.client_as(text).get("/v1/keys")
+    harness.client_as(text).get("/v1/keys")
     assert text.split("_")[2] not in caplog.text + json.dumps(
-        [str(event.detail) for event in rig.queue.store.events(0, limit=100)]
+        [str(event.detail) for event in harness.queue.store.events(0, limit=100)]
     )
 
 
 # -- the queue as a whole ---------------------------------------------------------------------------------------------
 
 
-def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Harness, anna: TestClient) -> None:
-    rig.queue.submit("acme", [NewDocument("a")])
+def test_pause_and_resume_record_operator_and_reason(harness: Harness, anna: TestClient) -> None:
+    harness.queue.submit("acme", [NewDocument("a")])
     paused = anna.post("/v1/queue/pause", params={"why": "the disk is full"}).json()
     assert paused == anna.get("/v1/queue").json() == {"paused": {"operator": "anna", "why": "the disk is full"}}
-    assert rig.queue.claim("worker") == ()
+    assert harness.queue.claim("worker") == ()
     assert anna.post("/v1/queue/resume", params={"why": "there is room"}).json() == {"paused": None}
-    assert len(rig.queue.claim("worker")) == 1
+    assert len(harness.queue.claim("worker")) == 1
     events = anna.get("/v1/audit", params={"kind": ["queue_paused", "queue_resumed"]}).json()["events"]
     assert [(event["kind"], event["why"]) for event in events] == [
         ("queue_resumed", "there is room"),
@@ -177,23 +177,27 @@ def test_the_queue_is_paused_and_resumed_with_who_and_why(rig: Harness, anna: Te
     ]
 
 
-def test_the_queue_is_paused_by_operators_alone(rig: Harness) -> None:
+def test_only_operators_pause_the_queue(harness: Harness) -> None:
     acme, eyes = (
-        rig.client_as(rig.create_api_key("acme")),
-        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+        harness.client_as(harness.create_api_key("acme")),
+        harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)),
     )
     for path in ("/v1/queue/pause", "/v1/queue/resume"):
         assert acme.post(path).status_code == 404
         assert eyes.post(path).status_code == 403
     assert acme.get("/v1/queue").status_code == 404
     assert eyes.get("/v1/queue").json() == {"paused": None}
-    assert rig.queue.store.paused() is None
+    assert harness.queue.store.paused() is None
 
 
-def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callable[..., Harness]) -> None:
-    rig = make_rig(limits=Limits(file=7, waiting=5))
-    anna, acme, nobody = rig.client_as(rig.operator), rig.client_as(rig.create_api_key("acme")), rig.client_as(None)
-    eyes, own_eyes = (rig.client_as(rig.create_api_key(item, ApiKeyScope.READ_ONLY)) for item in (None, "acme"))
+def test_server_route_shows_limits_to_all_and_version_to_operators(make_harness: Callable[..., Harness]) -> None:
+    harness = make_harness(limits=Limits(file=7, waiting=5))
+    anna, acme, nobody = (
+        harness.client_as(harness.operator),
+        harness.client_as(harness.create_api_key("acme")),
+        harness.client_as(None),
+    )
+    eyes, own_eyes = (harness.client_as(harness.create_api_key(item, ApiKeyScope.READ_ONLY)) for item in (None, "acme"))
     limits = anna.get("/v1/server").json()["limits"]
     assert (limits["file"], limits["waiting"], limits["files"]) == (7, 5, 10)
     for knows, client in ((True, anna), (True, eyes), (False, acme), (False, own_eyes)):
@@ -208,10 +212,10 @@ def test_everybody_is_told_the_limits_and_operators_the_version(make_rig: Callab
 # -- the audit log ----------------------------------------------------------------------------------------------------
 
 
-def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Harness, anna: TestClient) -> None:
+def test_audit_log_filters_by_kind_operator_and_customer(harness: Harness, anna: TestClient) -> None:
     for number in range(6):
-        rig.queue.change_customer(f"Customer {number % 3}", Operator(f"maria {number % 2}", ""), weight=2)
-    rig.queue.pause(ANNA)
+        harness.queue.change_customer(f"Customer {number % 3}", Operator(f"maria {number % 2}", ""), weight=2)
+    harness.queue.pause(ANNA)
 
     def found(**where: str | list[str]) -> list[tuple[str, str | None]]:
         events = anna.get("/v1/audit", params=where).json()["events"]
@@ -225,19 +229,19 @@ def test_the_audit_log_is_filtered_by_kind_who_and_whose(rig: Harness, anna: Tes
     assert anna.get("/v1/audit", params={"kind": "nonsense"}).status_code == 422
 
 
-def test_a_filtered_page_goes_on_where_it_has_looked_to(
-    rig: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+def test_filtered_audit_page_continues_where_it_stopped_reading(
+    harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit, "READ_PAGE_SIZE", 3)
     monkeypatch.setattr(audit, "MAX_READS", 2)
-    rig.queue.pause(ANNA)
+    harness.queue.pause(ANNA)
     for _ in range(20):
-        rig.queue.change_customer("acme", ANNA, weight=2)
+        harness.queue.change_customer("acme", ANNA, weight=2)
     seen, pages = everything(anna, kind="queue_paused")
     assert [item["kind"] for item in seen] == [EventKind.QUEUE_PAUSED]
     assert pages == 4
     changes, _ = everything(anna, customer="acme", limit=2)
-    numbers = [event.number for event in rig.queue.store.audit(limit=100) if event.customer == "acme"]
+    numbers = [event.number for event in harness.queue.store.audit(limit=100) if event.customer == "acme"]
     assert [change["number"] for change in changes] == numbers
 
 

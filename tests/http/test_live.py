@@ -1,4 +1,4 @@
-"""Listening to a real server, and previews of a policy."""
+"""Event streams and policy previews of a real server."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ POLICY = {
 
 
 class Stream:
-    """A listener: hears one event after another."""
+    """A subscriber of a real server."""
 
     def __init__(self, answer: httpx2.Response) -> None:
         self.answer = answer
@@ -71,7 +71,7 @@ def submit(server: ServerProcess, key: str | None, customer: str, n: int = 1) ->
     return [item["id"] for item in answer.json()["receipts"]]
 
 
-def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Callable[..., ServerProcess]) -> None:
+def test_events_reach_streams_of_other_servers_and_after_a_restart(serve: Callable[..., ServerProcess]) -> None:
     one, other = serve(), serve()
     with listening(other) as stream:
         first = submit(one, None, "acme")
@@ -85,7 +85,7 @@ def test_what_one_server_does_is_heard_at_another_and_after_a_restart(serve: Cal
         assert stream.next()["data"]["documents"] == second
 
 
-def test_a_customer_hears_its_own_documents_and_nothing_of_others(
+def test_customer_stream_has_only_its_own_documents(
     serve: Callable[..., ServerProcess], keys_at: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     operator, acme, other = keys_at(tmp_path, None, "acme", "other")
@@ -101,20 +101,20 @@ def test_a_customer_hears_its_own_documents_and_nothing_of_others(
         assert stream.next()["data"]["documents"] == own
 
 
-def test_a_listener_is_no_longer_welcome_once_its_key_is_revoked(rig: Harness) -> None:
-    text = rig.create_api_key("acme")
-    api_key = next(api_key for api_key in rig.queue.store.api_keys.all() if api_key.customer == "acme")
+def test_stream_is_unauthorized_after_its_key_is_revoked(harness: Harness) -> None:
+    text = harness.create_api_key("acme")
+    api_key = next(api_key for api_key in harness.queue.store.api_keys.all() if api_key.customer == "acme")
     by_key = HTTPAuthorizationCredentials(scheme="Bearer", credentials=text), Caller("acme", api_key.scope)
     by_cookie = None, Caller("acme", api_key.scope, by_cookie=True)
-    cookie = f"{COOKIE_NAME}={rig.app_state.sessions.create_cookie(api_key)}".encode()
-    asked = Request({"type": "http", "app": rig.app, "headers": [(b"cookie", cookie)]})
+    cookie = f"{COOKIE_NAME}={harness.app_state.sessions.create_cookie(api_key)}".encode()
+    asked = Request({"type": "http", "app": harness.app, "headers": [(b"cookie", cookie)]})
     assert [asyncio.run(is_still_authorized(asked, *item)) for item in (by_key, by_cookie)] == [True, True]
-    rig.queue.store.api_keys.revoke(api_key.id, api_key.made_at, ANNA)
+    harness.queue.store.api_keys.revoke(api_key.id, api_key.made_at, ANNA)
     assert [asyncio.run(is_still_authorized(asked, *item)) for item in (by_key, by_cookie)] == [False, False]
     assert asyncio.run(is_still_authorized(asked, None, Caller("local", api_key.scope)))
 
 
-def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., ServerProcess]) -> None:
+def test_stopping_server_ends_its_streams(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with listening(server) as stream:
         stopped = threading.Thread(target=server.stop)
@@ -126,21 +126,21 @@ def test_a_server_that_stops_lets_its_listeners_go(serve: Callable[..., ServerPr
 
 
 @pytest.mark.parametrize("after", ["x", "-1"])
-def test_a_wrong_last_event_is_refused(rig: Harness, after: str) -> None:
-    answer = rig.client_as(rig.operator).get("/v1/events", headers={"Last-Event-ID": after})
+def test_a_wrong_last_event_is_refused(harness: Harness, after: str) -> None:
+    answer = harness.client_as(harness.operator).get("/v1/events", headers={"Last-Event-ID": after})
     assert answer.status_code == 422
     assert "Last-Event-ID" in answer.json()["detail"]
 
 
-def test_one_listener_too_many_is_refused(make_rig: Callable[..., Harness]) -> None:
-    rig = make_rig(limits=Limits(listeners=0))
-    answer = rig.client_as(rig.operator).get("/v1/events")
+def test_stream_above_the_limit_is_refused(make_harness: Callable[..., Harness]) -> None:
+    harness = make_harness(limits=Limits(listeners=0))
+    answer = harness.client_as(harness.operator).get("/v1/events")
     assert answer.status_code == 429
     assert answer.headers["retry-after"] == "5"
 
 
-def test_many_listeners_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
-    """500 of them, and each one hears of the same document."""
+def test_many_streams_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
+    """500 streams all get the event of the same document."""
     server = serve()
     with (
         ThreadPoolExecutor(1) as pool,
@@ -170,7 +170,7 @@ def past(folder: Path, n: int = 60) -> None:
                 queue.finish(claimed)
 
 
-def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
+def test_preview_streams_progress_then_a_comparison(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     past(tmp_path)
     server = serve()
     with server.client() as client:
@@ -184,22 +184,25 @@ def test_a_preview_tells_how_far_it_is_and_then_who_gains(serve: Callable[..., S
     assert before["version"] == 1  # nothing was put in force
 
 
-def test_a_preview_of_nothing_says_so(serve: Callable[..., ServerProcess]) -> None:
+def test_preview_without_documents_is_an_error(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         answer = client.post("/v1/policy/preview", json={"policy": POLICY, "since": 0})
     assert "nothing to play" in json.loads(answer.text.splitlines()[-1])["error"]
 
 
-def test_a_preview_has_bounds(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
+def test_preview_is_bounded(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
     assert client.post("/v1/policy/preview", json={"policy": POLICY | {"order": "none"}}).status_code == 422
     error = client.post("/v1/policy/preview", json={"policy": POLICY | {"thresholds": [1, 2]}})
     assert error.status_code == 422
     response = client.post("/v1/policy/preview", json={"policy": POLICY})
     assert response.status_code == 422
     assert "in memory" in response.json()["detail"]
-    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
+    harness.app_state.simulation_jobs._store_url, harness.app_state.simulation_jobs._running = (
+        "queue.db",
+        simulation_jobs.MAX_CONCURRENT_JOBS,
+    )
     assert client.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 429
-    acme = rig.client_as(rig.create_api_key("acme"))
+    acme = harness.client_as(harness.create_api_key("acme"))
     assert acme.post("/v1/policy/preview", json={"policy": POLICY}).status_code == 404

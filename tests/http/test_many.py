@@ -1,4 +1,4 @@
-"""Many documents by their ids, counts of what matches, and what happened to one."""
+"""Documents by ids, counts, and timelines."""
 
 import time
 
@@ -11,12 +11,12 @@ from .conftest import ANNA, Harness
 UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
 
 
-def submit(rig: Harness, customer: str, n: int, batch: str | None = None) -> list[str]:
-    return [receipt.id for receipt in rig.queue.submit(customer, [NewDocument(f"{customer}.txt", batch=batch)] * n)]
+def submit(harness: Harness, customer: str, n: int, batch: str | None = None) -> list[str]:
+    return [receipt.id for receipt in harness.queue.submit(customer, [NewDocument(f"{customer}.txt", batch=batch)] * n)]
 
 
-def test_documents_are_listed_by_their_ids_newest_first(rig: Harness, anna: TestClient, acme: TestClient) -> None:
-    mine, others = submit(rig, "acme", 3), submit(rig, "beta", 1)
+def test_documents_are_listed_by_their_ids_newest_first(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+    mine, others = submit(harness, "acme", 3), submit(harness, "beta", 1)
     asked = {"id": [mine[0], others[0], mine[2], UNKNOWN, "no id"]}
     result = anna.get("/v1/documents", params=asked).json()
     assert [item["id"] for item in result["documents"]] == [others[0], mine[2], mine[0]]
@@ -25,10 +25,10 @@ def test_documents_are_listed_by_their_ids_newest_first(rig: Harness, anna: Test
     assert anna.get("/v1/documents", params={"id": [UNKNOWN] * 101}).status_code == 422
 
 
-def test_what_matches_is_counted_by_state(rig: Harness, anna: TestClient, acme: TestClient) -> None:
-    submit(rig, "acme", 3, batch="may")
-    submit(rig, "beta", 2)
-    rig.process_documents()
+def test_matching_documents_are_counted_by_state(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+    submit(harness, "acme", 3, batch="may")
+    submit(harness, "beta", 2)
+    harness.process_documents()
     result = anna.get("/v1/documents/counts").json()
     assert (result["documents"], result["states"]["waiting"], result["states"]["done"]) == (5, 4, 1)
     assert result["states"]["failed"] == 0
@@ -37,15 +37,15 @@ def test_what_matches_is_counted_by_state(rig: Harness, anna: TestClient, acme: 
     assert acme.get("/v1/documents/counts", params={"customer": "beta"}).status_code == 404
 
 
-def test_these_are_cancelled_and_tried_again_but_never_anothers(
-    rig: Harness, anna: TestClient, acme: TestClient
+def test_bulk_cancel_and_retry_by_id_skip_documents_of_others(
+    harness: Harness, anna: TestClient, acme: TestClient
 ) -> None:
-    mine, (other,) = submit(rig, "acme", 3), submit(rig, "beta", 1)
+    mine, (other,) = submit(harness, "acme", 3), submit(harness, "beta", 1)
     asked = {"ids": [mine[0], mine[2], other, UNKNOWN]}
     assert acme.post("/v1/documents/cancel", json={**asked, "dry_run": True}).json() == {"documents": 2, "done": False}
-    assert rig.queue.document(mine[0]).state == "waiting"
+    assert harness.queue.document(mine[0]).state == "waiting"
     assert acme.post("/v1/documents/cancel", json=asked).json() == {"documents": 2, "done": True}
-    assert [str(rig.queue.document(item).state) for item in (*mine, other)] == [
+    assert [str(harness.queue.document(item).state) for item in (*mine, other)] == [
         "cancelled",
         "waiting",
         "cancelled",
@@ -54,53 +54,53 @@ def test_these_are_cancelled_and_tried_again_but_never_anothers(
     assert anna.post("/v1/documents/cancel", json={"ids": mine, "dry_run": True}).json()["documents"] == 1
     assert anna.post("/v1/documents/cancel", json={"ids": [mine[0]]}).json()["documents"] == 0
     assert anna.post("/v1/documents/retry", json={"ids": [mine[2], mine[0], mine[1]]}).json()["documents"] == 2
-    assert rig.queue.document(mine[0]).count > rig.queue.document(mine[2]).count  # the oldest is checked first
+    assert harness.queue.document(mine[0]).count > harness.queue.document(mine[2]).count  # the oldest is checked first
     refused: tuple[dict[str, object], ...] = ({"ids": mine, "customer": "acme"}, {"ids": []}, {})
     for body in refused:
         assert anna.post("/v1/documents/cancel", json=body).status_code == 422
 
 
-def test_operators_expedite_these(rig: Harness, anna: TestClient, acme: TestClient) -> None:
-    ids = submit(rig, "acme", 3)
-    rig.queue.cancel(ids[1], ANNA)
+def test_operators_expedite_documents_by_id(harness: Harness, anna: TestClient, acme: TestClient) -> None:
+    ids = submit(harness, "acme", 3)
+    harness.queue.cancel(ids[1], ANNA)
     assert acme.post("/v1/documents/expedite", json={"ids": ids}).status_code == 404
     assert anna.post("/v1/documents/expedite", json={"ids": ids}).json() == {"documents": 2, "done": True}
-    assert [rig.queue.document(item).expedited for item in ids] == [True, False, True]
+    assert [harness.queue.document(item).expedited for item in ids] == [True, False, True]
 
 
-def test_a_life_is_told_to_operators_with_names_and_to_its_customer_without(
-    rig: Harness, anna: TestClient, acme: TestClient
+def test_timeline_names_operators_and_workers_only_to_operators(
+    harness: Harness, anna: TestClient, acme: TestClient
 ) -> None:
-    (id_,) = submit(rig, "acme", 1)
-    submit(rig, "beta", 1)
+    (id_,) = submit(harness, "acme", 1)
+    submit(harness, "beta", 1)
     anna.post(f"/v1/documents/{id_}/expedite", params={"why": "a call"})
-    (claimed,) = rig.queue.claim("worker", 1)
+    (claimed,) = harness.queue.claim("worker", 1)
     now = time.time_ns() // 1_000
     held = {id_: Progress(3, 4)}
-    rig.queue.store.record_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
-    result = anna.get(f"/v1/documents/{id_}/life").json()
+    harness.queue.store.record_worker(WorkerReport("worker", "host", 1, 1, 1, "extract", now, progress=held))
+    result = anna.get(f"/v1/documents/{id_}/timeline").json()
     assert [item["kind"] for item in result["moments"]] == ["submitted", "expedited", "started"]
     assert (result["is_whole"], result["done"]) == (True, 0.75)
     assert (result["moments"][1]["operator"], result["moments"][1]["why"]) == ("anna", "a call")
-    own = acme.get(f"/v1/documents/{id_}/life").json()
+    own = acme.get(f"/v1/documents/{id_}/timeline").json()
     assert [item["kind"] for item in own["moments"]] == ["submitted", "expedited", "started"]
     assert (own["moments"][1]["operator"], own["moments"][1]["why"]) == (None, None)
-    rig.queue.finish(claimed)
-    result = anna.get(f"/v1/documents/{id_}/life").json()
+    harness.queue.finish(claimed)
+    result = anna.get(f"/v1/documents/{id_}/timeline").json()
     assert (result["moments"][-1]["kind"], result["done"], result["is_whole"]) == ("finished", None, True)
-    assert rig.client_as(rig.create_api_key("beta")).get(f"/v1/documents/{id_}/life").status_code == 404
+    assert harness.client_as(harness.create_api_key("beta")).get(f"/v1/documents/{id_}/timeline").status_code == 404
 
 
-def test_a_life_tells_each_attempt_with_its_error(rig: Harness, anna: TestClient, acme: TestClient) -> None:
+def test_timeline_has_each_attempt_with_its_error(harness: Harness, anna: TestClient, acme: TestClient) -> None:
     """The trace below an error, and who worked at it, is for operators."""
-    (id_,) = submit(rig, "acme", 1)
+    (id_,) = submit(harness, "acme", 1)
     for worker in ("one", "two"):
-        (claimed,) = rig.queue.claim(worker, 1)
-        rig.queue.fail(claimed, f"torn in {worker}\nline 7 of secret.py", retry_in=0)
-    rig.queue.fail(rig.queue.claim("three", 1)[0], "torn for good\nline 9")
+        (claimed,) = harness.queue.claim(worker, 1)
+        harness.queue.fail(claimed, f"torn in {worker}\nline 7 of secret.py", retry_in=0)
+    harness.queue.fail(harness.queue.claim("three", 1)[0], "torn for good\nline 9")
     shown = [
         [(item["kind"], item["attempt"], item["error"], item["worker"]) for item in client["moments"]]
-        for client in (who.get(f"/v1/documents/{id_}/life").json() for who in (anna, acme))
+        for client in (who.get(f"/v1/documents/{id_}/timeline").json() for who in (anna, acme))
     ]
     assert shown[0] == [
         ("submitted", None, None, None),
@@ -116,15 +116,15 @@ def test_a_life_tells_each_attempt_with_its_error(rig: Harness, anna: TestClient
     ]
 
 
-def test_a_life_goes_on_though_its_events_were_deleted(rig: Harness, anna: TestClient) -> None:
-    (id_,) = submit(rig, "acme", 1)
-    rig.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
+def test_timeline_survives_the_deletion_of_events(harness: Harness, anna: TestClient) -> None:
+    (id_,) = submit(harness, "acme", 1)
+    harness.queue.store.prune(time.time_ns() // 1_000, limit=1_000)
     anna.post(f"/v1/documents/{id_}/expedite")
-    result = anna.get(f"/v1/documents/{id_}/life").json()
+    result = anna.get(f"/v1/documents/{id_}/timeline").json()
     assert [item["kind"] for item in result["moments"]] == ["submitted", "expedited"]
     assert result["is_whole"]
 
 
-def test_how_much_an_upload_may_bring(anna: TestClient, acme: TestClient) -> None:
+def test_limits_route_returns_upload_limits(anna: TestClient, acme: TestClient) -> None:
     reported = {"file": 50 << 20, "body": 100 << 20, "files": 10}
     assert anna.get("/v1/limits").json() == acme.get("/v1/limits").json() == reported

@@ -1,4 +1,4 @@
-"""Running it: health, metrics, logs, several servers, stopping, workers beside it."""
+"""Health, metrics, logs, several servers, shutdown, and workers of a server."""
 
 import json
 import subprocess
@@ -21,28 +21,28 @@ def value(page: str, name: str) -> float:
     return next(float(line.rpartition(" ")[2]) for line in page.splitlines() if line.startswith(f"{name} "))
 
 
-def test_ready_means_that_the_store_answers(rig: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    client = rig.client_as(None)
+def test_ready_means_that_the_store_answers(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = harness.client_as(None)
     assert client.get("/readyz").status_code == 200
 
     def busy() -> None:
         raise StoreBusyError("/our/own/path is locked")
 
-    monkeypatch.setattr(rig.queue.store, "policy", busy)
+    monkeypatch.setattr(harness.queue.store, "policy", busy)
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "store_busy", "5")
     assert "/our/own/path" not in answer.text
     assert client.get("/healthz").status_code == 200
 
 
-def test_metrics_tell_what_waits_runs_and_ended(rig: Harness, anna: TestClient) -> None:
-    rig.queue.submit("acme", [NewDocument("a")] * 6)
-    claimed = rig.queue.claim("worker", 3, lease=1_000)
-    rig.queue.finish(claimed[0])
-    rig.queue.fail(claimed[1], "no", final=True)
+def test_metrics_tell_what_waits_runs_and_ended(harness: Harness, anna: TestClient) -> None:
+    harness.queue.submit("acme", [NewDocument("a")] * 6)
+    claimed = harness.queue.claim("worker", 3, lease=1_000)
+    harness.queue.finish(claimed[0])
+    harness.queue.fail(claimed[1], "no", final=True)
     time.sleep(0.05)
-    rig.queue.store.sweep()
-    rig.queue.cancel(rig.queue.documents(limit=1).items[0].id, ANNA)
+    harness.queue.store.sweep()
+    harness.queue.cancel(harness.queue.documents(limit=1).items[0].id, ANNA)
     wanted = {
         "inturn_submitted_total": 6,
         "inturn_started_total": 3,

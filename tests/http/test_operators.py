@@ -13,7 +13,7 @@ from inturn.store import EventKind
 from .conftest import ANNA, Harness
 
 
-def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Harness, acme: TestClient, anna: TestClient) -> None:
+def test_checks_are_those_of_the_spec_and_safe_to_repeat(harness: Harness, acme: TestClient, anna: TestClient) -> None:
     first = anna.post("/v1/checks", json={"customer": "acme", "count": 4})
     assert [(item["count"], item["level"]) for item in first.json()["checks"]] == [(0, 1), (-1, 1), (-2, 1), (-3, 2)]
     headers = {"Idempotency-Key": "once"}
@@ -26,18 +26,18 @@ def test_checks_are_those_of_the_spec_and_safe_to_repeat(rig: Harness, acme: Tes
             "checks": [{"level": 2, "count": -4}, {"level": 3, "count": -5}],
         }
     )
-    assert rig.queue.customer("acme").count == -5
+    assert harness.queue.customer("acme").count == -5
     other = acme.post("/v1/checks", json={"count": 3}, headers=headers)
     assert (other.status_code, other.json()["code"]) == (409, "key_conflict")
     for error in ({"count": 0}, {"count": 10_001}, {"count": "3"}, {"count": True}, {"customer": "acme", "n": 1}):
         assert acme.post("/v1/checks", json=error).status_code == 422, error
 
 
-def test_a_customer_is_shown_with_counter_lines_and_share(rig: Harness, acme: TestClient, anna: TestClient) -> None:
-    rig.queue.change_customer("acme", ANNA, weight=3)
-    rig.queue.submit("acme", [NewDocument("a")] * 5)
-    rig.queue.submit("beta", [NewDocument("a")] * 5)
-    rig.process_documents(n=4)
+def test_customer_has_counter_lanes_and_share(harness: Harness, acme: TestClient, anna: TestClient) -> None:
+    harness.queue.change_customer("acme", ANNA, weight=3)
+    harness.queue.submit("acme", [NewDocument("a")] * 5)
+    harness.queue.submit("beta", [NewDocument("a")] * 5)
+    harness.process_documents(n=4)
     time.sleep(1)
     result = anna.get("/v1/customers/acme").json()
     assert (result["waiting"], result["weight"], result["share"]["due"]) == (2, 3, 0.75)
@@ -51,10 +51,10 @@ def test_a_customer_is_shown_with_counter_lines_and_share(rig: Harness, acme: Te
     assert acme.get("/v1/customers/beta").status_code == 404
 
 
-def test_customers_are_listed_in_pages(rig: Harness, anna: TestClient) -> None:
+def test_customers_are_listed_in_pages(harness: Harness, anna: TestClient) -> None:
     for name in ("a", "b/c", "d"):
-        rig.queue.submit(name, [NewDocument("x")])
-    rig.queue.pause(ANNA, "d")
+        harness.queue.submit(name, [NewDocument("x")])
+    harness.queue.pause(ANNA, "d")
     page = anna.get("/v1/customers", params={"limit": 2}).json()
     rest = anna.get("/v1/customers", params={"limit": 2, "after": page["next"]}).json()
     assert [item["customer"] for item in (*page["customers"], *rest["customers"])] == ["a", "b/c", "d"]
@@ -65,7 +65,7 @@ def test_customers_are_listed_in_pages(rig: Harness, anna: TestClient) -> None:
     assert anna.get("/v1/customers/b%2Fc").json()["customer"] == "b/c"
 
 
-def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Harness, anna: TestClient) -> None:
+def test_patch_changes_given_settings_and_null_removes_them(harness: Harness, anna: TestClient) -> None:
     answer = anna.patch(
         "/v1/customers/new",
         params={"why": "a contract"},
@@ -78,27 +78,29 @@ def test_a_patch_changes_what_is_given_and_null_takes_away(rig: Harness, anna: T
         },
     )
     assert answer.status_code == 200
-    settings = rig.queue.customer("new").settings
+    settings = harness.queue.customer("new").settings
     assert (settings.weight, settings.cap, settings.rate, settings.paused) == (2, 5, (10, 1_000_000), True)
     after = anna.patch("/v1/customers/new", json={"cap": None, "paused": False}).json()
     assert (after["cap"], after["paused"], after["weight"], after["display_name"]) == (None, False, 2, "New")
     for error in ({}, {"weight": 0}, {"cap": 0}, {"rate": {"documents": 1}}, {"colour": 1}, {"weight": None}):
         assert anna.patch("/v1/customers/new", json=error).status_code == 422, error
-    assert rig.queue.store.audit(limit=9)[-2].operator == ("anna", "a contract")
+    assert harness.queue.store.audit(limit=9)[-2].operator == ("anna", "a contract")
 
 
-def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig: Harness, anna: TestClient) -> None:
-    key = rig.create_api_key("acme")
-    rig.client_as(key).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
-    rig.client_as(rig.create_api_key("beta")).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
+def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(
+    harness: Harness, anna: TestClient
+) -> None:
+    key = harness.create_api_key("acme")
+    harness.client_as(key).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
+    harness.client_as(harness.create_api_key("beta")).post("/v1/documents", files=[("file", ("a.txt", b"x"))])
     error = anna.post("/v1/customers/acme/purge", json={"confirm": "beta"})
-    assert (error.status_code, len(rig.stored_blobs())) == (422, 2)
+    assert (error.status_code, len(harness.stored_blobs())) == (422, 2)
     purged = anna.post("/v1/customers/acme/purge", json={"confirm": "acme"}, params={"why": "the contract ended"})
     assert purged.json() == {"documents": 1, "blobs": 1}
-    assert len(rig.stored_blobs()) == 1
-    assert rig.queue.customer("acme").count == 0
+    assert len(harness.stored_blobs()) == 1
+    assert harness.queue.customer("acme").count == 0
     time.sleep(1.1)
-    assert rig.client_as(key).get("/v1/documents").status_code == 401
+    assert harness.client_as(key).get("/v1/documents").status_code == 401
     newest = anna.get("/v1/audit").json()["events"][0]
     assert (newest["kind"], newest["operator"], newest["why"], newest["customer"]) == (
         "purged",
@@ -108,13 +110,13 @@ def test_a_purge_needs_the_name_twice_and_deletes_everything_but_the_counter(rig
     )
 
 
-def test_the_policy_is_read_checked_and_put_in_force_once(rig: Harness, anna: TestClient) -> None:
+def test_the_policy_is_read_checked_and_put_in_force_once(harness: Harness, anna: TestClient) -> None:
     version = anna.get("/v1/policy").json()
     assert version["version"] == 1
     policy = version["policy"] | {"reset_interval": 60_000_000}
     answer = anna.put("/v1/policy", json={"policy": policy, "expected": 1}, params={"why": "a trial"})
     assert (answer.json()["version"], answer.json()["why"]) == (2, "a trial")
-    assert rig.queue.policy().policy.priority.reset_interval == 60_000_000
+    assert harness.queue.policy().policy.priority.reset_interval == 60_000_000
     stale = anna.put("/v1/policy", json={"policy": policy, "expected": 1})
     assert (stale.status_code, stale.json()["code"]) == (409, "version_conflict")
     error: Any
@@ -130,7 +132,7 @@ def test_the_policy_is_read_checked_and_put_in_force_once(rig: Harness, anna: Te
     assert [item["version"] for item in anna.get("/v1/policy/versions").json()["versions"]] == [2, 1]
 
 
-def test_the_audit_log_names_who_and_why_in_pages(rig: Harness, anna: TestClient, acme: TestClient) -> None:
+def test_audit_log_pages_have_operator_and_reason(harness: Harness, anna: TestClient, acme: TestClient) -> None:
     id_ = acme.post("/v1/documents", json={"documents": [{"name": "a"}]}).json()["receipts"][0]["id"]
     acme.delete(f"/v1/documents/{id_}", params={"why": "a mistake"})
     anna.post(f"/v1/documents/{id_}/retry")
@@ -139,29 +141,29 @@ def test_the_audit_log_names_who_and_why_in_pages(rig: Harness, anna: TestClient
     assert (newest["kind"], newest["operator"], newest["documents"]) == ("retried", "anna", [id_])
     (before,) = anna.get("/v1/audit", params={"limit": 1, "before": page["next"]}).json()["events"]
     assert (before["kind"], before["operator"], before["why"]) == ("cancelled", "customer acme", "a mistake")
-    assert {event.kind for event in rig.queue.store.audit(limit=9)} == {
+    assert {event.kind for event in harness.queue.store.audit(limit=9)} == {
         EventKind.RETRIED,
         EventKind.CANCELLED,
         EventKind.KEY_MADE,
     }
 
 
-def test_workers_are_listed(rig: Harness, anna: TestClient) -> None:
-    rig.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
+def test_workers_are_listed(harness: Harness, anna: TestClient) -> None:
+    harness.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
     (worker,) = anna.get("/v1/workers").json()["workers"]
     assert (worker["name"], worker["slots"], worker["busy"], worker["stopping"]) == ("w1", 4, 2, False)
 
 
-def test_starts_that_were_told_are_compared_with_what_happened(rig: Harness, anna: TestClient) -> None:
-    rig.queue.submit("acme", [NewDocument("a")] * 30)
-    rig.process_documents(n=25)
-    rig.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
-    waiting = rig.queue.documents(limit=5).items
+def test_estimated_starts_are_compared_with_real_ones(harness: Harness, anna: TestClient) -> None:
+    harness.queue.submit("acme", [NewDocument("a")] * 30)
+    harness.process_documents(n=25)
+    harness.queue.store.record_worker(WorkerReport("w1", "host", 7, 4, 2, "x:y", 5))
+    waiting = harness.queue.documents(limit=5).items
     for document in waiting:
         assert anna.get(f"/v1/documents/{document.id}/why").json()["start"] is not None
     assert anna.get("/v1/estimates").json()["open"] == 5
-    rig.process_documents(n=4)
-    rig.queue.cancel(waiting[0].id, ANNA)
+    harness.process_documents(n=4)
+    harness.queue.cancel(waiting[0].id, ANNA)
     for _ in range(100):
         result = anna.get("/v1/estimates").json()
         if not result["open"]:
@@ -175,6 +177,6 @@ def test_starts_that_were_told_are_compared_with_what_happened(rig: Harness, ann
 @pytest.mark.parametrize(
     ("scope", "customer"), [(ApiKeyScope.CUSTOMER, None), (ApiKeyScope.OPERATOR, "acme"), (ApiKeyScope.CUSTOMER, "")]
 )
-def test_a_key_opens_one_thing(scope: ApiKeyScope, customer: str | None) -> None:
+def test_key_scope_and_customer_must_fit(scope: ApiKeyScope, customer: str | None) -> None:
     with pytest.raises(ValueError, match=r"customer|characters"):
         generate_api_key(ApiKey("", "", scope, "x", customer, 0))

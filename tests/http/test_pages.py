@@ -1,4 +1,4 @@
-"""The page's files, its sessions and its overview: open to look at, closed to others, and nothing of a key in them."""
+"""The page's files, sessions and overview."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ from services import wait_until
 
 from .conftest import ANNA, UNLIMITED, Harness
 
-MakeRig = Callable[..., Harness]
+MakeHarness = Callable[..., Harness]
 STATIC = Path(__file__).parents[2] / "src" / "inturn" / "http" / "static"
 HERE = {"Origin": "http://testserver"}
 
@@ -32,8 +32,8 @@ HERE = {"Origin": "http://testserver"}
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_shell_is_at_every_address_of_the_page_and_needs_no_key(rig: Harness) -> None:
-    client = rig.client_as(None)
+def test_the_shell_is_at_every_address_of_the_page_and_needs_no_key(harness: Harness) -> None:
+    client = harness.client_as(None)
     for address in PAGE_PATHS:
         answer = client.get(address.replace("{name:path}", "a/b").replace("{id}", "x"))
         assert answer.status_code == 200, address
@@ -48,12 +48,12 @@ def test_the_shell_is_at_every_address_of_the_page_and_needs_no_key(rig: Harness
     assert client.head("/customers").status_code == 200
 
 
-def test_the_policy_is_the_promised_one() -> None:
+def test_content_security_policy_is_strict() -> None:
     assert CONTENT_SECURITY_POLICY == "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
 
-def test_files_are_kept_for_ever_under_their_build_and_come_compressed(rig: Harness) -> None:
-    client, build = rig.client_as(None), load_bundle().build
+def test_static_files_are_cached_by_build_and_compressed(harness: Harness) -> None:
+    client, build = harness.client_as(None), load_bundle().build
     for path, file in load_bundle().files.items():
         if path == "index.html":
             continue
@@ -72,20 +72,20 @@ def test_files_are_kept_for_ever_under_their_build_and_come_compressed(rig: Harn
 
 
 @pytest.mark.parametrize("path", ["", "index.html", "nothing.js", "..%2fapp.py", "%2e%2e/app.py", "../../app.py"])
-def test_nothing_but_the_pages_files_is_served(rig: Harness, path: str) -> None:
-    answer = rig.client_as(None).get(f"/static/{load_bundle().build}/{path}")
+def test_only_files_of_the_page_are_served(harness: Harness, path: str) -> None:
+    answer = harness.client_as(None).get(f"/static/{load_bundle().build}/{path}")
     assert answer.status_code == 404
     assert "FastAPI" not in answer.text
 
 
-def test_an_overview_takes_less_than_200_kilobytes(rig: Harness) -> None:
+def test_an_overview_takes_less_than_200_kilobytes(harness: Harness) -> None:
     at_once = ["pages/overview.js", "pages/overview.css", "texts/de.json", "index.html", "icon.svg"]
     core = [file for file in load_bundle().files if not file.startswith(("pages/", "texts/"))]
     sent = sum(len(load_bundle().files[item].gzipped) + 500 for item in {*at_once, *core})
-    assert sent + len(rig.client_as(rig.operator).get("/v1/overview").content) < 150_000
+    assert sent + len(harness.client_as(harness.operator).get("/v1/overview").content) < 150_000
 
 
-def test_server_and_browser_know_the_same_addresses_and_events() -> None:
+def test_server_and_page_agree_on_routes_and_event_kinds() -> None:
     routes = re.findall(r'path: "([^"]+)"', (STATIC / "routes.js").read_text())
     assert [re.sub(r":(\w+)", r"{\1}", route) for route in routes] == [
         page_path.replace(":path", "") for page_path in PAGE_PATHS
@@ -115,34 +115,36 @@ def test_nothing_is_inline_nothing_parses_html_and_nothing_is_fetched_from_elsew
 # -- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def signed_in(rig: Harness, key: str, app: Any = None) -> tuple[TestClient, str]:
+def signed_in(harness: Harness, key: str, app: Any = None) -> tuple[TestClient, str]:
     """A browser that has shown its key, and the token it got."""
-    client = TestClient(app or rig.app, base_url="http://testserver", client=("192.0.2.1", 1234))
+    client = TestClient(app or harness.app, base_url="http://testserver", client=("192.0.2.1", 1234))
     answer = client.post("/session", json={"key": key}, headers=HERE)
     assert answer.status_code == 200, answer.text
     return client, answer.json()["who"]["csrf"]
 
 
-def test_a_key_becomes_a_cookie_that_scripts_cannot_read_and_that_is_not_the_key(rig: Harness) -> None:
-    client = rig.client_as(None)
+def test_sign_in_sets_an_httponly_cookie_without_the_key(harness: Harness) -> None:
+    client = harness.client_as(None)
     assert client.get("/session").json()["who"] is None
-    answer = client.post("/session", json={"key": f" {rig.operator} "}, headers=HERE)
+    answer = client.post("/session", json={"key": f" {harness.operator} "}, headers=HERE)
     header = answer.headers["set-cookie"]
     assert {"HttpOnly", "SameSite=lax", "Path=/", f"Max-Age={SESSION_LIFETIME_SECONDS}"} <= set(header.split("; "))
     assert "Secure" not in header
-    assert rig.operator.split("_")[2] not in header
+    assert harness.operator.split("_")[2] not in header
     who = client.get("/session").json()["who"]
     assert (who["name"], who["scope"], who["acts"], who["sees_all"]) == ("anna", "operator", True, True)
     assert client.get("/v1/audit").status_code == 200
 
 
-def test_over_https_the_cookie_is_secure_also_behind_a_proxy(rig: Harness) -> None:
-    answer = rig.client_as(None).post("/session", json={"key": rig.operator}, headers={"Origin": "https://testserver"})
+def test_over_https_the_cookie_is_secure_also_behind_a_proxy(harness: Harness) -> None:
+    answer = harness.client_as(None).post(
+        "/session", json={"key": harness.operator}, headers={"Origin": "https://testserver"}
+    )
     assert "Secure" in answer.headers["set-cookie"].split("; ")
 
 
-def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Harness) -> None:
-    client, token = signed_in(rig, rig.operator)
+def test_a_change_needs_the_token_and_the_pages_own_origin(harness: Harness) -> None:
+    client, token = signed_in(harness, harness.operator)
     body = {"customer": "acme", "documents": [{"name": "a"}]}
     good = {**HERE, "X-CSRF-Token": token}
     error: list[dict[str, str]] = [
@@ -159,41 +161,41 @@ def test_a_change_needs_the_token_and_the_pages_own_origin(rig: Harness) -> None
         for headers in error:
             answer = client.request(method, path, json=body, headers=headers)
             assert (answer.status_code, answer.json()["code"]) == (403, "refused"), (method, path, headers)
-    assert rig.queue.counts().states == {}
+    assert harness.queue.counts().states == {}
     assert client.post("/v1/documents", json=body, headers=good).status_code == 202
 
 
-def test_the_token_of_one_session_is_not_that_of_another(rig: Harness) -> None:
-    client, token = signed_in(rig, rig.operator)
-    _, other = signed_in(rig, rig.operator)
+def test_the_token_of_one_session_is_not_that_of_another(harness: Harness) -> None:
+    client, token = signed_in(harness, harness.operator)
+    _, other = signed_in(harness, harness.operator)
     assert token != other
     answer = client.post("/v1/checks", json={"customer": "acme"}, headers={**HERE, "X-CSRF-Token": other})
     assert answer.status_code == 403
 
 
-def test_signing_in_is_refused_from_another_page_and_with_a_wrong_key(rig: Harness) -> None:
-    client = rig.client_as(None)
+def test_signing_in_is_refused_from_another_page_and_with_a_wrong_key(harness: Harness) -> None:
+    client = harness.client_as(None)
     for headers in ({}, {"Origin": "https://evil.example"}):
-        assert client.post("/session", json={"key": rig.operator}, headers=headers).status_code == 403
-    answer = client.post("/session", json={"key": rig.operator[:-1] + "x"}, headers=HERE)
+        assert client.post("/session", json={"key": harness.operator}, headers=headers).status_code == 403
+    answer = client.post("/session", json={"key": harness.operator[:-1] + "x"}, headers=HERE)
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
     assert "set-cookie" not in answer.headers
 
 
-def test_wrong_keys_are_counted(make_rig: MakeRig) -> None:
-    rig = make_rig(limits=Limits(failed_logins=3))
-    client = rig.client_as(None)
-    error = rig.operator[:-1] + ("0" if rig.operator[-1] != "0" else "1")
+def test_wrong_keys_are_counted(make_harness: MakeHarness) -> None:
+    harness = make_harness(limits=Limits(failed_logins=3))
+    client = harness.client_as(None)
+    error = harness.operator[:-1] + ("0" if harness.operator[-1] != "0" else "1")
     tried = [client.post("/session", json={"key": error}, headers=HERE).status_code for _ in range(4)]
     assert tried == [401, 401, 401, 429]
 
 
 @pytest.mark.parametrize("change", ["id", "until", "nonce", "mark", "none", "dots", "text"])
-def test_a_cookie_that_was_tampered_with_opens_nothing(rig: Harness, change: str) -> None:
-    client, _ = signed_in(rig, rig.operator)
+def test_tampered_cookie_is_refused(harness: Harness, change: str) -> None:
+    client, _ = signed_in(harness, harness.operator)
     id_, until, nonce, mark = client.cookies[COOKIE_NAME].split(".")
     made = {
-        "id": f"{rig.create_api_key('acme').split('_')[1]}.{until}.{nonce}.{mark}",
+        "id": f"{harness.create_api_key('acme').split('_')[1]}.{until}.{nonce}.{mark}",
         "until": f"{id_}.{int(until) + 1}.{nonce}.{mark}",
         "nonce": f"{id_}.{until}.{nonce[::-1]}.{mark}",
         "mark": f"{id_}.{until}.{nonce}.{mark[::-1]}",
@@ -201,35 +203,35 @@ def test_a_cookie_that_was_tampered_with_opens_nothing(rig: Harness, change: str
         "dots": f"{id_}...",
         "text": "nonsense",
     }[change]
-    answer = rig.client_as(None).get("/v1/documents", headers={"Cookie": f"{COOKIE_NAME}={made}"})
+    answer = harness.client_as(None).get("/v1/documents", headers={"Cookie": f"{COOKIE_NAME}={made}"})
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")
 
 
-def test_a_session_holds_at_every_server_of_the_queue_and_after_a_restart(rig: Harness) -> None:
-    client, token = signed_in(rig, rig.operator)
+def test_session_is_valid_at_every_server_and_after_a_restart(harness: Harness) -> None:
+    client, token = signed_in(harness, harness.operator)
     settings = ServerSettings(needs_keys=True, limits=UNLIMITED)
-    other = TestClient(create_app(AppState(rig.queue, rig.blobs, settings)), cookies=dict(client.cookies))
+    other = TestClient(create_app(AppState(harness.queue, harness.blobs, settings)), cookies=dict(client.cookies))
     assert other.get("/session").json()["who"]["csrf"] == token
     headers = {**HERE, "X-CSRF-Token": token}
     assert other.post("/v1/checks", json={"customer": "acme"}, headers=headers).status_code == 200
 
 
-def test_a_session_ends_with_its_key(make_rig: MakeRig) -> None:
-    rig = make_rig()
-    client, _ = signed_in(rig, rig.operator)
+def test_a_session_ends_with_its_key(make_harness: MakeHarness) -> None:
+    harness = make_harness()
+    client, _ = signed_in(harness, harness.operator)
     assert client.get("/v1/documents").status_code == 200
-    key = rig.queue.store.api_keys.all()[0]
-    rig.queue.store.api_keys.revoke(key.id, 1, ANNA)
-    rig.app_state.key_cache._cache.clear()  # as a second later
+    key = harness.queue.store.api_keys.all()[0]
+    harness.queue.store.api_keys.revoke(key.id, 1, ANNA)
+    harness.app_state.key_cache._cache.clear()  # as a second later
     assert client.get("/v1/documents").status_code == 401
     assert client.get("/session").json()["who"] is None
 
 
 def test_a_session_lasts_a_week_and_is_renewed_by_use(tmp_path: Path) -> None:
-    rig = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
-    clock = ManualClock(rig.app_state.clock.now())
-    app = create_app(AppState(rig.queue, rig.blobs, rig.app_state.settings, clock=clock))
-    client, _ = signed_in(rig, rig.operator, app)
+    harness = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
+    clock = ManualClock(harness.app_state.clock.now())
+    app = create_app(AppState(harness.queue, harness.blobs, harness.app_state.settings, clock=clock))
+    client, _ = signed_in(harness, harness.operator, app)
     assert "set-cookie" not in client.get("/session").headers
     clock.advance((RENEW_AFTER_SECONDS + 1) * SECOND)
     renewed = client.get("/session")
@@ -238,42 +240,42 @@ def test_a_session_lasts_a_week_and_is_renewed_by_use(tmp_path: Path) -> None:
     assert client.post("/v1/checks", json={"customer": "acme"}, headers=headers).status_code == 200
     clock.advance(SESSION_LIFETIME_SECONDS * SECOND)
     assert client.get("/v1/documents").status_code == 401
-    rig.queue.close()
+    harness.queue.close()
 
 
-def test_signing_out_takes_the_cookie_away_also_from_a_read_only_key(rig: Harness) -> None:
-    client, token = signed_in(rig, rig.create_api_key(None, ApiKeyScope.READ_ONLY))
+def test_sign_out_deletes_the_cookie_also_of_a_read_only_key(harness: Harness) -> None:
+    client, token = signed_in(harness, harness.create_api_key(None, ApiKeyScope.READ_ONLY))
     assert client.delete("/session", headers=HERE).status_code == 403
     assert client.delete("/session", headers={**HERE, "X-CSRF-Token": token}).status_code == 204
     assert COOKIE_NAME not in client.cookies
     assert client.get("/v1/documents").status_code == 401
 
 
-def test_a_read_only_session_is_told_so_and_changes_nothing(rig: Harness) -> None:
-    client, token = signed_in(rig, rig.create_api_key(None, ApiKeyScope.READ_ONLY))
+def test_read_only_session_is_marked_and_changes_nothing(harness: Harness) -> None:
+    client, token = signed_in(harness, harness.create_api_key(None, ApiKeyScope.READ_ONLY))
     who = client.get("/session").json()["who"]
     assert (who["scope"], who["acts"], who["sees_all"]) == ("read-only", False, True)
     answer = client.post("/v1/checks", json={"customer": "acme"}, headers={**HERE, "X-CSRF-Token": token})
     assert (answer.status_code, answer.json()["code"]) == (403, "read_only_key")
 
 
-def test_a_customers_session_is_its_own_and_does_not_name_the_queue(rig: Harness) -> None:
-    client, _ = signed_in(rig, rig.create_api_key("acme"))
+def test_customer_session_does_not_name_the_queue(harness: Harness) -> None:
+    client, _ = signed_in(harness, harness.create_api_key("acme"))
     reported = client.get("/session").json()
     assert (reported["who"]["customer"], reported["who"]["sees_all"], reported["queue"]) == ("acme", False, None)
     assert client.get("/v1/customers/beta").status_code == client.get("/v1/overview").status_code == 404
 
 
-def test_a_key_in_the_header_counts_more_than_a_cookie_and_needs_no_token(rig: Harness) -> None:
-    client, _ = signed_in(rig, rig.operator)
-    acme = {"Authorization": f"Bearer {rig.create_api_key('acme')}"}
+def test_a_key_in_the_header_counts_more_than_a_cookie_and_needs_no_token(harness: Harness) -> None:
+    client, _ = signed_in(harness, harness.operator)
+    acme = {"Authorization": f"Bearer {harness.create_api_key('acme')}"}
     assert client.get("/v1/audit", headers=acme).status_code == 404
     assert client.post("/v1/checks", json={}, headers=acme).json()["customer"] == "acme"
     assert client.get("/v1/audit", headers={"Authorization": "Bearer nonsense"}).status_code == 401
 
 
-def test_without_keys_the_page_speaks_to_whoever_is_here(make_rig: MakeRig) -> None:
-    reported = make_rig(needs_keys=False).client_as(None).get("/session").json()
+def test_without_keys_the_session_is_the_local_operator(make_harness: MakeHarness) -> None:
+    reported = make_harness(needs_keys=False).client_as(None).get("/session").json()
     assert (reported["who"]["name"], reported["who"]["csrf"], reported["needs_keys"]) == ("local", None, False)
     assert reported["languages"] == list(LANGUAGES)
     assert reported["build"] == load_bundle().build
@@ -289,40 +291,40 @@ def test_without_keys_the_page_speaks_to_whoever_is_here(make_rig: MakeRig) -> N
         (None, None),
     ],
 )
-def test_a_queue_is_named_without_where_it_is(store: str | None, name: str | None) -> None:
+def test_queue_name_has_no_host_or_credentials(store: str | None, name: str | None) -> None:
     assert queue_name(store) == name
 
 
-def test_a_key_is_in_no_log_and_no_answer(rig: Harness, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_is_in_no_log_and_no_answer(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    client, _ = signed_in(rig, rig.operator)
-    error = rig.operator[:-4] + "zzzz"
+    client, _ = signed_in(harness, harness.operator)
+    error = harness.operator[:-4] + "zzzz"
     texts = [client.get(path).text for path in ("/", "/session", "/v1/overview", "/v1/audit")]
     texts.append(client.post("/session", json={"key": error}, headers=HERE).text)
     texts.append(client.post("/session", json={"kee": error}, headers=HERE).text)
-    secret = rig.operator.split("_")[2][:-4]
+    secret = harness.operator.split("_")[2][:-4]
     assert not [text for text in (*texts, caplog.text) if secret in text]
-    assert rig.queue.store.api_keys.all()[0].sha256 not in "".join((*texts, caplog.text))
+    assert harness.queue.store.api_keys.all()[0].sha256 not in "".join((*texts, caplog.text))
 
 
 # -- the overview -----------------------------------------------------------------------------------------------------
 
 
-def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: TestClient) -> None:
-    rig.queue.submit("acme", [NewDocument("a.pdf")] * 24)
-    rig.queue.submit("beta", [NewDocument("b.pdf")])
-    claimed = rig.queue.claim("worker", 3)
-    rig.queue.finish(claimed[0])
-    rig.queue.fail(claimed[1], "no", final=True)
+def test_overview_has_waiting_running_and_shares(harness: Harness, anna: TestClient) -> None:
+    harness.queue.submit("acme", [NewDocument("a.pdf")] * 24)
+    harness.queue.submit("beta", [NewDocument("b.pdf")])
+    claimed = harness.queue.claim("worker", 3)
+    harness.queue.finish(claimed[0])
+    harness.queue.fail(claimed[1], "no", final=True)
     held = claimed[2].document
     report = WorkerReport("worker", "host", 1, 4, 1, "extract", 0, progress={held.id: Progress(1, 4)})
-    rig.queue.store.record_worker(report)
+    harness.queue.store.record_worker(report)
     result: dict[str, Any] = {}
 
     def is_told() -> bool:
         """A board is looked at now and then, and events are heard in a thread of their own."""
         result.update(anna.get("/v1/overview").json())
-        return bool(result["takers"] and result["waits"] and result["states"]["failed"] and result["workers"])
+        return bool(result["top_customers"] and result["waits"] and result["states"]["failed"] and result["workers"])
 
     wait_until(is_told)
     assert result["states"] | {"waiting": 22, "running": 1, "done": 1, "failed": 1} == result["states"]
@@ -330,7 +332,7 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: 
     assert result["customers"] == 1
     assert (result["busy"]["waiting"], result["quiet"]["waiting"], result["last_level"]) == (3, 19, 9)
     assert result["busiest"][0] | {"customer": "acme", "level": 9, "waiting": 22} == result["busiest"][0]
-    assert {item["customer"]: item["received"] for item in result["takers"]} == {"acme": 2 / 3, "beta": 1 / 3}
+    assert {item["customer"]: item["received"] for item in result["top_customers"]} == {"acme": 2 / 3, "beta": 1 / 3}
     assert result["busiest"][0]["share"]["due"] == 1
     (worker,) = result["workers"]
     assert [(item["id"], item["done"]) for item in worker["documents"]] == [(held.id, 0.25)]
@@ -338,36 +340,38 @@ def test_the_overview_tells_what_waits_runs_and_who_gets_it(rig: Harness, anna: 
     assert result["waits"]["p50"] <= result["waits"]["p95"] <= result["waits"]["p99"]
 
 
-def test_the_course_comes_by_column_and_only_what_is_new_if_wanted(anna: TestClient) -> None:
-    course = anna.get("/v1/overview").json()["course"]
-    assert {len(column) for column in course.values()} == {len(course["at"])} != {0}
-    newer = anna.get("/v1/overview", params={"since": course["at"][-1]}).json()["course"]
-    assert newer["at"] == [] or newer["at"][0] > course["at"][-1]
+def test_history_is_columnar_and_since_omits_old_points(anna: TestClient) -> None:
+    history = anna.get("/v1/overview").json()["history"]
+    assert {len(column) for column in history.values()} == {len(history["at"])} != {0}
+    newer = anna.get("/v1/overview", params={"since": history["at"][-1]}).json()["history"]
+    assert newer["at"] == [] or newer["at"][0] > history["at"][-1]
 
 
-def test_many_who_look_read_the_store_once(rig: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    rig.app_state.event_poller.periodic_tasks.remove(rig.app_state.history.refresh_if_due)
-    rig.app_state.history.current()
+def test_concurrent_overviews_read_the_store_once(
+    harness: Harness, anna: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness.app_state.event_poller.periodic_tasks.remove(harness.app_state.history.refresh_if_due)
+    harness.app_state.history.current()
     reads: list[int] = []
-    counts = rig.queue.store.counts
+    counts = harness.queue.store.counts
 
     def counted(*given: Any) -> Any:
         reads.append(1)
         return counts(*given)
 
-    monkeypatch.setattr(rig.queue.store, "counts", counted)
+    monkeypatch.setattr(harness.queue.store, "counts", counted)
     for _ in range(20):
         anna.get("/v1/overview")
     assert len(reads) <= 1
 
 
-def test_levels_that_are_overdue_are_told(tmp_path: Path) -> None:
-    rig = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
-    clock = ManualClock(rig.app_state.clock.now())
-    service = AppState(rig.queue, rig.blobs, rig.app_state.settings, clock=clock)
-    rig.queue.submit("acme", [NewDocument("a")] * 4)
+def test_overview_lists_overdue_levels(tmp_path: Path) -> None:
+    harness = Harness(tmp_path, ServerSettings(needs_keys=True, limits=UNLIMITED))
+    clock = ManualClock(harness.app_state.clock.now())
+    service = AppState(harness.queue, harness.blobs, harness.app_state.settings, clock=clock)
+    harness.queue.submit("acme", [NewDocument("a")] * 4)
     assert service.history.current().overdue == ()
     clock.advance(901 * SECOND)
     assert service.history.current().overdue == (1, 2)
     assert service.history.current().live.at == clock.now()
-    rig.queue.close()
+    harness.queue.close()

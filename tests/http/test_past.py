@@ -1,4 +1,4 @@
-"""The queue's own past over HTTP: whether a change of the policy came true, and what else would have been."""
+"""Policy evaluations and replays over HTTP."""
 
 import json
 import time
@@ -27,7 +27,7 @@ def judged(client: httpx2.Client, version: int) -> dict[str, Any]:
     return result
 
 
-def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
+def test_policy_change_is_evaluated(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     changed_past.write(tmp_path / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
     server = serve()
     with server.client() as client:
@@ -53,17 +53,20 @@ def test_a_change_of_the_policy_is_judged(serve: Callable[..., ServerProcess], t
     assert (first.status_code, "nothing to judge" in first.json()["detail"]) == (422, True)
 
 
-def test_a_judgement_has_bounds(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
-    rig.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
+def test_policy_evaluation_is_bounded(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
+    harness.queue.set_policy(Policy(PriorityPolicy(600 * SECOND)), ANNA)
     path = "/v1/policy/versions/2/judgement"
     assert "in memory" in client.post(path).json()["detail"]
-    rig.app_state.replay_jobs._url, rig.app_state.job_runner._running = "queue.db", simulation_jobs.MAX_CONCURRENT_JOBS
+    harness.app_state.simulation_jobs._store_url, harness.app_state.simulation_jobs._running = (
+        "queue.db",
+        simulation_jobs.MAX_CONCURRENT_JOBS,
+    )
     assert client.post(path).status_code == 429
     assert client.post("/v1/policy/versions/0/judgement").status_code == 422
     assert client.post("/v1/policy/versions/two/judgement").status_code == 422
-    assert rig.client_as(rig.create_api_key("acme")).post(path).status_code == 404
-    assert rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).post(path).status_code == 403
+    assert harness.client_as(harness.create_api_key("acme")).post(path).status_code == 404
+    assert harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)).post(path).status_code == 403
 
 
 def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
@@ -73,9 +76,7 @@ def replayed(client: httpx2.Client, **asked: Any) -> dict[str, Any]:
     return result
 
 
-def test_what_really_came_is_played_as_it_was_and_otherwise(
-    serve: Callable[..., ServerProcess], tmp_path: Path
-) -> None:
+def test_replay_compares_unchanged_and_changed_plans(serve: Callable[..., ServerProcess], tmp_path: Path) -> None:
     began = time.time_ns() // 1_000 - 3_600 * SECOND
     changed_past.write(tmp_path / "inturn.db", began)
     server = serve()
@@ -100,15 +101,16 @@ def test_what_really_came_is_played_as_it_was_and_otherwise(
     assert behind["current"]["mean"] == pytest.approx(behind["measured"]["mean"], rel=0.1)
 
 
-def test_replays_have_bounds_and_are_for_operators(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
+def test_replays_are_bounded_and_for_operators(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
     assert "in memory" in client.post("/v1/replays", json={}).json()["detail"]
-    rig.app_state.replay_jobs._url = "queue.db"
+    harness.app_state.simulation_jobs._store_url = "queue.db"
     for error in ({"order": "lifo"}, {"workers": 0}, {"workers": 1_001}, {"since": 5, "until": 5}, {"load": 2}):
         assert client.post("/v1/replays", json=error).status_code == 422, error
-    rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    harness.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/replays", json={}).status_code == 429
-    assert rig.client_as(rig.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
+    assert harness.client_as(harness.create_api_key("acme")).post("/v1/replays", json={}).status_code == 404
     assert (
-        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code == 403
+        harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)).post("/v1/replays", json={}).status_code
+        == 403
     )

@@ -1,4 +1,4 @@
-"""Scenarios over HTTP: bounded, for operators, ended by whoever hangs up; and the figures that are told."""
+"""Simulations over HTTP: bounds, access, disconnects, and the figures of a report."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from inturn.analysis import built_in_scenarios
 from inturn.analysis.scenario import generate_arrivals
 from inturn.api_keys import ApiKeyScope
 from inturn.http import simulation_jobs
-from inturn.http.playing import apply_overrides, run_scenario
+from inturn.http.simulation_jobs import apply_overrides, run_scenario
 from inturn.model import SECOND
 from inturn.policy import Policy, PriorityPolicy
 
@@ -23,14 +23,14 @@ from .conftest import ANNA, Harness, ServerProcess
 SMALL = {"scenario": "two-bulk", "orders": ["fair", "classic"], "load": 0.1}
 
 
-def told(**asked: Any) -> list[dict[str, Any]]:
-    """What the process says."""
+def run_request(**request: Any) -> list[dict[str, Any]]:
+    """Run a scenario in this process; return the lines that it sends."""
     lines: list[dict[str, Any]] = []
-    run_scenario({"orders": ["fair"], "most": simulation_jobs.MAX_JOB_DOCUMENTS, **asked}, lines.append)
+    run_scenario({"orders": ["fair"], "most": simulation_jobs.MAX_JOB_DOCUMENTS, **request}, lines.append)
     return lines
 
 
-def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Callable[..., ServerProcess]) -> None:
+def test_simulation_streams_progress_then_reports(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         answer = client.post("/v1/simulations", json=SMALL | {"workers": 2}).raise_for_status()
@@ -45,7 +45,7 @@ def test_a_simulation_tells_how_far_it_is_and_then_who_waits_how_long(serve: Cal
     assert [report["customer"] for report in reports[0]["customers"]] == ["bulk A", "bulk B"]
 
 
-def test_who_hangs_up_ends_it(serve: Callable[..., ServerProcess]) -> None:
+def test_disconnect_kills_the_simulation_process(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     with server.client() as client:
         with client.stream("POST", "/v1/simulations", json={"scenario": "starving-105"}):
@@ -64,7 +64,7 @@ def test_who_hangs_up_ends_it(serve: Callable[..., ServerProcess]) -> None:
 
 
 def _children(server: ServerProcess) -> list[str]:
-    """Processes that play for this server."""
+    """Find the simulation processes of a server."""
     result = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -72,13 +72,13 @@ def _children(server: ServerProcess) -> list[str]:
             command = (folder / "cmdline").read_text()
         except OSError:  # it has ended
             continue
-        if parent == str(server.process.pid) and "inturn.http.playing" in command:
+        if parent == str(server.process.pid) and "inturn.http.simulation_jobs" in command:
             result.append(folder.name)
     return result
 
 
-def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
-    client = rig.client_as(rig.operator)
+def test_simulations_are_bounded_and_for_operators(harness: Harness) -> None:
+    client = harness.client_as(harness.operator)
     for error in (
         {"scenario": "nothing"},
         {"scenario": "../flood"},
@@ -89,11 +89,11 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
         SMALL | {"seed": -1},
     ):
         assert client.post("/v1/simulations", json=error).status_code == 422, error
-    rig.app_state.job_runner._running = simulation_jobs.MAX_CONCURRENT_JOBS
+    harness.app_state.simulation_jobs._running = simulation_jobs.MAX_CONCURRENT_JOBS
     assert client.post("/v1/simulations", json=SMALL).status_code == 429
     customer, reader = (
-        rig.client_as(rig.create_api_key("acme")),
-        rig.client_as(rig.create_api_key(None, ApiKeyScope.READ_ONLY)),
+        harness.client_as(harness.create_api_key("acme")),
+        harness.client_as(harness.create_api_key(None, ApiKeyScope.READ_ONLY)),
     )
     assert customer.post("/v1/simulations", json=SMALL).status_code == 404
     assert customer.get("/v1/simulations").status_code == 404
@@ -103,9 +103,9 @@ def test_simulations_have_bounds_and_are_for_operators(rig: Harness) -> None:
     assert result[-1]["groups"] == [{"group": "bulk A", "customers": 1}, {"group": "bulk B", "customers": 1}]
 
 
-def test_too_many_documents_are_refused() -> None:
+def test_simulation_refuses_too_many_documents() -> None:
     with pytest.raises(Exception, match="more than 100 documents"):
-        told(scenario="two-bulk", most=100)
+        run_request(scenario="two-bulk", most=100)
 
 
 @pytest.mark.parametrize("name", ["two-bulk", "huge", "newcomers", "day-70"])
@@ -115,27 +115,27 @@ def test_twice_the_load_is_twice_the_documents(name: str) -> None:
     assert len(twice) == pytest.approx(2 * len(once), rel=0.1)
 
 
-def test_workers_and_seed_are_those_asked_for() -> None:
+def test_overrides_replace_workers_and_seed() -> None:
     given = built_in_scenarios()["flood"]
     scenario = apply_overrides(given, {"workers": 9, "seed": 5, "load": None})
     assert (scenario.workers, scenario.seed, scenario.groups) == (9, 5, given.groups)
 
 
-def test_the_parts_of_all_workers_time_add_up_to_the_work() -> None:
+def test_history_shares_add_up_to_the_work() -> None:
     scenario = apply_overrides(built_in_scenarios()["two-bulk"], {"load": 0.1})
-    *_, last = told(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
+    *_, last = run_request(scenario="two-bulk", load=0.1, orders=["fair", "fifo"])
     work = [0.0, 0.0]
     for arrival in generate_arrivals(scenario):
         work[arrival.group] += arrival.service / SECOND
     for report in last["reports"]:
-        course = report["course"]
-        served = [sum(item) * course["step"] * scenario.workers for item in course["groups"].values()]
+        history = report["history"]
+        served = [sum(item) * history["step"] * scenario.workers for item in history["groups"].values()]
         assert served == pytest.approx(work, rel=0.01)
-        assert all(sum(parts) <= 1.001 for parts in zip(*course["groups"].values(), strict=True))
+        assert all(sum(parts) <= 1.001 for parts in zip(*history["groups"].values(), strict=True))
 
 
-def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
-    *_, last = told(scenario="flood", load=0.1)
+def test_spread_is_sorted_by_mean_wait() -> None:
+    *_, last = run_request(scenario="flood", load=0.1)
     (report,) = last["reports"]
     assert report["spread"] == sorted(report["spread"])
     assert len(report["spread"]) == 51
@@ -144,9 +144,9 @@ def test_a_spread_goes_from_the_shortest_mean_to_the_longest() -> None:
     assert report["customers"][0]["group"] == "flood"
 
 
-def test_everybody_may_know_the_thresholds_and_nobody_else_the_policy(rig: Harness) -> None:
-    rig.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
-    acme = rig.client_as(rig.create_api_key("acme"))
+def test_customers_may_read_the_thresholds_but_not_the_policy(harness: Harness) -> None:
+    harness.queue.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
+    acme = harness.client_as(harness.create_api_key("acme"))
     assert acme.get("/v1/priority").json() == {"reset_interval": 60 * SECOND, "thresholds": [-1, -5]}
     assert acme.get("/v1/policy").status_code == 404
-    assert rig.client_as(None).get("/v1/priority").status_code == 401
+    assert harness.client_as(None).get("/v1/priority").status_code == 401

@@ -1,4 +1,4 @@
-"""A stop while callers are still sending: they are told, in a line or two."""
+"""Shutdown while clients are still sending their requests."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ def slow_upload(server: ServerProcess, kind: str) -> socket.socket:
     return client
 
 
-def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(
+def test_shutdown_cancels_unfinished_bodies_with_503(
     serve: Callable[..., ServerProcess],
 ) -> None:
     server = serve("--grace", "1")
@@ -44,13 +44,13 @@ def test_bodies_that_are_still_coming_are_cut_off_with_an_answer_and_no_traces(
     lines = [json.loads(line) for line in server.lines]
     assert "Traceback" not in server.log
     assert [line["message"] for line in lines if line["level"] != "info"] == [
-        f"{SLOW} requests were cut off: they took longer than the 1 s of grace"
+        f"{SLOW} requests were cancelled: they took longer than the grace of 1 s"
     ]
     assert sum(line.get("status") == 503 for line in lines) == SLOW
     assert lines[-1]["message"] == "the server has stopped"
 
 
-def test_a_body_that_comes_within_the_grace_is_taken_in(serve: Callable[..., ServerProcess]) -> None:
+def test_body_within_the_grace_is_accepted(serve: Callable[..., ServerProcess]) -> None:
     server = serve("--grace", "20")
     body = json.dumps({"customer": "acme", "documents": [{"name": "a"}]}).encode()
     address = urlsplit(server.url)

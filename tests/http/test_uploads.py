@@ -1,4 +1,4 @@
-"""Uploads against a server of its own: streamed, many at once, broken off, slow; and those who only wait."""
+"""Uploads to a real server: streamed, concurrent, broken off, slow; and many long polls."""
 
 import asyncio
 import http.client
@@ -114,8 +114,8 @@ def test_a_client_that_stops_half_way_leaves_nothing_behind(
         assert client.get("/v1/documents").json()["documents"] == []
 
 
-def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Harness]) -> None:
-    rig = make_rig(limits=Limits(stall_seconds=0.2))
+def test_stalled_upload_is_cut_off(make_harness: Callable[..., Harness]) -> None:
+    harness = make_harness(limits=Limits(stall_seconds=0.2))
 
     async def stalled() -> int:
         async def pieces() -> object:
@@ -131,18 +131,18 @@ def test_one_that_stands_still_is_let_go(make_rig: Callable[..., Harness]) -> No
         async def send(message: dict[str, object]) -> None:
             sent.append(message)
 
-        headers = [(b"authorization", f"Bearer {rig.create_api_key('acme')}".encode())]
+        headers = [(b"authorization", f"Bearer {harness.create_api_key('acme')}".encode())]
         headers += [(name.lower().encode(), item.encode()) for name, item in HEADERS.items()]
         scope = {"type": "http", "method": "POST", "path": "/v1/documents", "raw_path": b"/v1/documents"}
         scope |= {"query_string": b"", "headers": headers, "client": ("192.0.2.1", 1), "server": ("x", 80)}
-        await rig.app(scope | {"scheme": "http", "http_version": "1.1", "root_path": ""}, receive, send)
+        await harness.app(scope | {"scheme": "http", "http_version": "1.1", "root_path": ""}, receive, send)
         return int(str(sent[0]["status"]))
 
     assert asyncio.run(stalled()) == 408
-    assert rig.stored_blobs() == set()
+    assert harness.stored_blobs() == set()
 
 
-def test_many_who_only_wait_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
+def test_many_long_polls_leave_the_server_responsive(serve: Callable[..., ServerProcess]) -> None:
     server = serve()
     address = urlsplit(server.url)
     with server.client() as client:

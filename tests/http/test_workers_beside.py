@@ -1,4 +1,4 @@
-"""Workers beside a server: they end when it does, however it ends."""
+"""Workers of `inturn serve --workers`: they end with their server, however it ends."""
 
 import os
 import signal
@@ -62,9 +62,7 @@ def _state(pid: int) -> str | None:
         return None
 
 
-def test_a_killed_server_that_starts_again_has_its_own_workers_alone(
-    serve: Callable[..., ServerProcess], leftovers: set[int]
-) -> None:
+def test_restarted_server_has_only_its_own_workers(serve: Callable[..., ServerProcess], leftovers: set[int]) -> None:
     first = serve("--workers", "2", alone=True)
     old = workers(first, 2)
     leftovers |= old
@@ -74,7 +72,7 @@ def test_a_killed_server_that_starts_again_has_its_own_workers_alone(
     assert workers(second, 2).isdisjoint(old)
 
 
-def test_what_runs_when_a_server_is_killed_is_finished_and_what_waits_is_released(
+def test_workers_of_a_killed_server_finish_running_and_release_prefetched(
     serve: Callable[..., ServerProcess], tmp_path: Path, leftovers: set[int]
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)

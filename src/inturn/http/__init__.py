@@ -1,1 +1,7 @@
-"""The HTTP API: how programs in any language use the queue. `inturn serve` runs it; see docs/http.md."""
+"""Serve the queue over HTTP: `inturn serve` runs it, docs/http.md describes it."""
+
+import logging
+from typing import Final
+
+log: Final = logging.getLogger("inturn.http")
+"""The one logger of the server."""

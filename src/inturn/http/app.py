@@ -1,4 +1,4 @@
-"""Puts the application together."""
+"""Build the FastAPI application and its OpenAPI document."""
 
 import re
 from collections.abc import AsyncIterator
@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from starlette.routing import Route
 
 from inturn import __version__
 from inturn.http import errors, schemas
@@ -55,11 +54,11 @@ ROUTE_MODULES: Final = (
 )
 CAPITAL_LETTER: Final = re.compile("[A-Z]")
 EXTRA_SCHEMAS: Final = (schemas.Problem, schemas.Submission, schemas.DocumentSpec)
-"""Schemas that only descriptions written by hand refer to."""
+"""Schemas that only the hand-written part of the OpenAPI document refers to."""
 
 
 def create_app(app_state: AppState) -> FastAPI:
-    """The application; while it runs, so does the service's watcher."""
+    """Build the application; its lifespan starts and stops the event poller."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -77,8 +76,7 @@ def create_app(app_state: AppState) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.app_state = app_state
-    app.state.submission_batcher = Batcher(partial(submit_batch, app_state.queue), "inturn-intake")
-    app.router.routes.insert(0, Route("/v1/documents", documents.SubmitEndpoint(), methods=["POST"]))
+    app.state.submission_batcher = Batcher(partial(submit_batch, app_state.queue), "inturn-submit")
     app.state.routes = [route for module in ROUTE_MODULES for route in module.router.routes]
     for module in ROUTE_MODULES:
         app.include_router(module.router)
@@ -89,27 +87,27 @@ def create_app(app_state: AppState) -> FastAPI:
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """The API's description, with our errors in the place of FastAPI's."""
+    """Build the OpenAPI document, with Problem in place of FastAPI's validation errors."""
     if app.openapi_schema is None:
-        made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-        stored = made["components"]["schemas"]
+        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        components = document["components"]["schemas"]
         for model in EXTRA_SCHEMAS:
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-            stored.update(schema.pop("$defs", {}))
-            stored[model.__name__] = schema
+            components.update(schema.pop("$defs", {}))
+            components[model.__name__] = schema
         for name in ("HTTPValidationError", "ValidationError"):
-            stored.pop(name, None)
-        for schema in stored.values():
+            components.pop(name, None)
+        for schema in components.values():
             _drop_defaults(schema)
-        for operation in (item for path in made["paths"].values() for item in path.values()):
+        for operation in (operation for path in document["paths"].values() for operation in path.values()):
             operation["summary"] = CAPITAL_LETTER.sub(
                 lambda match: f" {match[0].lower()}", operation["operationId"]
             ).capitalize()
-        app.openapi_schema = made
+        app.openapi_schema = document
     return app.openapi_schema
 
 
 def _drop_defaults(schema: dict[str, Any]) -> None:
-    """Leave defaults to the words of a field: generators of types take a field with a default for a required one."""
+    """Remove defaults: type generators treat a field with a default as required. Descriptions name the default."""
     for field in schema.get("properties", {}).values():
         field.pop("default", None)

@@ -1,6 +1,6 @@
-"""Who calls: by the key, or by the cookie that the page got for one, and by nothing else.
+"""Authenticate callers by API key or session cookie.
 
-Without keys, whoever is on this machine, as an operator.
+A server without keys treats every local caller as an operator.
 """
 
 from typing import Annotated, Final, NamedTuple
@@ -23,7 +23,7 @@ BEARER_SCHEME: Final = HTTPBearer(
 
 
 class Caller(NamedTuple):
-    """Who sent a request, and what that opens."""
+    """The sender of a request and the scope of its key."""
 
     name: str
     scope: ApiKeyScope
@@ -33,12 +33,12 @@ class Caller(NamedTuple):
 
     @property
     def sees_all(self) -> bool:
-        """Whether it is an operator, or may look at all that operators see."""
+        """Whether it may read everything: an operator, or a read-only key without a customer."""
         return self.customer is None
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may do what operators do."""
+        """Whether it may change everything."""
         return self.scope is ApiKeyScope.OPERATOR
 
 
@@ -46,59 +46,59 @@ BearerToken = Annotated[HTTPAuthorizationCredentials | None, Security(BEARER_SCH
 
 
 async def get_caller(request: Request, bearer: BearerToken) -> Caller:
-    """Who sent this request; counted against the limit of its key."""
-    service, has_key = get_app_state(request), bearer is not None or "authorization" in request.headers
-    if not has_key and not service.settings.needs_keys:
+    """Authenticate a request and count it against the rate limit of its key."""
+    app_state, has_key = get_app_state(request), bearer is not None or "authorization" in request.headers
+    if not has_key and not app_state.settings.needs_keys:
         return Caller(LOCAL_CALLER_NAME, ApiKeyScope.OPERATOR)
     cookie = None if has_key else request.cookies.get(COOKIE_NAME)
     if cookie is None:
-        key = await authenticate_api_key(service, request, "" if bearer is None else bearer.credentials)
+        key = await authenticate_api_key(app_state, request, "" if bearer is None else bearer.credentials)
     else:
-        key = await authenticate_session(service, cookie)
+        key = await authenticate_session(app_state, cookie)
         if request.method not in SAFE_METHODS:
-            service.sessions.require_csrf_token(key, cookie, request.headers)
-    service.rate_limiter.take(key.id)
+            app_state.sessions.require_csrf_token(key, cookie, request.headers)
+    app_state.rate_limiter.take(key.id)
     if key.scope is ApiKeyScope.READ_ONLY and request.method not in SAFE_METHODS:
-        raise ReadOnlyKeyError("this key is for reading; use another one to change anything")
+        raise ReadOnlyKeyError("this key is read-only; use another key to change anything")
     request.state.key = key.id
     return Caller(key.name, key.scope, key.customer, key.id, by_cookie=cookie is not None)
 
 
 async def is_still_authorized(request: Request, bearer: BearerToken, caller: Caller) -> bool:
-    """Whether what a caller came in by still opens anything: keys are revoked while somebody listens."""
-    service = get_app_state(request)
+    """Whether the key or session of an open stream is still valid."""
+    app_state = get_app_state(request)
     try:
         if caller.by_cookie:
-            await to_thread.run_sync(service.sessions.authenticate, request.cookies[COOKIE_NAME])
+            await to_thread.run_sync(app_state.sessions.authenticate, request.cookies[COOKIE_NAME])
         elif bearer is not None:
-            await to_thread.run_sync(service.key_cache.authenticate, bearer.credentials)
+            await to_thread.run_sync(app_state.key_cache.authenticate, bearer.credentials)
     except UnauthorizedError:
         return False
     return True
 
 
 async def authenticate_api_key(app_state: AppState, request: Request, text: str) -> ApiKey:
-    """The key that somebody shows; wrong ones are counted."""
+    """Find the valid key of a request; count failures for its address and key id."""
     if not text:
         raise UnauthorizedError("send a key as `Authorization: Bearer inturn_…`")
     address, id_ = request.client.host if request.client else "", parse_api_key_id(text) or ""
     app_state.failed_logins.check(address, id_)
     try:
-        known = app_state.key_cache.authenticate_cached(text)
-        return known if known is not None else await to_thread.run_sync(app_state.key_cache.authenticate, text)
+        cached = app_state.key_cache.authenticate_cached(text)
+        return cached if cached is not None else await to_thread.run_sync(app_state.key_cache.authenticate, text)
     except UnauthorizedError:
         app_state.failed_logins.record_failure(address, id_)
         raise
 
 
 async def authenticate_session(app_state: AppState, cookie: str) -> ApiKey:
-    """The key that a cookie was made from. Wrong ones are not counted: pages left open would lock people out."""
-    known = app_state.sessions.authenticate_cached(cookie)
-    return known if known is not None else await to_thread.run_sync(app_state.sessions.authenticate, cookie)
+    """Find the key of a session cookie. Failures do not count: pages left open would lock users out."""
+    cached = app_state.sessions.authenticate_cached(cookie)
+    return cached if cached is not None else await to_thread.run_sync(app_state.sessions.authenticate, cookie)
 
 
 def require_operator_access(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
-    """Only those who see all: to a customer there is nothing here."""
+    """Answer 404 to a customer's key, as if the address did not exist."""
     if not caller.sees_all:
         raise NotFoundError(NO_SUCH_ADDRESS)
     return caller

@@ -1,8 +1,11 @@
-"""Errors over HTTP: RFC 9457 problems with the stable codes of `inturn.errors`, and the few that only HTTP knows."""
+"""Map errors to RFC 9457 problems with stable codes, and define the errors that only HTTP has.
+
+The docstring of an error with a status of 500 or more is the `detail` that callers get.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -33,55 +36,55 @@ STATUS_TITLES: Final = {
 
 
 class MalformedError(errors.InturnError):
-    """The request is not HTTP as it should be."""
+    """The request is not valid HTTP."""
 
     code = "bad_request"
 
 
 class StoppingError(errors.InturnError):
-    """This server stops: send the request again in a moment."""
+    """This server is stopping: send the request again in a moment."""
 
     code = "stopping"
 
 
 class UnauthorizedError(errors.InturnError):
-    """No key, or none that opens anything: send it as `Authorization: Bearer inturn_…`."""
+    """The key is missing or not valid: send it as `Authorization: Bearer inturn_…`."""
 
     code = "unauthorized"
 
 
 class ReadOnlyKeyError(errors.InturnError):
-    """A read-only key changes nothing."""
+    """A read-only key may change nothing."""
 
     code = "read_only_key"
 
 
 class RefusedError(errors.InturnError):
-    """Without keys only programs on this machine are served, and no page of somebody else's."""
+    """The request is not from this machine, or from a page of another origin."""
 
     code = "refused"
 
 
 class TooLargeError(errors.InturnError):
-    """The request holds more than is taken."""
+    """The request exceeds a size limit."""
 
     code = "too_large"
 
 
 class TooSlowError(errors.InturnError):
-    """The upload stood still for too long."""
+    """The upload paused for too long."""
 
     code = "too_slow"
 
 
 class UnsupportedMediaTypeError(errors.InturnError):
-    """A body of another kind than this address takes."""
+    """The address does not accept this media type."""
 
     code = "wrong_media"
 
 
 class TooManyError(errors.InturnError):
-    """More than a limit allows: try again after `retry_after` seconds."""
+    """A limit is reached: try again after `retry_after` seconds."""
 
     code = "too_many"
 
@@ -91,7 +94,7 @@ class TooManyError(errors.InturnError):
 
 
 class QuotaError(TooManyError):
-    """A customer has as much in the queue as it may have."""
+    """A customer has reached its quota."""
 
     code = "quota"
 
@@ -118,7 +121,7 @@ STATUS_BY_ERROR: Final[Mapping[type[errors.InturnError], int]] = {
     errors.InvalidInputError: 422,
     errors.InturnError: 500,
 }
-"""The first that fits counts."""
+"""The first matching class counts."""
 CODE_BY_STATUS: Final = {
     404: "not_found",
     405: "method_not_allowed",
@@ -130,12 +133,12 @@ NO_SUCH_ADDRESS: Final = "there is nothing at this address"
 
 
 def status_of(error: errors.InturnError) -> int:
-    """The status that an error is told with."""
+    """Return the HTTP status of an error."""
     return next(status for kind, status in STATUS_BY_ERROR.items() if isinstance(error, kind))
 
 
 def problem_response(status: int, code: str, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """An error as RFC 9457 has it; the code is what programs compare."""
+    """Build a problem response; programs compare its `code`."""
     problem = Problem(
         type=f"urn:inturn:error:{code}",
         title=STATUS_TITLES.get(status, "Error"),
@@ -147,7 +150,7 @@ def problem_response(status: int, code: str, detail: str, headers: Mapping[str, 
 
 
 def error_response(error: errors.InturnError) -> JSONResponse:
-    """One of our errors."""
+    """Build the response to an error of Inturn, with the headers of its status."""
     headers: dict[str, str] = {}
     if isinstance(error, TooManyError):
         headers["Retry-After"] = str(error.retry_after)
@@ -158,7 +161,7 @@ def error_response(error: errors.InturnError) -> JSONResponse:
     elif isinstance(error, UnauthorizedError):
         headers["WWW-Authenticate"] = "Bearer"
     status = status_of(error)
-    # What went wrong inside names files and hosts of ours: it is for the log, not for the caller.
+    # Messages of internal errors name files and hosts: they belong in the log only.
     detail = (type(error).__doc__ or "").strip() if status >= 500 else str(error)
     return problem_response(status, error.code, detail, headers)
 
@@ -174,19 +177,19 @@ def _handle_http_exception(request: Request, exc: Exception) -> JSONResponse:
         raise exc
     if isinstance(exc.__cause__, errors.InturnError):  # raised while FastAPI read the body
         return error_response(exc.__cause__)
-    if exc.status_code == 400:  # FastAPI's word for a body that cannot be read
+    if exc.status_code == 400:  # FastAPI could not read the body
         return problem_response(422, errors.InvalidInputError.code, "the body cannot be read: send JSON in UTF-8")
-    detail = {404: NO_SUCH_ADDRESS, 405: "this address does not take this method"}.get(exc.status_code)
+    detail = {404: NO_SUCH_ADDRESS, 405: "this address does not accept this method"}.get(exc.status_code)
     code = CODE_BY_STATUS.get(exc.status_code, "bad_request")
     headers = _allow_header(request) if exc.status_code == 405 else exc.headers
     return problem_response(exc.status_code, code, detail or str(exc.detail), headers)
 
 
 def _allow_header(request: Request) -> dict[str, str]:
-    """The methods of all routes at this address: the router knows of the first one alone."""
+    """List the methods of all routes at this address; Starlette lists those of the first route only."""
     routes: Sequence[Route] = request.app.state.routes
-    fitting = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    methods = {method for route in fitting for method in route.methods or ()}
+    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    methods = {method for route in matching for method in route.methods or ()}
     return {"Allow": ", ".join(sorted(methods | {"HEAD"} if "GET" in methods else methods))}
 
 
@@ -197,36 +200,34 @@ def _handle_validation_error(_: Request, exc: Exception) -> JSONResponse:
 
 
 def describe_validation_errors(details: Any) -> str:
-    """What pydantic refused, by name and without the values: those may be a document's text."""
+    """Describe validation errors by field, without values: these may be a document's text."""
     parts = [f"{'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}" for detail in details]
     return "; ".join(parts[:5])
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Answer every error with a problem."""
+    """Respond to every error with a problem."""
     app.add_exception_handler(errors.InturnError, _handle_inturn_error)
     app.add_exception_handler(HTTPException, _handle_http_exception)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
 
 
 class ErrorResponses:
-    """The answers that routes have in common, for the API's description."""
-
-    _EXAMPLE: ClassVar = {"type": "urn:inturn:error:not_found", "title": "Not found", "status": 404}
+    """The error responses of routes, for OpenAPI."""
 
     @classmethod
     def of(cls, *statuses: int) -> dict[int | str, dict[str, Any]]:
-        """Those of every route, and these."""
+        """Describe the errors of every route, and these."""
         return {status: cls._describe(status) for status in sorted({401, 403, 404, 429, 503, *statuses})}
 
     @classmethod
     def _describe(cls, status: int) -> dict[str, Any]:
         schema = {"$ref": "#/components/schemas/Problem"}
-        answer: dict[str, Any] = {
+        response: dict[str, Any] = {
             "description": STATUS_TITLES[status],
             "content": {PROBLEM_MEDIA_TYPE: {"schema": schema}},
         }
         if status in {429, 503}:
-            about = {"description": "Seconds after which to try again.", "schema": {"type": "integer"}}
-            answer["headers"] = {"Retry-After": about}
-        return answer
+            header = {"description": "Seconds after which to try again.", "schema": {"type": "integer"}}
+            response["headers"] = {"Retry-After": header}
+        return response

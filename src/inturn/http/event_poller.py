@@ -1,7 +1,6 @@
-"""One reader of events for everybody who waits: long polls, estimates, metrics, and whatever listens."""
+"""Poll the store's events in one thread, for long polls, statistics, metrics and event streams."""
 
 import asyncio
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,14 +8,14 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from inturn.errors import InturnError
+from inturn.http import log
 from inturn.http.errors import TooManyError
 from inturn.store import Event, EventKind, Store
 
-log: Final = logging.getLogger("inturn.http")
 POLL_INTERVAL_SECONDS: Final = 0.5
-"""Seconds after which to look even if nothing rang: some ends ring for nobody who claims."""
+"""The longest pause between two polls: not every event notifies the store's waiters."""
 MIN_POLL_PAUSE_SECONDS: Final = 0.05
-"""Between two looks, however much happens."""
+"""The shortest pause between two polls."""
 EVENTS_PAGE_SIZE: Final = 1_000
 END_EVENT_KINDS: Final = frozenset(
     {EventKind.FINISHED, EventKind.FAILED, EventKind.CANCELLED, EventKind.EXPIRED, EventKind.PURGED}
@@ -25,7 +24,10 @@ EventListener = Callable[[Sequence[Event]], None]
 
 
 class EventPoller:
-    """Reads each event once. `listeners` hear all events, on the watcher's thread; `chores` are done now and then."""
+    """Read each event once, and call `listeners` with it on the poller's thread.
+
+    `periodic_tasks` run after each poll.
+    """
 
     def __init__(self, store: Store, *, max_waiters: int) -> None:
         self.listeners: list[EventListener] = []
@@ -33,7 +35,7 @@ class EventPoller:
         self._store = store
         self._max_waiters = max_waiters
         self._stop_requested = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="inturn-watcher", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="inturn-event-poller", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiters_by_document: dict[str, set[asyncio.Event]] = {}
         self._waiter_count = 0
@@ -42,47 +44,46 @@ class EventPoller:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether nobody should wait any more."""
+        """Whether the server is shutting down."""
         return self._stopping
 
     @property
     def waiter_count(self) -> int:
-        """Long polls that wait now."""
+        """The number of open long polls."""
         return self._waiter_count
 
     def start(self) -> None:
-        """Begin with what happens from now on."""
+        """Start the thread; it reads events from now on."""
         self.last_event_number = self._store.last_event()
         self._thread.start()
 
     def stop(self) -> None:
-        """After the look that is under way."""
+        """Stop the thread after its current poll."""
         self._stop_requested.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def begin_shutdown(self) -> None:
-        """Let all long polls answer now, and later ones not wait: the server stops. On the event loop."""
+        """Wake all long polls, and let later ones not wait. Runs on the event loop."""
         self._stopping = True
-        for rung in [event for some in self._waiters_by_document.values() for event in some]:
-            rung.set()
+        self._wake_waiters(None)
 
     @contextmanager
     def document_waiter(self, id_: str) -> Iterator[asyncio.Event]:
-        """Something that is set when this document may have ended. On the event loop."""
+        """Yield an event that is set when the document may have ended. Runs on the event loop."""
         if self._waiter_count >= self._max_waiters:
-            raise TooManyError("too many callers wait for documents at this server; ask again without ?wait", 1)
+            raise TooManyError("too many callers wait for documents at this server; send the request without ?wait", 1)
         self._loop = asyncio.get_running_loop()
-        rung = asyncio.Event()
+        wakeup = asyncio.Event()
         if self._stopping:
-            rung.set()
+            wakeup.set()
         self._waiter_count += 1
-        self._waiters_by_document.setdefault(id_, set()).add(rung)
+        self._waiters_by_document.setdefault(id_, set()).add(wakeup)
         try:
-            yield rung
+            yield wakeup
         finally:
             self._waiter_count -= 1
-            self._waiters_by_document[id_].discard(rung)
+            self._waiters_by_document[id_].discard(wakeup)
             if not self._waiters_by_document[id_]:
                 del self._waiters_by_document[id_]
 
@@ -92,15 +93,15 @@ class EventPoller:
             try:
                 while self._poll() and not self._stop_requested.is_set():
                     pass
-                for chore in self.periodic_tasks:
-                    chore()
+                for task in self.periodic_tasks:
+                    task()
             except InturnError as error:
                 log.warning("events could not be read, trying again: %s", error.code)
                 self._stop_requested.wait(1)
             time.sleep(MIN_POLL_PAUSE_SECONDS)
 
     def _poll(self) -> bool:
-        """Tell what is new; whether there may be more."""
+        """Pass on one page of new events; return whether there may be more."""
         events = self._store.events(self.last_event_number, limit=EVENTS_PAGE_SIZE)
         if not events:
             return False
@@ -108,16 +109,17 @@ class EventPoller:
         for listener in self.listeners:
             try:
                 listener(events)
-            except Exception as error:  # noqa: BLE001 - the others, and everybody who waits, still want to hear
-                log.error("a listener failed: %s", type(error).__name__)  # noqa: TRY400 - its words may be a document's
+            except Exception as error:  # noqa: BLE001 - the other listeners still get the events
+                log.error("a listener failed: %s", type(error).__name__)
         ended = {id_ for event in events if event.kind in END_EVENT_KINDS for id_ in event.documents}
-        everybody = any(event.kind is EventKind.PURGED for event in events)
-        if self._loop is not None and (ended or everybody):
+        has_purge = any(event.kind is EventKind.PURGED for event in events)
+        if self._loop is not None and (ended or has_purge):
             with suppress(RuntimeError):  # the loop has just been closed
-                self._loop.call_soon_threadsafe(self._wake_waiters, None if everybody else ended)
+                self._loop.call_soon_threadsafe(self._wake_waiters, None if has_purge else ended)
         return len(events) == EVENTS_PAGE_SIZE
 
     def _wake_waiters(self, ids: set[str] | None) -> None:
+        """Wake the waiters of these documents, or all: a purge does not name its documents."""
         for id_ in list(self._waiters_by_document) if ids is None else ids & self._waiters_by_document.keys():
-            for rung in self._waiters_by_document[id_]:
-                rung.set()
+            for wakeup in self._waiters_by_document[id_]:
+                wakeup.set()

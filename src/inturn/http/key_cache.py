@@ -1,4 +1,4 @@
-"""Whose key it is: looked up in the store, remembered for a second, its use noted now and then."""
+"""Cache API keys of the store for a second, and store their last use once a minute."""
 
 from collections import OrderedDict
 from typing import Final
@@ -11,14 +11,14 @@ from inturn.model import SECOND
 from inturn.store import ApiKeys
 
 CACHE_TTL: Final = SECOND
-"""A revoked key opens nothing after this."""
+"""A revoked key stays valid at other servers for at most this long."""
 LAST_USED_FLUSH_INTERVAL: Final = 60 * SECOND
 MAX_CACHED_KEYS: Final = 10_000
-INVALID_KEY_MESSAGE: Final = "this key opens nothing: it is wrong, was revoked or has expired"
+INVALID_KEY_MESSAGE: Final = "this key is not valid: it is wrong, was revoked or has expired"
 
 
 class ApiKeyCache:
-    """The keys of a store, as this server knows them."""
+    """The API keys of a store, as this server last read them."""
 
     def __init__(self, keys: ApiKeys, clock: Clock) -> None:
         self._keys = keys
@@ -28,25 +28,25 @@ class ApiKeyCache:
         self._flushed_at = clock.now()
 
     def authenticate_cached(self, text: str) -> ApiKey | None:
-        """The live key that this text is, if that can be told without asking the store."""
+        """Return the valid key of this text if it is cached."""
         key = self.get_cached(parse_api_key_id(text) or "")
         return None if key is None else self._verify(key, text)
 
     def authenticate(self, text: str) -> ApiKey:
-        """The live key that this text is."""
+        """Return the valid key of this text, read from the store."""
         id_ = parse_api_key_id(text)
         if id_ is None:
             raise UnauthorizedError(INVALID_KEY_MESSAGE)
         return self._verify(self.load(id_), text)
 
     def get_cached(self, id_: str) -> ApiKey | None:
-        """A key that was looked up just now, live or not."""
+        """Return a cached key, valid or not."""
         now = self._clock.now()
         at, key = self._cache.get(id_, (now - CACHE_TTL, None))
         return key if 0 <= now - at < CACHE_TTL else None
 
     def load(self, id_: str) -> ApiKey:
-        """A key as the store has it, live or not."""
+        """Read a key from the store, valid or not, and cache it."""
         now = self._clock.now()
         try:
             key = self._keys.find(id_)
@@ -56,11 +56,11 @@ class ApiKeyCache:
         return key
 
     def update(self, key: ApiKey) -> None:
-        """Know at once what this server has done to a key, whatever an earlier look at the store still brings."""
+        """Cache a key that this server has just changed; a slower read of its old state does not replace it."""
         self._put(key, self._clock.now())
 
     def record_use(self, key: ApiKey) -> ApiKey:
-        """The key, if it opens anything now; that it was used is noted."""
+        """Note the use of a key, and return it; refuse one that is not valid."""
         now = self._clock.now()
         if not key.is_live(now):
             raise UnauthorizedError(INVALID_KEY_MESSAGE)
@@ -68,21 +68,21 @@ class ApiKeyCache:
         return key
 
     def flush_last_used(self, *, force: bool = False) -> None:
-        """Keep when keys were last used, once a minute: that is a write."""
+        """Write the last use of keys to the store, once a minute or with `force`."""
         now = self._clock.now()
         if self._last_used and (force or now - self._flushed_at >= LAST_USED_FLUSH_INTERVAL):
-            used, self._last_used, self._flushed_at = self._last_used, {}, now
-            self._keys.record_use(used)
+            last_used, self._last_used, self._flushed_at = self._last_used, {}, now
+            self._keys.record_use(last_used)
 
     def has_live_key(self) -> bool:
-        """Whether anybody could come in."""
+        """Whether any key is valid."""
         now = self._clock.now()
         return any(api_key.is_live(now) for api_key in self._keys.all())
 
     def _put(self, key: ApiKey, at: int) -> None:
-        known_at, _ = self._cache.get(key.id, (at, None))
-        if 0 < known_at - at < CACHE_TTL:
-            return  # looked up before the key changed, and slower
+        cached_at, _ = self._cache.get(key.id, (at, None))
+        if 0 < cached_at - at < CACHE_TTL:
+            return  # this read began before the key changed
         self._cache[key.id] = (at, key)
         self._cache.move_to_end(key.id)
         if len(self._cache) > MAX_CACHED_KEYS:

@@ -1,4 +1,4 @@
-"""How much one key, one address and one customer may do. Kept in this process: each server counts for itself."""
+"""Limit the requests of keys, the failed logins of addresses and the documents of customers, in this process."""
 
 from collections import OrderedDict
 from typing import Final, NamedTuple
@@ -11,16 +11,16 @@ from inturn.model import SECOND
 from inturn.store import Store
 
 MAX_TRACKED: Final = 10_000
-"""Keys, addresses and customers remembered: those not heard of for longest are forgotten first."""
+"""Entries of each table; the least recently used is dropped first."""
 WAITING_CACHE_TTL: Final = 2 * SECOND
 STORED_CACHE_TTL: Final = 60 * SECOND
 QUOTA_RETRY_AFTER_SECONDS: Final = 60
 Bucket = tuple[float, int]
-"""What is left, and since when."""
+"""The tokens left, and the time of that count."""
 
 
 class RateLimiter:
-    """So many requests a second for each key, after a first burst. Used on the event loop alone."""
+    """A token bucket for each API key. Runs on the event loop only."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._per_second = limits.per_second
@@ -29,23 +29,23 @@ class RateLimiter:
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def take(self, api_key_id: str) -> None:
-        """Count one request, or refuse it."""
+        """Take a token for one request, or refuse the request."""
         now = self._clock.now()
-        left, since = self._buckets.pop(api_key_id, (float(self._burst), now))
-        left = min(self._burst, left + max(0, now - since) * self._per_second / SECOND)
-        allowed = left >= 1
-        self._buckets[api_key_id] = (left - 1 if allowed else left, now)
+        tokens, since = self._buckets.pop(api_key_id, (float(self._burst), now))
+        tokens = min(self._burst, tokens + max(0, now - since) * self._per_second / SECOND)
+        allowed = tokens >= 1
+        self._buckets[api_key_id] = (tokens - 1 if allowed else tokens, now)
         if len(self._buckets) > MAX_TRACKED:
             self._buckets.popitem(last=False)
         if not allowed:
             raise TooManyError(
-                f"this key may send {self._per_second:g} requests a second; wait a moment and go on",
-                (1 - left) / self._per_second,
+                f"this key may send {self._per_second:g} requests a second; wait a moment and try again",
+                (1 - tokens) / self._per_second,
             )
 
 
 class FailedLogins:
-    """So many wrong keys within a while, for each address and key id: a good key from the same address passes."""
+    """Count wrong keys by address and key id, so that a valid key from the same address still works."""
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
         self._max_failures = limits.failed_logins
@@ -54,7 +54,7 @@ class FailedLogins:
         self._failed: OrderedDict[tuple[str, str], list[int]] = OrderedDict()
 
     def check(self, address: str, api_key_id: str) -> None:
-        """Refuse who has failed too often."""
+        """Refuse an address that has sent too many wrong keys with this id."""
         now = self._clock.now()
         recent = [at for at in self._failed.get((address, api_key_id), ()) if now - at < self._window]
         if len(recent) >= self._max_failures:
@@ -62,18 +62,16 @@ class FailedLogins:
             raise TooManyError("too many wrong keys came from your address; check the key and try again later", wait)
 
     def record_failure(self, address: str, api_key_id: str) -> None:
-        """One more that failed."""
+        """Count one wrong key."""
         now = self._clock.now()
-        before = self._failed.pop((address, api_key_id), [])
-        self._failed[address, api_key_id] = [*(at for at in before if now - at < self._window), now][
-            -self._max_failures :
-        ]
+        recent = [at for at in self._failed.pop((address, api_key_id), []) if now - at < self._window]
+        self._failed[address, api_key_id] = [*recent, now][-self._max_failures :]
         if len(self._failed) > MAX_TRACKED:
             self._failed.popitem(last=False)
 
 
 class CustomerUsage(NamedTuple):
-    """What a customer has in the queue, and since when that is known."""
+    """Waiting documents and stored bytes of a customer, with the times of these readings."""
 
     waiting: int
     waiting_at: int
@@ -82,7 +80,10 @@ class CustomerUsage(NamedTuple):
 
 
 class Quotas:
-    """What one customer may have in the queue. Looked up now and then; in between, what comes in is added."""
+    """Limit the waiting documents and stored bytes of each customer.
+
+    Figures are read from the store now and then; in between, submissions are added to them.
+    """
 
     def __init__(self, limits: Limits, store: Store, clock: Clock) -> None:
         self._limits = limits
@@ -91,38 +92,37 @@ class Quotas:
         self._usage: OrderedDict[str, CustomerUsage] = OrderedDict()
 
     def check(self, customer: str, documents: int, size: int) -> None:
-        """Refuse what would be too much."""
-        used = self._get_usage(customer)
-        if used.waiting + documents > self._limits.waiting:
+        """Refuse documents that would exceed a quota."""
+        usage = self._get_usage(customer)
+        if usage.waiting + documents > self._limits.waiting:
             raise QuotaError(
-                f"{self._limits.waiting} documents of a customer may wait at a time; send more when some have started",
+                f"{self._limits.waiting} documents of a customer may wait at a time; send more after some have started",
                 QUOTA_RETRY_AFTER_SECONDS,
             )
-        if used.stored + size > self._limits.stored:
+        if usage.stored + size > self._limits.stored:
             raise QuotaError(
                 f"documents of a customer may take up {self._limits.stored:,} bytes; wait until old ones are deleted",
                 QUOTA_RETRY_AFTER_SECONDS,
             )
 
     def add(self, customer: str, documents: int, size: int) -> None:
-        """Count what came in."""
-        used = self._usage.get(customer)
-        if used is not None:
-            more = {"waiting": used.waiting + documents, "stored": used.stored + size}
-            self._usage[customer] = used._replace(**more)
+        """Add submitted documents to the cached figures."""
+        usage = self._usage.get(customer)
+        if usage is not None:
+            self._usage[customer] = usage._replace(waiting=usage.waiting + documents, stored=usage.stored + size)
 
     def _get_usage(self, customer: str) -> CustomerUsage:
         now = self._clock.now()
-        used = self._usage.get(customer) or CustomerUsage(0, -STORED_CACHE_TTL, 0, -STORED_CACHE_TTL)
-        if not 0 <= now - used.waiting_at < WAITING_CACHE_TTL:
-            used = used._replace(waiting=self._count_waiting(customer), waiting_at=now)
-        if not 0 <= now - used.stored_at < STORED_CACHE_TTL or used.stored > self._limits.stored * 0.9:
-            used = used._replace(stored=self._store.stored_bytes(customer), stored_at=now)
-        self._usage[customer] = used
+        usage = self._usage.get(customer) or CustomerUsage(0, -STORED_CACHE_TTL, 0, -STORED_CACHE_TTL)
+        if not 0 <= now - usage.waiting_at < WAITING_CACHE_TTL:
+            usage = usage._replace(waiting=self._count_waiting(customer), waiting_at=now)
+        if not 0 <= now - usage.stored_at < STORED_CACHE_TTL or usage.stored > self._limits.stored * 0.9:
+            usage = usage._replace(stored=self._store.stored_bytes(customer), stored_at=now)
+        self._usage[customer] = usage
         self._usage.move_to_end(customer)
         if len(self._usage) > MAX_TRACKED:
             self._usage.popitem(last=False)
-        return used
+        return usage
 
     def _count_waiting(self, customer: str) -> int:
         try:

@@ -1,5 +1,6 @@
-"""Numbers for Prometheus. What happens is counted as this server hears of it, from its start on, for the whole queue:
-look at one server, or take the maximum; do not add them up.
+"""Collect metrics for Prometheus.
+
+Each server counts the events of the whole queue since its own start. Use one server or the maximum; never add servers.
 """
 
 import time
@@ -26,11 +27,11 @@ WAIT_BUCKETS: Final = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 1_800, 3_600, 7_200, 21
 ERROR_BUCKETS: Final = (0.001, 1, 5, 15, 60, 300, 900, 3_600)
 KNOWN_METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 MAX_SAMPLES_PER_SECOND: Final = 50
-"""Starts a second whose waits are looked up; of more, evenly spread ones."""
+"""Starts a second whose documents are read for their wait; more starts are sampled evenly."""
 
 
 class WaitSample(NamedTuple):
-    """How long a customer's document waited that started at a time."""
+    """The wait of a started document, in microseconds."""
 
     at: int
     level: int
@@ -39,7 +40,7 @@ class WaitSample(NamedTuple):
 
 
 class ServerMetrics:
-    """Counts events."""
+    """Count events and requests."""
 
     def __init__(self, store: Store) -> None:
         self.registry = CollectorRegistry()
@@ -52,7 +53,7 @@ class ServerMetrics:
         self._started = Counter("inturn_started", "Documents started.", registry=self.registry)
         self._outcomes = Counter("inturn_outcomes", "Documents ended.", ["outcome"], registry=self.registry)
         self._retries = Counter("inturn_retries", "Attempts that failed and are tried again.", registry=self.registry)
-        self._leases_lost = Counter("inturn_leases_lost", "Claims whose worker fell silent.", registry=self.registry)
+        self._leases_lost = Counter("inturn_leases_lost", "Claims whose lease expired.", registry=self.registry)
         self._waits = Histogram(
             "inturn_wait_seconds",
             "From ready to started, of a sample.",
@@ -62,28 +63,28 @@ class ServerMetrics:
         )
         self._estimate_errors = Histogram(
             "inturn_estimate_error_seconds",
-            "How far a start lay outside the span that was told for it.",
+            "Distance of a start from its estimated span.",
             buckets=ERROR_BUCKETS,
             registry=self.registry,
         )
-        self.long_polls = Gauge("inturn_long_polls", "Long polls that wait.", registry=self.registry)
+        self.long_polls = Gauge("inturn_long_polls", "Open long polls.", registry=self.registry)
         self._requests = Histogram(
             "inturn_http_seconds", "Requests of this server.", ["method", "route", "status"], registry=self.registry
         )
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """One request was answered."""
-        known = (method if method in KNOWN_METHODS else "other", route, status)
-        if known not in self._request_histograms:
-            self._request_histograms[known] = self._requests.labels(known[0], route, str(status))
-        self._request_histograms[known].observe(seconds)
+        """Observe the duration of a request."""
+        labels = (method if method in KNOWN_METHODS else "other", route, status)
+        if labels not in self._request_histograms:
+            self._request_histograms[labels] = self._requests.labels(labels[0], route, str(status))
+        self._request_histograms[labels].observe(seconds)
 
     def observe_estimate_error(self, seconds: float) -> None:
-        """One estimate was compared."""
+        """Observe the error of an estimated start."""
         self._estimate_errors.observe(seconds)
 
     def on_events(self, events: Sequence[Event]) -> None:
-        """Count them."""
+        """Count events by kind, and sample the waits of starts."""
         for event in events:
             n = len(event.documents)
             if event.kind is EventKind.SUBMITTED:
@@ -102,57 +103,61 @@ class ServerMetrics:
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._sampled = second, 0
-        room = MAX_SAMPLES_PER_SECOND - self._sampled
-        for id_ in event.documents[:: max(1, len(event.documents) // max(1, room))] if room > 0 else ():
+        left = MAX_SAMPLES_PER_SECOND - self._sampled
+        for id_ in event.documents[:: max(1, len(event.documents) // max(1, left))] if left > 0 else ():
             self._sampled += 1
             try:
                 document = self._store.document(id_)
             except NotFoundError:
                 continue
-            if document.attempt <= 1:  # its ready_at is that of the start that was told
-                length = max(0, event.at - document.ready_at)
-                wait = WaitSample(event.at, document.lane_level, length, document.customer)
+            if document.attempt <= 1:  # a later attempt has another ready_at
+                duration = max(0, event.at - document.ready_at)
+                wait = WaitSample(event.at, document.lane_level, duration, document.customer)
                 self._waits.labels(str(wait.level)).observe(wait.duration / SECOND)
-                for call in self.wait_listeners:
-                    call(wait)
+                for listener in self.wait_listeners:
+                    listener(wait)
 
 
 class QueueCollector(Collector):
-    """The queue at the moment of a scrape."""
+    """Read gauges of the queue at each scrape."""
 
     def __init__(self, insights: Insights, store: Store) -> None:
         self._insights = insights
         self._store = store
 
     def collect(self) -> Iterable[Metric]:
-        """Read it."""
+        """Read the gauges."""
         overview = self._insights.overview()
         waiting = GaugeMetricFamily("inturn_waiting", "Documents that wait, by level.", labels=["level"])
         for level in LEVELS:
             waiting.add_metric([str(level)], overview.waiting.get(level, 0))
         yield waiting
         running = overview.states.get(DocumentState.RUNNING, 0)
-        yield _gauge("inturn_running", "Documents in workers' hands, those claimed ahead too.", running)
+        yield _gauge("inturn_running", "Claimed documents, including prefetched ones.", running)
         alive = [worker for worker in self._store.workers() if abs(overview.at - worker.seen_at) <= WORKER_TIMEOUT]
         yield _gauge(
             "inturn_slots", "Slots of the workers that are alive.", sum(worker.report.slots for worker in alive)
         )
         busy = sum(worker.report.busy for worker in alive)
         yield _gauge("inturn_busy_slots", "Slots that work on a document, as workers last reported.", busy)
-        yield _gauge("inturn_delayed", "Documents that wait for a time.", overview.states.get(DocumentState.DELAYED, 0))
+        yield _gauge(
+            "inturn_delayed",
+            "Documents that wait for their delay to end.",
+            overview.states.get(DocumentState.DELAYED, 0),
+        )
         oldest = (overview.oldest_wait or 0) / SECOND
-        yield _gauge("inturn_oldest_wait_seconds", "The longest wait of an open line's head.", oldest)
+        yield _gauge("inturn_oldest_wait_seconds", "The longest wait at the head of an open lane.", oldest)
         yield _gauge("inturn_paused", "1 while the whole queue is paused.", int(overview.paused is not None))
         uses = sum(self._store.scheduler_snapshot().overdue_uses)
         yield CounterMetricFamily("inturn_overdue_slots", "Starts given to overdue levels.", value=uses)
 
 
-def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
-    return GaugeMetricFamily(name, about, value=value)
+def _gauge(name: str, description: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, description, value=value)
 
 
 def render_metrics(metrics: ServerMetrics, insights: Insights, store: Store) -> bytes:
-    """Everything, in Prometheus' own format."""
-    now = CollectorRegistry()
-    now.register(QueueCollector(insights, store))
-    return generate_latest(now) + generate_latest(metrics.registry)
+    """Render all metrics in Prometheus' text format."""
+    queue_registry = CollectorRegistry()
+    queue_registry.register(QueueCollector(insights, store))
+    return generate_latest(queue_registry) + generate_latest(metrics.registry)

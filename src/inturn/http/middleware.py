@@ -1,12 +1,11 @@
-"""What stands before every route: request ids, one log line each, and, without keys, nobody but this machine."""
+"""Wrap every request: request id, log line, metrics, body limit, and the local-only check without keys."""
 
 import asyncio
-import logging
 import re
 import secrets
 import time
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from inturn.errors import InturnError
+from inturn.http import log
 from inturn.http.errors import (
     MalformedError,
     RefusedError,
@@ -26,7 +26,6 @@ from inturn.http.errors import (
 from inturn.http.settings import is_loopback
 from inturn.http.state import AppState
 
-log: Final = logging.getLogger("inturn.http")
 FORWARDED_HEADERS: Final = frozenset(
     {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip"}
 )
@@ -36,8 +35,8 @@ MAX_BODY_BYTES: Final = 1 << 20
 CONTENT_LENGTH_PATTERN: Final = re.compile(r"[0-9]{1,19}")
 HEAD: Final = "HEAD"
 STATUS_CLIENT_CLOSED: Final = 499
-"""The status that is logged and counted for a caller who hung up before all was sent; never an answer."""
-STOPPING_MESSAGE: Final = "this server stops; send the request again in a moment"
+"""Logged and counted when the client disconnects before its request is complete; never sent."""
+STOPPING_MESSAGE: Final = "this server is stopping; send the request again in a moment"
 DEFAULT_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -46,35 +45,37 @@ DEFAULT_HEADERS: Final = (
 
 
 class RequestMiddleware:
-    """The outermost part of the application."""
+    """The outermost ASGI layer of the application."""
 
     def __init__(self, app: ASGIApp, app_state: AppState) -> None:
         self._app = app
         self._app_state = app_state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        visit = _RequestContext(scope, receive, send)
+        context = _RequestContext(scope, receive, send)
         try:
-            await self._handle(visit)
+            await self._handle(context)
         except HeadSentError:
             pass
-        except InturnError as refused:
-            await visit.respond(error_response(refused))
+        except InturnError as error:
+            await context.respond(error_response(error))
         except ClientDisconnect:
-            visit.is_disconnected = True
+            context.is_disconnected = True
         except asyncio.CancelledError:
             if not self._app_state.is_stopping:
                 raise
-            await visit.respond(error_response(StoppingError(STOPPING_MESSAGE)))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller gets an answer
-            visit.error = _describe_exception(error)
-            await visit.respond(problem_response(500, "unexpected", "something went wrong here"))
+            await context.respond(error_response(StoppingError(STOPPING_MESSAGE)))
+        except Exception as error:  # noqa: BLE001 - every failure gets a response
+            context.error = _describe_exception(error)
+            await context.respond(
+                problem_response(500, "unexpected", "unexpected error in the server; its log has the details")
+            )
         finally:
-            self._log_request(visit)
+            self._log_request(context)
 
     async def _handle(self, context: "_RequestContext") -> None:
         if not self._app_state.settings.needs_keys:
@@ -84,44 +85,43 @@ class RequestMiddleware:
         await self._app(context.scope, partial(context.receive, limit), context.send)
 
     def _log_request(self, context: "_RequestContext") -> None:
-        """The path and never the query, the route and never a body: neither keys nor texts get into a log."""
-        took, path = time.monotonic() - context.started_at, context.scope["path"]
-        route = UPLOAD_PATH if path == UPLOAD_PATH else getattr(context.scope.get("route"), "path", "none")
+        """Log the path without its query, and no body: neither keys nor texts get into a log."""
+        duration, path = time.monotonic() - context.started_at, context.scope["path"]
+        route = getattr(context.scope.get("route"), "path", "none")
         status = STATUS_CLIENT_CLOSED if context.is_disconnected else context.status
-        self._app_state.metrics.observe_request(context.method, route, status, took)
+        self._app_state.metrics.observe_request(context.method, route, status, duration)
         facts = {
             "request": context.id,
             "method": context.method,
             "path": path,
             "status": status,
-            "took": round(took * 1_000_000),
+            "took": round(duration * 1_000_000),
             "key": context.scope["state"].get("key"),
         }
         line = (
-            f"{context.method} {path} {'gone' if context.is_disconnected else status} {took * 1_000:.1f} ms "
+            f"{context.method} {path} {'gone' if context.is_disconnected else status} {duration * 1_000:.1f} ms "
             f"{context.id}"
         )
         if context.error is not None:
             log.error("%s failed: %s", line, context.error, extra={"facts": {**facts, "wrong": context.error}})
-        elif log.isEnabledFor(logging.INFO):
-            # Not log.info, which looks for the line of code that called it: nobody wants to know that one.
-            log.handle(log.makeRecord(log.name, logging.INFO, "", 0, line, (), None, extra={"facts": facts}))
+        else:
+            log.info("%s", line, extra={"facts": facts})
 
 
 class HeadSentError(OSError):
-    """The answer to a HEAD has been sent; nothing more of it is needed."""
+    """The response to a HEAD is complete; the route may stop."""
 
 
 class _RequestContext:
-    """One request on its way."""
+    """The state of one request."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.headers = Headers(scope=scope)
-        given = self.headers.get("x-request-id", "")
-        self.id = given if REQUEST_ID_PATTERN.fullmatch(given) else secrets.token_hex(8)
+        header = self.headers.get("x-request-id", "")
+        self.id = header if REQUEST_ID_PATTERN.fullmatch(header) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = self.id
         self.method: str = scope["method"]
-        # A HEAD is a GET whose answer has no body.
+        # A HEAD is a GET whose response has no body.
         self.scope = {**scope, "method": "GET"} if self.method == HEAD else scope
         self.status = 0
         self.started_at = time.monotonic()
@@ -134,7 +134,7 @@ class _RequestContext:
         self._is_head_sent = False
 
     async def receive(self, limit: int | None) -> Message:
-        """Pass the body on, refused once it is longer than the limit; uploads count for themselves."""
+        """Receive a chunk of the body; refuse a body above the limit. Uploads have their own limit."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
             self.is_disconnected = self.is_disconnected or not (self._is_body_complete or self.status)
@@ -146,25 +146,25 @@ class _RequestContext:
         return message
 
     async def send(self, message: Message) -> None:
-        """Pass an answer on, with the headers that all answers have."""
+        """Send a message of the response, with the default headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            given = {name for name, _ in message["headers"]}
-            always = [header for header in DEFAULT_HEADERS if header[0] not in given]
-            message["headers"] = [*message["headers"], (b"x-request-id", self.id.encode()), *always]
+            names = {name for name, _ in message["headers"]}
+            defaults = [header for header in DEFAULT_HEADERS if header[0] not in names]
+            message["headers"] = [*message["headers"], (b"x-request-id", self.id.encode()), *defaults]
         elif self.method == HEAD:
             await self._finish_head(message)
             return
         await self._send(message)
 
     async def respond(self, response: ASGIApp) -> None:
-        """Answer what no route has answered."""
+        """Send a response unless a route has begun one."""
         if self.status == 0:
             with suppress(HeadSentError):
                 await response(self.scope, self._receive, self.send)
 
     async def _finish_head(self, message: Message) -> None:
-        """Send no body; stop a stream that would go on."""
+        """Send an empty body, and stop a stream."""
         if not self._is_head_sent:
             self._is_head_sent = True
             await self._send({**message, "body": b"", "more_body": False})
@@ -173,25 +173,26 @@ class _RequestContext:
 
 
 def require_valid_content_length(headers: Headers) -> None:
-    """Refuse a Content-Length that is no plain number."""
-    if any(CONTENT_LENGTH_PATTERN.fullmatch(given) is None for given in headers.getlist("content-length")):
-        raise MalformedError("Content-Length is the number of the body's bytes, in plain digits")
+    """Refuse a Content-Length that is not a plain number."""
+    if any(CONTENT_LENGTH_PATTERN.fullmatch(value) is None for value in headers.getlist("content-length")):
+        raise MalformedError("Content-Length must be the number of bytes of the body, in plain digits")
 
 
 def require_local_request(headers: Headers) -> None:
-    """Without keys the name of this machine must be one of its own, no page from elsewhere asks, and no proxy."""
+    """Refuse proxies, foreign Host names and foreign origins: a server without keys serves this machine only."""
     if not FORWARDED_HEADERS.isdisjoint(name for name, _ in headers.raw):
-        raise RefusedError("a proxy sent this, and without keys only this machine is served: start with --auth keys")
+        raise RefusedError(
+            "this request came through a proxy, and without keys only this machine is served: start with --auth keys"
+        )
     if not is_local_url(f"//{headers.get('host', '')}"):
-        raise RefusedError("without keys this server answers to localhost and 127.0.0.1 alone, as the Host header")
+        raise RefusedError("without keys the Host header must be localhost or 127.0.0.1")
     origin = headers.get("origin")
     if origin is not None and not is_local_url(origin):
-        raise RefusedError("without keys no page from elsewhere may use this server")
+        raise RefusedError("without keys no page of another origin may use this server")
 
 
-@lru_cache(maxsize=256)
 def is_local_url(url: str) -> bool:
-    """Whether an address names this machine by a name that nobody else can point at it."""
+    """Whether the host of a URL is a loopback name or address, which foreign DNS cannot redirect."""
     try:
         return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
@@ -199,7 +200,7 @@ def is_local_url(url: str) -> bool:
 
 
 def _describe_exception(exc: BaseException) -> str:
-    """The kind of error and the place, without its words: they may be a document's."""
+    """Return the type and place of an error, without its message, which may quote a document."""
     trace: Any = exc.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

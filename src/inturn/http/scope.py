@@ -1,4 +1,7 @@
-"""THE layer through which a caller sees anything. What is not one's own does not exist: the same 404 for both."""
+"""Restrict every read and change to the documents of the caller.
+
+A document of another customer gets the same 404 as one that does not exist.
+"""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +25,7 @@ MAX_WHY_LENGTH: Final = 1_000
 
 
 class CallerScope:
-    """A queue as one caller sees it."""
+    """The queue, restricted to one caller."""
 
     def __init__(self, app_state: AppState, caller: Caller, why: str = "") -> None:
         self.app_state = app_state
@@ -31,13 +34,13 @@ class CallerScope:
 
     @property
     def operator(self) -> Operator:
-        """Who acts, for the audit log."""
-        who = self.caller
-        name = f"customer {who.customer}"[:255] if who.customer is not None else who.name
+        """The caller as the audit log names it."""
+        caller = self.caller
+        name = f"customer {caller.customer}"[:255] if caller.customer is not None else caller.name
         return Operator(name, clean_text("why", self._why, MAX_WHY_LENGTH) if self._why else "")
 
     def document(self, id_: str) -> Document:
-        """One document that the caller may see."""
+        """Read a document of the caller."""
         try:
             document = self.app_state.queue.store.document(clean_id(id_))
         except (NotFoundError, InvalidInputError):
@@ -47,36 +50,36 @@ class CallerScope:
         return document
 
     def documents_by_id(self, ids: Sequence[str]) -> list[Document]:
-        """Those that there are and that the caller may see, newest first."""
-        result: dict[str, Document] = {}
-        for item in ids:
+        """Read the caller's documents among these ids, newest first; unknown ids are skipped."""
+        documents: dict[str, Document] = {}
+        for id_ in ids:
             with suppress(NotFoundError):
-                document = self.document(item)
-                result[document.id] = document
-        return sorted(result.values(), key=lambda document: document.seq, reverse=True)
+                document = self.document(id_)
+                documents[document.id] = document
+        return sorted(documents.values(), key=lambda document: document.seq, reverse=True)
 
     def progress(self, document: Document) -> Progress | None:
-        """How far the worker says it is that has the document in its hands."""
+        """Return the progress that the document's worker last reported."""
         if document.state is not DocumentState.RUNNING:
             return None
         reports = (worker.report for worker in self.app_state.queue.store.workers())
         return next((report.progress.get(document.id) for report in reports if report.name == document.worker), None)
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
-        """A page of documents; its cursors are ids, since a place in the whole queue would tell of others."""
+        """List documents. Cursors are ids: a sequence number would disclose the traffic of other customers."""
         cursor = None if after is None else str(self._cursor(after))
         page = self.app_state.queue.documents(self.restrict_filter(where), limit=limit, after=cursor, sort=sort)
         return Page(page.items, page.items[-1].id if page.next is not None else None)
 
     def counts(self, where: DocumentFilter) -> Counts:
-        """How many of those that the caller may see."""
+        """Count the caller's matching documents by state."""
         return self.app_state.queue.counts(self.restrict_filter(where))
 
     def restrict_filter(self, where: DocumentFilter) -> DocumentFilter:
-        """The filter, and the caller's own alone."""
+        """Restrict a filter to the caller's documents."""
         customer, batch, text = (
-            None if given is None else clean_text(name, given)
-            for name, given in (("customer", where.customer), ("batch", where.batch), ("text", where.text))
+            None if value is None else clean_text(name, value)
+            for name, value in (("customer", where.customer), ("batch", where.batch), ("text", where.text))
         )
         if customer is not None and not self._is_own(customer):
             raise NotFoundError(NO_CUSTOMER)
@@ -85,16 +88,16 @@ class CallerScope:
         return where._replace(customer=customer, batch=batch, text=text)
 
     def resolve_customer(self, customer: str | None) -> str:
-        """Whose documents a call brings: the key says it, or an operator."""
+        """Return the customer of a submission: that of the key, or the one that an operator names."""
         if customer is not None and not self._is_own(clean_text("customer", customer)):
             raise NotFoundError(NO_CUSTOMER)
-        result = customer if self.caller.customer is None else self.caller.customer
-        if result is None:
-            raise InvalidInputError("say whose documents these are: customer")
-        return clean_text("customer", result)
+        owner = customer if self.caller.customer is None else self.caller.customer
+        if owner is None:
+            raise InvalidInputError("`customer` is missing: an operator must name it")
+        return clean_text("customer", owner)
 
     def customer(self, name: str) -> Customer:
-        """One customer that the caller may see."""
+        """Read a customer that the caller may see."""
         try:
             clean = clean_text("customer", name)
             if self._is_own(clean):
@@ -104,14 +107,14 @@ class CallerScope:
         raise NotFoundError(NO_CUSTOMER)
 
     def why(self, id_: str) -> Why:
-        """Why a document is where it is; what is told of its start is compared with it later."""
+        """Explain a document's position, and record the estimated start for later comparison."""
         why = self.app_state.insights.why(self.document(id_).id)
         if why.start is not None:
             self.app_state.estimates.record(why.document.id, why.start)
         return why
 
     def batch(self, name: str) -> Counts:
-        """The caller's documents of a batch."""
+        """Count the caller's documents of a batch by state."""
         try:
             counts = self.counts(DocumentFilter(batch=name))
         except InvalidInputError:
@@ -121,7 +124,7 @@ class CallerScope:
         return counts
 
     def submission(self, customer: str, documents: Sequence[NewDocument], idempotency_key: str | None) -> Submission:
-        """Documents to take in; delay, start_by and cost are operators' to decide."""
+        """Build a submission; refuse delay, start_by and cost unless the caller is an operator."""
         if not self.caller.is_operator:
             for document in documents:
                 if document.delay or document.start_by is not None or document.cost != 1:
@@ -134,11 +137,11 @@ class CallerScope:
         return self.document(id_)
 
     def retry(self, id_: str) -> Receipt:
-        """Try one document again."""
+        """Retry one document."""
         return self.app_state.queue.retry(self.document(id_).id, self.operator)
 
     def expedite(self, id_: str) -> Document:
-        """Move one document before all levels: for operators."""
+        """Move one document before all levels; operators only."""
         if not self.caller.is_operator:
             raise NotFoundError(NO_SUCH_ADDRESS)
         self.app_state.queue.expedite(self.document(id_).id, self.operator)
@@ -148,29 +151,29 @@ class CallerScope:
         try:
             return self.document(after).seq
         except NotFoundError:
-            raise InvalidInputError("after is no cursor of this list; use a page's next") from None
+            raise InvalidInputError("`after` is not a cursor of this list; use the `next` of a page") from None
 
     def _is_own(self, customer: str) -> bool:
         return self.caller.customer is None or self.caller.customer == customer
 
 
-def require_done(document: Document, *, done: bool) -> None:
-    """Refuse what only documents that are done have."""
-    if done and document.state != "done":
-        raise IllegalTransitionError(f"the document is {document.state}: there is no result yet, or none at all")
+def require_done(document: Document) -> None:
+    """Refuse a document that has no result."""
+    if document.state is not DocumentState.DONE:
+        raise IllegalTransitionError(f"the document is {document.state}: it has no result")
 
 
 def write_scope(
     request: Request,
     caller: AnyCaller,
-    why: Annotated[str, Query(max_length=MAX_WHY_LENGTH, description="Why; kept in the audit log.")] = "",
+    why: Annotated[str, Query(max_length=MAX_WHY_LENGTH, description="The reason, for the audit log.")] = "",
 ) -> CallerScope:
-    """The queue as this caller sees it, for what is changed by hand."""
+    """Build the scope of a change, with the reason for the audit log."""
     return CallerScope(get_app_state(request), caller, why)
 
 
 async def read_scope(request: Request, caller: AnyCaller) -> CallerScope:
-    """The queue as this caller sees it."""
+    """Build the scope of a read."""
     return CallerScope(get_app_state(request), caller)
 
 

@@ -1,4 +1,7 @@
-"""What callers are shown of what is kept: a customer sees its own, rounded where it would tell of others."""
+"""Serialize documents, explanations, policies and audit events for a caller.
+
+Customers get rounded positions, and neither workers nor operators.
+"""
 
 from inturn.http import schemas
 from inturn.http.auth import Caller
@@ -10,12 +13,12 @@ from inturn.store import Event, PolicyVersion
 
 
 def serialize_document(document: Document, caller: Caller) -> schemas.Document:
-    """A document; who works at it, and the trace of an error, are for operators."""
-    given = document.spec
+    """Serialize a document; its worker and the traceback of its error are for operators."""
+    spec = document.spec
     return schemas.Document.model_construct(
         id=document.id,
         customer=document.customer,
-        name=given.name,
+        name=spec.name,
         state=str(document.state),
         level=document.level,
         count=document.count,
@@ -28,23 +31,23 @@ def serialize_document(document: Document, caller: Caller) -> schemas.Document:
         worked=document.worked,
         finished_at=document.finished_at,
         attempt=document.attempt,
-        max_attempts=given.max_attempts,
+        max_attempts=spec.max_attempts,
         error=_visible_error(document.error, caller),
-        uri=given.uri,
-        size=given.size,
-        sha256=given.sha256,
-        media_type=given.media_type,
-        pages=given.pages,
-        batch=given.batch,
-        cost=given.cost,
-        start_by=given.start_by,
-        metadata=dict(given.metadata),
+        uri=spec.uri,
+        size=spec.size,
+        sha256=spec.sha256,
+        media_type=spec.media_type,
+        pages=spec.pages,
+        batch=spec.batch,
+        cost=spec.cost,
+        start_by=spec.start_by,
+        metadata=dict(spec.metadata),
         worker=document.worker if caller.sees_all else None,
     )
 
 
 def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
-    """Why a document waits."""
+    """Serialize the explanation of a document's position."""
     place, ahead = why.place, None
     if caller.sees_all:
         sentence = " ".join(f"{label}: {words.removesuffix('.')}." for label, words in explain(why, texts))
@@ -74,23 +77,23 @@ def serialize_why(why: Why, caller: Caller, texts: Texts) -> schemas.Why:
 def serialize_timeline(
     document: Document, timeline: Timeline, progress: Progress | None, caller: Caller
 ) -> schemas.Timeline:
-    """What happened to a document."""
+    """Serialize a timeline with the progress of the processor."""
     moments = [_serialize_timeline_entry(entry, caller) for entry in timeline.entries]
     done = None if progress is None or not progress.total else min(1.0, progress.done / progress.total)
     return schemas.Timeline(id=document.id, moments=moments, is_whole=timeline.is_complete, done=done)
 
 
 def _serialize_timeline_entry(entry: TimelineEntry, caller: Caller) -> schemas.TimelineEntry:
-    """Who did something by hand, and why, and who worked at it, is for operators."""
-    who = entry.operator if caller.sees_all else None
+    """Operators and workers are for callers that see all."""
+    operator = entry.operator if caller.sees_all else None
     return schemas.TimelineEntry(
         at=entry.at,
         kind=str(entry.kind),
         attempt=entry.attempt,
         error=_visible_error(entry.error, caller),
         worker=entry.worker if caller.sees_all else None,
-        operator=None if who is None else who.name,
-        why=None if who is None else who.why,
+        operator=None if operator is None else operator.name,
+        why=None if operator is None else operator.why,
     )
 
 
@@ -99,12 +102,12 @@ def _visible_error(error: str | None, caller: Caller) -> str | None:
 
 
 def serialize_counter(counter: CounterStatus | None) -> schemas.Counter | None:
-    """A counter."""
+    """Serialize a counter."""
     return None if counter is None else schemas.Counter(**counter._asdict())
 
 
 def round_up_position(position: int) -> int:
-    """Up to the next of 0, 1, 2, 5, 10, 20, 50, 100 and so on."""
+    """Round up to 0, 1, 2, 5, 10, 20, 50, 100 and so on, so that a customer cannot count other documents."""
     if position <= 0:
         return 0
     size = 1
@@ -116,7 +119,7 @@ def round_up_position(position: int) -> int:
 
 
 def serialize_policy_version(version: PolicyVersion) -> schemas.PolicyVersion:
-    """A version of the policy."""
+    """Serialize a version of the policy."""
     return schemas.PolicyVersion(
         version=version.number,
         at=version.at,
@@ -127,14 +130,14 @@ def serialize_policy_version(version: PolicyVersion) -> schemas.PolicyVersion:
 
 
 def serialize_audit_event(event: Event) -> schemas.AuditEvent:
-    """An event that somebody caused."""
-    who = event.operator
+    """Serialize an event of the audit log."""
+    operator = event.operator
     return schemas.AuditEvent(
         number=event.number,
         at=event.at,
         kind=str(event.kind),
-        operator="" if who is None else who.name,
-        why="" if who is None else who.why,
+        operator="" if operator is None else operator.name,
+        why="" if operator is None else operator.why,
         customer=event.customer,
         documents=list(event.documents),
         detail=dict(event.detail),
@@ -142,8 +145,8 @@ def serialize_audit_event(event: Event) -> schemas.AuditEvent:
 
 
 def negotiate_language(header: str | None) -> str:
-    """The language of ours that an Accept-Language header likes best."""
-    best, liked = SOURCE, 0.0
+    """Choose the supported language with the highest weight in an Accept-Language header."""
+    best, best_weight = SOURCE, 0.0
     for part in (header or "")[:500].split(","):
         tag, _, quality = part.partition(";")
         base = tag.strip().partition("-")[0].lower()
@@ -151,6 +154,6 @@ def negotiate_language(header: str | None) -> str:
             weight = float(quality.strip().removeprefix("q=") or 1)
         except ValueError:
             continue
-        if base in LANGUAGES and weight > liked:
-            best, liked = base, weight
+        if base in LANGUAGES and weight > best_weight:
+            best, best_weight = base, weight
     return best

@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn until it is told to stop."""
+"""Run the application under uvicorn until SIGTERM or Ctrl-C."""
 
 import asyncio
 import logging
@@ -12,22 +12,22 @@ import uvicorn
 from fastapi import FastAPI
 
 from inturn.errors import InvalidInputError
+from inturn.http import log
 from inturn.http.app import create_app
 from inturn.http.state import AppState
 
-log: Final = logging.getLogger("inturn.http")
 UVICORN_LOG: Final = logging.getLogger("uvicorn.error")
 CANCEL_GRACE_SECONDS: Final = 2
-"""Seconds for the answers to requests that were cut off."""
+"""Time for the responses to cancelled requests."""
 KEEP_ALIVE_SECONDS: Final = 15
 BACKLOG: Final = 2_048
 
 
 class Server(uvicorn.Server):
-    """One that lets those go who wait, before it waits for them."""
+    """Uvicorn with a shutdown that ends long polls and streams first."""
 
     def __init__(self, app: FastAPI, app_state: AppState, *, grace: float) -> None:
-        # Forwarded headers are never believed: whoever calls is at the other end of the connection.
+        # Forwarded headers are never trusted: the client is the peer of the connection.
         config = uvicorn.Config(
             app,
             access_log=False,
@@ -44,46 +44,45 @@ class Server(uvicorn.Server):
         self._grace = grace
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Answer long polls now and let listeners go; everything else under way is finished within the grace."""
+        """End long polls and streams now; other requests have the grace period to finish."""
         self._app_state.begin_shutdown()
         asyncio.get_running_loop().call_later(self._grace, self._cancel_requests)
         await super().shutdown(sockets)
 
     def _cancel_requests(self) -> None:
-        """End the requests that take longer than the grace; each is told to come again."""
+        """Cancel the requests that take longer than the grace; their callers get 503."""
         tasks = list(self.server_state.tasks)
         if tasks:
-            log.warning("%d requests were cut off: they took longer than the %g s of grace", len(tasks), self._grace)
-            UVICORN_LOG.setLevel(logging.CRITICAL)  # it would write a trace for each of them
+            log.warning("%d requests were cancelled: they took longer than the grace of %g s", len(tasks), self._grace)
+            UVICORN_LOG.setLevel(logging.CRITICAL)  # uvicorn would log a traceback for each task
         for task in tasks:
             task.cancel()
 
 
 def require_live_api_key(app_state: AppState) -> None:
-    """Refuse to serve others than this machine while nobody could be told apart from anybody."""
+    """Refuse to start a server that needs keys while no key is valid."""
     if app_state.settings.needs_keys and not app_state.key_cache.has_live_key():
         raise InvalidInputError(
-            f"{app_state.settings.host} can be reached by others, or --auth keys was given, and there is no "
-            f"key yet: make"
-            f" one with `inturn keys create --operator --name NAME`, or listen on 127.0.0.1 with --auth auto"
+            f"{app_state.settings.host} can be reached by others, or --auth keys was given, and there is no key yet: "
+            "make one with `inturn keys create --operator --name NAME`, or listen on 127.0.0.1 with --auth auto"
         )
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there; port 0 is any free one."""
+    """Open a listening socket; port 0 takes any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host.strip("[]"), port))
-        listening.listen(BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host.strip("[]"), port))
+        listener.listen(BACKLOG)
     except OSError as error:
-        listening.close()
+        listener.close()
         raise InvalidInputError(
             f"cannot listen on {host} port {port}: {error.strerror or error}; give another --host or --port"
         ) from error
-    listening.set_inheritable(True)
-    return listening
+    listener.set_inheritable(True)
+    return listener
 
 
 def serve(app_state: AppState, listener: socket.socket, *, grace: float, on_ready: Callable[[], None]) -> None:
@@ -96,17 +95,17 @@ def serve(app_state: AppState, listener: socket.socket, *, grace: float, on_read
 
 @contextmanager
 def _stop_on_signals(server: Server) -> Iterator[None]:
-    """Obey signals that come before uvicorn listens to them.
+    """Handle signals that arrive before uvicorn installs its handlers.
 
-    Uvicorn raises a signal again when it has stopped: by then there is nothing left to stop.
+    Uvicorn raises a signal again after it has stopped: this handler then ignores it.
     """
 
     def stop(*_: object) -> None:
         server.should_exit = True
 
-    before = {item: signal.signal(item, stop) for item in (signal.SIGTERM, signal.SIGINT)}
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for signals, handler in before.items():
-            signal.signal(signals, handler)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

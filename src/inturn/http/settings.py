@@ -1,4 +1,4 @@
-"""What a server is told: where it listens, who may come in, and how much it takes."""
+"""Derive the settings of a server: address, authentication, limits."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ AUTH_AUTO, AUTH_KEYS = "auto", "keys"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a server takes, of one upload, one key and one customer."""
+    """Limits of one upload, one API key, one customer and one server."""
 
     file: int = 50 * MEGABYTE
     body: int = 100 * MEGABYTE
@@ -28,29 +28,29 @@ class Limits:
     waiting: int = 10_000
     stored: int = 5 * GIGABYTE
     long_polls: int = 2_000
-    """Long polls at a time, of all callers."""
+    """Concurrent long polls of all callers."""
     listeners: int = 2_000
-    """Of events, at a time."""
+    """Concurrent event streams of all callers."""
     stall_seconds: float = 30
-    """Seconds that an upload may stand still."""
+    """The longest pause within an upload."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where a server listens and what it asks of its callers."""
+    """The address of a server, whether it needs keys, and its limits."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     needs_keys: bool = False
     limits: Limits = Limits()
     store: str | None = None
-    """Where the queue is kept, for jobs in processes of their own."""
+    """The URL of the store, for jobs in other processes."""
 
 
 def server_settings(settings: Settings) -> ServerSettings:
-    """The part of this machine's settings that concerns a server."""
+    """Select the server's part of this machine's settings."""
     if settings.auth not in {AUTH_AUTO, AUTH_KEYS}:
-        raise InvalidInputError(f"auth is {AUTH_AUTO} or {AUTH_KEYS}, not {settings.auth!r}")
+        raise InvalidInputError(f"auth must be {AUTH_AUTO} or {AUTH_KEYS}, not {settings.auth!r}")
     limits = Limits(
         file=round(settings.max_file * MEGABYTE),
         body=round(settings.max_body * MEGABYTE),
@@ -67,7 +67,7 @@ def server_settings(settings: Settings) -> ServerSettings:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server that listens there."""
+    """Whether only this machine can reach a server at this address."""
     if host.lower() == "localhost":
         return True
     try:

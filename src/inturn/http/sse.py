@@ -1,8 +1,8 @@
-"""Events as they happen, for pages and programs that stay connected: server-sent events.
+"""Broadcast events to connected pages and programs as server-sent events.
 
-The watcher reads each event once; it is written down once as a frame for operators and once for the customer whose it
-is, and all who listen get the same bytes. Numbers of events would tell a customer how busy others are, so its frames
-are numbered by their time.
+The event poller reads each event once. It is encoded once for operators and once for its customer, and all subscribers
+get the same bytes. Event numbers would disclose the traffic of other customers, so a customer's frames are numbered by
+their time.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from inturn.http.errors import TooManyError
 from inturn.store import Event, EventKind, Store
 
 MAX_BUFFERED_FRAMES: Final = 1_000
-"""Frames that a listener may be behind; one that is slower is told to look anew."""
+"""Frames that a subscriber may lag behind; a slower one gets a reset."""
 MAX_REPLAYED_EVENTS: Final = 10_000
-"""Events that are looked through for somebody who comes back."""
+"""Events that are read for a subscriber that reconnects; beyond that it gets a reset."""
 EVENTS_PAGE_SIZE: Final = 1_000
 KEEPALIVE_SECONDS: Final = 15.0
-"""Seconds after which a listener hears that the server is still there."""
+"""The interval of keepalive frames, and of checks that the key is still valid."""
 RETRY_FRAME: Final = b"retry: 2000\n\n"
 KEEPALIVE_FRAME: Final = b": still here\n\n"
 RESET_EVENT: Final = "reset"
@@ -44,18 +44,18 @@ DOCUMENT_EVENT_KINDS: Final = frozenset(
         EventKind.EXPEDITED,
     }
 )
-"""What a customer hears of its own documents."""
+"""The events that a customer gets of its own documents."""
 
 
 class Frame(NamedTuple):
-    """One event, ready to be sent."""
+    """An encoded event."""
 
     number: int
     data: bytes
 
 
 class Subscriber:
-    """Somebody who is connected. Frames wait for it here, and no more than it may be behind."""
+    """A connection and its buffered frames. `customer` is None for operators."""
 
     def __init__(self, customer: str | None) -> None:
         self.customer = customer
@@ -64,7 +64,7 @@ class Subscriber:
         self.wakeup = asyncio.Event()
 
     def push(self, frames: Sequence[Frame]) -> None:
-        """On the event loop."""
+        """Buffer frames, or drop all of them if there are too many. Runs on the event loop."""
         if len(self.frames) + len(frames) > MAX_BUFFERED_FRAMES:
             self.frames.clear()
             self.is_overflowed = True
@@ -74,7 +74,7 @@ class Subscriber:
 
 
 class Broadcaster:
-    """All who listen at this server. `hear` is called by the watcher's thread, everything else on the event loop."""
+    """The subscribers of this server. `on_events` runs on the poller's thread, everything else on the event loop."""
 
     def __init__(self, store: Store, *, max_subscribers: int) -> None:
         self._store = store
@@ -87,34 +87,34 @@ class Broadcaster:
         return len(self._subscribers)
 
     def on_events(self, events: Sequence[Event]) -> None:
-        """Pass on what happened."""
+        """Pass events on to the event loop."""
         if self._subscribers and self._loop is not None:
             with suppress(RuntimeError):  # the loop has just been closed
                 self._loop.call_soon_threadsafe(self._broadcast, events)
 
     def begin_shutdown(self) -> None:
-        """Let everybody go: the server stops."""
+        """End all streams."""
         self._is_stopping = True
         for subscriber in self._subscribers:
             subscriber.wakeup.set()
 
     def require_capacity(self) -> None:
-        """Refuse one listener too many."""
+        """Refuse a subscriber above the limit."""
         if len(self._subscribers) >= self._max_subscribers:
-            raise TooManyError("too many listeners at this server; connect again later", 5)
+            raise TooManyError("too many event streams at this server; connect again later", 5)
 
     async def stream(
         self, customer: str | None, after: int | None, is_authorized: Callable[[], Awaitable[bool]]
     ) -> AsyncIterator[bytes]:
-        """All events, or those of one customer's documents: what was missed since `after`, then what happens."""
+        """Stream the events since `after`, then new ones: all of them, or those of one customer's documents."""
         self._loop = asyncio.get_running_loop()
-        listener = Subscriber(customer)
-        self._subscribers.add(listener)
+        subscriber = Subscriber(customer)
+        self._subscribers.add(subscriber)
         try:
-            async for data in self._stream_frames(listener, after, is_authorized):
+            async for data in self._stream_frames(subscriber, after, is_authorized):
                 yield data
         finally:
-            self._subscribers.discard(listener)
+            self._subscribers.discard(subscriber)
 
     async def _stream_frames(
         self, subscriber: Subscriber, after: int | None, is_authorized: Callable[[], Awaitable[bool]]
@@ -123,13 +123,13 @@ class Broadcaster:
         missed, seen = await to_thread.run_sync(self._replay_missed, subscriber.customer, after)
         if missed:
             yield b"".join(missed)
-        look_at = asyncio.get_running_loop().time() + KEEPALIVE_SECONDS
+        keepalive_at = asyncio.get_running_loop().time() + KEEPALIVE_SECONDS
         while not self._is_stopping:
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(look_at):
+                async with asyncio.timeout_at(keepalive_at):
                     await subscriber.wakeup.wait()
-            if asyncio.get_running_loop().time() >= look_at:  # however much there is to tell
-                look_at = asyncio.get_running_loop().time() + KEEPALIVE_SECONDS
+            if asyncio.get_running_loop().time() >= keepalive_at:  # also while frames keep coming
+                keepalive_at = asyncio.get_running_loop().time() + KEEPALIVE_SECONDS
                 if not await is_authorized():
                     return
                 yield KEEPALIVE_FRAME
@@ -145,20 +145,20 @@ class Broadcaster:
                 yield b"".join(frame.data for frame in frames)
 
     def _broadcast(self, events: Sequence[Event]) -> None:
-        """Each event becomes bytes once, and only if somebody listens."""
+        """Encode each event once, and only if it has a subscriber."""
         customers = {subscriber.customer for subscriber in self._subscribers}
-        for_all = [Frame(event.number, operator_frame(event)) for event in events] if None in customers else []
-        of: dict[str, list[Frame]] = {}
+        operator_frames = [Frame(event.number, operator_frame(event)) for event in events] if None in customers else []
+        frames_by_customer: dict[str, list[Frame]] = {}
         for event in events:
             if event.customer in customers and event.kind in DOCUMENT_EVENT_KINDS and event.customer is not None:
-                of.setdefault(event.customer, []).append(Frame(event.number, customer_frame(event)))
+                frames_by_customer.setdefault(event.customer, []).append(Frame(event.number, customer_frame(event)))
         for subscriber in self._subscribers:
-            frames = for_all if subscriber.customer is None else of.get(subscriber.customer, [])
+            frames = operator_frames if subscriber.customer is None else frames_by_customer.get(subscriber.customer, [])
             if frames:
                 subscriber.push(frames)
 
     def _replay_missed(self, customer: str | None, after: int | None) -> tuple[list[bytes], int]:
-        """Frames since `after`, and the number of the last event looked at."""
+        """Return the frames since `after`, and the number of the last event read."""
         last = self._store.last_event()
         if after is None:
             return [], last
@@ -167,21 +167,20 @@ class Broadcaster:
         if last - first > MAX_REPLAYED_EVENTS or first > last or (first < last and _has_gap(events, first)):
             newest = self._store.events(last - 1, limit=1)
             return [reset_frame(last if customer is None else newest[0].at if newest else after)], last
-        result: list[bytes] = []
+        frames: list[bytes] = []
         while events:
             first = events[-1].number
             for event in events:
                 if customer is None:
-                    result.append(operator_frame(event))
+                    frames.append(operator_frame(event))
                 elif event.customer == customer and event.kind in DOCUMENT_EVENT_KINDS:
-                    result.append(customer_frame(event))
-            events = (
-                self._store.events(first, limit=EVENTS_PAGE_SIZE) if first < last else ()
-            )  # the rest comes from the watcher
-        return result, max(first, last)
+                    frames.append(customer_frame(event))
+            # Events after `last` come from the poller.
+            events = self._store.events(first, limit=EVENTS_PAGE_SIZE) if first < last else ()
+        return frames, max(first, last)
 
     def _event_number_before(self, at: int, last: int) -> int:
-        """The number of the last event before a time. What happened at that time is told once more, never left out."""
+        """Find the number of the last event before a time; events of that very time are repeated, never lost."""
         low, high = max(0, last - MAX_REPLAYED_EVENTS - 1), last
         while low < high:
             middle = (low + high) // 2
@@ -194,13 +193,13 @@ class Broadcaster:
 
 
 def _has_gap(events: Sequence[Event], after: int) -> bool:
-    """Whether events behind this one were forgotten by now: their numbers follow each other."""
+    """Whether events after this number were pruned: numbers have no gaps otherwise."""
     return not events or events[0].number != after + 1
 
 
 def operator_frame(event: Event) -> bytes:
-    """An event as operators get it."""
-    reported = {
+    """Encode an event for operators."""
+    data = {
         "number": event.number,
         "at": event.at,
         "kind": event.kind,
@@ -209,16 +208,16 @@ def operator_frame(event: Event) -> bytes:
         "operator": None if event.operator is None else event.operator.name,
         "detail": dict(event.detail),
     }
-    return _format_frame(str(event.number), event.kind, reported)
+    return _format_frame(str(event.number), event.kind, data)
 
 
 def customer_frame(event: Event) -> bytes:
-    """An event as the customer gets it whose documents it is about."""
+    """Encode an event for its customer."""
     return _format_frame(str(event.at), event.kind, {"at": event.at, "kind": event.kind, "documents": event.documents})
 
 
 def reset_frame(number: int | None) -> bytes:
-    """Too much was missed to be told one by one: look at everything anew."""
+    """Encode a reset: too many events were missed, so the subscriber must load everything again."""
     return _format_frame(None if number is None else str(number), RESET_EVENT, {})
 
 
@@ -228,9 +227,9 @@ def _format_frame(id_: str | None, kind: str, data: dict[str, Any]) -> bytes:
 
 
 def parse_last_event_id(after: str | None) -> int | None:
-    """What a listener that comes back says it has heard last."""
+    """Parse the id of the last event that a subscriber received."""
     if after is None:
         return None
     if not (after.isascii() and after.isdigit()) or len(after) > 18:
-        raise InvalidInputError("Last-Event-ID is what the last event had as its id: a whole number")
+        raise InvalidInputError("Last-Event-ID must be the id of an event: a whole number")
     return int(after)

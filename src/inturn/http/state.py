@@ -1,6 +1,5 @@
-"""What all routes of one server share."""
+"""Hold the state that all routes of one server share."""
 
-import logging
 from types import TracebackType
 from typing import Final, Self
 
@@ -9,28 +8,25 @@ from fastapi import Request
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.clock import Clock, SystemClock
 from inturn.errors import InturnError, InvalidInputError
-from inturn.http.estimates import EstimateTracker
+from inturn.http import log
 from inturn.http.event_poller import EventPoller
 from inturn.http.key_cache import ApiKeyCache
 from inturn.http.limits import FailedLogins, Quotas, RateLimiter
 from inturn.http.metrics import ServerMetrics
-from inturn.http.previews import ReplayJobs
 from inturn.http.sessions import Sessions
 from inturn.http.settings import ServerSettings
-from inturn.http.shares import StartShares
-from inturn.http.simulation_jobs import JobRunner
+from inturn.http.simulation_jobs import SimulationJobs
 from inturn.http.sse import Broadcaster
-from inturn.http.stats import QueueHistory
+from inturn.http.stats import EstimateTracker, QueueHistory, StartShares
 from inturn.insights import CustomerIndex, Insights
 from inturn.model import SECOND
 from inturn.queue import Queue
 
-log: Final = logging.getLogger("inturn.http")
 PAGE_PRICING_TTL: Final = SECOND
 
 
 class AppState:
-    """A queue and its blobs, who may come in, how much they may do, and one watcher of events for everything live."""
+    """The queue, its blobs, authentication, limits, statistics, and the one event poller that feeds them."""
 
     def __init__(
         self, queue: Queue, blobs: Blobs | None, settings: ServerSettings | None = None, *, clock: Clock | None = None
@@ -61,27 +57,24 @@ class AppState:
             self.shares.on_events,
             self.metrics.on_events,
             self.customer_index.on_events,
+            self.broadcaster.on_events,  # last: a page that gets an event then requests the new figures
         ]
-        self.event_poller.listeners.append(
-            self.broadcaster.on_events
-        )  # the last: who hears of a change then asks for what has changed
         self.event_poller.periodic_tasks += [self.key_cache.flush_last_used, self.history.refresh_if_due]
-        self.job_runner = JobRunner()
-        self.replay_jobs = ReplayJobs(self.job_runner, self.settings.store)
+        self.simulation_jobs = SimulationJobs(self.settings.store)
 
     @property
     def has_local_blobs(self) -> bool:
-        """Whether files are kept on this machine, where a small one takes about as long as a commit."""
+        """Whether blobs are on this machine, where storing a small one takes about as long as a commit."""
         return isinstance(self.blobs, FolderBlobs)
 
     def require_blobs(self) -> Blobs:
-        """Where files are kept."""
+        """Return the blobs; refuse files where the server has none."""
         if self.blobs is None:
-            raise InvalidInputError("this server keeps no files: it was started without --blobs; send a uri instead")
+            raise InvalidInputError("this server stores no files: it was started without --blobs; send a uri instead")
         return self.blobs
 
     def charges_per_page(self) -> bool:
-        """Whether pages cost anything, as of a second ago."""
+        """Whether the policy charges for pages; cached for a second."""
         now = self.clock.now()
         if not 0 <= now - self._page_pricing[0] < PAGE_PRICING_TTL:
             self._page_pricing = (now, self.queue.policy().policy.costs.per_page > 0)
@@ -89,11 +82,11 @@ class AppState:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the server was told to stop."""
+        """Whether the server is shutting down."""
         return self.event_poller.is_stopping
 
     def begin_shutdown(self) -> None:
-        """Let go of all who wait or listen: the server stops. On the event loop."""
+        """End long polls and event streams. Runs on the event loop."""
         self.event_poller.begin_shutdown()
         self.broadcaster.begin_shutdown()
 
@@ -106,10 +99,10 @@ class AppState:
         try:
             self.key_cache.flush_last_used(force=True)
         except InturnError as exc:
-            log.warning("when keys were last used could not be kept: %s", exc.code)
+            log.warning("the last use of API keys could not be stored: %s", exc.code)
 
 
 def get_app_state(request: Request) -> AppState:
-    """The service of the application that answers this request."""
+    """Return the state of the application that serves the request."""
     app_state: AppState = request.app.state.app_state
     return app_state

@@ -1,31 +1,40 @@
-"""The queue now and how it went lately, for overviews: read seldom, by the watcher, however many look at it."""
+"""Keep statistics of this server in memory: the queue's history, shares of starts, and errors of estimated starts."""
 
+import statistics
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from inturn.clock import Clock
+from inturn.http import schemas
 from inturn.http.metrics import WaitSample
-from inturn.insights import Insights, LiveOverview, live_overview
+from inturn.insights import Insights, LiveOverview, Span, live_overview
 from inturn.model import SECOND, DocumentState
+from inturn.store import Event, EventKind
 
 SAMPLE_INTERVAL: Final = 5 * SECOND
-"""Between two points of the course."""
 MAX_POINTS: Final = 120
 RECENT_WINDOW: Final = 60 * SECOND
 HISTORY_WINDOW: Final = SAMPLE_INTERVAL * MAX_POINTS
 MAX_WAIT_SAMPLES: Final = 10_000
 VIEWER_TIMEOUT: Final = 15 * SECOND
-"""How long after a look somebody is thought to go on looking."""
+"""An overview counts as being watched for this long after a request."""
 VIEWED_REFRESH: Final = (SECOND, 10)
 IDLE_REFRESH: Final = (SAMPLE_INTERVAL, 50)
-"""The least rest between two readings, and how many times as long as one takes: a large queue is read less often."""
+"""The shortest pause between two reads, and the pause in read durations: a large queue is read less often."""
+MINUTE: Final = 60 * SECOND
+SHARE_WINDOW_MINUTES: Final = 10
+MAX_CUSTOMERS_PER_MINUTE: Final = 10_000
+"""Customers kept for a past minute: those with the most starts."""
+MAX_OPEN_ESTIMATES: Final = 10_000
+MAX_COMPARED: Final = 1_000
+ABANDONED_EVENT_KINDS: Final = frozenset({EventKind.CANCELLED, EventKind.EXPIRED})
 
 
 class Percentiles(NamedTuple):
-    """Of a sample of waits, in microseconds."""
+    """Percentiles of sampled waits, in microseconds."""
 
     p50: int
     p95: int
@@ -33,7 +42,7 @@ class Percentiles(NamedTuple):
 
 
 class HistoryPoint(NamedTuple):
-    """The queue at one time of its course."""
+    """The figures of the queue at one time."""
 
     at: int
     waiting: int
@@ -46,7 +55,10 @@ class HistoryPoint(NamedTuple):
 
 
 class QueueHistory:
-    """The last board and the points of the last ten minutes, as this server saw them."""
+    """The last snapshot of the queue, and one point every five seconds of the last ten minutes.
+
+    The event poller's thread reads the snapshot, so that the number of viewers does not load the store.
+    """
 
     def __init__(self, insights: Insights, clock: Clock) -> None:
         self._insights = insights
@@ -60,32 +72,29 @@ class QueueHistory:
         self._read_duration = 0
 
     def add_wait(self, wait: WaitSample) -> None:
-        """One more document of the sample has started."""
+        """Add the wait of a sampled start."""
         with self._lock:
             self._waits.append(wait)
 
     def current(self) -> LiveOverview:
-        """The queue as it was a moment ago."""
-        self._viewed_at = self._clock.now()
-        if self._snapshot is None or self._viewed_at - self._snapshot.live.at > 2 * self._refresh_interval(
-            VIEWED_REFRESH
-        ):
-            with self._read_lock:  # nobody has read it for long: the first who asks does, the others wait for that
-                if self._snapshot is None or self._viewed_at - self._snapshot.live.at > self._refresh_interval(
-                    VIEWED_REFRESH
-                ):
+        """Return the last snapshot; read the store only if it is too old."""
+        now = self._viewed_at = self._clock.now()
+        interval = self._refresh_interval(VIEWED_REFRESH)
+        if self._snapshot is None or now - self._snapshot.live.at > 2 * interval:
+            with self._read_lock:  # the first caller reads, the others wait for its snapshot
+                if self._snapshot is None or now - self._snapshot.live.at > interval:
                     return self._refresh()
         return self._snapshot
 
     def points(self, since: int = 0) -> list[HistoryPoint]:
-        """The course, oldest first."""
+        """Return the points after a time, oldest first."""
         with self._lock:
             return [point for point in self._points if point.at > since]
 
     def wait_percentiles(
         self, window: int = RECENT_WINDOW, includes_level: Callable[[int], bool] = lambda _: True
     ) -> Percentiles | None:
-        """Of documents that started lately, those whose level is meant."""
+        """Compute the percentiles of recent starts, of the levels included."""
         since = self._clock.now() - window
         with self._lock:
             return compute_percentiles(
@@ -93,52 +102,53 @@ class QueueHistory:
             )
 
     def wait_percentiles_by_customer(self) -> dict[str, Percentiles]:
-        """Of documents that started in the last ten minutes."""
+        """Compute the percentiles of the last ten minutes' starts for each customer."""
         since = self._clock.now() - HISTORY_WINDOW
-        lengths: dict[str, list[int]] = {}
+        waits: dict[str, list[int]] = {}
         with self._lock:
             for wait in self._waits:
                 if wait.at >= since:
-                    lengths.setdefault(wait.customer, []).append(wait.duration)
+                    waits.setdefault(wait.customer, []).append(wait.duration)
         return {
             customer: percentiles
-            for customer, some in lengths.items()
-            if (percentiles := compute_percentiles(some)) is not None
+            for customer, durations in waits.items()
+            if (percentiles := compute_percentiles(durations)) is not None
         }
 
     def refresh_if_due(self) -> None:
-        """The watcher's chore: read again if it is time."""
+        """Read the queue again if the snapshot is old; the event poller calls this."""
         now = self._clock.now()
-        rest = self._refresh_interval(VIEWED_REFRESH if 0 <= now - self._viewed_at < VIEWER_TIMEOUT else IDLE_REFRESH)
-        if self._snapshot is None or not 0 <= now - self._snapshot.live.at < rest:
+        is_viewed = 0 <= now - self._viewed_at < VIEWER_TIMEOUT
+        interval = self._refresh_interval(VIEWED_REFRESH if is_viewed else IDLE_REFRESH)
+        if self._snapshot is None or not 0 <= now - self._snapshot.live.at < interval:
             with self._read_lock:
                 self._refresh()
 
     def _refresh_interval(self, refresh: tuple[int, int]) -> int:
-        least, times = refresh
-        return max(least, times * self._read_duration)
+        shortest, times = refresh
+        return max(shortest, times * self._read_duration)
 
     def _refresh(self) -> LiveOverview:
         now, began = self._clock.now(), time.monotonic()
-        read = self._snapshot = live_overview(self._insights, now)
+        snapshot = self._snapshot = live_overview(self._insights, now)
         self._read_duration = round((time.monotonic() - began) * SECOND)
         waits = self.wait_percentiles()
         with self._lock:
             if not self._points or not 0 <= now - self._points[-1].at < SAMPLE_INTERVAL:
-                self._points.append(make_history_point(read, waits))
-        return read
+                self._points.append(make_history_point(snapshot, waits))
+        return snapshot
 
 
 def compute_percentiles(durations: list[int]) -> Percentiles | None:
-    """Of these; None of none."""
-    result = sorted(durations)
-    if not result:
+    """Compute p50, p95 and p99; None without durations."""
+    ordered = sorted(durations)
+    if not ordered:
         return None
-    return Percentiles(*(result[min(len(result) - 1, len(result) * part // 100)] for part in (50, 95, 99)))
+    return Percentiles(*(ordered[min(len(ordered) - 1, len(ordered) * part // 100)] for part in (50, 95, 99)))
 
 
 def make_history_point(snapshot: LiveOverview, waits: Percentiles | None) -> HistoryPoint:
-    """What is kept of a board."""
+    """Reduce a snapshot to the figures that the history keeps."""
     live = snapshot.live
     return HistoryPoint(
         at=live.at,
@@ -150,3 +160,103 @@ def make_history_point(snapshot: LiveOverview, waits: Percentiles | None) -> His
         overdue_uses=snapshot.overdue_uses,
         waits=waits,
     )
+
+
+class StartShares:
+    """Count starts by customer and minute, for the shares of the last ten minutes."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._minutes: deque[tuple[int, Counter[str]]] = deque(maxlen=SHARE_WINDOW_MINUTES)
+
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Count the starts among the events."""
+        with self._lock:
+            for event in events:
+                if event.kind is EventKind.STARTED and event.customer is not None:
+                    self._starts_of_minute(event.at // MINUTE)[event.customer] += len(event.documents)
+
+    def share_of(self, customer: str, now: int) -> float | None:
+        """Return a customer's part of all starts; None if there were none."""
+        with self._lock:
+            recent = self._recent(now)
+            total = sum(starts.total() for starts in recent)
+            return sum(starts[customer] for starts in recent) / total if total else None
+
+    def top_customers(self, now: int, limit: int) -> list[tuple[str, float]]:
+        """Return the customers with the most starts, and their parts of all starts."""
+        with self._lock:
+            starts = sum(self._recent(now), Counter[str]())
+        return [(customer, count / starts.total()) for customer, count in starts.most_common(limit)]
+
+    def by_customer(self, now: int) -> dict[str, float]:
+        """Return the part of all starts of each customer that had one."""
+        with self._lock:
+            starts = sum(self._recent(now), Counter[str]())
+        total = starts.total()
+        return {customer: count / total for customer, count in starts.items()}
+
+    def _recent(self, now: int) -> list[Counter[str]]:
+        since = now // MINUTE - SHARE_WINDOW_MINUTES
+        return [starts for minute, starts in self._minutes if minute > since]
+
+    def _starts_of_minute(self, minute: int) -> Counter[str]:
+        if not self._minutes or self._minutes[-1][0] < minute:
+            if self._minutes and len(self._minutes[-1][1]) > MAX_CUSTOMERS_PER_MINUTE:
+                last, starts = self._minutes[-1]
+                self._minutes[-1] = (last, Counter(dict(starts.most_common(MAX_CUSTOMERS_PER_MINUTE))))
+            self._minutes.append((minute, Counter()))
+        return self._minutes[-1][1]
+
+
+class EstimateTracker:
+    """Compare the first estimated start that a caller got for a document with its real start."""
+
+    def __init__(self) -> None:
+        self.comparison_listeners: list[Callable[[float], None]] = []
+        """Called with the distance from the estimated span, in seconds."""
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, Span] = OrderedDict()
+        self._errors: deque[int] = deque(maxlen=MAX_COMPARED)
+        self._inside = self._early = self._late = 0
+
+    def record(self, id_: str, span: Span) -> None:
+        """Remember the estimate for a document, unless there is one already."""
+        with self._lock:
+            self._open.setdefault(id_, span)
+            if len(self._open) > MAX_OPEN_ESTIMATES:
+                self._open.popitem(last=False)
+
+    def on_events(self, events: Sequence[Event]) -> None:
+        """Compare the estimates of started documents; drop those of documents that never start."""
+        with self._lock:
+            for event in events if self._open else ():
+                for id_ in event.documents:
+                    if event.kind is EventKind.STARTED and (span := self._open.pop(id_, None)) is not None:
+                        self._compare(span, event.at)
+                    elif event.kind in ABANDONED_EVENT_KINDS:
+                        self._open.pop(id_, None)
+
+    def summary(self) -> schemas.Estimates:
+        """Summarize how many estimates were right, and the median error."""
+        with self._lock:
+            return schemas.Estimates(
+                open=len(self._open),
+                compared=self._inside + self._early + self._late,
+                inside=self._inside,
+                early=self._early,
+                late=self._late,
+                median_error=round(statistics.median(self._errors)) if self._errors else None,
+            )
+
+    def _compare(self, span: Span, started_at: int) -> None:
+        if started_at < span.earliest:
+            self._early += 1
+        elif started_at > span.latest:
+            self._late += 1
+        else:
+            self._inside += 1
+        error = max(0, span.earliest - started_at, started_at - span.latest)
+        self._errors.append(error)
+        for listener in self.comparison_listeners:
+            listener(error / SECOND)

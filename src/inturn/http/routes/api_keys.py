@@ -1,4 +1,4 @@
-"""`/v1/keys`: who may use the servers of this queue. For operators; the text of a key is told once, when it is made."""
+"""Serve `/v1/keys` to operators. Only the response that creates a key contains its secret."""
 
 import re
 from typing import Annotated, Any, Final
@@ -20,7 +20,7 @@ NO_SUCH_API_KEY: Final = "there is no such key"
 
 @router.get("/keys", operation_id="listApiKeys", responses=ErrorResponses.of())
 def list_api_keys(scope: ReadScope, _: OperatorAccess) -> schemas.ApiKeys:
-    """Operators: all keys, the oldest first, live or not; none of them can be shown again."""
+    """Operators: list all keys, oldest first, valid or not, without their secrets."""
     now = scope.app_state.clock.now()
     return schemas.ApiKeys(
         keys=[schemas.ApiKey(**_key_fields(api_key, now)) for api_key in scope.app_state.queue.store.api_keys.all()]
@@ -29,13 +29,13 @@ def list_api_keys(scope: ReadScope, _: OperatorAccess) -> schemas.ApiKeys:
 
 @router.post("/keys", operation_id="createApiKey", status_code=201, responses=ErrorResponses.of(413, 422))
 def create_api_key(body: schemas.ApiKeySpec, scope: WriteScope, _: OperatorAccess) -> schemas.NewApiKey:
-    """Operators: make a key. Its text is in this answer alone."""
+    """Operators: create a key. Only this response contains its secret."""
     now = scope.app_state.clock.now()
     if body.expires_at is not None and body.expires_at <= now:
-        raise InvalidInputError("expires_at has passed: such a key would open nothing; give a time to come, or none")
-    wanted = ApiKey("", "", ApiKeyScope(body.scope), body.name, body.customer, now, body.expires_at)
+        raise InvalidInputError("expires_at is in the past; give a later time, or none")
+    spec = ApiKey("", "", ApiKeyScope(body.scope), body.name, body.customer, now, body.expires_at)
     return _serialize_new_key(
-        *key_rotation.issue_api_key(scope.app_state.queue.store.api_keys, wanted, scope.operator), now
+        *key_rotation.issue_api_key(scope.app_state.queue.store.api_keys, spec, scope.operator), now
     )
 
 
@@ -45,25 +45,25 @@ def create_api_key(body: schemas.ApiKeySpec, scope: WriteScope, _: OperatorAcces
 def rotate_api_key(
     id: str, scope: WriteScope, _: OperatorAccess, body: Annotated[schemas.ApiKeyRotation | None, Body()] = None
 ) -> schemas.NewApiKey:
-    """Operators: make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
+    """Operators: replace a key, which stays valid for the overlap; the key that it replaced is revoked."""
     api_keys, now = scope.app_state.queue.store.api_keys, scope.app_state.clock.now()
-    still = (body or schemas.ApiKeyRotation()).overlap
+    overlap = (body or schemas.ApiKeyRotation()).overlap
     return _serialize_new_key(
-        *key_rotation.rotate_api_key(api_keys, _require_valid_id(id), still, scope.operator, now), now
+        *key_rotation.rotate_api_key(api_keys, _require_valid_id(id), overlap, scope.operator, now), now
     )
 
 
 @router.delete("/keys/{id}", operation_id="revokeApiKey", responses=ErrorResponses.of(422))
 def revoke_api_key(id: str, scope: WriteScope, _: OperatorAccess) -> schemas.ApiKey:
-    """Operators: let a key open nothing any more. All servers know within a second, and its sessions end with it."""
+    """Operators: revoke a key. All servers refuse it within a second, and its sessions end."""
     now = scope.app_state.clock.now()
-    ended = scope.app_state.queue.store.api_keys.revoke(_require_valid_id(id), now, scope.operator)
-    scope.app_state.key_cache.update(ended)
-    return schemas.ApiKey(**_key_fields(ended, now))
+    revoked = scope.app_state.queue.store.api_keys.revoke(_require_valid_id(id), now, scope.operator)
+    scope.app_state.key_cache.update(revoked)
+    return schemas.ApiKey(**_key_fields(revoked, now))
 
 
 def _require_valid_id(id_: str) -> str:
-    """An id that a key could have; nothing else is asked for."""
+    """Answer 404 to a malformed id without reading the store."""
     if not API_KEY_ID_PATTERN.fullmatch(id_):
         raise NotFoundError(NO_SUCH_API_KEY)
     return id_
@@ -74,7 +74,7 @@ def _serialize_new_key(text: str, key: ApiKey, now: int) -> schemas.NewApiKey:
 
 
 def _key_fields(key: ApiKey, now: int) -> dict[str, Any]:
-    """All that is ever told of a key: not its hash, which makes cookies."""
+    """Return the public fields of a key, without its hash, which signs cookies."""
     return {
         "id": key.id,
         "name": key.name,

@@ -1,4 +1,4 @@
-"""What is done by hand to many documents at once: `/v1/documents/cancel`, `/retry` and `/expedite`."""
+"""Serve the bulk actions `/v1/documents/cancel`, `/retry` and `/expedite`."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
@@ -17,32 +17,32 @@ router: Final = APIRouter(prefix="/v1", tags=["documents"])
 
 
 class BulkAction(NamedTuple):
-    """What is to be done, and to documents of which states."""
+    """An action, and the document states that it applies to."""
 
     apply_to_filter: Callable[[DocumentFilter, Operator], int]
     apply_to_ids: Callable[[Sequence[str], Operator], Sequence[object]]
     allowed_states: frozenset[DocumentState]
     default_states: frozenset[DocumentState]
-    """Unless states are given, or the documents themselves."""
+    """The states of a filter that names none."""
 
 
 @router.post("/documents/cancel", operation_id="cancelDocuments", responses=ErrorResponses.of(413, 422))
 def cancel_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
-    """Cancel all that match and have not ended; with `dry_run`, only count them."""
+    """Cancel all matching documents that have not ended; with `dry_run`, only count them."""
     queue = scope.app_state.queue
     return _apply(body, scope, BulkAction(queue.cancel_all, queue.store.cancel, CANCELLABLE, CANCELLABLE))
 
 
 @router.post("/documents/retry", operation_id="retryDocuments", responses=ErrorResponses.of(413, 422))
 def retry_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
-    """Try all again that match and ended without a result; those cancelled only if `state` or `ids` say so."""
-    queue, usual = scope.app_state.queue, RETRYABLE - {DocumentState.CANCELLED}
-    return _apply(body, scope, BulkAction(queue.retry_all, queue.store.retry, RETRYABLE, usual))
+    """Retry all matching documents that ended without a result; cancelled ones only by `state` or `ids`."""
+    queue, default_states = scope.app_state.queue, RETRYABLE - {DocumentState.CANCELLED}
+    return _apply(body, scope, BulkAction(queue.retry_all, queue.store.retry, RETRYABLE, default_states))
 
 
 @router.post("/documents/expedite", operation_id="expediteDocuments", responses=ErrorResponses.of(413, 422))
 def expedite_documents(body: schemas.DocumentIds, scope: WriteScope, _: OperatorAccess) -> schemas.BulkResult:
-    """Operators: move these before all levels, the oldest first; those that do not wait are passed over."""
+    """Operators: move these documents before all levels, oldest first; those that do not wait are skipped."""
     done = 0
     for document in reversed(scope.documents_by_id(body.ids)):
         try:
@@ -60,10 +60,12 @@ def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> 
             raise InvalidInputError("give ids alone, or conditions without ids")
         return _apply_by_ids(body.ids, scope, action, dry_run=body.dry_run)
     if not conditions:
-        raise InvalidInputError("say which documents: give ids, or at least one of state, customer, level, batch, text")
+        raise InvalidInputError(
+            "no documents are named: give ids, or at least one of state, customer, level, batch, text"
+        )
     states = action.default_states if body.state is None else frozenset(DocumentState(state) for state in body.state)
     if not states <= action.allowed_states:
-        raise InvalidInputError(f"this is for documents that are {', '.join(sorted(action.allowed_states))}")
+        raise InvalidInputError(f"the state must be one of {', '.join(sorted(action.allowed_states))}")
     where = scope.restrict_filter(DocumentFilter(states, body.customer, body.level, body.batch, body.text))
     if body.dry_run:
         return schemas.BulkResult(documents=sum(scope.counts(where).states.values()), done=False)
@@ -71,9 +73,9 @@ def _apply(body: schemas.BulkFilter, scope: CallerScope, action: BulkAction) -> 
 
 
 def _apply_by_ids(ids: Sequence[str], scope: CallerScope, action: BulkAction, *, dry_run: bool) -> schemas.BulkResult:
-    """Oldest first: a retry is a check, and the oldest should get the best level."""
-    result = [
+    """Apply the action oldest first: a retry is a check, and the oldest document should get the best level."""
+    allowed = [
         document.id for document in reversed(scope.documents_by_id(ids)) if document.state in action.allowed_states
     ]
-    n = len(result) if dry_run or not result else len(action.apply_to_ids(result, scope.operator))
+    n = len(allowed) if dry_run or not allowed else len(action.apply_to_ids(allowed, scope.operator))
     return schemas.BulkResult(documents=n, done=not dry_run)

@@ -1,4 +1,4 @@
-"""`/v1/checks`: priority as a service, for systems with a queue of their own."""
+"""Serve `/v1/checks`: priority as a service, for systems with their own queue."""
 
 from typing import Final
 
@@ -14,8 +14,9 @@ router: Final = APIRouter(prefix="/v1", tags=["checks"])
 
 @router.post("/checks", operation_id="checkPriority", responses=ErrorResponses.of(409, 413, 422))
 def check(body: schemas.CheckRequest, scope: ReadScope, idempotency_key: IdempotencyKey = None) -> schemas.Checks:
-    """Tell which levels a customer's next documents get; each is a check, as if it had been submitted."""
+    """Check the levels of a customer's next documents; the counter changes as if they had been submitted."""
     customer = scope.resolve_customer(body.customer)
-    result = scope.app_state.queue.check(customer, body.count, key=idempotency_key)
-    checks = [schemas.Check(level=check.level, count=check.count) for check in result]
-    return schemas.Checks(customer=customer, checks=checks)
+    checks = scope.app_state.queue.check(customer, body.count, key=idempotency_key)
+    return schemas.Checks(
+        customer=customer, checks=[schemas.Check(level=check.level, count=check.count) for check in checks]
+    )

@@ -1,8 +1,8 @@
-"""`/v1/documents` and `/v1/batches`."""
+"""Serve `/v1/documents`, `/v1/batches` and `/v1/limits`."""
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from typing import Annotated, Any, BinaryIO, Final
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from fastapi.routing import APIRoute
 
 from inturn import insights
 from inturn.errors import BlobNotFoundError, NotFoundError
@@ -33,7 +33,7 @@ router: Final = APIRouter(prefix="/v1", tags=["documents"])
 
 DocumentId = Annotated[str, Path(description="The document's id.")]
 WaitSeconds = Annotated[
-    float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before answering.")
+    float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before the response.")
 ]
 PageLimit = Annotated[int, Query(ge=1, le=1_000)]
 IdempotencyKey = Annotated[
@@ -86,31 +86,35 @@ BYTES_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 
-@router.post(
+async def submit(request: Request) -> Response:
+    """Submit documents of one customer: files, texts, or references. The response means that they are durable."""
+    scope = CallerScope(get_app_state(request), await get_caller(request, await BEARER_SCHEME(request)))
+    header = request.headers.get("idempotency-key")
+    idempotency_key = None if header is None else clean_text("Idempotency-Key", header)
+    accepted = await SubmissionReader(scope, idempotency_key, request.app.state.submission_batcher).submit(request)
+    receipts = [receipt._asdict() for receipt in accepted.receipts]
+    return JSONResponse({"customer": accepted.customer, "receipts": receipts}, 202)
+
+
+class SubmitRoute(APIRoute):
+    """Call the endpoint without FastAPI's dependencies and validation: it reads the body itself, as a stream."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the endpoint itself."""
+        return submit
+
+
+router.add_api_route(
     "/documents",
+    submit,
+    methods=["POST"],
     operation_id="submitDocuments",
     status_code=202,
     response_model=schemas.Accepted,
     responses=ErrorResponses.of(408, 409, 413, 415, 422, 507),
     openapi_extra=SUBMIT_OPENAPI,
+    route_class_override=SubmitRoute,
 )
-async def submit(request: Request) -> JSONResponse:
-    """Take in documents of one customer: files, texts, or references. When this answers, they are kept."""
-    seen = CallerScope(get_app_state(request), await get_caller(request, await BEARER_SCHEME(request)))
-    given = request.headers.get("idempotency-key")
-    key = None if given is None else clean_text("Idempotency-Key", given)
-    taken = await SubmissionReader(seen, key, request.app.state.submission_batcher).submit(request)
-    receipts = [receipt._asdict() for receipt in taken.receipts]
-    return JSONResponse({"customer": taken.customer, "receipts": receipts}, 202)
-
-
-class SubmitEndpoint:
-    """The same, served without what FastAPI does around a route, which would be half of the time this one takes."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        answer = await submit(Request(scope, receive))
-        await answer(scope, receive, send)
 
 
 @router.get("/documents", operation_id="listDocuments", responses=ErrorResponses.of(422))
@@ -122,17 +126,17 @@ def documents(  # noqa: PLR0913 - one parameter for each filter
     level: Annotated[int | None, Query(ge=1, le=9)] = None,
     batch: str | None = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
-    sort: Annotated[DocumentSort, Query(description="Which come first.")] = DocumentSort.NEWEST,
+    sort: Annotated[DocumentSort, Query(description="The order of the list.")] = DocumentSort.NEWEST,
     limit: PageLimit = 100,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
     id: Annotated[
-        list[str] | None, Query(max_length=MAX_IDS, description="These alone, whatever else is given.")
+        list[str] | None, Query(max_length=MAX_IDS, description="Only these documents; other filters are ignored.")
     ] = None,
 ) -> schemas.DocumentPage:
     """List documents, newest or oldest first."""
     if id:
-        shown = [serialize_document(document, scope.caller) for document in scope.documents_by_id(id)]
-        return schemas.DocumentPage(documents=shown, next=None)
+        by_id = [serialize_document(document, scope.caller) for document in scope.documents_by_id(id)]
+        return schemas.DocumentPage(documents=by_id, next=None)
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
     page = scope.documents(where, limit, after, sort)
     return schemas.DocumentPage(
@@ -149,15 +153,15 @@ def counts(
     batch: str | None = None,
     text: Annotated[str | None, Query(description="Part of the name.")] = None,
 ) -> schemas.Counts:
-    """How many documents match, by state."""
+    """Count the matching documents by state."""
     states = scope.counts(DocumentFilter(None, customer, level, batch, text)).states
-    reported = {str(state): states.get(state, 0) for state in DocumentState}
-    return schemas.Counts(documents=sum(reported.values()), states=reported)
+    counts_by_state = {str(state): states.get(state, 0) for state in DocumentState}
+    return schemas.Counts(documents=sum(counts_by_state.values()), states=counts_by_state)
 
 
 @router.get("/documents/{id}", operation_id="getDocument", responses=ErrorResponses.of(422))
 async def document(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> schemas.Document:
-    """One document; with `wait`, when it has ended or that time has passed."""
+    """Return a document; with `wait`, after it has ended or that time has passed."""
     return serialize_document(await _wait_for_end(scope, id, wait), scope.caller)
 
 
@@ -171,7 +175,7 @@ def cancel(id: DocumentId, scope: WriteScope) -> schemas.Document:
     "/documents/{id}/retry", operation_id="retryDocument", status_code=202, responses=ErrorResponses.of(409, 422)
 )
 def retry(id: DocumentId, scope: WriteScope) -> schemas.Receipt:
-    """Try a document again that ended without a result: a new check."""
+    """Retry a document that ended without a result; it gets a new check."""
     return schemas.Receipt(**scope.retry(id)._asdict())
 
 
@@ -183,14 +187,14 @@ def expedite(id: DocumentId, scope: WriteScope) -> schemas.Document:
 
 @router.get("/documents/{id}/why", operation_id="explainDocument", responses=ErrorResponses.of(422))
 def why(id: DocumentId, request: Request, scope: ReadScope) -> schemas.Why:
-    """Say why a document is where it is and when it should start, as data and in the caller's language."""
+    """Explain a document's position and estimated start, as data and in the caller's language."""
     texts = Texts(negotiate_language(request.headers.get("accept-language")))
     return serialize_why(scope.why(id), scope.caller, texts)
 
 
-@router.get("/documents/{id}/life", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))
+@router.get("/documents/{id}/timeline", operation_id="getDocumentTimeline", responses=ErrorResponses.of(422))
 def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
-    """What happened to a document so far, each attempt with its error, and how far its processor is with it."""
+    """Return the events of a document, each attempt with its error, and the progress of its processor."""
     document = scope.document(id)
     return serialize_timeline(
         document,
@@ -207,7 +211,7 @@ def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
     responses=ErrorResponses.of(409, 422),
 )
 async def result(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> Response:
-    """The result of a document that is done; with `wait`, when it has ended."""
+    """Return the result of a document that is done; with `wait`, after it has ended."""
     document = await _wait_for_end(scope, id, wait)
     return await to_thread.run_sync(_result_response, scope, document)
 
@@ -219,9 +223,9 @@ async def result(id: DocumentId, scope: ReadScope, wait: WaitSeconds = 0) -> Res
     responses={**ErrorResponses.of(409, 422), **BYTES_RESPONSE},
 )
 def result_file(id: DocumentId, name: str, scope: ReadScope) -> StreamingResponse:
-    """A file of a result."""
+    """Return a file of a result."""
     document = scope.document(id)
-    require_done(document, done=True)
+    require_done(document)
     for file in scope.app_state.queue.files(document.id):
         if file.name == name and name != RESULT_FILE:
             return _attachment_response(scope, file.blob, file.name, file.size)
@@ -235,65 +239,65 @@ def result_file(id: DocumentId, name: str, scope: ReadScope) -> StreamingRespons
     responses={**ErrorResponses.of(422), **BYTES_RESPONSE},
 )
 def content(id: DocumentId, scope: ReadScope) -> StreamingResponse:
-    """The bytes of a document as they were submitted."""
-    given = scope.document(id).spec
-    if given.blob is None:
-        raise NotFoundError("this document's bytes are not kept here")
-    return _attachment_response(scope, given.blob, given.name, given.size)
+    """Return the bytes of a document as they were submitted."""
+    spec = scope.document(id).spec
+    if spec.blob is None:
+        raise NotFoundError("this document has no stored bytes")
+    return _attachment_response(scope, spec.blob, spec.name, spec.size)
 
 
 @router.get("/batches/{name:path}", operation_id="getBatch", tags=["batches"], responses=ErrorResponses.of(422))
 def batch(name: str, scope: ReadScope) -> schemas.Batch:
-    """How far the documents of a batch are."""
+    """Return the progress of a batch."""
     states = scope.batch(name).states
     ended = sum(n for state, n in states.items() if state in ENDED)
-    reported = {str(state): n for state, n in sorted(states.items())}
-    return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=reported)
+    counts_by_state = {str(state): n for state, n in sorted(states.items())}
+    return schemas.Batch(batch=name, documents=sum(states.values()), ended=ended, states=counts_by_state)
 
 
 @router.get("/limits", operation_id="getUploadLimits", responses=ErrorResponses.of())
 def limits(scope: ReadScope) -> schemas.UploadLimits:
-    """How much one upload may bring."""
-    taken = scope.app_state.settings.limits
-    return schemas.UploadLimits(file=taken.file, body=taken.body, files=taken.files)
+    """Return the limits of one upload."""
+    server_limits = scope.app_state.settings.limits
+    return schemas.UploadLimits(file=server_limits.file, body=server_limits.body, files=server_limits.files)
 
 
 async def _wait_for_end(scope: CallerScope, id_: str, wait: float) -> Document:
-    """The document: at once, or when it has ended, or when the time is over."""
+    """Read a document, after waiting for its end for at most `wait` seconds."""
     document = await to_thread.run_sync(scope.document, id_)
     if not wait or document.state in ENDED:
         return document
-    with scope.app_state.event_poller.document_waiter(document.id) as rung, suppress(TimeoutError):
+    with scope.app_state.event_poller.document_waiter(document.id) as wakeup, suppress(TimeoutError):
         async with asyncio.timeout(wait):
-            # It may have ended before anybody listened.
+            # The document may have ended before the waiter was registered.
             while (document := await to_thread.run_sync(scope.document, id_)).state not in ENDED:
-                await rung.wait()
+                await wakeup.wait()
                 if scope.app_state.event_poller.is_stopping:
                     break
-                rung.clear()
+                wakeup.clear()
     return document
 
 
 def _result_response(scope: CallerScope, document: Document) -> Response:
-    """Serve a result as the text that was stored: nothing then depends on how deeply it is nested."""
-    require_done(document, done=True)
+    """Insert the stored JSON text unparsed, so that deep nesting does no harm."""
+    require_done(document)
     queue, blobs = scope.app_state.queue, scope.app_state.blobs
     files = [
         schemas.ResultFile(name=file.name, size=file.size, sha256=file.sha256, media_type=file.media_type)
         for file in queue.files(document.id)
         if file.name != RESULT_FILE
     ]
-    around = schemas.Result(id=document.id, result=None, files=files).model_dump(mode="json")
-    parts = {name: json.dumps(value) for name, value in around.items()}
+    envelope = schemas.Result(id=document.id, result=None, files=files).model_dump(mode="json")
+    parts = {name: json.dumps(value) for name, value in envelope.items()}
     parts["result"] = read_result_text(queue, blobs, document.id)
     body = ",".join(f'"{name}":{text}' for name, text in parts.items())
     return Response(f"{{{body}}}", media_type="application/json")
 
 
 def _attachment_response(scope: CallerScope, blob: str, name: str, size: int | None) -> StreamingResponse:
-    """Bytes that no browser shows as a page of ours: always an attachment, never sniffed, never of a type that runs."""
+    """Serve bytes as an attachment of no specific type, so that no browser runs them as a page of this server."""
     if scope.app_state.blobs is None:
-        raise BlobNotFoundError("this server has no blobs: it was started without --blobs")
+        raise BlobNotFoundError("this server has no files: it was started without --blobs")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
     if size is not None:
         headers["Content-Length"] = str(size)
@@ -303,5 +307,5 @@ def _attachment_response(scope: CallerScope, blob: str, name: str, size: int | N
 
 def _read_chunks(source: BinaryIO) -> Iterator[bytes]:
     with source:
-        while piece := source.read(CHUNK_BYTES):
-            yield piece
+        while chunk := source.read(CHUNK_BYTES):
+            yield chunk

@@ -1,4 +1,4 @@
-"""`/v1/events`: what happens, as it happens."""
+"""Serve `/v1/events`, a stream of server-sent events."""
 
 from typing import Annotated, Final
 
@@ -26,7 +26,7 @@ EVENT_EXAMPLE: Final = (
     responses={
         **ErrorResponses.of(422),
         200: {
-            "description": "Server-sent events, until somebody hangs up.",
+            "description": "Server-sent events, until the client disconnects.",
             "content": {EVENT_STREAM_MEDIA_TYPE: {"schema": {"type": "string"}, "example": EVENT_EXAMPLE}},
         },
     },
@@ -35,17 +35,19 @@ async def stream_events(
     request: Request,
     caller: AnyCaller,
     bearer: BearerToken,
-    last_event_id: Annotated[str | None, Header(description="The id of the last event heard: go on behind it.")] = None,
-    after: Annotated[str | None, Query(description="The same, for those who cannot send headers.")] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="The id of the last event received; the stream continues after it.")
+    ] = None,
+    after: Annotated[str | None, Query(description="The same, for clients that cannot send headers.")] = None,
 ) -> StreamingResponse:
-    """Operators hear of everything, a customer of its own documents.
+    """Stream all events to operators, and those of its own documents to a customer.
 
-    `reset` means that too much was missed to be told one by one: look at everything anew, then go on.
+    `reset` means that too many events were missed: load everything again, then continue.
     """
-    hub = get_app_state(request).broadcaster
-    hub.require_capacity()
-    received = parse_last_event_id(last_event_id if last_event_id is not None else after)
+    broadcaster = get_app_state(request).broadcaster
+    broadcaster.require_capacity()
+    last_id = parse_last_event_id(last_event_id if last_event_id is not None else after)
     return StreamingResponse(
-        hub.stream(caller.customer, received, lambda: is_still_authorized(request, bearer, caller)),
+        broadcaster.stream(caller.customer, last_id, lambda: is_still_authorized(request, bearer, caller)),
         media_type=EVENT_STREAM_MEDIA_TYPE,
     )

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz`, `/metrics`, and the API's own description."""
+"""Serve `/healthz`, `/readyz`, `/metrics` and `/openapi.json`."""
 
 from typing import Any, Final
 
@@ -20,13 +20,13 @@ METRICS_RESPONSE: Final[dict[int | str, dict[str, Any]]] = {
 
 @router.get("/healthz", operation_id="getHealth")
 async def healthz() -> schemas.Health:
-    """Whether this server answers at all."""
+    """Whether this server responds."""
     return schemas.Health(status="ok")
 
 
 @router.get("/readyz", operation_id="getReadiness", responses={503: ErrorResponses.of()[503]})
 def readyz(request: Request) -> schemas.Health:
-    """Whether this server can do its work: the store answers."""
+    """Whether this server can reach its store."""
     get_app_state(request).queue.policy()
     return schemas.Health(status="ok")
 
@@ -38,17 +38,17 @@ def readyz(request: Request) -> schemas.Health:
     responses={**ErrorResponses.of(), **METRICS_RESPONSE},
 )
 def get_metrics(request: Request, _: OperatorAccess) -> PlainTextResponse:
-    """Operators: numbers for Prometheus."""
-    service = get_app_state(request)
-    service.metrics.long_polls.set(service.event_poller.waiter_count)
-    text = metrics.render_metrics(service.metrics, service.insights, service.queue.store)
+    """Operators: metrics for Prometheus."""
+    app_state = get_app_state(request)
+    app_state.metrics.long_polls.set(app_state.event_poller.waiter_count)
+    text = metrics.render_metrics(app_state.metrics, app_state.insights, app_state.queue.store)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/openapi.json", include_in_schema=False)
 def openapi(request: Request, caller: AnyCaller) -> JSONResponse:
-    """The API's description; which version serves it is for operators."""
-    described = request.app.openapi()
+    """Return the OpenAPI document; only operators get the server's version."""
+    document = request.app.openapi()
     if not caller.sees_all:
-        described = {**described, "info": {**described["info"], "version": API_VERSION}}
-    return JSONResponse(described)
+        document = {**document, "info": {**document["info"], "version": API_VERSION}}
+    return JSONResponse(document)

@@ -1,4 +1,4 @@
-"""`/v1/overview`: the queue at a glance and how it went lately. For operators."""
+"""Serve `/v1/overview` to operators."""
 
 from typing import Annotated, Final
 
@@ -8,35 +8,33 @@ from inturn.http import schemas
 from inturn.http.auth import OperatorAccess
 from inturn.http.errors import ErrorResponses
 from inturn.http.scope import ReadScope
-from inturn.http.shares import StartShares
-from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory
+from inturn.http.stats import HISTORY_WINDOW, HistoryPoint, Percentiles, QueueHistory, StartShares
 from inturn.insights import AtWork, BusyCustomer, LaneGroup, LiveOverview
 from inturn.model import DocumentState
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 MAX_TOP_CUSTOMERS: Final = 6
 MAX_DOCUMENTS_PER_WORKER: Final = 20
-"""Documents shown of one worker."""
 
 
 @router.get("/overview", operation_id="getOverview", responses=ErrorResponses.of(422))
 def overview(
     scope: ReadScope,
     _: OperatorAccess,
-    since: Annotated[int, Query(ge=0, le=2**62, description="Points of the course after this time alone.")] = 0,
+    since: Annotated[int, Query(ge=0, le=2**62, description="Only points of the history after this time.")] = 0,
 ) -> schemas.Overview:
-    """Operators: what waits and runs, how long it takes, who gets how much, what workers do, and the last ten minutes.
+    """Operators: waiting and running documents, waits, shares, workers, and the last ten minutes.
 
-    Read at most once a second for all who ask; the course is what this server saw since it started.
+    The store is read at most once a second for all callers. The history begins when this server starts.
     """
-    course = scope.app_state.history
-    return serialize_overview(course.current(), course, scope.app_state.shares, since)
+    history = scope.app_state.history
+    return serialize_overview(history.current(), history, scope.app_state.shares, since)
 
 
 def serialize_overview(
     snapshot: LiveOverview, history: QueueHistory, shares: StartShares, since: int
 ) -> schemas.Overview:
-    """A board and its course."""
+    """Build the overview from a snapshot of the queue and its history."""
     live, policy = snapshot.live, snapshot.policy.policy
     last = snapshot.last_level
     return schemas.Overview(
@@ -57,13 +55,13 @@ def serialize_overview(
         quiet=_serialize_group(snapshot.quiet, history.wait_percentiles(HISTORY_WINDOW, lambda level: level < last)),
         busy=_serialize_group(snapshot.busy, history.wait_percentiles(HISTORY_WINDOW, lambda level: level >= last)),
         last_level=last,
-        busiest=[_serialize_busy_customer(busy_customer, snapshot, shares) for busy_customer in live.busiest],
-        takers=[
+        busiest=[_serialize_busy_customer(entry, snapshot, shares) for entry in live.busiest],
+        top_customers=[
             schemas.TopCustomer(customer=name, received=part, due=snapshot.due.get(name))
             for name, part in shares.top_customers(live.at, MAX_TOP_CUSTOMERS)
         ],
-        workers=[_serialize_worker(at_work) for at_work in live.at_work],
-        course=_serialize_history(history.points(since)),
+        workers=[_serialize_worker(activity) for activity in live.at_work],
+        history=_serialize_history(history.points(since)),
     )
 
 
@@ -84,7 +82,7 @@ def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares
         waiting=customer.waiting,
         running=customer.running,
         paused=customer.settings.paused,
-        lines={line.level: line.waiting for line in customer.lanes},
+        lines={lane.level: lane.waiting for lane in customer.lanes},
         share=schemas.Share(
             received=shares.share_of(customer.name, snapshot.live.at), due=snapshot.due.get(customer.name)
         ),
@@ -93,7 +91,7 @@ def _serialize_busy_customer(entry: BusyCustomer, snapshot: LiveOverview, shares
 
 def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
     report = activity.worker.report
-    hands = [
+    documents = [
         schemas.RunningDocument(
             id=document.id,
             name=document.spec.name,
@@ -114,13 +112,13 @@ def _serialize_worker(activity: AtWork) -> schemas.WorkerActivity:
         started_at=report.started_at,
         seen_at=activity.worker.seen_at,
         stopping=report.stopping,
-        documents=hands,
+        documents=documents,
         claimed_ahead=activity.claimed_ahead,
     )
 
 
 def _serialize_history(points: list[HistoryPoint]) -> schemas.History:
-    """By column: a name is written once, not once a point."""
+    """Serialize by column: each name is sent once, not once a point."""
     waits = [point.waits for point in points]
     return schemas.History(
         at=[point.at for point in points],

@@ -1,4 +1,4 @@
-"""`/v1/queue` and `/v1/server`: the queue as a whole, paused and resumed, and what this server is and takes."""
+"""Serve `/v1/queue`, which pauses and resumes, and `/v1/server`, its version and limits."""
 
 from typing import Final
 
@@ -15,13 +15,13 @@ router: Final = APIRouter(prefix="/v1", tags=["operators"])
 
 @router.get("/queue", operation_id="getQueue", responses=ErrorResponses.of())
 def queue(scope: ReadScope, _: OperatorAccess) -> schemas.Queue:
-    """Operators: whether the queue runs, and if not, who paused it and why."""
+    """Operators: whether the queue is paused, by whom and why."""
     return _serialize_queue(scope)
 
 
 @router.post("/queue/pause", operation_id="pauseQueue", responses=ErrorResponses.of(422))
 def pause(scope: WriteScope, _: OperatorAccess) -> schemas.Queue:
-    """Operators: start nothing more, of nobody. What runs is finished, and documents still come in."""
+    """Operators: start no documents of any customer. Running ones finish, and submissions are accepted."""
     scope.app_state.queue.pause(scope.operator)
     return _serialize_queue(scope)
 
@@ -35,10 +35,9 @@ def resume(scope: WriteScope, _: OperatorAccess) -> schemas.Queue:
 
 @router.get("/server", operation_id="getServer", responses=ErrorResponses.of())
 def server(scope: ReadScope) -> schemas.Server:
-    """How much this server takes of one upload, one key and one customer; operators also learn its version."""
-    held = scope.app_state.settings.limits
-    taken = {model_field: getattr(held, model_field) for model_field in schemas.Limits.model_fields}
-    return schemas.Server(version=__version__ if scope.caller.sees_all else None, limits=schemas.Limits(**taken))
+    """The limits of one upload, one key and one customer; for operators also the version."""
+    limits = schemas.Limits.model_validate(scope.app_state.settings.limits, from_attributes=True)
+    return schemas.Server(version=__version__ if scope.caller.sees_all else None, limits=limits)
 
 
 def _serialize_queue(scope: CallerScope) -> schemas.Queue:

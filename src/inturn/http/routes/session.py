@@ -1,4 +1,4 @@
-"""`/session`: the page signs in and out, and learns whom it speaks to."""
+"""Serve `/session`: the page signs in and out, and reads its caller."""
 
 from pathlib import PurePosixPath
 from typing import Final
@@ -21,46 +21,46 @@ router: Final = APIRouter(include_in_schema=False)
 
 @router.get("/session")
 async def get_session(request: Request, response: Response, bearer: BearerToken) -> schemas.Session:
-    """Whom the page speaks to; nobody, if a key is needed and none was shown."""
-    service, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
+    """Return the caller; null if a key is needed and there is none."""
+    app_state, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
     try:
         caller = await auth.get_caller(request, bearer)
-    except InturnError as refused:
-        if refused.code != "unauthorized":
+    except InturnError as error:
+        if error.code != "unauthorized":
             raise
-        return _serialize_session(service, None, None)
-    key = await auth.authenticate_session(service, cookie) if cookie is not None and caller.by_cookie else None
+        return _serialize_session(app_state, None, None)
+    key = await auth.authenticate_session(app_state, cookie) if cookie is not None and caller.by_cookie else None
     if key is None or cookie is None:
-        return _serialize_session(service, caller, None)
-    if service.sessions.needs_renewal(cookie):
+        return _serialize_session(app_state, caller, None)
+    if app_state.sessions.needs_renewal(cookie):
         cookie = _set_session_cookie(request, response, key)
-    return _serialize_session(service, caller, service.sessions.csrf_token(key, cookie))
+    return _serialize_session(app_state, caller, app_state.sessions.csrf_token(key, cookie))
 
 
 @router.post("/session")
 async def sign_in(request: Request, response: Response, body: schemas.SignIn) -> schemas.Session:
-    """Exchange a key for a cookie."""
-    service = get_app_state(request)
+    """Exchange a key for a session cookie."""
+    app_state = get_app_state(request)
     require_same_origin(request.headers)
-    key = await auth.authenticate_api_key(service, request, body.key.strip())
+    key = await auth.authenticate_api_key(app_state, request, body.key.strip())
     cookie = _set_session_cookie(request, response, key)
     request.state.key = key.id
     caller = Caller(key.name, key.scope, key.customer, key.id, by_cookie=True)
-    return _serialize_session(service, caller, service.sessions.csrf_token(key, cookie))
+    return _serialize_session(app_state, caller, app_state.sessions.csrf_token(key, cookie))
 
 
 @router.delete("/session", status_code=204)
 async def sign_out(request: Request, response: Response) -> None:
-    """Forget the cookie."""
-    service, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
+    """Delete the session cookie."""
+    app_state, cookie = get_app_state(request), request.cookies.get(COOKIE_NAME)
     require_same_origin(request.headers)
     if cookie is not None:
         try:
-            key = await auth.authenticate_session(service, cookie)
+            key = await auth.authenticate_session(app_state, cookie)
         except InturnError:
             key = None
         if key is not None:
-            service.sessions.require_csrf_token(key, cookie, request.headers)
+            app_state.sessions.require_csrf_token(key, cookie, request.headers)
     response.delete_cookie(COOKIE_NAME, httponly=True, samesite="lax")
 
 
@@ -74,9 +74,9 @@ def _set_session_cookie(request: Request, response: Response, key: ApiKey) -> st
 
 
 def _serialize_session(app_state: AppState, caller: Caller | None, csrf_token: str | None) -> schemas.Session:
-    who, sees_all = None, caller is not None and caller.sees_all
+    session_caller, sees_all = None, caller is not None and caller.sees_all
     if caller is not None:
-        who = schemas.SessionCaller(
+        session_caller = schemas.SessionCaller(
             name=caller.name,
             key=caller.api_key_id,
             scope=caller.scope.value,
@@ -86,7 +86,7 @@ def _serialize_session(app_state: AppState, caller: Caller | None, csrf_token: s
             csrf=csrf_token,
         )
     return schemas.Session(
-        who=who,
+        who=session_caller,
         needs_keys=app_state.settings.needs_keys,
         version=__version__ if sees_all else None,
         build=load_bundle().build,
@@ -96,7 +96,7 @@ def _serialize_session(app_state: AppState, caller: Caller | None, csrf_token: s
 
 
 def queue_name(store: str | None) -> str | None:
-    """The file or database of a queue, without where it is and how to get in."""
+    """Return the file or database name of a store URL, without host and credentials."""
     if store is None:
         return None
     parts = urlsplit(store)

@@ -1,7 +1,7 @@
-"""The web page's files: the shell at every address of the page, and modules, styles, pictures and texts beside it.
+"""Serve the files of the web page: the shell at every page address, and its modules, styles, pictures and texts.
 
-Files are read and compressed once. Their addresses contain the build, a hash of them all, so browsers keep them for
-ever; the shell is asked for each time, and names the build.
+Files are read and compressed once. Their URLs contain the build, a hash of all files, so browsers cache them for ever.
+The shell names the build, and browsers revalidate it each time.
 """
 
 import gzip
@@ -47,11 +47,11 @@ PAGE_PATHS: Final = (
     "/settings",
     "/signin",
 )
-"""Where the page can be opened; `static/routes.js` knows what it shows there."""
+"""The addresses of the page; `static/routes.js` maps them to pages."""
 
 
 class StaticFile(NamedTuple):
-    """One file, as it is and compressed."""
+    """A file, plain and compressed."""
 
     media_type: str
     body: bytes
@@ -60,7 +60,7 @@ class StaticFile(NamedTuple):
 
 
 class StaticBundle(NamedTuple):
-    """All files by path, and the hash of them all."""
+    """All files by path, and the hash of all of them."""
 
     build: str
     files: dict[str, StaticFile]
@@ -68,32 +68,30 @@ class StaticBundle(NamedTuple):
 
 @cache
 def load_bundle() -> StaticBundle:
-    """Everything, read once."""
+    """Read all files, once."""
     root = resources.files("inturn.http").joinpath("static")
-    result = dict(sorted(_read_files(root)))
+    files = dict(sorted(_read_files(root)))
     for language in LANGUAGES:
         texts = json.dumps(page_entries(language), ensure_ascii=False, separators=(",", ":"))
-        result[f"texts/{language}.json"] = texts.encode()
-    build = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in result.values())).hexdigest()[:16]
-    at_once = [path for path in result if _is_preloaded(path)]
-    preloads = "\n".join(f'<link rel="modulepreload" href="/static/{build}/{path}">' for path in at_once)
-    shell = result[SHELL_PATH].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
-    return StaticBundle(build, {path: _make_file(path, body) for path, body in {**result, SHELL_PATH: shell}.items()})
+        files[f"texts/{language}.json"] = texts.encode()
+    build = hashlib.sha256(b"".join(hashlib.sha256(body).digest() for body in files.values())).hexdigest()[:16]
+    preloaded = [path for path in files if _is_preloaded(path)]
+    preloads = "\n".join(f'<link rel="modulepreload" href="/static/{build}/{path}">' for path in preloaded)
+    shell = files[SHELL_PATH].replace(b"<!-- modules -->", preloads.encode()).replace(b"{build}", build.encode())
+    return StaticBundle(build, {path: _make_file(path, body) for path, body in {**files, SHELL_PATH: shell}.items()})
 
 
 @router.api_route("/static/{build}/{path:path}", methods=["GET", "HEAD"])
 async def static(request: Request, build: str, path: str) -> Response:
-    """One file; a page of an older server gets ours, and is not to keep it."""
-    static_bundle = load_bundle()
-    if path not in static_bundle.files or path == SHELL_PATH:
+    """Serve a file; a page of an older build gets the current file, without caching."""
+    bundle = load_bundle()
+    if path not in bundle.files or path == SHELL_PATH:
         raise NotFoundError(NO_SUCH_ADDRESS)
-    return _file_response(
-        request, static_bundle.files[path], CACHE_IMMUTABLE if build == static_bundle.build else CACHE_REVALIDATE
-    )
+    return _file_response(request, bundle.files[path], CACHE_IMMUTABLE if build == bundle.build else CACHE_REVALIDATE)
 
 
 async def shell(request: Request) -> Response:
-    """The page itself; it shows nothing of the queue before it has asked for that."""
+    """Serve the shell, which contains no data of the queue."""
     return _file_response(request, load_bundle().files[SHELL_PATH], CACHE_REVALIDATE)
 
 
@@ -117,7 +115,7 @@ def _file_response(request: Request, file: StaticFile, cache_control: str) -> Re
 
 
 def _is_preloaded(path: str) -> bool:
-    """Whether the shell names a module, to be loaded before the others ask for it: all but those of single pages."""
+    """Whether the shell preloads a module: all modules except those of single pages."""
     return (
         path.endswith(".js")
         and path != CLASSIC_SCRIPT_PATH
@@ -126,13 +124,13 @@ def _is_preloaded(path: str) -> bool:
 
 
 def _read_files(folder: Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
-    result: list[tuple[str, bytes]] = []
+    files: list[tuple[str, bytes]] = []
     for path in folder.iterdir():
         if path.is_dir():
-            result += _read_files(path, f"{prefix}{path.name}/")
+            files += _read_files(path, f"{prefix}{path.name}/")
         elif _suffix(path.name) in MEDIA_TYPES:
-            result.append((f"{prefix}{path.name}", path.read_bytes()))
-    return result
+            files.append((f"{prefix}{path.name}", path.read_bytes()))
+    return files
 
 
 def _make_file(path: str, body: bytes) -> StaticFile:

@@ -1,4 +1,4 @@
-"""What comes in while something else is being done is done together afterwards."""
+"""Batch concurrent calls: calls that arrive during a batch form the next one."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -7,15 +7,14 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 MAX_BATCH: Final = 128
-"""Calls that are done together at most."""
 Call = TypeVar("Call")
 Answer = TypeVar("Answer")
 
 
 class Batcher(Generic[Call, Answer]):
-    """Does many callers' work in one thread, a list at a time; each is answered, or told the error. On the event loop.
+    """Run the calls of many coroutines in one thread, a batch at a time. Runs on the event loop.
 
-    A thread for each of them would mostly wait for the others: for the interpreter, and for its turn to write.
+    Threads of their own would wait for each other: for the interpreter lock and for the store's write lock.
     """
 
     def __init__(self, work: Callable[[Sequence[Call]], Sequence[Answer | Exception]], name: str) -> None:
@@ -25,7 +24,7 @@ class Batcher(Generic[Call, Answer]):
         self._is_busy = False
 
     async def submit(self, call: Call) -> Answer:
-        """Have one call done with the next list."""
+        """Add a call to the next batch; return its answer or raise its error."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pending.append((call, answer))
         if not self._is_busy:
@@ -33,11 +32,11 @@ class Batcher(Generic[Call, Answer]):
         return await answer
 
     def _start_batch(self) -> None:
-        taken, self._pending = self._pending[:MAX_BATCH], self._pending[MAX_BATCH:]
-        self._is_busy = bool(taken)
-        if taken:
-            work = self._executor.submit(self._work, [call for call, _ in taken])
-            asyncio.wrap_future(work).add_done_callback(partial(self._finish_batch, [answer for _, answer in taken]))
+        batch, self._pending = self._pending[:MAX_BATCH], self._pending[MAX_BATCH:]
+        self._is_busy = bool(batch)
+        if batch:
+            work = self._executor.submit(self._work, [call for call, _ in batch])
+            asyncio.wrap_future(work).add_done_callback(partial(self._finish_batch, [answer for _, answer in batch]))
 
     def _finish_batch(
         self, futures: list[asyncio.Future[Answer]], work: "asyncio.Future[Sequence[Answer | Exception]]"
@@ -46,7 +45,7 @@ class Batcher(Generic[Call, Answer]):
         error = work.exception()
         answers = work.result() if error is None else [error] * len(futures)
         for future, answer in zip(futures, answers, strict=True):
-            if future.done():  # whoever asked has gone
+            if future.done():  # the caller has disconnected
                 continue
             if isinstance(answer, BaseException):
                 future.set_exception(answer)

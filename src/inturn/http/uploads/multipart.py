@@ -1,4 +1,4 @@
-"""Multipart bodies as they come in: counted byte by byte, files written away in pieces, nothing ever held whole."""
+"""Parse multipart bodies as a stream: count bytes against limits, and write files in chunks."""
 
 import asyncio
 import re
@@ -19,23 +19,22 @@ from inturn.media_types import SNIFF_BYTES
 from inturn.model import sanitize_name
 
 CHUNK_BYTES: Final = 256 * 1024
-"""How much of a body is held before it is written away."""
+"""Bytes that are buffered before they are written."""
 BOUNDARY_PATTERN: Final = re.compile(r';\s*boundary=(?:"([^"]+)"|([^\s";]+))', re.IGNORECASE)
 MAX_FIELD_BYTES: Final = 64 * 1024
 UPLOAD_THREADS: Final = 16
-"""More of them only wait for each other."""
 Answer = TypeVar("Answer")
 
 _UPLOAD_POOL: Final = ThreadPoolExecutor(UPLOAD_THREADS, "inturn-upload")
 
 
 async def run_in_upload_thread(function: Callable[[], Answer]) -> Answer:
-    """Run what writes to disks beside the event loop, on threads that no other route can use up."""
+    """Run a blocking write in the upload pool, which other routes do not use."""
     return await asyncio.get_running_loop().run_in_executor(_UPLOAD_POOL, function)
 
 
 class Upload:
-    """One file of a form."""
+    """A file of a form."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.name: Final = name
@@ -46,7 +45,7 @@ class Upload:
         self._writer: BlobWriter | None = None
 
     def add(self, chunk: bytes) -> None:
-        """More of it."""
+        """Buffer a chunk; refuse a file above the limit."""
         self.size += len(chunk)
         if self.size > self._limit:
             raise TooLargeError(f"a file may have {self._limit:,} bytes; send a smaller one")
@@ -55,29 +54,29 @@ class Upload:
         self._buffered.append(chunk)
 
     def write(self, blobs: Blobs) -> None:
-        """Write away what is held."""
+        """Write the buffered chunks."""
         if self._writer is None:
             self._writer = blobs.begin(limit=self._limit)
-        held, self._buffered = self._buffered, []
-        for piece in held:
-            self._writer.write(piece)
+        chunks, self._buffered = self._buffered, []
+        for chunk in chunks:
+            self._writer.write(chunk)
 
     def commit(self, blobs: Blobs) -> Blob:
-        """Make all of it durable."""
+        """Make the file durable."""
         self.write(blobs)
         if self._writer is None:
-            raise AssertionError("write begins it")
+            raise AssertionError("write() sets the writer")
         return self._writer.commit()
 
     def abort(self) -> None:
-        """Leave nothing behind."""
+        """Drop the file and everything written of it."""
         self._buffered = []
         if self._writer is not None:
             self._writer.abort()
 
 
 class MultipartForm:
-    """A multipart body: its fields, and its files as far as they have come in."""
+    """A multipart body: its fields, and its files as far as they have arrived."""
 
     def __init__(self, content_type: str, limits: Limits) -> None:
         match = BOUNDARY_PATTERN.search(content_type)
@@ -105,28 +104,28 @@ class MultipartForm:
         try:
             self._parser = MultipartParser((match[1] or match[2]).encode("latin-1"), callbacks)
         except FormParserError as error:
-            raise InvalidInputError(f"the body's boundary is of no use: {error}") from error
+            raise InvalidInputError(f"the boundary of the body is not valid: {error}") from error
 
     def feed(self, chunk: bytes) -> None:
-        """Parse what came in."""
+        """Parse a chunk of the body."""
         try:
             self._parser.write(chunk)
         except FormParserError as error:
-            raise InvalidInputError("the body is no multipart form; see RFC 7578") from error
+            raise InvalidInputError("the body is not a multipart form; see RFC 7578") from error
 
     def write(self, blobs: Blobs) -> None:
-        """Write away what is held of all files."""
+        """Write the buffered chunks of all files."""
         self.buffered_bytes = 0
         for file in self.files:
             file.write(blobs)
 
     def require_complete(self) -> None:
-        """Refuse a body that breaks off."""
+        """Refuse a body without its last boundary."""
         if not self._is_complete:
             raise InvalidInputError("the body ends before its last boundary: send all of it")
 
     def abort(self) -> None:
-        """Leave nothing behind."""
+        """Drop all files that are not committed."""
         for file in self.files:
             file.abort()
 
@@ -145,9 +144,11 @@ class MultipartForm:
         name = options.get(b"name", b"").decode("utf-8", "replace")
         if b"filename" in options:
             if len(self.files) >= self._limits.files:
-                raise TooLargeError(f"a request may bring {self._limits.files} files; send the others in another one")
-            given = sanitize_name(options[b"filename"].decode("utf-8", "replace"))
-            self._file = Upload(given or "unnamed", self._limits.file)
+                raise TooLargeError(
+                    f"a request may have {self._limits.files} files; send the others in another request"
+                )
+            file_name = sanitize_name(options[b"filename"].decode("utf-8", "replace"))
+            self._file = Upload(file_name or "unnamed", self._limits.file)
             self.files.append(self._file)
         else:
             if len(self.fields) >= self._limits.fields:
@@ -172,7 +173,7 @@ class MultipartForm:
 
 
 class RequestBody:
-    """A request's body: never more than the limit, never standing still for long."""
+    """Read a request's body within limits on its size and its pauses."""
 
     def __init__(self, request: Request, limits: Limits, max_bytes: int) -> None:
         self._receive = request.receive
@@ -180,57 +181,57 @@ class RequestBody:
         self._max_bytes = max_bytes
         self._size = 0
         self._is_complete = False
-        said = request.headers.get("content-length", "")
-        if said and int(said) > max_bytes:  # the guard has seen to it that it is a number
+        content_length = request.headers.get("content-length", "")
+        if content_length and int(content_length) > max_bytes:  # the middleware has checked that it is a number
             raise self._too_large()
 
     async def read(self, consume: Callable[[bytes], Awaitable[None] | None]) -> None:
-        """Hand on the pieces as they come in; what `take` returns is awaited before the next one."""
+        """Pass on each chunk; an awaitable that `consume` returns is awaited before the next one."""
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._stall_seconds) as limit:
+            async with asyncio.timeout(self._stall_seconds) as timeout:
                 while not self._is_complete:
                     work = consume(await self._next_chunk())
                     if work is not None:
-                        limit.reschedule(None)  # the disk's time is not the caller's
+                        timeout.reschedule(None)  # a slow disk is not a slow caller
                         await work
                     if not self._is_complete:
-                        limit.reschedule(loop.time() + self._stall_seconds)
+                        timeout.reschedule(loop.time() + self._stall_seconds)
         except TimeoutError:
-            raise TooSlowError(f"nothing came in for {self._stall_seconds:g} s; send the request again") from None
+            raise TooSlowError(f"no data arrived for {self._stall_seconds:g} s; send the request again") from None
 
     async def drain(self) -> None:
-        """Read the rest of what was refused, so that the caller gets to read the reason."""
+        """Read the rest of a refused body, so that the client reads the response."""
         with suppress(TooLargeError, TooSlowError, ClientDisconnect):
             await self.read(lambda _: None)
 
     async def read_all(self) -> bytes:
-        """All of it."""
-        pieces: list[bytes] = []
-        await self.read(pieces.append)
-        return b"".join(pieces)
+        """Read the whole body into memory."""
+        chunks: list[bytes] = []
+        await self.read(chunks.append)
+        return b"".join(chunks)
 
     async def _next_chunk(self) -> bytes:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         self._is_complete = not message.get("more_body", False)
-        piece: bytes = message.get("body", b"")
-        self._size += len(piece)
+        chunk: bytes = message.get("body", b"")
+        self._size += len(chunk)
         if self._size > self._max_bytes:
             raise self._too_large()
-        return piece
+        return chunk
 
     def _too_large(self) -> TooLargeError:
         return TooLargeError(f"a request may have {self._max_bytes:,} bytes; send less at a time")
 
 
 async def receive_form(form: MultipartForm, body: RequestBody, blobs: Blobs) -> None:
-    """Read a form; what was held becomes files on the disk, a piece at a time."""
+    """Read a form, and write its files as chunks arrive."""
 
-    def take(piece: bytes) -> Awaitable[None] | None:
-        form.feed(piece)
+    def consume(chunk: bytes) -> Awaitable[None] | None:
+        form.feed(chunk)
         return run_in_upload_thread(lambda: form.write(blobs)) if form.buffered_bytes >= CHUNK_BYTES else None
 
-    await body.read(take)
+    await body.read(consume)
     form.require_complete()

@@ -1,4 +1,4 @@
-"""Reads what requests bring, and takes it in with what comes at the same time."""
+"""Read submissions from requests, as multipart forms or JSON, and submit them in batches."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ FORM_FIELDS: Final = ("customer", "batch", "metadata", "delay", "start_by", "cos
 
 
 class SubmissionReader:
-    """One request."""
+    """Read and submit one request."""
 
     def __init__(
         self, scope: CallerScope, idempotency_key: str | None, batcher: Batcher[PendingSubmission, AcceptedSubmission]
@@ -39,19 +39,19 @@ class SubmissionReader:
         self._idempotency_key = idempotency_key
 
     async def submit(self, request: Request) -> AcceptedSubmission:
-        """Read the request, whatever its form."""
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "multipart/form-data":
+        """Read the request by its media type, and submit its documents."""
+        media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type == "multipart/form-data":
             return await self._submit_form(request)
-        if kind == "application/json":
+        if media_type == "application/json":
             body = await RequestBody(request, self._limits, min(MAX_JSON_BYTES, self._limits.body)).read_all()
             return await self._submit(lambda: self._read_json(body), is_large=len(body) > CHUNK_BYTES)
         raise UnsupportedMediaTypeError("send multipart/form-data with files, or application/json")
 
     async def _submit_form(self, request: Request) -> AcceptedSubmission:
-        if self._scope.caller.customer is not None:  # before anything is read; an operator names it in the form
-            own = self._scope.caller.customer
-            await run_in_upload_thread(lambda: self._app_state.quotas.check(own, 1, 0))
+        if self._scope.caller.customer is not None:  # before the body is read; an operator names it in the form
+            customer = self._scope.caller.customer
+            await run_in_upload_thread(lambda: self._app_state.quotas.check(customer, 1, 0))
         blobs = self._app_state.require_blobs()
         body = RequestBody(request, self._limits, self._limits.body)
         form = MultipartForm(request.headers["content-type"], self._limits)
@@ -62,34 +62,34 @@ class SubmissionReader:
             await body.drain()
             raise
         except ClientDisconnect:
-            raise InvalidInputError("the caller went away before all was sent") from None
+            raise InvalidInputError("the caller disconnected before the request was complete") from None
         finally:
             form.abort()
 
     async def _submit(self, read: Callable[[], UploadContents], *, is_large: bool) -> AcceptedSubmission:
-        """Together with others, but nobody waits for another's large file, or for what is kept far away."""
-        arrival = PendingSubmission(self._scope, self._idempotency_key, read)
+        """Submit with the next batch. Large or remote files are stored beforehand, so that they delay no batch."""
+        submission = PendingSubmission(self._scope, self._idempotency_key, read)
         if is_large or not self._app_state.has_local_blobs:
-            await run_in_upload_thread(lambda: arrival.run_step(arrival.prepare_and_commit))
-        return await self._batcher.submit(arrival)
+            await run_in_upload_thread(lambda: submission.run_step(submission.prepare_and_commit))
+        return await self._batcher.submit(submission)
 
     def _read_form(self, form: MultipartForm) -> UploadContents:
         fields = _parse_fields(form)
         if not form.files:
-            raise InvalidInputError("the form brings no file: send each as a part with a filename")
+            raise InvalidInputError("the form has no file: send each file as a part with a filename")
         customer = self._scope.resolve_customer(fields.pop("customer", None))
-        given = _validate_spec({"name": "file", **fields})
-        return UploadContents(customer, [(given, file) for file in form.files])
+        spec = _validate_spec({"name": "file", **fields})
+        return UploadContents(customer, [(spec, file) for file in form.files])
 
     def _read_json(self, body: bytes) -> UploadContents:
         try:
-            given = schemas.Submission.model_validate_json(body)
+            submission = schemas.Submission.model_validate_json(body)
         except ValidationError as error:
             raise InvalidInputError(
                 describe_validation_errors(error.errors(include_input=False, include_url=False))
             ) from None
-        customer = self._scope.resolve_customer(given.customer)
-        return UploadContents(customer, [(document, self._text_upload(document)) for document in given.documents])
+        customer = self._scope.resolve_customer(submission.customer)
+        return UploadContents(customer, [(spec, self._text_upload(spec)) for spec in submission.documents])
 
     def _text_upload(self, spec: schemas.DocumentSpec) -> Upload | None:
         if spec.text is None:
@@ -106,12 +106,12 @@ def _parse_fields(form: MultipartForm) -> dict[str, Any]:
     if unknown:
         raise InvalidInputError(f"a form has files and the fields {', '.join(FORM_FIELDS)}, not {unknown[0][:50]!r}")
     try:
-        result: dict[str, Any] = {name: value.decode() for name, value in form.fields.items()}
-        for name in result.keys() & {"metadata", "delay", "start_by", "cost"}:
-            result[name] = json.loads(result[name])
+        fields: dict[str, Any] = {name: value.decode() for name, value in form.fields.items()}
+        for name in fields.keys() & {"metadata", "delay", "start_by", "cost"}:
+            fields[name] = json.loads(fields[name])
     except (ValueError, RecursionError):
-        raise InvalidInputError("fields are UTF-8; metadata, delay, start_by and cost are JSON") from None
-    return result
+        raise InvalidInputError("fields must be UTF-8; metadata, delay, start_by and cost must be JSON") from None
+    return fields
 
 
 def _validate_spec(fields: dict[str, Any]) -> schemas.DocumentSpec:

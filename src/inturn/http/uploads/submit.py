@@ -1,7 +1,6 @@
-"""Submissions on their way into the queue: their bytes first, then the commit. What was kept for nothing is deleted.
+"""Store the files of submissions, then commit their documents; delete files whose commit failed.
 
-Those that come in at the same time go through each step together: files are synced side by side, and one commit
-keeps the documents of all.
+Concurrent submissions go through each step together: files are synced in parallel, and one commit stores all documents.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,26 +20,25 @@ from inturn.model import NewDocument, Receipt
 from inturn.queue import Queue
 from inturn.store import Submission
 
-_DISK_POOL: Final = ThreadPoolExecutor(16, "inturn-keeper")
-"""Threads that wait for the disk."""
+_DISK_POOL: Final = ThreadPoolExecutor(16, "inturn-disk")
 
 
 class AcceptedSubmission(NamedTuple):
-    """Whose documents came in, and their receipts."""
+    """The customer and the receipts of a committed submission."""
 
     customer: str
     receipts: tuple[Receipt, ...]
 
 
 class UploadContents(NamedTuple):
-    """What a request brings: whose it is, and what is said of each document, with its bytes if it has any."""
+    """The customer of a request, and the spec of each document with its file, if it has one."""
 
     customer: str
     documents: Sequence[tuple[schemas.DocumentSpec, Upload | None]]
 
 
 class PendingSubmission:
-    """One submission: `prepare`, `keep`, then its `submission` goes to the store, then `end`."""
+    """A submission on its way: `prepare`, `commit_files`, the store's commit of `submission`, then `complete`."""
 
     def __init__(self, scope: CallerScope, idempotency_key: str | None, read: Callable[[], UploadContents]) -> None:
         self.submission: Submission | None = None
@@ -54,16 +52,16 @@ class PendingSubmission:
         self._stored_blobs: list[str] = []
 
     def run_step(self, step: Callable[[], None]) -> None:
-        """Go one step, unless an earlier one failed; what is left behind then is deleted."""
+        """Run a step unless an earlier one failed; delete the stored files if it fails."""
         if self.error is None:
             try:
                 step()
-            except Exception as refused:  # noqa: BLE001 - whoever waits for it is told
-                self.error = refused
+            except Exception as error:  # noqa: BLE001 - the waiting caller gets the error
+                self.error = error
                 self._delete_unreferenced_blobs()
 
     def prepare(self) -> None:
-        """Read what was given, and write files without waiting for the disk."""
+        """Read the contents, check the quota, and write the files without syncing them."""
         if self.submission is None:
             customer, documents = self._contents = self._read()
             files = [file for _, file in documents if file is not None]
@@ -72,25 +70,27 @@ class PendingSubmission:
                 file.write(self._app_state.require_blobs())
 
     def commit_files(self) -> None:
-        """Make the files durable."""
+        """Make the files durable, and build the submission."""
         if self.submission is None:
-            customer, given = self._contents
-            documents = [self._document(document_spec, file) for document_spec, file in given]
+            customer, contents = self._contents
+            documents = [self._document(spec, file) for spec, file in contents]
             self.submission = self._scope.submission(customer, documents, self._idempotency_key)
 
     def prepare_and_commit(self) -> None:
-        """Both at once."""
+        """Run both steps."""
         self.prepare()
         self.commit_files()
 
     def complete(self, outcome: tuple[Receipt, ...] | Exception) -> None:
-        """Hear what the store says."""
+        """Take the receipts or the error of the store's commit."""
         if isinstance(outcome, Exception):
             raise outcome
-        customer, given = self._contents
+        customer, documents = self._contents
         if self._idempotency_key is not None:
-            self._delete_unreferenced_blobs()  # a repeat was answered with the first receipts, and has the first blobs
-        self._app_state.quotas.add(customer, len(given), sum(file.size for _, file in given if file is not None))
+            self._delete_unreferenced_blobs()  # a repeated submission uses the files of the first one
+        self._app_state.quotas.add(
+            customer, len(documents), sum(file.size for _, file in documents if file is not None)
+        )
         self.accepted = AcceptedSubmission(customer, outcome)
 
     def _document(self, spec: schemas.DocumentSpec, file: Upload | None) -> NewDocument:
@@ -111,14 +111,14 @@ class PendingSubmission:
         )
 
     def _page_count(self, blob: Blob, media_type: str | None) -> int | None:
-        """Counted only where they cost something: it takes time."""
+        """Count pages only if the policy charges for them, as it takes time."""
         if not self._app_state.charges_per_page():
             return None
         with self._app_state.require_blobs().local(blob.key) as path:
             return count_pages(path, media_type)
 
     def _delete_unreferenced_blobs(self) -> None:
-        """What the store says it does not know: a commit whose answer was lost may have succeeded."""
+        """Delete files without a document. The store decides: a commit whose reply was lost may have succeeded."""
         with suppress(InturnError):
             if self._stored_blobs:
                 self._app_state.require_blobs().delete(
@@ -127,24 +127,21 @@ class PendingSubmission:
 
 
 def submit_batch(queue: Queue, batch: Sequence[PendingSubmission]) -> list[AcceptedSubmission | Exception]:
-    """Take in what came at the same time: for each its receipts, or why it was refused."""
-    for arrival in batch:
-        arrival.run_step(arrival.prepare)
-    list(_DISK_POOL.map(lambda submission: submission.run_step(submission.commit_files), batch))
-    ready = [(arrival, arrival.submission) for arrival in batch if arrival.submission and not arrival.error]
-    for (arrival, _), answer in zip(
-        ready, _store_submissions(queue, [submission for _, submission in ready]), strict=True
-    ):
-        arrival.run_step(partial(arrival.complete, answer))
-    return [
-        arrival.accepted or arrival.error or AssertionError("it was neither taken nor refused") for arrival in batch
-    ]
+    """Submit a batch; return the receipts or the error of each submission."""
+    for pending in batch:
+        pending.run_step(pending.prepare)
+    list(_DISK_POOL.map(lambda pending: pending.run_step(pending.commit_files), batch))
+    ready = [(pending, pending.submission) for pending in batch if pending.submission and not pending.error]
+    outcomes = _store_submissions(queue, [submission for _, submission in ready])
+    for (pending, _), outcome in zip(ready, outcomes, strict=True):
+        pending.run_step(partial(pending.complete, outcome))
+    return [pending.accepted or pending.error or AssertionError("the submission has no outcome") for pending in batch]
 
 
 def _store_submissions(queue: Queue, submissions: Sequence[Submission]) -> Sequence[tuple[Receipt, ...] | Exception]:
     try:
         return queue.store.submit_all(submissions) if submissions else ()
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - each waiting caller gets the error
         return [error] * len(submissions)
 
 

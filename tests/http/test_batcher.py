@@ -1,4 +1,4 @@
-"""What comes in while something is being done is done together afterwards."""
+"""Batcher: calls that arrive during a batch form the next one."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ import pytest
 from inturn.http.uploads.batcher import MAX_BATCH, Batcher
 
 
-def test_what_comes_in_meanwhile_is_done_together() -> None:
+def test_calls_during_a_batch_form_the_next_batch() -> None:
     lists: list[list[int]] = []
     begun, go_on = threading.Event(), threading.Event()
 
@@ -32,7 +32,7 @@ def test_what_comes_in_meanwhile_is_done_together() -> None:
     assert lists == [[0], list(range(1, MAX_BATCH + 1)), [MAX_BATCH + 1, MAX_BATCH + 2]]
 
 
-def test_each_is_answered_or_told_its_own_error() -> None:
+def test_each_call_gets_its_own_answer_or_error() -> None:
     def work(calls: Sequence[int]) -> list[int | Exception]:
         return [ValueError(call) if call == 2 else call for call in calls]
 
@@ -45,7 +45,7 @@ def test_each_is_answered_or_told_its_own_error() -> None:
     assert isinstance(two, ValueError)
 
 
-def test_a_mistake_is_told_to_all_and_the_next_go_on() -> None:
+def test_failed_batch_fails_all_its_calls_but_not_the_next_batch() -> None:
     def work(calls: Sequence[int]) -> list[int | Exception]:
         return [10 // call for call in calls]
 
@@ -58,7 +58,7 @@ def test_a_mistake_is_told_to_all_and_the_next_go_on() -> None:
     assert asyncio.run(run()) == 2
 
 
-def test_who_went_away_keeps_nobody_from_being_answered() -> None:
+def test_cancelled_call_does_not_affect_its_batch() -> None:
     go_on = threading.Event()
 
     def work(calls: Sequence[int]) -> list[int | Exception]:

@@ -1,0 +1,73 @@
+"""Define the types and models that several topics share. Times and durations are whole microseconds."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from inturn.model import MAX_NAME_LENGTH, MAX_TIME
+
+Id = Annotated[str, Field(examples=["018f3c5e-0000-7000-8000-000000000000"])]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH)]
+Time = Annotated[int, Field(examples=[1_700_000_000_000_000])]
+InputTime = Annotated[int, Field(ge=0, le=MAX_TIME, strict=True)]
+State = Literal["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"]
+
+
+class StrictModel(BaseModel):
+    """Refuse unknown fields in a request."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """An error (RFC 9457). `code` never changes: compare that."""
+
+    type: str = Field(examples=["urn:inturn:error:not_found"])
+    title: str = Field(examples=["Not found"])
+    status: int = Field(examples=[404])
+    code: str = Field(examples=["not_found"])
+    detail: str = Field(examples=["there is no such document"])
+
+
+class Span(BaseModel):
+    """A span of time."""
+
+    earliest: Time
+    latest: Time
+
+
+class Counter(BaseModel):
+    """A customer's counter, and the time after which the next check starts at 0 again."""
+
+    count: int
+    updated_at: Time
+    resets_after: Time
+
+
+class Rate(StrictModel):
+    """At most `documents` starts in any period of `per` microseconds."""
+
+    documents: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
+    per: Annotated[int, Field(ge=1_000, le=86_400_000_000, strict=True)]
+
+
+class WaitPercentiles(BaseModel):
+    """Waits of a sample of recent starts: half of them waited no longer than `p50`, and so on."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
+class Share(BaseModel):
+    """A part of all starts in the last ten minutes, and the part due by weight among customers that wait now."""
+
+    received: float | None
+    due: float | None
+
+
+class Paused(BaseModel):
+    """The operator who paused the whole queue, and the reason."""
+
+    operator: str
+    why: str

@@ -1,0 +1,76 @@
+"""Define the models of customers."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from inturn.http.schemas.common import Counter, InputTime, Name, Rate, Share, StrictModel, Time, WaitPercentiles
+
+
+class Lane(BaseModel):
+    """A customer's waiting documents of one level; level 0 holds expedited documents."""
+
+    level: int
+    waiting: int
+    is_open: bool
+    oldest_wait: int | None = Field(description="The longest wait, if the lane is open.")
+
+
+class Customer(BaseModel):
+    """A customer, with its counter, lanes and settings."""
+
+    customer: str
+    display_name: str | None
+    counter: Counter | None
+    level: int = Field(description="The level that its next document would get now.")
+    waiting: int
+    running: int
+    lines: list[Lane]
+    weight: float
+    cap: int | None
+    rate: Rate | None
+    paused: bool
+    keep: int | None
+    share: Share | None = Field(description="For operators; otherwise null.")
+    waits: WaitPercentiles | None = Field(
+        description="Of the last ten minutes, as this server saw them; null without starts."
+    )
+
+
+class CustomerDetail(Customer):
+    """A customer at one time of the server's clock."""
+
+    at: Time
+
+
+class CustomerPage(BaseModel):
+    """One page; give `next` as `after` for the following one."""
+
+    at: Time
+    customers: list[Customer]
+    next: str | None
+    total: int | None = Field(description="The number of matching customers; null without `sort`.")
+
+
+class CustomerChange(StrictModel):
+    """The settings to change. Fields left out stay as they are; null removes a cap, a rate, a name or a retention."""
+
+    weight: Annotated[float, Field(ge=0.001, le=1_000)] = 1.0
+    cap: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] | None = None
+    rate: Rate | None = None
+    paused: bool = False
+    display_name: Name | None = None
+    keep: InputTime | None = None
+
+
+class Purge(StrictModel):
+    """Confirm the deletion of a customer's documents, results, blobs and keys; the counter stays."""
+
+    confirm: Name = Field(description="The customer's name, repeated.", examples=["acme"])
+
+
+class PurgeResult(BaseModel):
+    """The numbers of deleted documents and blobs."""
+
+    documents: int
+    blobs: int

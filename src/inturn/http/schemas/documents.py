@@ -1,0 +1,223 @@
+"""Define the models of documents, batches and checks."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from inturn.http.schemas.common import Counter, Id, InputTime, Name, Span, State, StrictModel, Time
+from inturn.model import MAX_METADATA_LENGTH
+
+
+class DocumentSpec(StrictModel):
+    """One document of a JSON submission: a reference to a file elsewhere (`uri`), a `text`, or neither."""
+
+    name: Name = Field(examples=["invoice.pdf"])
+    uri: Annotated[str, Field(min_length=1, max_length=2048)] | None = Field(
+        None, examples=["https://example.com/a.pdf"]
+    )
+    text: Annotated[str, Field(max_length=10_000_000)] | None = None
+    batch: Name | None = None
+    metadata: dict[str, Any] = Field(
+        default_factory=dict, description=f"At most {MAX_METADATA_LENGTH} characters as JSON."
+    )
+    delay: InputTime = Field(0, description="Operators only: the delay before it joins its lane. Left out: 0.")
+    start_by: InputTime | None = Field(None, description="Operators only: it expires if it has not started by then.")
+    cost: float = Field(1.0, ge=0.001, le=10_000, description="Operators only. Left out: 1.")
+
+
+class Submission(StrictModel):
+    """Documents of one customer. A customer's own key may leave `customer` out."""
+
+    customer: Name | None = Field(None, examples=["acme"])
+    documents: Annotated[list[DocumentSpec], Field(min_length=1, max_length=1_000)]
+
+
+class Receipt(BaseModel):
+    """The id, level and count of a submitted document."""
+
+    id: Id
+    level: int = Field(examples=[1])
+    count: int = Field(examples=[0])
+
+
+class Accepted(BaseModel):
+    """Receipts, in the order of the documents."""
+
+    customer: str
+    receipts: list[Receipt]
+
+
+class Document(BaseModel):
+    """A stored document."""
+
+    id: Id
+    customer: str
+    name: str
+    state: State
+    level: int
+    count: int
+    expedited: bool
+    submitted_at: Time
+    ready_at: Time
+    due_at: Time | None
+    started_at: Time | None = Field(description="When a worker claimed it; work may begin later.")
+    began_at: Time | None = Field(description="When work on its last attempt began; null until that has ended.")
+    worked: int | None = Field(description="Microseconds of work in its last attempt; null until that has ended.")
+    finished_at: Time | None
+    attempt: int
+    max_attempts: int
+    error: str | None
+    uri: str | None
+    size: int | None
+    sha256: str | None
+    media_type: str | None
+    pages: int | None
+    batch: str | None
+    cost: float
+    start_by: Time | None
+    metadata: dict[str, Any]
+    worker: str | None = Field(description="For operators; otherwise null.")
+
+
+class DocumentPage(BaseModel):
+    """One page, newest first; give `next` as `after` for the following one."""
+
+    documents: list[Document]
+    next: str | None
+
+
+class ResultFile(BaseModel):
+    """A file that belongs to a result."""
+
+    name: str
+    size: int
+    sha256: str
+    media_type: str | None
+
+
+class Result(BaseModel):
+    """The result that a processor returned for a document."""
+
+    id: Id
+    result: Any
+    files: list[ResultFile]
+
+
+class Ahead(BaseModel):
+    """Documents that would start before this one. For operators."""
+
+    better_levels: int
+    same_level: int
+    own_line: int
+
+
+class Bounds(BaseModel):
+    """The counts of a level: less than `below` (null for level 1) and at least `not_below` (null for the last)."""
+
+    below: int | None
+    not_below: int | None
+
+
+class Why(BaseModel):
+    """Why a document is where it is, and when it should start."""
+
+    id: Id
+    at: Time
+    state: State
+    level: int
+    count: int
+    bounds: Bounds | None = Field(description="Null when no policy gives this level for this count.")
+    counter: Counter | None
+    closed_by: list[str]
+    place: int | None = Field(description="Documents that would start before it; for a customer's key, rounded up.")
+    ahead: Ahead | None
+    no_place: str | None
+    start: Span | None
+    no_start: str | None
+    sentence: str = Field(description="The same in the caller's language (Accept-Language: en, de, es, pl or pt).")
+
+
+class TimelineEntry(BaseModel):
+    """An event of a document."""
+
+    at: Time
+    kind: str = Field(examples=["started"])
+    attempt: int | None = Field(description="The attempt that began or ended; a retry by hand begins with 1 again.")
+    error: str | None = Field(description="The error that ended the attempt; for a customer's key, its first line.")
+    worker: str | None = Field(description="For operators; otherwise null.")
+    operator: str | None = Field(description="The operator who did it by hand. For operators; otherwise null.")
+    why: str | None
+
+
+class Timeline(BaseModel):
+    """The events of a document, oldest first, and the progress of its processor."""
+
+    id: Id
+    moments: list[TimelineEntry]
+    is_whole: bool = Field(description="False if some attempts or manual actions are no longer stored.")
+    done: float | None = Field(description="Progress from 0 to 1, if its processor reports it.")
+
+
+Ids = Annotated[list[Id], Field(min_length=1, max_length=1_000)]
+
+
+class DocumentIds(StrictModel):
+    """Documents, by id."""
+
+    ids: Ids
+
+
+class BulkFilter(StrictModel):
+    """The documents to act on: either `ids`, or at least one condition. All conditions given must hold."""
+
+    ids: Ids | None = None
+    state: Annotated[list[State], Field(min_length=1)] | None = None
+    customer: Name | None = None
+    level: Annotated[int, Field(ge=1, le=9)] | None = None
+    batch: Name | None = None
+    text: Name | None = None
+    dry_run: bool = Field(default=False, description="Only count. Left out: false.")
+
+
+class BulkResult(BaseModel):
+    """The number of documents changed, or with `dry_run` the number that would be."""
+
+    documents: int
+    done: bool
+
+
+class Counts(BaseModel):
+    """The number of matching documents, by state."""
+
+    documents: int
+    states: dict[str, int]
+
+
+class Batch(BaseModel):
+    """The progress of a batch."""
+
+    batch: str
+    documents: int
+    ended: int
+    states: dict[str, int]
+
+
+class CheckRequest(StrictModel):
+    """A number of documents in a queue of your own. A customer's own key may leave `customer` out."""
+
+    customer: Name | None = Field(None, examples=["acme"])
+    count: Annotated[int, Field(ge=1, le=10_000, strict=True)] = Field(1, description="Left out: 1.", examples=[3])
+
+
+class Check(BaseModel):
+    """The level that one check gave, and the count after it."""
+
+    level: int
+    count: int
+
+
+class Checks(BaseModel):
+    """One check for each document, in order."""
+
+    customer: str
+    checks: list[Check]

@@ -1,0 +1,105 @@
+"""Define the models of the overview."""
+
+from pydantic import BaseModel, Field
+
+from inturn.http.schemas.common import Id, Paused, Share, Time, WaitPercentiles
+
+
+class Overdue(BaseModel):
+    """The overdue slot: one of `every` starts goes to a level in which a document has waited longer than `after`."""
+
+    after: int
+    every: int
+    levels: list[int] = Field(description="The levels that are overdue now.")
+    uses: int = Field(description="The number of starts from the overdue slot so far.")
+
+
+class CustomerGroup(BaseModel):
+    """Customers with open lanes of some levels, their documents there, and the waits of the last ten minutes."""
+
+    customers: int
+    waiting: int
+    waits: WaitPercentiles | None
+
+
+class BusyCustomer(BaseModel):
+    """A customer with many waiting documents, and the level that its next document would get."""
+
+    customer: str
+    display_name: str | None
+    level: int
+    waiting: int
+    running: int
+    paused: bool
+    lines: dict[int, int] = Field(description="Waiting documents by level.")
+    share: Share
+
+
+class TopCustomer(BaseModel):
+    """A customer, its part of all starts in the last ten minutes, and the part due while it waits."""
+
+    customer: str
+    received: float
+    due: float | None
+
+
+class RunningDocument(BaseModel):
+    """A running document."""
+
+    id: Id
+    name: str
+    customer: str
+    level: int
+    started_at: Time | None = Field(description="The time when work on it began, or when it was claimed.")
+    done: float | None = Field(description="Progress from 0 to 1, if its processor reports it.")
+
+
+class WorkerActivity(BaseModel):
+    """A worker and the documents that it runs."""
+
+    name: str
+    host: str
+    slots: int
+    busy: int
+    processor: str
+    started_at: Time
+    seen_at: Time
+    stopping: bool
+    documents: list[RunningDocument]
+    claimed_ahead: int = Field(description="The number of prefetched documents: no slot has begun them.")
+
+
+class History(BaseModel):
+    """The last ten minutes, one column for each figure. Points are at least five seconds apart."""
+
+    at: list[Time]
+    waiting: list[int]
+    running: list[int]
+    per_second: list[float]
+    customers: list[int]
+    failed: list[int]
+    overdue_uses: list[int]
+    p50: list[int | None]
+    p95: list[int | None]
+    p99: list[int | None]
+
+
+class Overview(BaseModel):
+    """The state of the whole queue."""
+
+    at: Time
+    paused: Paused | None
+    states: dict[str, int]
+    waiting: dict[int, int] = Field(description="By level; level 0 holds expedited documents.")
+    oldest_wait: int | None
+    customers: int = Field(description="The number of customers with an open lane.")
+    per_second: float = Field(description="Finished documents a second.")
+    waits: WaitPercentiles | None = Field(description="Of the last minute.")
+    overdue: Overdue
+    quiet: CustomerGroup = Field(description="Customers in levels before the last one.")
+    busy: CustomerGroup = Field(description="Customers in the last level.")
+    last_level: int
+    busiest: list[BusyCustomer]
+    top_customers: list[TopCustomer] = Field(description="The customers with the most starts.")
+    workers: list[WorkerActivity]
+    history: History
