@@ -17,7 +17,7 @@ from inturn.stores import open_store
 Visit = Callable[..., Page]
 PLAY = """async ([policies, sequences]) => {
   const build = document.documentElement.dataset.build;
-  const { check } = await import(`/static/${build}/counter.js`);
+  const { check } = await import(`/static/${build}/priority.js`);
   return sequences.map(([place, times]) => {
     let counter = null;
     return times.map((now) => {

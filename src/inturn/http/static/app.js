@@ -2,12 +2,12 @@
 
 import { loadSession, who } from "./session.js";
 import { NAMES, loadTexts, preferredLanguage, t } from "./i18n.js";
-import * as live from "./live.js";
+import * as live from "./events.js";
 import * as router from "./router.js";
 import { buildShell } from "./shell.js";
-import { useRestart } from "./parts/choices.js";
+import { useRestart } from "./components/choices.js";
 import { matched, to } from "./routes.js";
-import { toast } from "./parts/toast.js";
+import { toast } from "./components/toast.js";
 import { el } from "./dom.js";
 
 const LANGUAGES = Object.keys(NAMES);

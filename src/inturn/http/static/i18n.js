@@ -1,7 +1,7 @@
 // Texts by key, in the reader's language. The texts themselves stand in src/inturn/i18n/page/<section>.<language>.toml.
 
 import { number } from "./format.js";
-import { remember, remembered } from "./store.js";
+import { remember, remembered } from "./preferences.js";
 
 export const NAMES = { en: "English", de: "Deutsch", es: "Español", pl: "Polski", pt: "Português" };
 let language = "en";

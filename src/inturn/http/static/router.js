@@ -1,11 +1,11 @@
 // Opens pages by their address. Filters live in the query, so that every view has an address and Back works.
 
 import { el, fill } from "./dom.js";
-import { listen } from "./live.js";
+import { listen } from "./events.js";
 import { isFor, matched, to } from "./routes.js";
 import { who } from "./session.js";
 import { t } from "./i18n.js";
-import { failed, loading, notFound } from "./parts/states.js";
+import { failed, loading, notFound } from "./components/placeholders.js";
 
 let outlet = null;
 let onOpen = () => {};
@@ -139,7 +139,7 @@ class View {
     } else go(address, { replace });
   }
 
-  /** Events as they happen: see live.js. */
+  /** Events as they happen: see events.js. */
   listen(kinds, call, wait) {
     this.onEnd(listen(kinds, call, wait));
   }

@@ -2,12 +2,12 @@
 
 import { el, fill, setProp, setText } from "./dom.js";
 import { t } from "./i18n.js";
-import { watchStatus } from "./live.js";
+import { watchStatus } from "./events.js";
 import { NAVIGATION, isFor, routeOf } from "./routes.js";
 import { current, signOut, who } from "./session.js";
-import { languageChoice, themeChoice } from "./parts/choices.js";
-import { icon } from "./parts/icons.js";
-import { toast } from "./parts/toast.js";
+import { languageChoice, themeChoice } from "./components/choices.js";
+import { icon } from "./components/icons.js";
+import { toast } from "./components/toast.js";
 
 const OF = { customer: "customers", document: "documents" };
 /** Pages that stand below another one in the navigation. */

@@ -5,9 +5,9 @@ import { debounced, el, fill, keyed } from "../dom.js";
 import { durationInWords, number, time } from "../format.js";
 import { t } from "../i18n.js";
 import { to } from "../routes.js";
-import { select, text } from "../parts/fields.js";
-import { more } from "../parts/paging.js";
-import { empty } from "../parts/states.js";
+import { select, text } from "../components/fields.js";
+import { more } from "../components/paging.js";
+import { empty } from "../components/placeholders.js";
 
 const KINDS = ["cancelled", "retried", "expedited", "purged", "customer_changed", "queue_paused", "queue_resumed", "policy_set", "repaired", "key_made", "key_ended"];
 const FILTERS = ["kind", "operator", "customer"];

@@ -1,21 +1,21 @@
 // One customer: its counter and what the next documents would get, its lines, waits, share, settings and history.
 
 import { get } from "../api.js";
-import { check } from "../counter.js";
+import { check } from "../priority.js";
 import { el, fill, keyed, setProp, setText } from "../dom.js";
 import { countdown, duration, durationInWords, number, percent, time } from "../format.js";
 import { t } from "../i18n.js";
-import { refresh } from "../refresh.js";
+import { refresh } from "../auto_refresh.js";
 import { to } from "../routes.js";
 import { mayOperate, seesAll } from "../session.js";
-import { counterDrawing } from "../parts/burst.js";
-import { panel } from "../parts/cards.js";
-import { pairBar } from "../parts/charts.js";
-import { levelBadge, levelClass, updateBadge } from "../parts/level.js";
-import { momentAgo, updateMoment } from "../parts/moment.js";
-import { banner, empty } from "../parts/states.js";
-import { table } from "../parts/table.js";
-import { buttons } from "./customer/acting.js";
+import { counterDrawing } from "../components/counter_chart.js";
+import { panel } from "../components/panel.js";
+import { pairBar } from "../components/charts.js";
+import { levelBadge, levelClass, updateBadge } from "../components/badges.js";
+import { momentAgo, updateMoment } from "../components/relative_time.js";
+import { banner, empty } from "../components/placeholders.js";
+import { table } from "../components/table.js";
+import { buttons } from "./customer/actions.js";
 import { history, latest } from "./customer/history.js";
 
 const NEXT = 24;

@@ -6,12 +6,12 @@ import { debounced, el, fill, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { to } from "../routes.js";
 import { mayAct } from "../session.js";
-import { icon } from "../parts/icons.js";
-import { more } from "../parts/paging.js";
-import { empty, failed } from "../parts/states.js";
-import { table } from "../parts/table.js";
-import { toast } from "../parts/toast.js";
-import { Acting } from "./documents/acting.js";
+import { icon } from "../components/icons.js";
+import { more } from "../components/paging.js";
+import { empty, failed } from "../components/placeholders.js";
+import { table } from "../components/table.js";
+import { toast } from "../components/toast.js";
+import { Acting } from "./documents/actions.js";
 import { columns } from "./documents/columns.js";
 import { Filters, STATES, asked, matches, sortOf } from "./documents/filters.js";
 

@@ -1,15 +1,15 @@
 // The priority system explained with the thresholds in force, and a counter to try it on. Nothing here touches the queue.
 
 import { get } from "../api.js";
-import { check, levelOf, ranges } from "../counter.js";
+import { check, levelOf, ranges } from "../priority.js";
 import { el, fill, setText } from "../dom.js";
 import { countdown, duration, durationInWords, number } from "../format.js";
 import { t } from "../i18n.js";
 import { to } from "../routes.js";
 import { seesAll } from "../session.js";
-import { counterDrawing } from "../parts/burst.js";
-import { panel } from "../parts/cards.js";
-import { levelBadge, levelClass, updateBadge } from "../parts/level.js";
+import { counterDrawing } from "../components/counter_chart.js";
+import { panel } from "../components/panel.js";
+import { levelBadge, levelClass, updateBadge } from "../components/badges.js";
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;

@@ -6,11 +6,11 @@ import { bytes, number } from "../format.js";
 import { t } from "../i18n.js";
 import { to } from "../routes.js";
 import { current, mayOperate, seesAll, who } from "../session.js";
-import { panel } from "../parts/cards.js";
-import { languageChoice, themeChoice } from "../parts/choices.js";
-import { confirm } from "../parts/dialog.js";
-import { readOnlyNote, select } from "../parts/fields.js";
-import { toast } from "../parts/toast.js";
+import { panel } from "../components/panel.js";
+import { languageChoice, themeChoice } from "../components/choices.js";
+import { confirm } from "../components/dialog.js";
+import { readOnlyNote, select } from "../components/fields.js";
+import { toast } from "../components/toast.js";
 
 export async function mount(view) {
   const [{ limits, version }, queue] = await Promise.all([get("/v1/server", { signal: view.signal }), seesAll() ? get("/v1/queue", { signal: view.signal }) : null]);

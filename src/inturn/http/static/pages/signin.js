@@ -3,7 +3,7 @@
 import { el, fill } from "../dom.js";
 import { t } from "../i18n.js";
 import { signIn } from "../session.js";
-import { checkbox, text } from "../parts/fields.js";
+import { checkbox, text } from "../components/fields.js";
 
 export async function mount(view) {
   const key = text({ label: t("signin.key"), hint: t("signin.hint"), type: "password", autocomplete: "current-password", required: true, maxlength: 200, spellcheck: "false", autocapitalize: "off" });

@@ -4,11 +4,11 @@ import { get } from "../api.js";
 import { el, fill, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { mayOperate } from "../session.js";
-import { panel } from "../parts/cards.js";
-import { readOnlyNote, select } from "../parts/fields.js";
-import { job } from "../parts/job.js";
-import { empty, failed } from "../parts/states.js";
-import { OWN, OwnChoice } from "./simulator/own.js";
+import { panel } from "../components/panel.js";
+import { readOnlyNote, select } from "../components/fields.js";
+import { job } from "../components/progress_job.js";
+import { empty, failed } from "../components/placeholders.js";
+import { OWN, OwnChoice } from "./simulator/replay.js";
 import { ScenarioChoice } from "./simulator/scenario.js";
 
 const SCENARIO = "scenario";

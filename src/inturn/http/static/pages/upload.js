@@ -6,14 +6,14 @@ import { bytes, percent } from "../format.js";
 import { t } from "../i18n.js";
 import { to } from "../routes.js";
 import { seesAll, who } from "../session.js";
-import { panel } from "../parts/cards.js";
-import { text } from "../parts/fields.js";
-import { icon } from "../parts/icons.js";
-import { levelBadge, stateBadge } from "../parts/level.js";
-import { findCustomers, suggest } from "../parts/suggest.js";
-import { toast } from "../parts/toast.js";
+import { panel } from "../components/panel.js";
+import { text } from "../components/fields.js";
+import { icon } from "../components/icons.js";
+import { levelBadge, stateBadge } from "../components/badges.js";
+import { findCustomers, suggest } from "../components/combobox.js";
+import { toast } from "../components/toast.js";
 import { Receipt } from "./upload/receipt.js";
-import { CHOSEN, DONE, FAILED, QUEUED, SENDING, STOPPED, sending } from "./upload/sending.js";
+import { CHOSEN, DONE, FAILED, QUEUED, SENDING, STOPPED, sending } from "./upload/upload_queue.js";
 
 const IDS = 100;
 

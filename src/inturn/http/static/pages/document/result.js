@@ -4,8 +4,8 @@ import { el, fill, setProp, setText } from "../../dom.js";
 import { get } from "../../api.js";
 import { bytes } from "../../format.js";
 import { t } from "../../i18n.js";
-import { panel } from "../../parts/cards.js";
-import { icon } from "../../parts/icons.js";
+import { panel } from "../../components/panel.js";
+import { icon } from "../../components/icons.js";
 
 const PREVIEW = 1_500;
 const MOST_SHOWN = 500_000;

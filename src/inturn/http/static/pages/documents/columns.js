@@ -5,7 +5,7 @@ import { ago, duration, number } from "../../format.js";
 import { t } from "../../i18n.js";
 import { to } from "../../routes.js";
 import { seesAll } from "../../session.js";
-import { levelBadge, stateBadge, updateBadge } from "../../parts/level.js";
+import { levelBadge, stateBadge, updateBadge } from "../../components/badges.js";
 
 export function columns() {
   const customer = { key: "customer", label: t("documents.head_customer"), className: "documents-customer", value: (row) => row.customer, cell: (row) => el("a", { href: to("customer", { name: row.customer }) }, row.customer) };

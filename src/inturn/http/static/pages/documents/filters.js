@@ -4,10 +4,10 @@ import { el, setProp, setText } from "../../dom.js";
 import { number } from "../../format.js";
 import { t } from "../../i18n.js";
 import { seesAll } from "../../session.js";
-import { search, select, text } from "../../parts/fields.js";
-import { icon } from "../../parts/icons.js";
-import { levelName } from "../../parts/level.js";
-import { findCustomers, suggest } from "../../parts/suggest.js";
+import { search, select, text } from "../../components/fields.js";
+import { icon } from "../../components/icons.js";
+import { levelName } from "../../components/badges.js";
+import { findCustomers, suggest } from "../../components/combobox.js";
 
 export const STATES = ["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"];
 const LEVELS = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];

@@ -2,7 +2,7 @@
 
 import { el } from "../../dom.js";
 import { t } from "../../i18n.js";
-import { SETTINGS, written } from "./words.js";
+import { SETTINGS, written } from "./description.js";
 
 /** columns: [[heading, policy], …]; what differs from the first one is marked. */
 export function differenceTable(label, columns) {

@@ -3,7 +3,7 @@
 import { el, fill, newId, setText } from "../../dom.js";
 import { bytes, durationInWords } from "../../format.js";
 import { t } from "../../i18n.js";
-import { numeric } from "../../parts/fields.js";
+import { numeric } from "../../components/fields.js";
 
 const SECOND = 1_000_000;
 const LONGEST = 100 * 365 * 86_400;

@@ -3,14 +3,14 @@
 import { el, fill } from "../../dom.js";
 import { duration, number, percent } from "../../format.js";
 import { t } from "../../i18n.js";
-import { panel } from "../../parts/cards.js";
-import { pairBar } from "../../parts/charts.js";
-import { groupName, played, sides, waitingChart } from "../../parts/comparison.js";
-import { select } from "../../parts/fields.js";
-import { job } from "../../parts/job.js";
-import { levelClass, levelName } from "../../parts/level.js";
-import { plainTable } from "../../parts/plain.js";
-import { banner, failed } from "../../parts/states.js";
+import { panel } from "../../components/panel.js";
+import { pairBar } from "../../components/charts.js";
+import { groupName, played, sides, waitingChart } from "../../components/comparison.js";
+import { select } from "../../components/fields.js";
+import { job } from "../../components/progress_job.js";
+import { levelClass, levelName } from "../../components/badges.js";
+import { plainTable } from "../../components/static_table.js";
+import { banner, failed } from "../../components/placeholders.js";
 
 const SECOND = 1_000_000;
 const HOUR = 3_600;

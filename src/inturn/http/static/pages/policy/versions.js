@@ -3,10 +3,10 @@
 import { el, fill } from "../../dom.js";
 import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
-import { panel } from "../../parts/cards.js";
-import { select } from "../../parts/fields.js";
-import { momentAgo } from "../../parts/moment.js";
-import { table } from "../../parts/table.js";
+import { panel } from "../../components/panel.js";
+import { select } from "../../components/fields.js";
+import { momentAgo } from "../../components/relative_time.js";
+import { table } from "../../components/table.js";
 import { differenceTable } from "./difference.js";
 
 const SHOWN = 10;

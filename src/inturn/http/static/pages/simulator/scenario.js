@@ -4,11 +4,11 @@ import { el, setText } from "../../dom.js";
 import { duration, figure, number } from "../../format.js";
 import { hasText, t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
-import { panel } from "../../parts/cards.js";
-import { checkbox, numeric, select } from "../../parts/fields.js";
-import { plainTable } from "../../parts/plain.js";
+import { panel } from "../../components/panel.js";
+import { checkbox, numeric, select } from "../../components/fields.js";
+import { plainTable } from "../../components/static_table.js";
 import { courses, spreadChart, waitBars } from "./charts.js";
-import { MOST_WORKERS, ORDERS, between, whole } from "./given.js";
+import { MOST_WORKERS, ORDERS, between, whole } from "./inputs.js";
 
 const SECOND = 1_000_000;
 const FIRST = "two-bulk";

@@ -5,10 +5,10 @@ import { number } from "../../format.js";
 import { t } from "../../i18n.js";
 import { to } from "../../routes.js";
 import { seesAll } from "../../session.js";
-import { panel } from "../../parts/cards.js";
-import { levelBadge } from "../../parts/level.js";
-import { counterWords, levelScale, levelWords } from "../../parts/reasons.js";
-import { sending } from "./sending.js";
+import { panel } from "../../components/panel.js";
+import { levelBadge } from "../../components/badges.js";
+import { counterWords, levelScale, levelWords } from "../../components/level_explanation.js";
+import { sending } from "./upload_queue.js";
 
 export class Receipt {
   constructor() {

@@ -4,9 +4,9 @@ import { send } from "../../api.js";
 import { el, fill } from "../../dom.js";
 import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
-import { confirm } from "../../parts/dialog.js";
-import { levelName } from "../../parts/level.js";
-import { toast } from "../../parts/toast.js";
+import { confirm } from "../../components/dialog.js";
+import { levelName } from "../../components/badges.js";
+import { toast } from "../../components/toast.js";
 import { asked } from "./filters.js";
 
 const CANCELLABLE = ["waiting", "running", "delayed"];

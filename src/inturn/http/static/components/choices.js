@@ -2,7 +2,7 @@
 
 import { NAMES, chooseLanguage, currentLanguage, t } from "../i18n.js";
 import { current } from "../session.js";
-import { remember, remembered } from "../store.js";
+import { remember, remembered } from "../preferences.js";
 
 const THEMES = ["system", "light", "dark"];
 let restart = async () => {};

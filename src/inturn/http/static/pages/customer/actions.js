@@ -3,9 +3,9 @@
 import { get, send } from "../../api.js";
 import { el, fill, setText } from "../../dom.js";
 import { t } from "../../i18n.js";
-import { ask, confirm } from "../../parts/dialog.js";
-import { area, numeric, text as textField } from "../../parts/fields.js";
-import { toast } from "../../parts/toast.js";
+import { ask, confirm } from "../../components/dialog.js";
+import { area, numeric, text as textField } from "../../components/fields.js";
+import { toast } from "../../components/toast.js";
 
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;

@@ -4,8 +4,8 @@ import { el, keyed, setText } from "../../dom.js";
 import { bytes, duration, number, time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { to } from "../../routes.js";
-import { panel } from "../../parts/cards.js";
-import { counterWords, levelScale, levelWords } from "../../parts/reasons.js";
+import { panel } from "../../components/panel.js";
+import { counterWords, levelScale, levelWords } from "../../components/level_explanation.js";
 
 /** Which counter gave the level, and what the level means. */
 export class LevelPart {

@@ -3,7 +3,7 @@
 import { get, upload } from "../../api.js";
 import { bytes } from "../../format.js";
 import { t } from "../../i18n.js";
-import { toast } from "../../parts/toast.js";
+import { toast } from "../../components/toast.js";
 
 const AT_ONCE = 3;
 const TRIES = 6;

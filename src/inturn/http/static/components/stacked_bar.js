@@ -2,7 +2,7 @@
 
 import { el, keyed, setProp, setText } from "../dom.js";
 import { number } from "../format.js";
-import { levelClass, levelName } from "./level.js";
+import { levelClass, levelName } from "./badges.js";
 
 /** row: {lines: {level: number}, waiting, most}; the bar is full when `waiting` is `most`. */
 export function stack(row) {

@@ -3,7 +3,7 @@
 import { el, fill } from "../dom.js";
 import { number, time } from "../format.js";
 import { t } from "../i18n.js";
-import { levelClass } from "./level.js";
+import { levelClass } from "./badges.js";
 
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 

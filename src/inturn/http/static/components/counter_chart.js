@@ -2,8 +2,8 @@
 
 import { el, fill, setProp, svg } from "../dom.js";
 import { number } from "../format.js";
-import { levelClass, levelName } from "./level.js";
-import { levelOf } from "../counter.js";
+import { levelClass, levelName } from "./badges.js";
+import { levelOf } from "../priority.js";
 
 const HEIGHT = 260;
 const MARGIN = { top: 22, right: 12, bottom: 8 };

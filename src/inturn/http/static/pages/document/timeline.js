@@ -3,7 +3,7 @@
 import { el, keyed } from "../../dom.js";
 import { duration, time } from "../../format.js";
 import { t } from "../../i18n.js";
-import { panel } from "../../parts/cards.js";
+import { panel } from "../../components/panel.js";
 
 const MOST_OF_LINE = 300;
 const HOLDS = { started: "running", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };

@@ -2,7 +2,7 @@
 
 import { el, fill, setProp, setText, svg } from "../dom.js";
 import { clock, number, shortClock } from "../format.js";
-import { levelClass, levelName } from "./level.js";
+import { levelClass, levelName } from "./badges.js";
 
 /** A course without axes: the figure beside it says what it is, so it is hidden from screen readers. */
 export function sparkline() {

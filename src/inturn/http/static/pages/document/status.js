@@ -4,8 +4,8 @@ import { el, fill, keyed, setProp, setText } from "../../dom.js";
 import { clock, countdown, durationInWords, percent, time } from "../../format.js";
 import { t } from "../../i18n.js";
 import { mayAct } from "../../session.js";
-import { panel } from "../../parts/cards.js";
-import { levelBadge, stateBadge } from "../../parts/level.js";
+import { panel } from "../../components/panel.js";
+import { levelBadge, stateBadge } from "../../components/badges.js";
 
 const SOON = 1_000_000;
 

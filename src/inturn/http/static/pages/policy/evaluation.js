@@ -3,11 +3,11 @@
 import { el, fill } from "../../dom.js";
 import { number, time } from "../../format.js";
 import { t } from "../../i18n.js";
-import { panel } from "../../parts/cards.js";
-import { change, groupName } from "../../parts/comparison.js";
-import { job } from "../../parts/job.js";
-import { plainTable } from "../../parts/plain.js";
-import { empty, failed } from "../../parts/states.js";
+import { panel } from "../../components/panel.js";
+import { change, groupName } from "../../components/comparison.js";
+import { job } from "../../components/progress_job.js";
+import { plainTable } from "../../components/static_table.js";
+import { empty, failed } from "../../components/placeholders.js";
 
 export class Judging {
   constructor(view) {
