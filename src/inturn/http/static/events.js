@@ -1,7 +1,7 @@
 // One stream of events for the whole page. It comes back by itself, goes on behind the last event heard, whichever
 // server answers, and rests while nobody looks.
 
-const KINDS = [
+const EVENT_KINDS = [
   "submitted",
   "started",
   "finished",
@@ -23,52 +23,52 @@ const KINDS = [
   "key_made",
   "key_ended",
 ];
-const FIRST_REST = 1_000;
-const LONGEST_REST = 30_000;
-const HIDDEN_FOR = 5_000;
-const MOST_KEPT = 5_000;
+const MIN_RECONNECT_DELAY_MS = 1_000;
+const MAX_RECONNECT_DELAY_MS = 30_000;
+const HIDDEN_TIMEOUT_MS = 5_000;
+const MAX_BUFFERED_EVENTS = 5_000;
 
 export const LIVE = "live";
 export const RECONNECTING = "reconnecting";
 export const OFFLINE = "offline";
-export const RESTING = "resting";
+export const SUSPENDED = "resting";
 
 let source = null;
-let last = null;
-let rest = FIRST_REST;
-let timer = 0;
-let hiding = 0;
+let lastEventId = null;
+let reconnectDelay = MIN_RECONNECT_DELAY_MS;
+let reconnectTimer = 0;
+let hiddenTimer = 0;
 let status = RECONNECTING;
-let isOn = false;
-const onStatus = new Set();
-const onConnection = new Set();
+let isEnabled = false;
+const statusListeners = new Set();
+const connectionListeners = new Set();
 const listeners = new Set();
 
 export function start() {
-  if (isOn) return;
-  isOn = true;
-  document.addEventListener("visibilitychange", look);
-  window.addEventListener("online", comeBack);
-  window.addEventListener("offline", () => change(OFFLINE));
+  if (isEnabled) return;
+  isEnabled = true;
+  document.addEventListener("visibilitychange", onVisibilityChange);
+  window.addEventListener("online", reconnectNow);
+  window.addEventListener("offline", () => setStatus(OFFLINE));
   connect();
 }
 
 export function stop() {
-  isOn = false;
-  clearTimeout(timer);
-  close();
+  isEnabled = false;
+  clearTimeout(reconnectTimer);
+  closeSource();
 }
 
 /** Call with the status now and whenever it changes; returns what ends that. */
-export function watchStatus(call) {
-  onStatus.add(call);
+export function onStatusChange(call) {
+  statusListeners.add(call);
   call(status);
-  return () => onStatus.delete(call);
+  return () => statusListeners.delete(call);
 }
 
 /** Call whenever the stream has come back or could not: each time somebody may have been signed out. */
-export function watchConnection(call) {
-  onConnection.add(call);
+export function onConnectionChange(call) {
+  connectionListeners.add(call);
 }
 
 /**
@@ -85,84 +85,84 @@ export function listen(kinds, call, wait = 500) {
 }
 
 function connect() {
-  clearTimeout(timer);
-  if (!isOn || source !== null) return;
-  source = new EventSource(last === null ? "/v1/events" : `/v1/events?after=${last}`);
+  clearTimeout(reconnectTimer);
+  if (!isEnabled || source !== null) return;
+  source = new EventSource(lastEventId === null ? "/v1/events" : `/v1/events?after=${lastEventId}`);
   source.addEventListener("open", () => {
-    rest = FIRST_REST;
-    if (status !== LIVE && last === null) tell({ kind: "reset" }); // what happened before the stream began
+    reconnectDelay = MIN_RECONNECT_DELAY_MS;
+    if (status !== LIVE && lastEventId === null) enqueue({ kind: "reset" }); // what happened before the stream began
     const isBack = status !== LIVE;
-    change(LIVE);
-    if (isBack && last !== null) for (const call of onConnection) call();
+    setStatus(LIVE);
+    if (isBack && lastEventId !== null) for (const call of connectionListeners) call();
   });
-  source.addEventListener("error", again);
-  source.addEventListener("reset", (event) => hear("reset", event));
-  for (const kind of KINDS) source.addEventListener(kind, (event) => hear(kind, event));
+  source.addEventListener("error", scheduleReconnect);
+  source.addEventListener("reset", (event) => onMessage("reset", event));
+  for (const kind of EVENT_KINDS) source.addEventListener(kind, (event) => onMessage(kind, event));
 }
 
-function hear(kind, event) {
-  if (event.lastEventId) last = event.lastEventId;
-  if (kind === "reset") tell({ kind });
-  else if (wanted(kind)) tell(JSON.parse(event.data));
+function onMessage(kind, event) {
+  if (event.lastEventId) lastEventId = event.lastEventId;
+  if (kind === "reset") enqueue({ kind });
+  else if (hasListenerFor(kind)) enqueue(JSON.parse(event.data));
 }
 
-function wanted(kind) {
-  for (const each of listeners) if (each.kinds === null || each.kinds.has(kind)) return true;
+function hasListenerFor(kind) {
+  for (const listener of listeners) if (listener.kinds === null || listener.kinds.has(kind)) return true;
   return false;
 }
 
-function tell(event) {
-  for (const each of listeners) {
-    if (event.kind !== "reset" && each.kinds !== null && !each.kinds.has(event.kind)) continue;
-    if (each.events.length >= MOST_KEPT) each.events = [{ kind: "reset" }];
-    each.events.push(event);
-    if (each.timer === 0) each.timer = setTimeout(deliver, each.wait, each);
+function enqueue(event) {
+  for (const listener of listeners) {
+    if (event.kind !== "reset" && listener.kinds !== null && !listener.kinds.has(event.kind)) continue;
+    if (listener.events.length >= MAX_BUFFERED_EVENTS) listener.events = [{ kind: "reset" }];
+    listener.events.push(event);
+    if (listener.timer === 0) listener.timer = setTimeout(flush, listener.wait, listener);
   }
 }
 
-function deliver(listener) {
+function flush(listener) {
   listener.timer = 0;
   const events = listener.events;
   listener.events = [];
   listener.call(events);
 }
 
-function again() {
-  close();
-  if (!isOn) return;
-  for (const call of onConnection) call();
-  change(navigator.onLine ? RECONNECTING : OFFLINE);
-  timer = setTimeout(connect, rest * (0.75 + Math.random() / 2)); // not all pages at once
-  rest = Math.min(LONGEST_REST, rest * 2);
+function scheduleReconnect() {
+  closeSource();
+  if (!isEnabled) return;
+  for (const call of connectionListeners) call();
+  setStatus(navigator.onLine ? RECONNECTING : OFFLINE);
+  reconnectTimer = setTimeout(connect, reconnectDelay * (0.75 + Math.random() / 2)); // not all pages at once
+  reconnectDelay = Math.min(MAX_RECONNECT_DELAY_MS, reconnectDelay * 2);
 }
 
-function comeBack() {
-  rest = FIRST_REST;
-  if (isOn && source === null && !document.hidden) {
-    change(RECONNECTING);
+function reconnectNow() {
+  reconnectDelay = MIN_RECONNECT_DELAY_MS;
+  if (isEnabled && source === null && !document.hidden) {
+    setStatus(RECONNECTING);
     connect();
   }
 }
 
-function look() {
-  clearTimeout(hiding);
-  if (!isOn) return;
+function onVisibilityChange() {
+  clearTimeout(hiddenTimer);
+  if (!isEnabled) return;
   if (document.hidden) {
-    hiding = setTimeout(() => {
-      clearTimeout(timer);
-      close();
-      change(RESTING);
-    }, HIDDEN_FOR);
-  } else comeBack();
+    hiddenTimer = setTimeout(() => {
+      clearTimeout(reconnectTimer);
+      closeSource();
+      setStatus(SUSPENDED);
+    }, HIDDEN_TIMEOUT_MS);
+  } else reconnectNow();
 }
 
-function close() {
+function closeSource() {
   source?.close();
   source = null;
 }
 
-function change(wantedStatus) {
+function setStatus(wantedStatus) {
   if (wantedStatus === status) return;
   status = wantedStatus;
-  for (const call of onStatus) call(status);
+  for (const call of statusListeners) call(status);
 }

@@ -1,9 +1,9 @@
 // Texts by key, in the reader's language. The texts themselves stand in src/inturn/i18n/page/<section>.<language>.toml.
 
 import { number } from "./format.js";
-import { remember, remembered } from "./preferences.js";
+import { getPreference, setPreference } from "./preferences.js";
 
-export const NAMES = { en: "English", de: "Deutsch", es: "Español", pl: "Polski", pt: "Português" };
+export const LANGUAGE_NAMES = { en: "English", de: "Deutsch", es: "Español", pl: "Polski", pt: "Português" };
 let language = "en";
 let entries = {};
 let plurals = new Intl.PluralRules("en");
@@ -14,14 +14,14 @@ export function currentLanguage() {
 
 /** As chosen before, or the first of the browser's that we have. */
 export function preferredLanguage(known) {
-  const chosen = remembered("language");
+  const chosen = getPreference("language");
   if (known.includes(chosen)) return chosen;
-  const wanted = navigator.languages.map((each) => each.split("-")[0].toLowerCase());
-  return wanted.find((each) => known.includes(each)) ?? "en";
+  const wanted = navigator.languages.map((code) => code.split("-")[0].toLowerCase());
+  return wanted.find((code) => known.includes(code)) ?? "en";
 }
 
 export function chooseLanguage(chosen) {
-  remember("language", chosen);
+  setPreference("language", chosen);
 }
 
 /** Load a language; the texts come with the build, so the browser keeps them. */

@@ -1,6 +1,6 @@
 // What this browser remembers. Storage can be forbidden: then nothing is remembered, and nothing breaks.
 
-export function remembered(name) {
+export function getPreference(name) {
   try {
     return localStorage.getItem(`inturn.${name}`);
   } catch {
@@ -8,7 +8,7 @@ export function remembered(name) {
   }
 }
 
-export function remember(name, value) {
+export function setPreference(name, value) {
   try {
     if (value === null) localStorage.removeItem(`inturn.${name}`);
     else localStorage.setItem(`inturn.${name}`, value);

@@ -7,11 +7,11 @@ export function levelOf(count, thresholds) {
 
 /** A document is looked at. counter: {count, updatedAt}, or null for a customer who is new. */
 export function check(counter, now, { reset_interval: interval, thresholds }) {
-  const after = lowered(counter, now, interval);
+  const after = decrementOrReset(counter, now, interval);
   return { counter: after, level: levelOf(after.count, thresholds), isReset: counter !== null && after.count === 0 };
 }
 
-function lowered(counter, now, interval) {
+function decrementOrReset(counter, now, interval) {
   if (counter === null) return { count: 0, updatedAt: now };
   const elapsed = now - counter.updatedAt;
   if (elapsed > interval) return { count: 0, updatedAt: now };
@@ -21,6 +21,6 @@ function lowered(counter, now, interval) {
 }
 
 /** For each level the counts from `from` down to `to` that it has; the last one has no end: null. */
-export function ranges(thresholds) {
-  return [...thresholds, null].map((to, place) => ({ level: place + 1, from: place === 0 ? 0 : thresholds[place - 1] - 1, to }));
+export function levelRanges(thresholds) {
+  return [...thresholds, null].map((to, index) => ({ level: index + 1, from: index === 0 ? 0 : thresholds[index - 1] - 1, to }));
 }

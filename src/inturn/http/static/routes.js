@@ -24,7 +24,7 @@ export const NAVIGATION = [
 ];
 
 /** `all`: who sees everything; `acting`: who may change something; nothing: everybody. */
-export function isFor(route, who) {
+export function isVisibleTo(route, who) {
   if (route.for === "all") return who !== null && who.sees_all;
   if (route.for === "acting") return who !== null && who.acts;
   return true;
@@ -35,17 +35,17 @@ export function routeOf(page) {
 }
 
 /** The route of a path and the names in it, or null. */
-export function matched(path) {
-  const given = path.split("/");
+export function matchRoute(path) {
+  const segments = path.split("/");
   for (const route of ROUTES) {
     const parts = route.path.split("/");
-    if (parts.length !== given.length) continue;
+    if (parts.length !== segments.length) continue;
     const params = {};
-    const fits = parts.every((part, place) => {
-      if (!part.startsWith(":")) return part === given[place];
-      if (given[place] === "") return false;
+    const fits = parts.every((part, index) => {
+      if (!part.startsWith(":")) return part === segments[index];
+      if (segments[index] === "") return false;
       try {
-        params[part.slice(1)] = decodeURIComponent(given[place]);
+        params[part.slice(1)] = decodeURIComponent(segments[index]);
       } catch {
         return false;
       }
@@ -57,9 +57,9 @@ export function matched(path) {
 }
 
 /** A page's address: to("customer", {name}), to("documents", {}, {state: "failed"}). */
-export function to(page, params = {}, query = {}) {
+export function pageUrl(page, params = {}, query = {}) {
   const path = routeOf(page).path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name]));
-  const found = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) found.append(name, each);
-  return found.size > 0 ? `${path}?${found}` : path;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) for (const item of [value].flat()) search.append(name, item);
+  return search.size > 0 ? `${path}?${search}` : path;
 }

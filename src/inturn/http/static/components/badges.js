@@ -13,10 +13,10 @@ export function levelName(level) {
 }
 
 export function levelBadge(level) {
-  return updateBadge(el("span"), level);
+  return updateLevelBadge(el("span"), level);
 }
 
-export function updateBadge(node, level) {
+export function updateLevelBadge(node, level) {
   node.className = `badge ${levelClass(level)}`;
   setText(node, levelName(level));
   return node;

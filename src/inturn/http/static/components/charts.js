@@ -1,7 +1,7 @@
 // Small SVG charts, drawn in real pixels so that lines stay sharp and texts keep their shape.
 
 import { el, fill, setProp, setText, svg } from "../dom.js";
-import { clock, number, shortClock } from "../format.js";
+import { number, shortTimeOfDay, timeOfDay } from "../format.js";
 import { levelClass, levelName } from "./badges.js";
 
 /** A course without axes: the figure beside it says what it is, so it is hidden from screen readers. */
@@ -31,9 +31,9 @@ export function sparkline() {
 
 const HEIGHT = 240;
 const MARGIN = { top: 12, right: 12, bottom: 26, left: 30 };
-const CHARACTER = 6.6;
+const CHARACTER_WIDTH_PX = 6.6;
 /** Where axes of lengths of time end, in seconds: a quarter of each is a round length too. */
-const LENGTHS = [0.4, 1, 2, 4, 8, 20, 40, 60, 120, 240, 480, 1_200, 2_400, 3_600, 7_200, 14_400, 28_800, 86_400, 172_800, 345_600];
+const DURATION_AXIS_SECONDS = [0.4, 1, 2, 4, 8, 20, 40, 60, 120, 240, 480, 1_200, 2_400, 3_600, 7_200, 14_400, 28_800, 86_400, 172_800, 345_600];
 
 /**
  * Lines over time. series: [{key, label, className}]; update({at: [µs], [key]: [numbers or null]}).
@@ -41,14 +41,14 @@ const LENGTHS = [0.4, 1, 2, 4, 8, 20, 40, 60, 120, 240, 480, 1_200, 2_400, 3_600
  */
 export function lineChart({ label, series, format = number, isLength = false, height = HEIGHT }) {
   const axes = svg("g", { class: "chart-axes" });
-  const lines = series.map((each) => svg("path", { class: `chart-line ${each.className}` }));
+  const lines = series.map((curve) => svg("path", { class: `chart-line ${curve.className}` }));
   const cursor = svg("line", { class: "chart-cursor", y1: MARGIN.top, y2: height - MARGIN.bottom });
   const drawing = svg("svg", { class: "chart", height, role: "img", "aria-label": label }, axes, lines, cursor);
   const readout = el("div", { class: "chart-readout", "aria-hidden": "true" });
   const legend = el(
     "ul",
     { class: "legend" },
-    series.map((each) => el("li", { class: each.className }, each.label)),
+    series.map((curve) => el("li", { class: curve.className }, curve.label)),
   );
   const node = el("div", { class: "chart-box" }, drawing, readout);
   let data = { at: [] };
@@ -59,9 +59,9 @@ export function lineChart({ label, series, format = number, isLength = false, he
     if (width === 0) return;
     setProp(drawing, "width", width);
     setProp(drawing, "viewBox", `0 0 ${width} ${height}`);
-    const values = series.flatMap((each) => data[each.key] ?? []).filter((value) => value !== null);
-    const top = isLength ? niceLength(Math.max(0, ...values)) : niceTop(Math.max(0, ...values));
-    const left = Math.max(MARGIN.left, ...marks(top).map((value) => 14 + CHARACTER * format(value).length));
+    const values = series.flatMap((curve) => data[curve.key] ?? []).filter((value) => value !== null);
+    const top = isLength ? niceDurationMax(Math.max(0, ...values)) : niceMax(Math.max(0, ...values));
+    const left = Math.max(MARGIN.left, ...axisTicks(top).map((value) => 14 + CHARACTER_WIDTH_PX * format(value).length));
     const first = data.at[0] ?? 0;
     const last = data.at.at(-1) ?? 1;
     scale = {
@@ -70,8 +70,8 @@ export function lineChart({ label, series, format = number, isLength = false, he
       y: (value) => height - MARGIN.bottom - (value / top) * (height - MARGIN.top - MARGIN.bottom),
     };
     drawAxes(width, top, first, last);
-    series.forEach((each, place) => setProp(lines[place], "d", path(data.at, data[each.key] ?? [])));
-    const latest = series.map((each) => `${each.label}: ${written((data[each.key] ?? []).at(-1))}`);
+    series.forEach((curve, index) => setProp(lines[index], "d", path(data.at, data[curve.key] ?? [])));
+    const latest = series.map((curve) => `${curve.label}: ${written((data[curve.key] ?? []).at(-1))}`);
     setProp(drawing, "aria-label", `${label}. ${latest.join(", ")}`);
   }
 
@@ -80,7 +80,7 @@ export function lineChart({ label, series, format = number, isLength = false, he
   }
 
   function drawAxes(width, top, first, last) {
-    const rows = marks(top).map((value) => [
+    const rows = axisTicks(top).map((value) => [
       svg("line", { class: "chart-grid", x1: scale.left, x2: width - MARGIN.right, y1: scale.y(value), y2: scale.y(value) }),
       svg("text", { class: "chart-mark", x: scale.left - 8, y: scale.y(value) + 4, "text-anchor": "end" }, format(value)),
     ]);
@@ -89,40 +89,40 @@ export function lineChart({ label, series, format = number, isLength = false, he
     const columns =
       data.at.length < 2
         ? []
-        : Array.from({ length: room }, (_, place) => {
-            const at = first + ((last - first) * (place + 0.5)) / room;
-            return svg("text", { class: "chart-mark", x: scale.x(at), y: height - 6, "text-anchor": "middle" }, isShort ? clock(at) : shortClock(at));
+        : Array.from({ length: room }, (_, index) => {
+            const at = first + ((last - first) * (index + 0.5)) / room;
+            return svg("text", { class: "chart-mark", x: scale.x(at), y: height - 6, "text-anchor": "middle" }, isShort ? timeOfDay(at) : shortTimeOfDay(at));
           });
     fill(axes, rows, columns);
   }
 
   function path(times, values) {
     let isDrawing = false;
-    let found = "";
-    values.forEach((value, place) => {
+    let commands = "";
+    values.forEach((value, index) => {
       if (value === null) isDrawing = false;
       else {
-        found += `${isDrawing ? "L" : "M"}${round(scale.x(times[place]))} ${round(scale.y(value))}`;
+        commands += `${isDrawing ? "L" : "M"}${round(scale.x(times[index]))} ${round(scale.y(value))}`;
         isDrawing = true;
       }
     });
-    return found;
+    return commands;
   }
 
   function point(event) {
     if (scale === null || data.at.length === 0) return;
     const x = event.clientX - node.getBoundingClientRect().left;
     let nearest = 0;
-    data.at.forEach((at, place) => {
-      if (Math.abs(scale.x(at) - x) < Math.abs(scale.x(data.at[nearest]) - x)) nearest = place;
+    data.at.forEach((at, index) => {
+      if (Math.abs(scale.x(at) - x) < Math.abs(scale.x(data.at[nearest]) - x)) nearest = index;
     });
     const at = scale.x(data.at[nearest]);
     setProp(cursor, "x1", at);
     setProp(cursor, "x2", at);
     fill(
       readout,
-      el("p", {}, clock(data.at[nearest])),
-      series.map((each) => el("p", { class: each.className }, `${each.label} ${written((data[each.key] ?? [])[nearest])}`)),
+      el("p", {}, timeOfDay(data.at[nearest])),
+      series.map((curve) => el("p", { class: curve.className }, `${curve.label} ${written((data[curve.key] ?? [])[nearest])}`)),
     );
     node.classList.add("is-pointed");
     const isRight = at > node.clientWidth / 2;
@@ -136,8 +136,8 @@ export function lineChart({ label, series, format = number, isLength = false, he
   return {
     node,
     legend,
-    update(found) {
-      data = found;
+    update(next) {
+      data = next;
       draw();
     },
   };
@@ -187,19 +187,19 @@ export function pairBar() {
   };
 }
 
-function marks(top) {
+function axisTicks(top) {
   return [0, 1, 2, 3, 4].map((part) => (top * part) / 4);
 }
 
-function niceLength(most) {
+function niceDurationMax(most) {
   const seconds = most / 1_000_000;
-  return 1_000_000 * (LENGTHS.find((each) => each >= seconds) ?? niceTop(seconds / 86_400) * 86_400);
+  return 1_000_000 * (DURATION_AXIS_SECONDS.find((candidate) => candidate >= seconds) ?? niceMax(seconds / 86_400) * 86_400);
 }
 
-function niceTop(most) {
+function niceMax(most) {
   if (most <= 0) return 1;
   const size = 10 ** Math.floor(Math.log10(most));
-  return [1, 2, 4, 5, 8, 10].map((step) => step * size).find((each) => each >= most);
+  return [1, 2, 4, 5, 8, 10].map((step) => step * size).find((candidate) => candidate >= most);
 }
 
 function round(value) {

@@ -1,14 +1,14 @@
 // Language and colours, chosen in two places: below the navigation and among the settings. Both show the same.
 
-import { NAMES, chooseLanguage, currentLanguage, t } from "../i18n.js";
-import { current } from "../session.js";
-import { remember, remembered } from "../preferences.js";
+import { LANGUAGE_NAMES, chooseLanguage, currentLanguage, t } from "../i18n.js";
+import { getPreference, setPreference } from "../preferences.js";
+import { currentSession } from "../session.js";
 
 const THEMES = ["system", "light", "dark"];
 let restart = async () => {};
 
 /** What draws the whole page anew, for another language. */
-export function useRestart(call) {
+export function setRestartHandler(call) {
   restart = call;
 }
 
@@ -16,7 +16,7 @@ export function useRestart(call) {
 export function languageChoice() {
   return {
     value: currentLanguage(),
-    options: current().languages.map((each) => [each, NAMES[each]]),
+    options: currentSession().languages.map((language) => [language, LANGUAGE_NAMES[language]]),
     async pick(input) {
       const place = input.closest(".page") ? ".page" : ".side";
       chooseLanguage(input.value);
@@ -28,13 +28,13 @@ export function languageChoice() {
 
 export function themeChoice() {
   return {
-    value: remembered("theme") ?? "system",
-    options: THEMES.map((each) => [each, t(`shell.theme_${each}`)]),
+    value: getPreference("theme") ?? "system",
+    options: THEMES.map((theme) => [theme, t(`shell.theme_${theme}`)]),
     pick({ value }) {
-      remember("theme", value === "system" ? null : value);
+      setPreference("theme", value === "system" ? null : value);
       if (value === "system") delete document.documentElement.dataset.theme;
       else document.documentElement.dataset.theme = value;
-      for (const each of document.querySelectorAll("[data-choice=theme]")) each.value = value;
+      for (const select of document.querySelectorAll("[data-choice=theme]")) select.value = value;
     },
   };
 }

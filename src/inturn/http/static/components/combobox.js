@@ -1,16 +1,16 @@
 // A text field that suggests what there is while one types; what is typed counts, whether it was suggested or not.
 
 import { get } from "../api.js";
-import { debounced, el, fill, newId, setProp } from "../dom.js";
-import { text as textField } from "./fields.js";
+import { debounce, el, fill, newId, setProp } from "../dom.js";
+import { textField } from "./fields.js";
 
 /**
  * find(text) resolves with [{value, note}]; onChange(value) hears what was chosen, or typed and confirmed with Enter, or
  * left there. Gives {node, input, setError}, as fields do. A list of options by the pattern of ARIA's combobox.
  */
-export function suggest({ find, onChange = () => {}, ...props }) {
+export function combobox({ find, onChange = () => {}, ...props }) {
   const list = el("ul", { class: "suggestions", role: "listbox", id: newId("suggestions"), "aria-label": props.label, hidden: true });
-  const made = textField({
+  const field = textField({
     ...props,
     autocomplete: "off",
     spellcheck: "false",
@@ -19,24 +19,24 @@ export function suggest({ find, onChange = () => {}, ...props }) {
     "aria-expanded": "false",
     "aria-controls": list.id,
   });
-  const { input } = made;
-  let told = input.value;
-  let at = -1;
-  let asked = 0;
+  const { input } = field;
+  let lastValue = input.value;
+  let activeIndex = -1;
+  let requestId = 0;
 
-  const look = debounced(async () => {
-    asked += 1;
-    const mine = asked;
+  const fetchSuggestions = debounce(async () => {
+    requestId += 1;
+    const ownId = requestId;
     const wanted = input.value.trim();
-    const found = wanted === "" ? [] : await find(wanted).catch(() => []); // without suggestions one can still type
-    if (mine === asked && document.activeElement === input) show(found);
+    const suggestions = wanted === "" ? [] : await find(wanted).catch(() => []); // without suggestions one can still type
+    if (ownId === requestId && document.activeElement === input) show(suggestions);
   }, 200);
 
-  function show(found) {
-    at = -1;
-    fill(list, found.map(option));
-    list.hidden = found.length === 0;
-    setProp(input, "aria-expanded", String(found.length > 0));
+  function show(suggestions) {
+    activeIndex = -1;
+    fill(list, suggestions.map(option));
+    list.hidden = suggestions.length === 0;
+    setProp(input, "aria-expanded", String(suggestions.length > 0));
     setProp(input, "aria-activedescendant", null);
   }
 
@@ -46,49 +46,49 @@ export function suggest({ find, onChange = () => {}, ...props }) {
     return Object.assign(node, { choice: value });
   }
 
-  function point(to) {
+  function highlight(to) {
     const options = [...list.children];
-    at = (to + options.length) % options.length;
-    options.forEach((each, place) => setProp(each, "aria-selected", String(place === at)));
-    setProp(input, "aria-activedescendant", options[at].id);
-    options[at].scrollIntoView({ block: "nearest" });
+    activeIndex = (to + options.length) % options.length;
+    options.forEach((item, index) => setProp(item, "aria-selected", String(index === activeIndex)));
+    setProp(input, "aria-activedescendant", options[activeIndex].id);
+    options[activeIndex].scrollIntoView({ block: "nearest" });
   }
 
   function choose(value) {
-    asked += 1;
+    requestId += 1;
     input.value = value;
     show([]);
-    tell();
+    notifyChange();
   }
 
-  function tell() {
+  function notifyChange() {
     const value = input.value.trim();
-    if (value === told) return;
-    told = value;
+    if (value === lastValue) return;
+    lastValue = value;
     onChange(value);
   }
 
   input.addEventListener("input", () => {
-    look();
+    fetchSuggestions();
     if (input.value === "") choose("");
   });
   input.addEventListener("blur", () => choose(input.value));
   input.addEventListener("keydown", (event) => {
     const isOpen = !list.hidden;
-    if (event.key === "ArrowDown" && isOpen) point(at + 1);
-    else if (event.key === "ArrowUp" && isOpen) point(at < 0 ? -1 : at - 1);
+    if (event.key === "ArrowDown" && isOpen) highlight(activeIndex + 1);
+    else if (event.key === "ArrowUp" && isOpen) highlight(activeIndex < 0 ? -1 : activeIndex - 1);
     else if (event.key === "Escape" && isOpen) show([]);
-    else if (event.key === "Enter") choose(isOpen && at >= 0 ? list.children[at].choice : input.value);
+    else if (event.key === "Enter") choose(isOpen && activeIndex >= 0 ? list.children[activeIndex].choice : input.value);
     else return;
     event.preventDefault();
   });
-  made.node.classList.add("suggest");
+  field.node.classList.add("suggest");
   input.after(list);
   return {
-    ...made,
+    ...field,
     /** Show another value without telling. */
     setValue(value) {
-      told = value;
+      lastValue = value;
       if (input.value.trim() !== value) input.value = value;
     },
   };
@@ -97,5 +97,5 @@ export function suggest({ find, onChange = () => {}, ...props }) {
 /** For `find`: customers with this in their names. */
 export async function findCustomers(wanted) {
   const page = await get("/v1/customers", { query: { text: wanted, limit: 8 } });
-  return page.customers.map((each) => ({ value: each.customer, note: each.display_name }));
+  return page.customers.map((row) => ({ value: row.customer, note: row.display_name }));
 }

@@ -3,14 +3,14 @@
 import { el } from "../dom.js";
 import { duration, time } from "../format.js";
 import { t } from "../i18n.js";
-import { to } from "../routes.js";
+import { pageUrl } from "../routes.js";
 import { lineChart } from "./charts.js";
 
 const SECOND = 1_000_000;
 
 /** What was played. */
-export function played(found) {
-  return t("policy.preview_played", { n: found.documents, customers: found.customers, workers: found.workers, since: time(found.since), until: time(found.until) });
+export function describeReplay(comparison) {
+  return t("policy.preview_played", { n: comparison.documents, customers: comparison.customers, workers: comparison.workers, since: time(comparison.since), until: time(comparison.until) });
 }
 
 /** Customers a group is made of, by the documents they bring a day: 1–20. */
@@ -19,25 +19,25 @@ export function groupName(group) {
 }
 
 /** Customers who gain, beside those who lose. */
-export function sides(found) {
-  return el("div", { class: "preview-sides" }, side("less", found.less), side("more", found.more));
+export function gainersAndLosers(comparison) {
+  return el("div", { class: "preview-sides" }, customerChanges("less", comparison.less), customerChanges("more", comparison.more));
 }
 
-function side(which, changes) {
-  const rows = changes.map((each) => el("li", {}, el("a", { href: to("customer", { name: each.customer }) }, each.customer), change(each.current, each.proposed)));
+function customerChanges(which, changes) {
+  const rows = changes.map((change) => el("li", {}, el("a", { href: pageUrl("customer", { name: change.customer }) }, change.customer), waitChange(change.current, change.proposed)));
   const body = rows.length > 0 ? el("ol", { class: "changes" }, rows) : el("p", { class: "muted" }, t("policy.preview_nobody"));
   return el("section", { class: `preview-${which}` }, el("h3", {}, t(`policy.preview_${which}`)), body);
 }
 
 /** From one wait to another, in seconds. */
-export function change(before, after) {
+export function waitChange(before, after) {
   return el("span", { class: "change" }, duration(before * SECOND), " → ", el("strong", {}, duration(after * SECOND)));
 }
 
 /** series: as a line chart takes them; their keys are those of each moment. Gives {node, legend}. */
-export function waitingChart(found, series) {
+export function waitingChart(comparison, series) {
   const chart = lineChart({ label: t("policy.preview_waiting"), series, height: 200 });
-  const column = (name) => found.waiting.map((each) => each[name]);
+  const column = (name) => comparison.waiting.map((point) => point[name]);
   chart.update({ at: column("at"), ...Object.fromEntries(series.map(({ key }) => [key, column(key)])) });
   return chart;
 }

@@ -2,19 +2,19 @@
 
 import { el, fill, setProp, svg } from "../dom.js";
 import { number } from "../format.js";
-import { levelClass, levelName } from "./badges.js";
 import { levelOf } from "../priority.js";
+import { levelClass, levelName } from "./badges.js";
 
 const HEIGHT = 260;
 const MARGIN = { top: 22, right: 12, bottom: 8 };
-const ROW = 13;
-const CHARACTER = 6.8;
+const LABEL_HEIGHT_PX = 13;
+const CHARACTER_WIDTH_PX = 6.8;
 
 /**
  * update({checks: [{count, isReset}], thresholds, depth, resetText, summary}): `depth` is the lowest count that must
  * have room; before a check with `isReset` there is a gap with `resetText` above it. The summary is for screen readers.
  */
-export function counterDrawing() {
+export function counterChart() {
   const drawing = svg("svg", { class: "counter-drawing", height: HEIGHT, role: "img" });
   const node = el("div", { class: "chart-box" }, drawing);
   let data = null;
@@ -25,25 +25,25 @@ export function counterDrawing() {
     setProp(drawing, "width", width);
     setProp(drawing, "viewBox", `0 0 ${width} ${HEIGHT}`);
     setProp(drawing, "aria-label", data.summary);
-    const scale = scaleOf(width, data);
+    const scale = makeScale(width, data);
     fill(drawing, grid(scale, data), columns(scale, data), svg("line", { class: "counter-base", x1: scale.left, x2: scale.right, y1: MARGIN.top, y2: MARGIN.top }));
   }
 
   new ResizeObserver(draw).observe(node);
   return {
     node,
-    update(found) {
-      data = found;
+    update(next) {
+      data = next;
       draw();
     },
   };
 }
 
-function scaleOf(width, { checks, thresholds, depth }) {
-  const names = thresholds.map((_, place) => levelName(place + 2));
-  const left = 10 + CHARACTER * Math.max(...thresholds.map((each) => number(each).length));
-  const right = width - 10 - CHARACTER * Math.max(...names.map((each) => each.length));
-  const slots = Math.max(12, checks.length + checks.filter((each) => each.isReset).length * 3);
+function makeScale(width, { checks, thresholds, depth }) {
+  const names = thresholds.map((_, index) => levelName(index + 2));
+  const left = 10 + CHARACTER_WIDTH_PX * Math.max(...thresholds.map((threshold) => number(threshold).length));
+  const right = width - 10 - CHARACTER_WIDTH_PX * Math.max(...names.map((name) => name.length));
+  const slots = Math.max(12, checks.length + checks.filter((check) => check.isReset).length * 3);
   const lowest = Math.max(2, depth);
   return { width, left, right, slot: (right - left) / slots, y: (count) => MARGIN.top + ((0.6 - count) / (lowest + 0.6)) * (HEIGHT - MARGIN.top - MARGIN.bottom) };
 }
@@ -51,16 +51,16 @@ function scaleOf(width, { checks, thresholds, depth }) {
 /** A line below which each level begins; names that would stand on each other are left out. */
 function grid(scale, { thresholds }) {
   let last = -Infinity;
-  return thresholds.map((threshold, place) => {
+  return thresholds.map((threshold, index) => {
     const y = scale.y(threshold - 0.5);
     if (y > HEIGHT - 4) return null;
     const line = svg("line", { class: "counter-grid", x1: scale.left, x2: scale.right, y1: y, y2: y });
-    if (y - last < ROW) return line;
+    if (y - last < LABEL_HEIGHT_PX) return line;
     last = y;
     return [
       line,
       svg("text", { class: "counter-mark", x: scale.left - 6, y: y + 4, "text-anchor": "end" }, number(threshold)),
-      svg("text", { class: `counter-level ${levelClass(place + 2)}`, x: scale.right + 6, y: y + 4 }, levelName(place + 2)),
+      svg("text", { class: `counter-level ${levelClass(index + 2)}`, x: scale.right + 6, y: y + 4 }, levelName(index + 2)),
     ];
   });
 }
@@ -69,9 +69,9 @@ function columns(scale, { checks, thresholds, resetText }) {
   const gap = scale.slot > 5 ? Math.min(3, scale.slot * 0.25) : 0;
   const base = scale.y(0.6);
   let slots = 0;
-  return checks.map((each) => {
+  return checks.map((check) => {
     const drawn = [];
-    if (each.isReset) {
+    if (check.isReset) {
       slots += 3;
       const x = scale.left + (slots - 1.5) * scale.slot;
       drawn.push(svg("line", { class: "counter-reset", x1: x, x2: x, y1: 4, y2: HEIGHT - MARGIN.bottom }));
@@ -79,7 +79,7 @@ function columns(scale, { checks, thresholds, resetText }) {
     }
     const x = scale.left + slots * scale.slot;
     slots += 1;
-    const size = { x, y: base, width: Math.max(0.5, scale.slot - gap), height: scale.y(each.count) - base, rx: gap > 1 ? 2 : 0 };
-    return [drawn, svg("rect", { class: `counter-column ${levelClass(levelOf(each.count, thresholds))}`, ...size })];
+    const size = { x, y: base, width: Math.max(0.5, scale.slot - gap), height: scale.y(check.count) - base, rx: gap > 1 ? 2 : 0 };
+    return [drawn, svg("rect", { class: `counter-column ${levelClass(levelOf(check.count, thresholds))}`, ...size })];
   });
 }

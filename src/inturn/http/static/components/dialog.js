@@ -2,13 +2,13 @@
 
 import { el, newId } from "../dom.js";
 import { t } from "../i18n.js";
-import { area, text as textField } from "./fields.js";
+import { textArea, textField } from "./fields.js";
 
 /**
- * A dialog with anything in it. Resolves with what `close(value)` was called with; null by Escape or Cancel. With `stays`
+ * A dialog with anything in it. Resolves with what `close(value)` was called with; null by Escape or Cancel. With `persistent`
  * neither Escape nor a click beside it closes it: for what cannot be seen again.
  */
-export function ask(title, make, { stays = false } = {}) {
+export function openDialog(title, make, { persistent = false } = {}) {
   return new Promise((resolve) => {
     const id = newId("dialog");
     let answer = null;
@@ -22,10 +22,10 @@ export function ask(title, make, { stays = false } = {}) {
       resolve(answer);
     });
     node.addEventListener("click", (event) => {
-      if (event.target === node && !stays) close(null); // beside it
+      if (event.target === node && !persistent) close(null); // beside it
     });
     node.addEventListener("cancel", (event) => {
-      if (stays) event.preventDefault();
+      if (persistent) event.preventDefault();
     });
     document.body.append(node);
     node.showModal();
@@ -37,8 +37,8 @@ export function ask(title, make, { stays = false } = {}) {
  * be undone. Resolves with {why}, or null if it is not to be done.
  */
 export function confirm({ title, text, action, danger = false, why = true, typed = null }) {
-  return ask(title, (close) => {
-    const reason = why ? area({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 }) : null;
+  return openDialog(title, (close) => {
+    const reason = why ? textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000 }) : null;
     const repeated = typed === null ? null : textField({ label: t("shell.type_to_confirm", { text: typed }), autocomplete: "off" });
     const go = el("button", { class: `button ${danger ? "button-danger" : "button-primary"}`, type: "submit" }, action);
     if (repeated !== null) {

@@ -1,6 +1,6 @@
 // Labelled fields. Each gives {node, input, setError}; the label, the hint and the error belong to the input.
 
-import { debounced, el, newId, setText } from "../dom.js";
+import { debounce, el, newId, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
@@ -29,24 +29,24 @@ function field(input, { label, hint = null, hidden = false }) {
   };
 }
 
-export function text({ label, hint, hidden, ...props }) {
+export function textField({ label, hint, hidden, ...props }) {
   return field(el("input", { type: "text", class: "input", ...props }), { label, hint, hidden });
 }
 
-export function numeric({ label, hint, hidden, ...props }) {
+export function numberField({ label, hint, hidden, ...props }) {
   return field(el("input", { type: "number", class: "input", ...props }), { label, hint, hidden });
 }
 
-export function area({ label, hint, hidden, ...props }) {
+export function textArea({ label, hint, hidden, ...props }) {
   return field(el("textarea", { class: "input", ...props }), { label, hint, hidden });
 }
 
 /** options: [[value, text], …] */
-export function select({ label, hint, hidden, options, value, ...props }) {
+export function selectField({ label, hint, hidden, options, value, ...props }) {
   const input = el(
     "select",
     { class: "input", ...props },
-    options.map(([each, shown]) => el("option", { value: each, selected: each === value }, shown)),
+    options.map(([key, shown]) => el("option", { value: key, selected: key === value }, shown)),
   );
   return field(input, { label, hint, hidden });
 }
@@ -57,8 +57,8 @@ export function checkbox({ label, ...props }) {
 }
 
 /** A search field that calls after a pause in typing, and at once on Enter. */
-export function search({ label, value = "", onSearch }) {
-  const later = debounced(() => onSearch(input.value.trim()));
+export function searchField({ label, value = "", onSearch }) {
+  const later = debounce(() => onSearch(input.value.trim()));
   const input = el("input", {
     type: "search",
     class: "input",

@@ -8,7 +8,7 @@ import { levelClass } from "./badges.js";
 const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /** bounds: {below, not_below} of the API, or null. */
-export function levelWords(level, count, bounds) {
+export function describeLevel(level, count, bounds) {
   const { below = null, not_below: floor = null } = bounds ?? {};
   if (below !== null && floor !== null) return t("reasons.level_between", { level, count, below, floor });
   if (below !== null) return t("reasons.level_last", { level, count, below });
@@ -17,7 +17,7 @@ export function levelWords(level, count, bounds) {
 }
 
 /** Where the customer's counter stands now, and when it starts anew. */
-export function counterWords(counter) {
+export function describeCounter(counter) {
   const isOver = counter.resets_after < Date.now() * 1_000;
   return isOver ? t("reasons.counter_over", { count: counter.count }) : t("reasons.counter", { count: counter.count, time: time(counter.resets_after) });
 }

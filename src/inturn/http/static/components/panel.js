@@ -20,7 +20,7 @@ export function card({ label, href }) {
     update({ value: shown, details = [], course = [], kind = null }) {
       setText(value, shown);
       while (figures.childElementCount <= details.length) figures.append(el("span", { class: "card-detail" }));
-      [...figures.children].slice(1).forEach((each, place) => setText(each, details[place] ?? ""));
+      [...figures.children].slice(1).forEach((span, index) => setText(span, details[index] ?? ""));
       node.classList.toggle("card-bad", kind === "bad");
       line.update(course);
     },

@@ -5,12 +5,12 @@ import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
 /** Nothing here: say why, and what to do. */
-export function empty(text, hint = null, action = null) {
+export function emptyState(text, hint = null, action = null) {
   return el("div", { class: "state" }, icon("empty"), el("p", { class: "state-text" }, text), hint && el("p", { class: "muted" }, hint), action);
 }
 
 /** Appears only after a moment: what comes quickly should not flicker. */
-export function loading() {
+export function loadingState() {
   return el(
     "div",
     { class: "state state-loading", role: "status" },
@@ -20,21 +20,21 @@ export function loading() {
 }
 
 /** Something went wrong; `retry` is called by the button. */
-export function failed(wrong, retry = null) {
-  const isOffline = wrong.code === "offline";
+export function errorState(error, retry = null) {
+  const isOffline = error.code === "offline";
   const button = retry && el("button", { class: "button", type: "button", on: { click: retry } }, t("shell.retry"));
   return el(
     "div",
     { class: "state", role: "alert" },
     icon(isOffline ? "offline" : "warning"),
-    el("p", { class: "state-text" }, wrong.code === undefined ? t("errors.unexpected") : wrong.message),
+    el("p", { class: "state-text" }, error.code === undefined ? t("errors.unexpected") : error.message),
     button,
   );
 }
 
-export function notFound() {
+export function notFoundState() {
   const home = el("a", { class: "button", href: "/" }, t("shell.home"));
-  return empty(t("shell.not_found"), t("shell.not_found_hint"), home);
+  return emptyState(t("shell.not_found"), t("shell.not_found_hint"), home);
 }
 
 /** A line across the page: paused, offline, read-only. */

@@ -1,6 +1,6 @@
 // Something that takes the server a while: how far it is, and a button that ends it.
 
-import { ApiError, lines } from "../api.js";
+import { ApiError, streamJsonLines } from "../api.js";
 import { el, setText } from "../dom.js";
 import { percent } from "../format.js";
 import { t } from "../i18n.js";
@@ -9,52 +9,52 @@ import { t } from "../i18n.js";
  * job({label, signal}) gives {node, run(path, body), cancel()}. `run` resolves with the server's last line, or with null
  * if it was cancelled here; whatever went wrong is thrown. A new run ends the one before.
  */
-export function job({ label, signal }) {
-  let under = null;
+export function progressJob({ label, signal }) {
+  let current = null;
   const bar = el("progress", { max: "1", "aria-label": label });
   const part = el("span", { class: "muted job-part" });
   const button = el("button", { class: "button button-small", type: "button", on: { click: () => cancel() } }, t("shell.cancel"));
   const node = el("div", { class: "job", hidden: true }, bar, part, button);
 
   function cancel() {
-    under?.abort();
+    current?.abort();
   }
 
   async function run(path, body) {
     cancel();
-    const mine = new AbortController();
-    under = mine;
-    const end = () => mine.abort();
+    const controller = new AbortController();
+    current = controller;
+    const end = () => controller.abort();
     signal.addEventListener("abort", end);
     node.hidden = false;
     bar.removeAttribute("value");
     setText(part, "");
     try {
-      return await last(path, body, mine.signal);
-    } catch (wrong) {
-      if (mine.signal.aborted) return null;
-      throw wrong instanceof ApiError ? wrong : new ApiError("offline", 0, null); // it broke off
+      return await readLastLine(path, body, controller.signal);
+    } catch (error) {
+      if (controller.signal.aborted) return null;
+      throw error instanceof ApiError ? error : new ApiError("offline", 0, null); // it broke off
     } finally {
       signal.removeEventListener("abort", end);
-      if (under === mine) {
-        under = null;
+      if (current === controller) {
+        current = null;
         node.hidden = true;
       }
     }
   }
 
-  async function last(path, body, ending) {
-    let found = null;
-    for await (const line of lines("POST", path, { body, signal: ending })) {
-      found = line;
+  async function readLastLine(path, body, ending) {
+    let lastLine = null;
+    for await (const line of streamJsonLines("POST", path, { body, signal: ending })) {
+      lastLine = line;
       if (line.total > 0 && line.done !== undefined) {
         bar.value = line.done / line.total;
         setText(part, percent(line.done / line.total, 0));
       }
     }
-    if (found?.error !== undefined) throw new ApiError("invalid_input", 422, found.error);
-    if (found === null || found.done !== undefined) throw new ApiError("offline", 0, null);
-    return found;
+    if (lastLine?.error !== undefined) throw new ApiError("invalid_input", 422, lastLine.error);
+    if (lastLine === null || lastLine.done !== undefined) throw new ApiError("offline", 0, null);
+    return lastLine;
   }
 
   return { node, run, cancel };

@@ -4,12 +4,12 @@ import { el, setProp, setText } from "../dom.js";
 import { ago, countdown, time } from "../format.js";
 
 /** "3 minutes ago", exact in its title. */
-export function momentAgo(at) {
+export function relativeTime(at) {
   const node = el("time", {});
-  return updateMoment(node, at);
+  return updateRelativeTime(node, at);
 }
 
-export function updateMoment(node, at) {
+export function updateRelativeTime(node, at) {
   if (at === null || at === undefined) {
     setText(node, "–");
     return node;

@@ -1,6 +1,6 @@
 // A table whose rows stay the same elements while their values change: focus, selection and scroll survive updates.
 
-import { add, el, fill, keyed, setProp, setText } from "../dom.js";
+import { add, el, fill, reconcileChildren, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
@@ -49,35 +49,35 @@ export function table({ columns, keyOf, caption, sort = null, onSort = () => {},
   }
 
   function makeRow(row) {
-    const cells = columns.map((column, place) => {
-      const cell = el(place === 0 ? "th" : "td", { scope: place === 0 ? "row" : null, class: classOf(column) });
+    const cells = columns.map((column, index) => {
+      const cell = el(index === 0 ? "th" : "td", { scope: index === 0 ? "row" : null, class: classOf(column) });
       return cell;
     });
-    const line = el("tr", { class: hrefOf ? "is-link" : null, on: hrefOf ? { click: openRow } : {} });
+    const tr = el("tr", { class: hrefOf ? "is-link" : null, on: hrefOf ? { click: openRow } : {} });
     if (selectable) {
-      const box = el("input", { type: "checkbox", on: { change: () => select(keyOf(line.row), box.checked) } });
-      line.box = box;
-      add(line, el("td", { class: "cell-select" }, box));
+      const box = el("input", { type: "checkbox", on: { change: () => select(keyOf(tr.row), box.checked) } });
+      tr.box = box;
+      add(tr, el("td", { class: "cell-select" }, box));
     }
-    add(line, cells);
-    line.shown = cells;
-    line.values = [];
-    updateRow(line, row);
-    return line;
+    add(tr, cells);
+    tr.shown = cells;
+    tr.values = [];
+    updateRow(tr, row);
+    return tr;
   }
 
-  function updateRow(line, row) {
-    line.row = row;
-    columns.forEach((column, place) => {
+  function updateRow(tr, row) {
+    tr.row = row;
+    columns.forEach((column, index) => {
       const value = column.value(row);
-      if (line.values[place] === value && line.values.length > place) return;
-      const isFirst = line.values.length <= place;
-      line.values[place] = value;
-      show(line.shown[place], column, row, value, { isFirst, isName: place === 0 });
+      if (tr.values[index] === value && tr.values.length > index) return;
+      const isFirst = tr.values.length <= index;
+      tr.values[index] = value;
+      show(tr.shown[index], column, row, value, { isFirst, isName: index === 0 });
     });
-    if (line.box) {
-      line.box.checked = selection.has(keyOf(row));
-      setProp(line.box, "aria-label", t("shell.select_row", { name: String((columns[0].name ?? columns[0].value)(row)) }));
+    if (tr.box) {
+      tr.box.checked = selection.has(keyOf(row));
+      setProp(tr.box, "aria-label", t("shell.select_row", { name: String((columns[0].name ?? columns[0].value)(row)) }));
     }
   }
 
@@ -86,10 +86,10 @@ export function table({ columns, keyOf, caption, sort = null, onSort = () => {},
       column.update(isName && hrefOf ? cell.firstChild.firstChild : cell.firstChild, row);
       return;
     }
-    const made = column.cell ? column.cell(row) : String(value ?? "–");
-    if (isName && hrefOf) fill(cell, el("a", { href: hrefOf(row) }, made));
-    else if (made instanceof Node) fill(cell, made);
-    else setText(cell, made);
+    const content = column.cell ? column.cell(row) : String(value ?? "–");
+    if (isName && hrefOf) fill(cell, el("a", { href: hrefOf(row) }, content));
+    else if (content instanceof Node) fill(cell, content);
+    else setText(cell, content);
   }
 
   function openRow(event) {
@@ -108,7 +108,7 @@ export function table({ columns, keyOf, caption, sort = null, onSort = () => {},
       if (isOn) selection.add(keyOf(row));
       else selection.delete(keyOf(row));
     }
-    for (const line of body.children) line.box.checked = isOn;
+    for (const tr of body.children) tr.box.checked = isOn;
     marked();
   }
 
@@ -125,13 +125,13 @@ export function table({ columns, keyOf, caption, sort = null, onSort = () => {},
     selection,
     setSort(wanted) {
       order = wanted;
-      const focused = [...head.children].findIndex((each) => each.contains(document.activeElement));
+      const focused = [...head.children].findIndex((cell) => cell.contains(document.activeElement));
       drawHead();
       if (focused >= 0) head.children[focused].querySelector("button, input")?.focus();
     },
     update(rows) {
       shown = rows;
-      keyed(body, rows, keyOf, makeRow, updateRow);
+      reconcileChildren(body, rows, keyOf, makeRow, updateRow);
       node.classList.toggle("is-empty", rows.length === 0);
       if (selectable) marked();
     },

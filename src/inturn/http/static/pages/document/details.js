@@ -1,64 +1,64 @@
 // What a document is and was submitted with, and which counter gave it its level.
 
-import { el, keyed, setText } from "../../dom.js";
+import { el, reconcileChildren, setText } from "../../dom.js";
 import { bytes, duration, number, time } from "../../format.js";
 import { t } from "../../i18n.js";
-import { to } from "../../routes.js";
+import { pageUrl } from "../../routes.js";
+import { describeCounter, describeLevel, levelScale } from "../../components/level_explanation.js";
 import { panel } from "../../components/panel.js";
-import { counterWords, levelScale, levelWords } from "../../components/level_explanation.js";
 
 /** Which counter gave the level, and what the level means. */
-export class LevelPart {
+export class LevelPanel {
   constructor() {
     this.scale = levelScale();
     this.text = el("p", {});
     this.counter = el("p", { class: "muted" });
-    const more = el("a", { href: to("priority") }, t("priority.title"));
+    const more = el("a", { href: pageUrl("priority") }, t("priority.title"));
     this.node = panel(t("document.level_heading"), {}, this.scale.node, this.text, this.counter, el("p", { class: "document-more" }, more));
   }
 
-  update(found, why) {
-    this.scale.update([found.level]);
-    setText(this.text, [levelWords(found.level, found.count, why.bounds), found.expedited && t("document.expedited_by_hand")].filter(Boolean).join(" "));
-    setText(this.counter, why.counter === null ? "" : counterWords(why.counter));
+  update(doc, why) {
+    this.scale.update([doc.level]);
+    setText(this.text, [describeLevel(doc.level, doc.count, why.bounds), doc.expedited && t("document.expedited_by_hand")].filter(Boolean).join(" "));
+    setText(this.counter, why.counter === null ? "" : describeCounter(why.counter));
   }
 }
 
-export class Facts {
+export class DetailsPanel {
   constructor() {
     this.list = el("dl", { class: "facts" });
     this.node = panel(t("document.facts"), {}, this.list);
   }
 
-  update(found) {
+  update(doc) {
     const link = (href, words) => el("a", { href }, words);
-    const began = found.began_at ?? found.started_at;
+    const began = doc.began_at ?? doc.started_at;
     const rows = [
-      ["customer", found.customer, () => link(to("customer", { name: found.customer }), found.customer)],
-      ["submitted", time(found.submitted_at)],
+      ["customer", doc.customer, () => link(pageUrl("customer", { name: doc.customer }), doc.customer)],
+      ["submitted", time(doc.submitted_at)],
       ["started", began && time(began)],
-      ["finished", found.finished_at && time(found.finished_at)],
-      ["wait", began && duration(Math.max(0, began - found.ready_at))],
-      ["took", found.finished_at && began && duration(Math.max(0, found.worked ?? found.finished_at - began))],
-      ["attempts", t("document.attempts_of", { n: found.attempt, most: found.max_attempts })],
-      ["worker", found.worker, () => el("span", { class: "mono" }, found.worker)],
-      ["batch", found.batch, () => link(to("documents", {}, { batch: found.batch }), found.batch)],
-      ["start_by", found.start_by && time(found.start_by)],
-      ["size", found.size === null ? null : bytes(found.size)],
-      ["media_type", found.media_type],
-      ["pages", found.pages === null ? null : number(found.pages)],
-      ["cost", found.cost === 1 ? null : number(found.cost, 3)],
-      ["uri", found.uri],
-      ["sha256", found.sha256, () => el("span", { class: "mono" }, found.sha256)],
-      ["id", found.id, () => el("span", { class: "mono" }, found.id)],
+      ["finished", doc.finished_at && time(doc.finished_at)],
+      ["wait", began && duration(Math.max(0, began - doc.ready_at))],
+      ["took", doc.finished_at && began && duration(Math.max(0, doc.worked ?? doc.finished_at - began))],
+      ["attempts", t("document.attempts_of", { n: doc.attempt, most: doc.max_attempts })],
+      ["worker", doc.worker, () => el("span", { class: "mono" }, doc.worker)],
+      ["batch", doc.batch, () => link(pageUrl("documents", {}, { batch: doc.batch }), doc.batch)],
+      ["start_by", doc.start_by && time(doc.start_by)],
+      ["size", doc.size === null ? null : bytes(doc.size)],
+      ["media_type", doc.media_type],
+      ["pages", doc.pages === null ? null : number(doc.pages)],
+      ["cost", doc.cost === 1 ? null : number(doc.cost, 3)],
+      ["uri", doc.uri],
+      ["sha256", doc.sha256, () => el("span", { class: "mono" }, doc.sha256)],
+      ["id", doc.id, () => el("span", { class: "mono" }, doc.id)],
     ];
     const shown = rows.filter(([, value]) => value !== null && value !== undefined && value !== 0);
-    const make = ([name, value, made]) => el("div", {}, el("dt", {}, t(`document.fact_${name}`)), el("dd", {}, made ? made() : value));
-    keyed(this.list, shown, ([name, value]) => `${name} ${value}`, make, () => {});
+    const make = ([name, value, makeValue]) => el("div", {}, el("dt", {}, t(`document.fact_${name}`)), el("dd", {}, makeValue ? makeValue() : value));
+    reconcileChildren(this.list, shown, ([name, value]) => `${name} ${value}`, make, () => {});
   }
 }
 
-export class Metadata {
+export class MetadataPanel {
   constructor() {
     this.list = el("dl", { class: "facts" });
     this.node = panel(t("document.metadata"), {}, this.list);
@@ -69,6 +69,6 @@ export class Metadata {
     this.node.hidden = entries.length === 0;
     const written = (value) => (typeof value === "string" ? value : JSON.stringify(value));
     const make = ([name, value]) => el("div", {}, el("dt", {}, name), el("dd", { class: "mono" }, written(value)));
-    keyed(this.list, entries, ([name]) => name, make, () => {});
+    reconcileChildren(this.list, entries, ([name]) => name, make, () => {});
   }
 }

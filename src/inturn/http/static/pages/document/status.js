@@ -1,16 +1,16 @@
 // What a document does now, why, and until when: in sentences. Those that hold a clock go on by themselves.
 
-import { el, fill, keyed, setProp, setText } from "../../dom.js";
-import { clock, countdown, durationInWords, percent, time } from "../../format.js";
+import { el, fill, reconcileChildren, setProp, setText } from "../../dom.js";
+import { countdown, durationInWords, percent, time, timeOfDay } from "../../format.js";
 import { t } from "../../i18n.js";
 import { mayAct } from "../../session.js";
-import { panel } from "../../components/panel.js";
 import { levelBadge, stateBadge } from "../../components/badges.js";
+import { panel } from "../../components/panel.js";
 
-const SOON = 1_000_000;
+const IMMINENT_START_MICROSECONDS = 1_000_000;
 
-export class Now {
-  #found = null;
+export class StatusPanel {
+  #document = null;
   #why = null;
 
   constructor() {
@@ -23,66 +23,66 @@ export class Now {
     this.node = panel(t("document.now"), { actions: this.badge, className: "document-now" }, this.sentences, this.clock, this.progress, this.error);
   }
 
-  update(found, why, life) {
-    this.#found = found;
+  update(doc, why, timeline) {
+    this.#document = doc;
     this.#why = why;
-    const key = `${found.state} ${found.expedited}`;
+    const key = `${doc.state} ${doc.expedited}`;
     if (this.badge.dataset.key !== key) {
       this.badge.dataset.key = key;
-      fill(this.badge, stateBadge(found.state), levelBadge(found.expedited ? 0 : found.level));
+      fill(this.badge, stateBadge(doc.state), levelBadge(doc.expedited ? 0 : doc.level));
     }
-    keyed(this.sentences, this.#told().filter(Boolean).map((words, place) => ({ words, place })), (each) => each.place, (each) => el("p", {}, each.words), (node, each) => setText(node, each.words));
-    this.progress.hidden = found.state !== "running" || life.done === null;
+    reconcileChildren(this.sentences, this.#sentencesForState().filter(Boolean).map((words, index) => ({ words, index })), (sentence) => sentence.index, (sentence) => el("p", {}, sentence.words), (node, sentence) => setText(node, sentence.words));
+    this.progress.hidden = doc.state !== "running" || timeline.done === null;
     if (!this.progress.hidden) {
-      this.bar.style.setProperty("--part", String(life.done));
-      setProp(this.progress.firstChild, "aria-valuenow", Math.round(life.done * 100));
-      setText(this.progress.lastChild, percent(life.done, 0));
+      this.bar.style.setProperty("--part", String(timeline.done));
+      setProp(this.progress.firstChild, "aria-valuenow", Math.round(timeline.done * 100));
+      setText(this.progress.lastChild, percent(timeline.done, 0));
     }
-    this.error.hidden = found.error === null || found.state === "done";
-    setText(this.error, found.error ?? "");
+    this.error.hidden = doc.error === null || doc.state === "done";
+    setText(this.error, doc.error ?? "");
     this.tick();
   }
 
   /** The clock alone, once a second. */
   tick() {
-    const { state, started_at: started, due_at: due, ready_at: ready } = this.#found;
+    const { state, started_at: started, due_at: due, ready_at: ready } = this.#document;
     const now = Date.now() * 1_000;
-    if (state === "waiting") setText(this.clock, t("document.waits_for", { time: durationInWords(whole(now - ready)) }));
-    else if (state === "running") setText(this.clock, t("document.runs_for", { time: durationInWords(whole(now - started)) }));
+    if (state === "waiting") setText(this.clock, t("document.waits_for", { time: durationInWords(wholeSeconds(now - ready)) }));
+    else if (state === "running") setText(this.clock, t("document.runs_for", { time: durationInWords(wholeSeconds(now - started)) }));
     else if (state === "delayed" && due !== null) setText(this.clock, due > now ? t("document.due_in", { time: countdown(due - now) }) : t("document.due_now"));
     else setText(this.clock, "");
   }
 
-  #told() {
-    const found = this.#found;
-    const attempts = { attempt: found.attempt, most: found.max_attempts };
-    switch (found.state) {
+  #sentencesForState() {
+    const doc = this.#document;
+    const attempts = { attempt: doc.attempt, most: doc.max_attempts };
+    switch (doc.state) {
       case "waiting":
-        return this.#waiting();
+        return this.#describeWaiting();
       case "delayed":
-        return [found.attempt === 0 ? t("document.delayed_first", { time: time(found.due_at) }) : t("document.delayed", { ...attempts, time: time(found.due_at) })];
+        return [doc.attempt === 0 ? t("document.delayed_first", { time: time(doc.due_at) }) : t("document.delayed", { ...attempts, time: time(doc.due_at) })];
       case "running":
-        return [found.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: found.worker })];
+        return [doc.worker === null ? t("document.running", attempts) : t("document.running_at", { ...attempts, worker: doc.worker })];
       case "done":
-        return [t("document.done", { wait: durationInWords(Math.max(0, (found.began_at ?? found.started_at) - found.ready_at)), took: durationInWords(found.worked ?? found.finished_at - found.started_at) })];
+        return [t("document.done", { wait: durationInWords(Math.max(0, (doc.began_at ?? doc.started_at) - doc.ready_at)), took: durationInWords(doc.worked ?? doc.finished_at - doc.started_at) })];
       case "failed":
-        if (found.attempt < found.max_attempts) return [t("document.rejected", attempts)];
+        if (doc.attempt < doc.max_attempts) return [t("document.rejected", attempts)];
         return [t("document.failed", attempts), mayAct() && t("document.failed_hint")];
       case "expired":
-        return [t("document.expired", { time: found.start_by === null ? "–" : time(found.start_by) })];
+        return [t("document.expired", { time: doc.start_by === null ? "–" : time(doc.start_by) })];
       default:
         return [t("document.cancelled")];
     }
   }
 
-  #waiting() {
+  #describeWaiting() {
     const why = this.#why;
     const isOpen = why.closed_by.length === 0;
-    const closed = () => t("document.closed", { reasons: why.closed_by.map((each) => t(`document.closed_by_${each}`)).join("; ") });
-    return [isOpen ? this.#place() : closed(), this.#found.start_by === null ? null : t("document.must_start_by", { time: time(this.#found.start_by) }), this.#start()];
+    const closed = () => t("document.closed", { reasons: why.closed_by.map((reason) => t(`document.closed_by_${reason}`)).join("; ") });
+    return [isOpen ? this.#describePosition() : closed(), this.#document.start_by === null ? null : t("document.must_start_by", { time: time(this.#document.start_by) }), this.#describeStart()];
   }
 
-  #place() {
+  #describePosition() {
     const { place, ahead } = this.#why;
     if (place === null) return null;
     if (place === 0) return t("document.next");
@@ -96,20 +96,20 @@ export class Now {
     return t("document.before", { n: place, parts: named.join(", ") });
   }
 
-  #start() {
+  #describeStart() {
     const { at, start, no_start: reason } = this.#why;
     if (start === null) return ["closed", "no_worker", "too_few_finishes"].includes(reason) ? t(`document.no_start_${reason}`) : null;
-    if (start.latest - at <= SOON) return t("document.start_now");
-    return t("document.start", { shortest: durationInWords(start.earliest - at), longest: durationInWords(start.latest - at), earliest: soon(start.earliest), latest: soon(start.latest) });
+    if (start.latest - at <= IMMINENT_START_MICROSECONDS) return t("document.start_now");
+    return t("document.start", { shortest: durationInWords(start.earliest - at), longest: durationInWords(start.latest - at), earliest: timeOrDateTime(start.earliest), latest: timeOrDateTime(start.latest) });
   }
 }
 
 /** Whole seconds: a clock that shows tenths would jump. */
-function whole(length) {
+function wholeSeconds(length) {
   return Math.floor(Math.max(0, length) / 1_000_000) * 1_000_000;
 }
 
 /** The time of day, with the date if that is another day. */
-function soon(at) {
-  return new Date(at / 1_000).toDateString() === new Date().toDateString() ? clock(at) : time(at);
+function timeOrDateTime(at) {
+  return new Date(at / 1_000).toDateString() === new Date().toDateString() ? timeOfDay(at) : time(at);
 }

@@ -4,18 +4,18 @@ import { send } from "../../api.js";
 import { el, fill } from "../../dom.js";
 import { t } from "../../i18n.js";
 import { mayOperate } from "../../session.js";
-import { confirm } from "../../components/dialog.js";
 import { levelName } from "../../components/badges.js";
+import { confirm } from "../../components/dialog.js";
 import { toast } from "../../components/toast.js";
-import { asked } from "./filters.js";
+import { filtersFromQuery } from "./filters.js";
 
 const CANCELLABLE = ["waiting", "running", "delayed"];
 const RETRYABLE = ["failed", "expired", "cancelled"];
-const AT_ONCE = 1_000; // documents of one request
-const TYPED_FROM = 100; // cancelling so many wants the number typed
+const MAX_IDS_PER_REQUEST = 1_000; // documents of one request
+const TYPED_CONFIRMATION_THRESHOLD = 100; // cancelling so many wants the number typed
 
-/** list: {view, selection, rows, hasMore, matching, unselect(), lookAgain()} */
-export class Acting {
+/** list: {view, selection, rows, hasMore, matching, unselect(), refreshAll()} */
+export class BulkActions {
   #list;
   #isAll = false;
 
@@ -67,7 +67,7 @@ export class Acting {
   }
 
   async #act(act) {
-    const groups = this.#isAll ? [this.#filter(act)] : chunks([...this.#list.selection], AT_ONCE).map((ids) => ({ ids }));
+    const groups = this.#isAll ? [this.#filter(act)] : chunks([...this.#list.selection], MAX_IDS_PER_REQUEST).map((ids) => ({ ids }));
     try {
       const n = await this.#countFor(act, groups);
       if (n === 0) {
@@ -76,31 +76,31 @@ export class Acting {
       }
       const answer = await confirm({
         title: t(`documents.ask_${act}`, { n }),
-        text: this.#named(act, n),
+        text: this.#describeScope(act, n),
         action: t(`documents.go_${act}`),
         danger: act === "cancel",
-        typed: act === "cancel" && n >= TYPED_FROM ? String(n) : null,
+        typed: act === "cancel" && n >= TYPED_CONFIRMATION_THRESHOLD ? String(n) : null,
       });
       if (answer === null) return;
       let done = 0;
       for (const body of groups) done += (await send("POST", `/v1/documents/${act}`, { body, query: { why: answer.why } })).documents;
       toast(t(`documents.did_${act}`, { n: done }));
       this.clear();
-      await this.#list.lookAgain();
-    } catch (wrong) {
-      if (wrong.code === undefined) throw wrong;
-      toast(wrong.message, { kind: "error" });
+      await this.#list.refreshAll();
+    } catch (error) {
+      if (error.code === undefined) throw error;
+      toast(error.message, { kind: "error" });
     }
   }
 
   /** What "all that match" means to the server: the filters, and the states in which this can be done. */
   #filter(act) {
-    const { state, level, ...where } = asked(this.#list.view.query);
-    const given = Object.fromEntries(Object.entries(where).filter(([, value]) => value));
+    const { state, level, ...where } = filtersFromQuery(this.#list.view.query);
+    const filters = Object.fromEntries(Object.entries(where).filter(([, value]) => value));
     const can = act === "cancel" ? CANCELLABLE : RETRYABLE;
-    const usual = act === "retry" ? can.filter((each) => each !== "cancelled") : can;
-    const states = state.length > 0 ? state.filter((each) => can.includes(each)) : usual;
-    return { ...given, ...(level === null ? {} : { level: Number(level) }), state: states };
+    const usual = act === "retry" ? can.filter((name) => name !== "cancelled") : can;
+    const states = state.length > 0 ? state.filter((name) => can.includes(name)) : usual;
+    return { ...filters, ...(level === null ? {} : { level: Number(level) }), state: states };
   }
 
   async #countFor(act, groups) {
@@ -109,15 +109,15 @@ export class Acting {
       return waiting.length;
     }
     let n = 0;
-    for (const each of groups) {
-      if (each.state?.length === 0) continue;
-      n += (await send("POST", `/v1/documents/${act}`, { body: { ...each, dry_run: true } })).documents;
+    for (const group of groups) {
+      if (group.state?.length === 0) continue;
+      n += (await send("POST", `/v1/documents/${act}`, { body: { ...group, dry_run: true } })).documents;
     }
     return n;
   }
 
   /** Which documents a question is about, in words. */
-  #named(act, n) {
+  #describeScope(act, n) {
     const about = t(`documents.about_${act}`);
     if (!this.#isAll) {
       const rest = this.#list.selection.size - n;
@@ -125,7 +125,7 @@ export class Acting {
     }
     const where = this.#filter(act);
     const parts = [
-      [t("documents.head_state"), where.state.map((each) => t(`shell.state_${each}`)).join(", ")],
+      [t("documents.head_state"), where.state.map((state) => t(`shell.state_${state}`)).join(", ")],
       [t("documents.head_level"), where.level && levelName(where.level)],
       [t("documents.head_customer"), where.customer],
       [t("documents.batch"), where.batch],
@@ -137,5 +137,5 @@ export class Acting {
 }
 
 function chunks(items, size) {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, place) => items.slice(place * size, (place + 1) * size));
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) => items.slice(index * size, (index + 1) * size));
 }

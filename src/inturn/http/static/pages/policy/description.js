@@ -4,28 +4,28 @@ import { bytes, durationInWords, number } from "../../format.js";
 import { t } from "../../i18n.js";
 
 /** Sentences that say all of it. */
-export function sentences(policy) {
+export function describePolicy(policy) {
   const { thresholds } = policy;
-  const found = [
+  const sentences = [
     t("policy.words_counter", { interval: durationInWords(policy.reset_interval) }),
     t("policy.words_levels", { n: 1 - thresholds[0], from: 2 - thresholds.at(-1), last: thresholds.length + 1 }),
     policy.order === "fair" ? t("policy.words_fair") : t("policy.words_classic"),
   ];
   if (policy.order === "fair") {
-    found.push(t("policy.words_overdue", { after: durationInWords(policy.overdue_after), every: policy.overdue_every }));
-    found.push(policy.per_page === 0 ? t("policy.words_cost_one") : t("policy.words_cost_pages", costs(policy)));
+    sentences.push(t("policy.words_overdue", { after: durationInWords(policy.overdue_after), every: policy.overdue_every }));
+    sentences.push(policy.per_page === 0 ? t("policy.words_cost_one") : t("policy.words_cost_pages", costValues(policy)));
   }
-  return found;
+  return sentences;
 }
 
-function costs(policy) {
+function costValues(policy) {
   return { base: number(policy.per_document, 3), page: number(policy.per_page, 3), size: bytes(policy.bytes_per_page) };
 }
 
 /** A setting's value, as a person reads it. */
-const WRITTEN = {
+const FORMATTERS = {
   reset_interval: durationInWords,
-  thresholds: (value) => value.map((each) => number(each)).join("  "),
+  thresholds: (value) => value.map((threshold) => number(threshold)).join("  "),
   order: (value) => t(`policy.order_${value}`),
   overdue_after: durationInWords,
   overdue_every: (value) => t("policy.one_in", { every: value }),
@@ -34,17 +34,17 @@ const WRITTEN = {
   bytes_per_page: bytes,
 };
 
-export const SETTINGS = Object.keys(WRITTEN);
+export const SETTINGS = Object.keys(FORMATTERS);
 
-export function written(setting, policy) {
-  return WRITTEN[setting](policy[setting]);
+export function formatSetting(setting, policy) {
+  return FORMATTERS[setting](policy[setting]);
 }
 
 export function isSame(one, other) {
-  return differences(one, other).length === 0;
+  return differingSettings(one, other).length === 0;
 }
 
 /** The settings in which two policies differ. */
-export function differences(one, other) {
+export function differingSettings(one, other) {
   return SETTINGS.filter((setting) => JSON.stringify(one[setting]) !== JSON.stringify(other[setting]));
 }

@@ -2,7 +2,7 @@
 
 import { el } from "../../dom.js";
 import { t } from "../../i18n.js";
-import { SETTINGS, written } from "./description.js";
+import { SETTINGS, formatSetting } from "./description.js";
 
 /** columns: [[heading, policy], …]; what differs from the first one is marked. */
 export function differenceTable(label, columns) {
@@ -14,7 +14,7 @@ export function differenceTable(label, columns) {
   const body = rows.map((setting) => {
     const cells = columns.map(([, policy]) => {
       const isOther = JSON.stringify(policy[setting]) !== JSON.stringify(first[setting]);
-      return el("td", {}, isOther ? el("strong", {}, written(setting, policy)) : written(setting, policy));
+      return el("td", {}, isOther ? el("strong", {}, formatSetting(setting, policy)) : formatSetting(setting, policy));
     });
     return el("tr", {}, el("th", { scope: "row" }, t(`policy.setting_${setting}`)), cells);
   });

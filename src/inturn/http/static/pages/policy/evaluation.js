@@ -3,21 +3,21 @@
 import { el, fill } from "../../dom.js";
 import { number, time } from "../../format.js";
 import { t } from "../../i18n.js";
+import { groupName, waitChange } from "../../components/comparison.js";
 import { panel } from "../../components/panel.js";
-import { change, groupName } from "../../components/comparison.js";
-import { job } from "../../components/progress_job.js";
-import { plainTable } from "../../components/static_table.js";
-import { empty, failed } from "../../components/placeholders.js";
+import { emptyState, errorState } from "../../components/placeholders.js";
+import { progressJob } from "../../components/progress_job.js";
+import { staticTable } from "../../components/static_table.js";
 
-export class Judging {
+export class EvaluationPanel {
   constructor(view) {
-    this.job = job({ label: t("policy.judge"), signal: view.signal });
+    this.job = progressJob({ label: t("policy.judge"), signal: view.signal });
     this.result = el("div", { class: "judging-result", "aria-live": "polite" });
     this.node = el("div", { hidden: true });
   }
 
   /** Show what became of a version; the focus goes where it is shown. */
-  async judge(version) {
+  async evaluate(version) {
     const shown = panel(t("policy.judge_version", { version }), { className: "judging", hint: t("policy.judge_hint") }, this.job.node, this.result);
     fill(this.result);
     fill(this.node, shown);
@@ -27,46 +27,46 @@ export class Judging {
     heading.focus({ preventScroll: true });
     shown.scrollIntoView({ block: "nearest" });
     try {
-      const found = await this.job.run(`/v1/policy/versions/${version}/judgement`);
+      const result = await this.job.run(`/v1/policy/versions/${version}/judgement`);
       if (shown.parentNode !== this.node) return; // another version was asked for meanwhile
-      if (found === null) this.node.hidden = true;
-      else fill(this.result, judged(found.judgement));
-    } catch (wrong) {
-      fill(this.result, failed(wrong, () => this.judge(version)));
+      if (result === null) this.node.hidden = true;
+      else fill(this.result, renderEvaluation(result.judgement));
+    } catch (error) {
+      fill(this.result, errorState(error, () => this.evaluate(version)));
     }
     shown.scrollIntoView({ block: "nearest" });
   }
 }
 
-function judged(found) {
-  const { documents_before: before, documents_since: since } = found;
-  const looked = t("policy.judged_by", { before: number(before), since: number(since), from: time(found.at), until: time(found.until) });
-  const words = el("p", { class: "muted" }, looked, found.is_cut ? ` ${t("policy.preview_cut")}` : "");
+function renderEvaluation(judgement) {
+  const { documents_before: before, documents_since: since } = judgement;
+  const summary = t("policy.judged_by", { before: number(before), since: number(since), from: time(judgement.at), until: time(judgement.until) });
+  const words = el("p", { class: "muted" }, summary, judgement.is_cut ? ` ${t("policy.preview_cut")}` : "");
   const missing = before === 0 ? "no_before" : since === 0 ? "no_since" : null;
-  if (missing !== null && found.groups.length === 0) return [empty(t("policy.judged_nothing"), t("policy.judged_nothing_hint"))];
-  return [el("p", { class: "judged" }, t(`policy.judged_${missing ?? summary(found.groups)}`)), groups(found.groups), words];
+  if (missing !== null && judgement.groups.length === 0) return [emptyState(t("policy.judged_nothing"), t("policy.judged_nothing_hint"))];
+  return [el("p", { class: "judged" }, t(`policy.judged_${missing ?? overallVerdict(judgement.groups)}`)), groupTable(judgement.groups), words];
 }
 
 /** All that can be told of them, in one word. */
-function summary(groups) {
-  const verdicts = new Set(groups.map((each) => each.verdict));
+function overallVerdict(groups) {
+  const verdicts = new Set(groups.map((group) => group.verdict));
   if (verdicts.has("came_true")) return verdicts.has("did_not") ? "partly" : "came_true";
   return verdicts.has("did_not") ? "did_not" : "unknown";
 }
 
-function groups(found) {
+function groupTable(groups) {
   const label = t("policy.preview_groups");
-  const heads = ["documents_a_day", "verdict", "expected", "happened"].map((each) => t(`policy.head_${each}`));
-  const rows = found.map((each) => [
-    groupName(each.group),
-    el("span", { class: `badge verdict-${each.verdict}` }, t(`policy.verdict_${each.verdict}`)),
-    way(each.expected, each.expected_without, each.expected_with),
-    way(each.happened, each.without, each.observed),
+  const heads = ["documents_a_day", "verdict", "expected", "happened"].map((name) => t(`policy.head_${name}`));
+  const rows = groups.map((group) => [
+    groupName(group.group),
+    el("span", { class: `badge verdict-${group.verdict}` }, t(`policy.verdict_${group.verdict}`)),
+    directionCell(group.expected, group.expected_without, group.expected_with),
+    directionCell(group.happened, group.without, group.observed),
   ]);
-  return plainTable(label, heads, rows, heads.length);
+  return staticTable(label, heads, rows, heads.length);
 }
 
-function way(which, before, after) {
+function directionCell(which, before, after) {
   if (which === null) return el("span", { class: "muted" }, t("policy.way_unknown"));
-  return el("div", { class: "way" }, t(`policy.way_${which}`), change(before.mean, after.mean));
+  return el("div", { class: "way" }, t(`policy.way_${which}`), waitChange(before.mean, after.mean));
 }

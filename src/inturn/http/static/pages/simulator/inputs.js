@@ -3,17 +3,17 @@
 import { t } from "../../i18n.js";
 
 export const ORDERS = ["fair", "classic", "fifo"];
-export const MOST_WORKERS = 1_000;
+export const MAX_WORKERS = 1_000;
 
 /** A whole number that was typed; null if it is none, which the field says. */
-export function whole(field, least, most) {
-  const value = between(field, least, most);
+export function readInteger(field, least, most) {
+  const value = readNumber(field, least, most);
   if (value === null || Number.isInteger(value)) return value;
   field.setError(t("simulator.error_whole"));
   return null;
 }
 
-export function between(field, least, most) {
+export function readNumber(field, least, most) {
   const value = field.input.value.trim() === "" ? NaN : Number(field.input.value);
   const isRight = value >= least && value <= most;
   field.setError(isRight ? null : t("simulator.error_between", { least, most }));

@@ -5,9 +5,9 @@ import { bytes } from "../../format.js";
 import { t } from "../../i18n.js";
 import { toast } from "../../components/toast.js";
 
-const AT_ONCE = 3;
-const TRIES = 6;
-const REST = 2_000;
+const MAX_PARALLEL_UPLOADS = 3;
+const MAX_ATTEMPTS = 6;
+const RETRY_DELAY_MS = 2_000;
 export const CHOSEN = "chosen";
 export const QUEUED = "queued";
 export const SENDING = "sending";
@@ -16,7 +16,7 @@ export const FAILED = "failed";
 export const STOPPED = "stopped";
 
 /** The files of this visit: chosen, on their way, arrived. It outlives the page that shows it. */
-class Sending {
+class UploadQueue {
   items = [];
   bounds = new Map();
   counters = new Map();
@@ -47,13 +47,13 @@ class Sending {
 
   /** Send what was chosen, in the order it was chosen in. */
   start(customer, batch) {
-    for (const item of this.items) if (item.state === CHOSEN) Object.assign(item, { state: QUEUED, customer, batch, idempotency: random() });
+    for (const item of this.items) if (item.state === CHOSEN) Object.assign(item, { state: QUEUED, customer, batch, idempotency: randomKey() });
     this.#next();
   }
 
   remove(item) {
     item.abort?.abort();
-    this.items = this.items.filter((each) => each !== item);
+    this.items = this.items.filter((other) => other !== item);
     this.#changed();
   }
 
@@ -64,23 +64,23 @@ class Sending {
   }
 
   /** Under its old key: if it did arrive before, it does not come in twice. */
-  again(item) {
+  retry(item) {
     Object.assign(item, { state: item.customer === undefined ? CHOSEN : QUEUED, error: null, part: 0 });
     this.#next();
   }
 
   forget() {
-    this.items = this.items.filter((each) => [QUEUED, SENDING].includes(each.state));
+    this.items = this.items.filter((item) => [QUEUED, SENDING].includes(item.state));
     this.#changed();
   }
 
   get isBusy() {
-    return this.items.some((each) => [QUEUED, SENDING].includes(each.state));
+    return this.items.some((item) => [QUEUED, SENDING].includes(item.state));
   }
 
   #next() {
-    while (this.items.filter((each) => each.state === SENDING).length < AT_ONCE) {
-      const item = this.items.find((each) => each.state === QUEUED);
+    while (this.items.filter((item) => item.state === SENDING).length < MAX_PARALLEL_UPLOADS) {
+      const item = this.items.find((candidate) => candidate.state === QUEUED);
       if (item === undefined) break;
       this.#send(item);
     }
@@ -91,26 +91,26 @@ class Sending {
     item.state = SENDING;
     item.abort = new AbortController();
     try {
-      item.receipt = await this.#sent(item);
+      item.receipt = await this.#upload(item);
       item.state = DONE;
       item.now = { state: "waiting" };
       await this.#explain(item);
-    } catch (wrong) {
-      if (wrong.name === "AbortError") item.state = STOPPED;
+    } catch (error) {
+      if (error.name === "AbortError") item.state = STOPPED;
       else {
         item.state = FAILED;
-        item.error = wrong.code === undefined ? t("errors.unexpected") : wrong.message;
-        item.isFinal = ["too_large", "invalid_input", "wrong_media"].includes(wrong.code);
-        if (wrong.code === undefined) throw wrong;
+        item.error = error.code === undefined ? t("errors.unexpected") : error.message;
+        item.isFinal = ["too_large", "invalid_input", "wrong_media"].includes(error.code);
+        if (error.code === undefined) throw error;
       }
     } finally {
       this.#next();
-      if (!this.isBusy && this.#draw === null) this.#tellElsewhere();
+      if (!this.isBusy && this.#draw === null) this.#toastWhenDone();
     }
   }
 
   /** A busy server is asked again after a rest. */
-  async #sent(item) {
+  async #upload(item) {
     const form = new FormData();
     form.append("customer", item.customer);
     if (item.batch) form.append("batch", item.batch);
@@ -123,9 +123,9 @@ class Sending {
       try {
         const answer = await upload("/v1/documents", form, { onProgress, signal: item.abort.signal, headers: { "Idempotency-Key": item.idempotency } });
         return answer.receipts[0];
-      } catch (wrong) {
-        if (wrong.code !== "too_many" || tries === TRIES) throw wrong;
-        await new Promise((resolve) => setTimeout(resolve, tries * REST));
+      } catch (error) {
+        if (error.code !== "too_many" || tries === MAX_ATTEMPTS) throw error;
+        await new Promise((resolve) => setTimeout(resolve, tries * RETRY_DELAY_MS));
         item.abort.signal.throwIfAborted();
       }
     }
@@ -139,13 +139,13 @@ class Sending {
       const known = this.counters.get(item.customer);
       if (why.counter !== null && (known === undefined || known.updated_at <= why.counter.updated_at)) this.counters.set(item.customer, why.counter);
       item.now = { state: why.state };
-    } catch (wrong) {
-      if (wrong.code === undefined) throw wrong; // the receipt stands without it
+    } catch (error) {
+      if (error.code === undefined) throw error; // the receipt stands without it
     }
   }
 
-  #tellElsewhere() {
-    const n = this.items.filter((each) => each.state === DONE).length;
+  #toastWhenDone() {
+    const n = this.items.filter((item) => item.state === DONE).length;
     if (n > 0) toast(t("upload.all_arrived", { n }));
   }
 
@@ -154,12 +154,12 @@ class Sending {
   }
 }
 
-export const sending = new Sending();
+export const uploadQueue = new UploadQueue();
 window.addEventListener("beforeunload", (event) => {
-  if (sending.isBusy) event.preventDefault();
+  if (uploadQueue.isBusy) event.preventDefault();
 });
 
 /** Only the page itself must not give it twice; crypto.randomUUID is missing where a page came by plain http. */
-function random() {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((each) => each.toString(16).padStart(2, "0")).join("");
+function randomKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
