@@ -1,9 +1,9 @@
-// A figure with its recent course. The whole card is a link to what it counts.
+// A figure with its recent history. The whole card is a link to what it counts.
 
 import { el, setText } from "../dom.js";
 import { sparkline } from "./charts.js";
 
-/** card({label, href}) gives {node, update({value, details: [texts], course: [numbers], kind: "bad"})}. */
+/** card({label, href}) gives {node, update({value, details: [texts], history: [numbers], kind: "bad"})}. */
 export function card({ label, href }) {
   const value = el("span", { class: "card-value" }, "–");
   const figures = el("span", { class: "card-figures" }, value);
@@ -17,12 +17,12 @@ export function card({ label, href }) {
   );
   return {
     node,
-    update({ value: shown, details = [], course = [], kind = null }) {
+    update({ value: shown, details = [], history = [], kind = null }) {
       setText(value, shown);
       while (figures.childElementCount <= details.length) figures.append(el("span", { class: "card-detail" }));
       [...figures.children].slice(1).forEach((span, index) => setText(span, details[index] ?? ""));
       node.classList.toggle("card-bad", kind === "bad");
-      line.update(course);
+      line.update(history);
     },
   };
 }

@@ -56,7 +56,7 @@ class DocumentPage {
   /** Everything at once: the three answers belong together. */
   async load() {
     const { signal } = this.#view;
-    const [doc, why, timeline] = await Promise.all([get(this.path, { signal }), get(`${this.path}/why`, { signal }), get(`${this.path}/life`, { signal })]);
+    const [doc, why, timeline] = await Promise.all([get(this.path, { signal }), get(`${this.path}/why`, { signal }), get(`${this.path}/timeline`, { signal })]);
     this.#document = doc;
     this.#why = why;
     this.#timeline = timeline;
@@ -106,7 +106,7 @@ class DocumentPage {
   }
 
   async #fetchTimeline() {
-    await this.#fetchPart("life", (timeline) => {
+    await this.#fetchPart("timeline", (timeline) => {
       this.#timeline = timeline;
     });
   }

@@ -27,7 +27,7 @@ export async function mount(view) {
 
   async function load() {
     const overview = await get("/v1/overview", { query: { since: history.last }, signal: view.signal });
-    history.add(overview.course);
+    history.add(overview.history);
     for (const part of parts) part.update(overview, history);
     customers.update(overview);
     fill(paused, overview.paused && banner(t("overview.paused", { name: overview.paused.operator, why: overview.paused.why || "–" }), { kind: "warn" }));
@@ -84,17 +84,17 @@ class SummaryCards {
     const { states, waits } = overview;
     this.waiting.update({
       value: number(states.waiting),
-      course: history.of("waiting"),
+      history: history.of("waiting"),
     });
-    this.running.update({ value: number(states.running), course: history.of("running") });
-    this.speed.update({ value: roundedNumber(overview.per_second), course: history.of("per_second") });
+    this.running.update({ value: number(states.running), history: history.of("running") });
+    this.speed.update({ value: roundedNumber(overview.per_second), history: history.of("per_second") });
     this.wait.update({
       value: waits === null ? "–" : duration(waits.p95),
       details: waits === null ? [] : [`p50 ${duration(waits.p50)}`, `p99 ${duration(waits.p99)}`],
-      course: history.of("p95"),
+      history: history.of("p95"),
     });
-    this.customers.update({ value: number(overview.customers), course: history.of("customers") });
-    this.failed.update({ value: number(states.failed), course: history.of("failed"), kind: states.failed > 0 ? "bad" : null });
+    this.customers.update({ value: number(overview.customers), history: history.of("customers") });
+    this.failed.update({ value: number(states.failed), history: history.of("failed"), kind: states.failed > 0 ? "bad" : null });
   }
 }
 
@@ -132,7 +132,7 @@ class SharesList {
   }
 
   update(overview) {
-    const rows = overview.takers;
+    const rows = overview.top_customers;
     const most = Math.max(0.01, ...rows.flatMap((row) => [row.received, row.due ?? 0]));
     const update = (node, row) => {
       node.bar.update(row.received / most, (row.due ?? 0) / most);

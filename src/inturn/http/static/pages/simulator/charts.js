@@ -31,31 +31,31 @@ export function waitBars(reports, orders, nameOf) {
 
 /** The part of all workers' time that each group had: a picture for each order, all of one scale. */
 export function historyCharts(reports, orders, nameOf) {
-  const groups = Object.keys(reports[0].course.groups);
+  const groups = Object.keys(reports[0].history.groups);
   const legend = el("ul", { class: "legend" }, groups.map((group, index) => el("li", { class: SERIES[index % SERIES.length] }, nameOf(group))));
   const pictures = reports.map((report, orderIndex) => {
     const label = orders[orderIndex].label;
-    return el("figure", { class: "course" }, el("figcaption", {}, label), stackedAreaChart(`${t("simulator.shares")}: ${label}`, report.course, groups));
+    return el("figure", { class: "course" }, el("figcaption", {}, label), stackedAreaChart(`${t("simulator.shares")}: ${label}`, report.history, groups));
   });
   return el("div", {}, legend, el("div", { class: "courses" }, pictures));
 }
 
-function stackedAreaChart(label, course, groups) {
+function stackedAreaChart(label, history, groups) {
   return responsiveChart(label, 150, (width, height) => {
     const left = 8 + CHARACTER_WIDTH_PX * percent(1).length;
-    const points = course.groups[groups[0]].length;
+    const points = history.groups[groups[0]].length;
     const x = (index) => left + (index / points) * (width - left - MARGIN.right);
     const y = (part) => height - MARGIN.bottom - part * (height - MARGIN.top - MARGIN.bottom);
     const below = new Array(points).fill(0);
     const areas = groups.map((group, index) => {
-      const top = course.groups[group].map((part, at) => below[at] + part);
+      const top = history.groups[group].map((part, at) => below[at] + part);
       const area = `M${stepPoints(top, x, y)}L${stepPoints(below, x, y).split("L").reverse().join("L")}Z`;
       top.forEach((part, at) => {
         below[at] = part;
       });
       return svg("path", { class: `course-area ${SERIES[index % SERIES.length]}`, d: area });
     });
-    const end = points * course.step;
+    const end = points * history.step;
     return [horizontalGrid([0, 0.5, 1], width, left, y, (part) => percent(part, 0)), areas, xAxisLabels([0.5, 1], left, width, height, (part) => duration(part * end * SECOND))];
   });
 }
