@@ -2,7 +2,7 @@
 // language, `english` those of the source.
 ({ texts, english }) => {
   const wrong = [];
-  const SCROLLERS = ".table-box, .windowed, .chips, [role=region][tabindex], textarea, pre[tabindex], .side, dialog, html, body";
+  const SCROLLERS = ".table-box, .chips, [role=region][tabindex], textarea, pre[tabindex], .side, dialog, html, body";
   const flat = (given) => new Set(Object.values(given).flatMap((each) => (typeof each === "string" ? [each] : Object.values(each))));
   const own = flat(texts);
   const foreign = new Set([...flat(english)].filter((each) => !own.has(each) && /[a-z]{3}/.test(each)));
@@ -21,7 +21,7 @@
   // -- the page as a whole
   const root = document.documentElement;
   if (root.scrollWidth > root.clientWidth + 1) {
-    const widest = [...document.querySelectorAll("main *")].filter((each) => each.getBoundingClientRect().right > root.clientWidth + 1 && isSeen(each) && !each.closest(".table-box, .windowed"));
+    const widest = [...document.querySelectorAll("main *")].filter((each) => each.getBoundingClientRect().right > root.clientWidth + 1 && isSeen(each) && !each.closest(".table-box"));
     wrong.push(`the page is ${root.scrollWidth - root.clientWidth}px wider than the window: ${widest.slice(0, 3).map(named).join(", ")}`);
   }
   for (const each of document.querySelectorAll("body *")) {

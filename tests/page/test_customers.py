@@ -78,7 +78,7 @@ def test_the_list_begins_with_those_who_wait_most(server: ServerProcess, visit: 
     expect(first).to_contain_text("-199")
     expect(first.locator(".customers-clock")).to_have_text(re.compile(r"^2\d:\d\d$"))
     expect(page.locator("th[aria-sort=descending]")).to_have_text("Waiting")
-    sums = [int(text) for text in page.locator(".stack-sum").all_inner_texts()]
+    sums = [int(text) for text in page.locator(".stacked-bar-sum").all_inner_texts()]
     assert sums == sorted(sums, reverse=True)
 
 
@@ -150,10 +150,10 @@ def test_a_change_is_shown_in_place_and_scroll_focus_and_typed_text_stay(
     page.evaluate("document.querySelectorAll('tbody tr').forEach((row) => { row.isSame = true; })")
     row.locator("a").focus()
     scrolled = page.evaluate("scrollY")
-    before = int(row.locator(".stack-sum").inner_text())
+    before = int(row.locator(".stacked-bar-sum").inner_text())
     page.evaluate("document.querySelector('input[type=search]').value = 'Customer 2 half typ'")
     queue.submit("Customer 240", [NewDocument("x")] * 3)
-    expect(row.locator(".stack-sum")).to_have_text(str(before + 3), timeout=LIVE)
+    expect(row.locator(".stacked-bar-sum")).to_have_text(str(before + 3), timeout=LIVE)
     expect(row.locator("a")).to_be_focused()
     assert page.evaluate("scrollY") == scrolled > 0
     assert page.evaluate("[...document.querySelectorAll('tbody tr')].every((row) => row.isSame)")
@@ -222,7 +222,7 @@ def test_a_customer_is_shown_with_counter_lines_and_history(server: ServerProces
     expect(fact(page, "Counter")).to_have_text("-6")
     expect(fact(page, "Level now")).to_have_text("Level 4")
     expect(fact(page, "Resets in")).to_have_text(re.compile(r"^2\d:\d\d$"))
-    expect(page.locator(".counter-drawing")).to_have_attribute(
+    expect(page.locator(".counter-chart")).to_have_attribute(
         "aria-label", re.compile("level 4 for 2 documents, level 5 for 2 documents, .*, level 9 for 10 documents")
     )
     expect(page.locator(".counter-column")).to_have_count(24)
@@ -230,7 +230,7 @@ def test_a_customer_is_shown_with_counter_lines_and_history(server: ServerProces
     expect(lines).to_have_count(3)
     expect(lines.nth(0)).to_contain_text("Level 1")
     expect(lines.nth(0).locator(".bar-number")).to_have_text("3")
-    moments = page.locator(".past li")
+    moments = page.locator(".history li")
     expect(moments).to_have_count(2)
     expect(moments.nth(0)).to_contain_text("6 documents")
     expect(moments.nth(1).get_by_role("link")).to_have_text("first.pdf")
@@ -245,7 +245,7 @@ def test_a_customers_page_follows_what_happens(server: ServerProcess, queue: Que
     queue.submit("living", [NewDocument("x")] * 2)
     expect(fact(page, "Waiting")).to_have_text("3", timeout=LIVE)
     expect(fact(page, "Counter")).to_have_text("-2")
-    expect(page.locator(".past li").first).to_contain_text("2 documents")
+    expect(page.locator(".history li").first).to_contain_text("2 documents")
 
 
 def test_more_than_the_interval_later_the_next_document_starts_at_zero(
@@ -256,7 +256,7 @@ def test_more_than_the_interval_later_the_next_document_starts_at_zero(
     expect(fact(page, "Counter")).to_have_text("0")
     expect(fact(page, "Resets in")).to_have_text("reset")
     expect(fact(page, "Level now")).to_have_text("Level 1")
-    expect(page.locator(".counter-drawing")).to_have_attribute("aria-label", re.compile("level 1 for 3 documents"))
+    expect(page.locator(".counter-chart")).to_have_attribute("aria-label", re.compile("level 1 for 3 documents"))
     expect(page.get_by_text("Nothing waits")).to_be_visible()
 
 
@@ -268,7 +268,7 @@ def test_somebody_is_paused_and_resumed_with_a_reason(server: ServerProcess, que
     page.get_by_role("dialog").get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_text("This customer is paused")).to_be_visible()
     expect(page.locator("tbody tr")).to_contain_text("closed")
-    expect(page.locator(".past li").first).to_contain_text("by local: a complaint")
+    expect(page.locator(".history li").first).to_contain_text("by local: a complaint")
     assert queue.customer("halted").settings.paused
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()

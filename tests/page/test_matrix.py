@@ -125,7 +125,7 @@ MISTAKES = {
     "wider than the window": "document.querySelector('.page').style.width = '1200px'",
     "is cut at the side": "const [, panel] = all('.panel'); panel.firstChild.style.overflow = 'hidden'; "
     "panel.querySelector('h2').style.whiteSpace = 'nowrap'; panel.querySelector('h2').textContent = 'x'.repeat(400)",
-    "is cut:": "all('.settings-facts dd')[0].style.cssText = 'height: 4px; overflow: hidden'",
+    "is cut:": "all('.settings-details dd')[0].style.cssText = 'height: 4px; overflow: hidden'",
     "overlap": "all('.panel')[3].style.marginTop = '-120px'",
     "scrolls sideways": "const [panel] = all('.panel'); panel.style.overflow = 'auto'; "
     "panel.firstChild.style.width = '3000px'",

@@ -226,7 +226,7 @@ def test_the_queue_is_paused_and_resumed_and_everybody_sees_it(server: ServerPro
 
 def test_settings_tell_who_and_what_the_server_is(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/settings")
-    expect(page.locator(".settings-facts").first).to_contain_text("local")
+    expect(page.locator(".settings-details").first).to_contain_text("local")
     for fact in (inturn.__version__, server.url, "50 MB", "100 MB", "5 GB", "10,000"):
         expect(page.locator(".page").get_by_text(fact, exact=True)).to_be_visible()
     page.locator(".page [data-choice=theme]").select_option("dark")

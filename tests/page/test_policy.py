@@ -52,7 +52,7 @@ def test_the_policy_is_told_in_plain_words(shared: ServerProcess, visit: Visit, 
 
 def test_the_drawing_follows_and_impossible_settings_are_told(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/policy")
-    drawing = page.locator(".counter-drawing")
+    drawing = page.locator(".counter-chart")
     expect(page.locator(".counter-column")).to_have_count(27)
     save = page.get_by_role("button", name="Put in force")
     expect(save).to_be_disabled()
@@ -122,7 +122,7 @@ def test_whether_a_version_came_true_is_told_by_group(past: ServerProcess, visit
     heading = page.get_by_role("heading", name="Did version 3 come true?")
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
-    table, locator = page.get_by_role("table", name="Waits by size of customers"), page.locator(".judged")
+    table, locator = page.get_by_role("table", name="Waits by size of customers"), page.locator(".evaluation-verdict")
     expect(locator).to_contain_text("It came true: in every group", timeout=60_000)
     rows = table.locator("tbody tr")
     expect(rows.nth(0)).to_have_text(re.compile(r"1.20.*came true.*shorter.*min.*→.*shorter.*min.*→ ?[01]\ss"))
@@ -145,7 +145,7 @@ def test_what_became_of_a_version_is_told_in_every_language(past: ServerProcess,
     texts = page_entries(language)
     name = str(texts["policy.judge_version"]).format(version=4)
     page.get_by_role("button", name=name).click()
-    expect(page.locator(".judged")).to_have_text(str(texts["policy.judged_did_not"]), timeout=60_000)
+    expect(page.locator(".evaluation-verdict")).to_have_text(str(texts["policy.judged_did_not"]), timeout=60_000)
     assert problems(page, language) + barriers(page) == []
 
 

@@ -44,7 +44,7 @@ export function send(method, path, { body, query, signal } = {}) {
 }
 
 /** The path with a query; empty values are left out, lists are repeated. */
-export function buildUrl(path, query = {}) {
+function buildUrl(path, query = {}) {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     for (const item of [value].flat()) if (item !== null && item !== undefined && item !== "") params.append(name, item);

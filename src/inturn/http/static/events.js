@@ -28,10 +28,10 @@ const MAX_RECONNECT_DELAY_MS = 30_000;
 const HIDDEN_TIMEOUT_MS = 5_000;
 const MAX_BUFFERED_EVENTS = 5_000;
 
-export const LIVE = "live";
-export const RECONNECTING = "reconnecting";
-export const OFFLINE = "offline";
-export const SUSPENDED = "resting";
+const LIVE = "live";
+const RECONNECTING = "reconnecting";
+const OFFLINE = "offline";
+const SUSPENDED = "suspended";
 
 let source = null;
 let lastEventId = null;

@@ -1,6 +1,6 @@
 // Which page is where. A page's module is pages/<page>.js, its style pages/<page>.css, its texts <page>.<language>.toml.
 
-export const ROUTES = [
+const ROUTES = [
   { path: "/", page: "overview", for: "all" },
   { path: "/customers", page: "customers", for: "all" },
   { path: "/customers/:name", page: "customer" },

@@ -82,7 +82,7 @@ export function combobox({ find, onChange = () => {}, ...props }) {
     else return;
     event.preventDefault();
   });
-  field.node.classList.add("suggest");
+  field.node.classList.add("combobox");
   input.after(list);
   return {
     ...field,

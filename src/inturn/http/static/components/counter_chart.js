@@ -15,7 +15,7 @@ const CHARACTER_WIDTH_PX = 6.8;
  * have room; before a check with `isReset` there is a gap with `resetText` above it. The summary is for screen readers.
  */
 export function counterChart() {
-  const drawing = svg("svg", { class: "counter-drawing", height: HEIGHT, role: "img" });
+  const drawing = svg("svg", { class: "counter-chart", height: HEIGHT, role: "img" });
   const node = el("div", { class: "chart-box" }, drawing);
   let data = null;
 

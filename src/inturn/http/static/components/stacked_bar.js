@@ -6,9 +6,9 @@ import { levelClass, levelName } from "./badges.js";
 
 /** row: {lines: {level: number}, waiting, most}; the bar is full when `waiting` is `most`. */
 export function stackedBar(row) {
-  const bar = el("span", { class: "stack", "aria-hidden": "true" });
-  const sum = el("span", { class: "stack-sum" });
-  return updateStackedBar(Object.assign(el("span", { class: "stack-box" }, bar, sum), { bar, sum }), row);
+  const bar = el("span", { class: "stacked-bar", "aria-hidden": "true" });
+  const sum = el("span", { class: "stacked-bar-sum" });
+  return updateStackedBar(Object.assign(el("span", { class: "stacked-bar-box" }, bar, sum), { bar, sum }), row);
 }
 
 export function updateStackedBar(node, row) {

@@ -78,7 +78,7 @@ class SummaryCards {
   constructor() {
     this.values = {};
     const names = ["level", "counter", "reset", "waiting", "running", "wait"];
-    this.node = el("dl", { class: "cards customer-facts" }, names.map((name) => this.#fact(name)));
+    this.node = el("dl", { class: "cards customer-cards" }, names.map((name) => this.#fact(name)));
   }
 
   #fact(name) {
@@ -153,7 +153,7 @@ class LanesPanel {
       empty: emptyState(t("customer.no_lines"), t("customer.no_lines_hint")),
       columns: [
         { key: "level", label: t("customer.head_level"), value: (row) => row.level, cell: (row) => levelBadge(row.level) },
-        { key: "waiting", label: t("customer.head_waiting"), className: "line-waiting", value: (row) => `${row.waiting} ${row.most}`, cell: laneBar, update: updateLaneBar },
+        { key: "waiting", label: t("customer.head_waiting"), className: "lane-waiting", value: (row) => `${row.waiting} ${row.most}`, cell: laneBar, update: updateLaneBar },
         { key: "oldest", label: t("customer.head_oldest"), align: "end", value: (row) => (row.oldest_wait === null ? "–" : duration(row.oldest_wait)) },
         { key: "open", label: t("customer.head_open"), className: "wide-only", value: (row) => t(row.is_open ? "customer.line_open" : "customer.line_closed") },
       ],
@@ -171,7 +171,7 @@ class LanesPanel {
 function laneBar(row) {
   const bar = el("span", { class: "bar-fill" });
   const sum = el("span", { class: "bar-number" });
-  return updateLaneBar(Object.assign(el("span", { class: `line-bar ${levelClass(row.level)}` }, el("span", { class: "bar-track", "aria-hidden": "true" }, bar), sum), { bar, sum }), row);
+  return updateLaneBar(Object.assign(el("span", { class: `lane-bar ${levelClass(row.level)}` }, el("span", { class: "bar-track", "aria-hidden": "true" }, bar), sum), { bar, sum }), row);
 }
 
 function updateLaneBar(node, row) {
@@ -224,13 +224,13 @@ class SettingsPanel {
 /** Names and values; set(key, text) changes one. */
 function definitionList(pairs) {
   const values = new Map(pairs.map(([key]) => [key, el("dd", {}, "–")]));
-  const node = el("dl", { class: "facts" }, pairs.map(([key, label]) => el("div", {}, el("dt", {}, label), values.get(key))));
+  const node = el("dl", { class: "details" }, pairs.map(([key, label]) => el("div", {}, el("dt", {}, label), values.get(key))));
   return { node, set: (key, text) => setText(values.get(key), text) };
 }
 
 class HistoryPanel {
   constructor(name) {
-    this.list = el("ol", { class: "past" });
+    this.list = el("ol", { class: "history" });
     this.none = emptyState(t("customer.no_history"));
     const all = el("a", { href: pageUrl("documents", {}, { customer: name }) }, t("customer.all_documents"));
     this.name = name;
@@ -256,9 +256,9 @@ class HistoryPanel {
     const at = Object.assign(relativeTime(entry.at), { at: entry.at });
     const what = el("span");
     const subject = entry.documents.length === 1 && entry.name !== null ? el("a", { class: "dotted", href: pageUrl("document", { id: entry.documents[0] }) }, el("bdi", {}, entry.name)) : entry.documents.length > 0 ? what : null;
-    const who = entry.operator && el("span", { class: "muted past-who" }, t(entry.why ? "customer.by_why" : "customer.by", { name: entry.operator, why: entry.why }));
-    const node = el("li", {}, el("span", { class: `badge state-${entry.state}` }, t(`customer.kind_${entry.kind}`)), el("span", { class: "past-what" }, subject, who), at);
-    setProp(at, "class", "muted past-at");
+    const who = entry.operator && el("span", { class: "muted history-who" }, t(entry.why ? "customer.by_why" : "customer.by", { name: entry.operator, why: entry.why }));
+    const node = el("li", {}, el("span", { class: `badge state-${entry.state}` }, t(`customer.kind_${entry.kind}`)), el("span", { class: "history-what" }, subject, who), at);
+    setProp(at, "class", "muted history-at");
     Object.assign(node, { at, what });
     update(node, entry);
     return node;

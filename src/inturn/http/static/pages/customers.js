@@ -153,10 +153,10 @@ function columns(clock) {
     { key: "updated", label: t("customers.head_reset"), sortable: true, align: "end", value: (row) => row.counter?.resets_after ?? null, cell: (row) => clock(row, el("time", { class: "customers-clock" })), update: (node, row) => clock(row, node) },
     { key: "waiting", label: t("customers.head_waiting"), sortable: true, className: "customers-bar", value: (row) => `${row.waiting} ${row.most} ${JSON.stringify(row.lines)}`, cell: stackedBar, update: updateStackedBar },
     { key: "running", label: t("customers.head_running"), sortable: true, align: "end", className: "from-tablet", value: (row) => number(row.running) },
-    { key: "wait", label: t("customers.head_wait"), sortable: true, align: "end", className: "from-desk", value: (row) => (row.waits === null ? "–" : `${duration(row.waits.p50)} / ${duration(row.waits.p95)}`) },
-    { key: "share", label: t("customers.head_share"), sortable: true, align: "end", className: "from-desk", value: shareText },
-    { key: "weight", label: t("customers.head_weight"), align: "end", className: "from-desk", value: (row) => number(row.weight, 3) },
-    { key: "limits", label: t("customers.head_limits"), className: "from-desk customers-limits", value: limitsText },
+    { key: "wait", label: t("customers.head_wait"), sortable: true, align: "end", className: "from-desktop", value: (row) => (row.waits === null ? "–" : `${duration(row.waits.p50)} / ${duration(row.waits.p95)}`) },
+    { key: "share", label: t("customers.head_share"), sortable: true, align: "end", className: "from-desktop", value: shareText },
+    { key: "weight", label: t("customers.head_weight"), align: "end", className: "from-desktop", value: (row) => number(row.weight, 3) },
+    { key: "limits", label: t("customers.head_limits"), className: "from-desktop customers-limits", value: limitsText },
   ];
 }
 

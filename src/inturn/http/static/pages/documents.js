@@ -86,7 +86,7 @@ class DocumentList {
       this.news,
       el("button", { class: "button button-small", type: "button", on: { click: () => this.#showNew() } }, icon("up"), t("documents.show_new")),
     );
-    this.errorBox = el("div", { class: "documents-trouble" });
+    this.errorBox = el("div", { class: "documents-error" });
     this.count = el("p", { class: "muted documents-count", role: "status" });
     const news = el("div", { class: "documents-news", role: "status" }, this.newsBar);
     this.body = el("div", { class: "documents-body" }, this.errorBox, this.table.node, this.more.node);
@@ -134,7 +134,7 @@ class DocumentList {
       fill(this.errorBox, errorState(error, () => this.changed()));
     } finally {
       setProp(this.body, "aria-busy", null);
-      this.node.classList.toggle("is-troubled", this.errorBox.childElementCount > 0);
+      this.node.classList.toggle("has-error", this.errorBox.childElementCount > 0);
     }
   }
 

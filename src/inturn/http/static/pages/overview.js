@@ -215,7 +215,7 @@ function makeWorker(worker) {
   const slots = el("span", { class: "muted" });
   const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("span"));
   const seen = el("p", { class: "muted worker-note" });
-  const documents = el("ul", { class: "hands" });
+  const documents = el("ul", { class: "worker-documents" });
   const node = el("li", { class: "worker" }, el("div", { class: "worker-head" }, el("span", { class: "worker-name", title: `${worker.host} · ${worker.processor}` }, worker.name), slots), meter, documents, seen);
   return Object.assign(node, { slots, meter, seen, documents });
 }
@@ -233,10 +233,10 @@ function updateWorker(node, worker, now) {
     setText(li.note, doc.done === null ? took : `${took} · ${percent(doc.done, 0)}`);
   };
   const make = (doc) => {
-    const note = el("span", { class: "muted hand-note" });
+    const note = el("span", { class: "muted worker-document-note" });
     const name = el("a", { href: pageUrl("document", { id: doc.id }) }, doc.name);
     const customer = el("a", { class: "muted", href: pageUrl("customer", { name: doc.customer }) }, doc.customer);
-    const li = Object.assign(el("li", { class: levelClass(doc.level) }, el("span", { class: "hand-dot", title: t("shell.level", { level: doc.level }) }), el("span", { class: "hand-name" }, name, " ", customer), note), { note });
+    const li = Object.assign(el("li", { class: levelClass(doc.level) }, el("span", { class: "worker-document-dot", title: t("shell.level", { level: doc.level }) }), el("span", { class: "worker-document-name" }, name, " ", customer), note), { note });
     update(li, doc);
     return li;
   };

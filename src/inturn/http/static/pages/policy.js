@@ -68,7 +68,7 @@ class PolicySummary {
 class LevelsChart {
   constructor() {
     this.drawing = counterChart();
-    this.node = panel(t("policy.drawing"), { className: "policy-drawing", hint: t("policy.drawing_hint") }, this.drawing.node);
+    this.node = panel(t("policy.drawing"), { className: "policy-chart", hint: t("policy.drawing_hint") }, this.drawing.node);
   }
 
   update({ thresholds, reset_interval: interval }) {

@@ -84,7 +84,7 @@ class CounterPlayground {
     this.next = el("p", { class: "muted" });
     this.clock = el("time", { class: "card-value", role: "timer" });
     this.clockNote = el("p", { class: "muted" });
-    this.statusText = el("p", { class: "trying-said", role: "status" });
+    this.statusText = el("p", { class: "playground-status", role: "status" });
     this.drawing = counterChart();
     const button = (text, call, kind = "") => el("button", { class: `button ${kind}`, type: "button", on: { click: call } }, text);
     this.run = button("", () => this.#runOrStop(), "button-small");
@@ -93,9 +93,9 @@ class CounterPlayground {
     this.node = panel(
       t("priority.try"),
       { hint: t("priority.try_hint") },
-      el("div", { class: "cards trying-figures" }, figure(t("priority.count"), this.count), figure(t("priority.level"), el("p", { class: "trying-level" }, this.level), this.next), figure(t("priority.resets_in"), this.clock, this.clockNote)),
-      el("div", { class: "trying-buttons" }, button(t("priority.submit"), () => this.#submit(1), "button-primary"), button(t("priority.submit_many", { n: BURST_SIZE }), () => this.#submit(BURST_SIZE)), button(t("priority.again"), () => this.#restart())),
-      el("div", { class: "trying-buttons" }, el("span", { class: "muted" }, t("priority.let_pass")), this.jumps, this.run),
+      el("div", { class: "cards playground-figures" }, figure(t("priority.count"), this.count), figure(t("priority.level"), el("p", { class: "playground-level" }, this.level), this.next), figure(t("priority.resets_in"), this.clock, this.clockNote)),
+      el("div", { class: "playground-buttons" }, button(t("priority.submit"), () => this.#submit(1), "button-primary"), button(t("priority.submit_many", { n: BURST_SIZE }), () => this.#submit(BURST_SIZE)), button(t("priority.again"), () => this.#restart())),
+      el("div", { class: "playground-buttons" }, el("span", { class: "muted" }, t("priority.let_pass")), this.jumps, this.run),
       this.statusText,
       this.drawing.node,
     );

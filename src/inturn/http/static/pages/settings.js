@@ -32,7 +32,7 @@ function appearancePanel() {
 
 function definitionList(rows) {
   const shown = rows.filter(([, value]) => value !== null && value !== undefined);
-  return el("dl", { class: "settings-facts" }, shown.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+  return el("dl", { class: "settings-details" }, shown.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
 
 function accountPanel() {

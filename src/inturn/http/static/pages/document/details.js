@@ -26,8 +26,8 @@ export class LevelPanel {
 
 export class DetailsPanel {
   constructor() {
-    this.list = el("dl", { class: "facts" });
-    this.node = panel(t("document.facts"), {}, this.list);
+    this.list = el("dl", { class: "details" });
+    this.node = panel(t("document.details"), {}, this.list);
   }
 
   update(doc) {
@@ -53,14 +53,14 @@ export class DetailsPanel {
       ["id", doc.id, () => el("span", { class: "mono" }, doc.id)],
     ];
     const shown = rows.filter(([, value]) => value !== null && value !== undefined && value !== 0);
-    const make = ([name, value, makeValue]) => el("div", {}, el("dt", {}, t(`document.fact_${name}`)), el("dd", {}, makeValue ? makeValue() : value));
+    const make = ([name, value, makeValue]) => el("div", {}, el("dt", {}, t(`document.detail_${name}`)), el("dd", {}, makeValue ? makeValue() : value));
     reconcileChildren(this.list, shown, ([name, value]) => `${name} ${value}`, make, () => {});
   }
 }
 
 export class MetadataPanel {
   constructor() {
-    this.list = el("dl", { class: "facts" });
+    this.list = el("dl", { class: "details" });
     this.node = panel(t("document.metadata"), {}, this.list);
   }
 

@@ -14,13 +14,13 @@ export class StatusPanel {
   #why = null;
 
   constructor() {
-    this.badge = el("div", { class: "now-badges" });
-    this.sentences = el("div", { class: "now-sentences", "aria-live": "polite" });
-    this.clock = el("p", { class: "now-clock" });
+    this.badge = el("div", { class: "status-badges" });
+    this.sentences = el("div", { class: "status-sentences", "aria-live": "polite" });
+    this.clock = el("p", { class: "status-clock" });
     this.bar = el("span", {});
-    this.progress = el("div", { class: "now-progress", hidden: true }, el("span", { class: "meter", role: "progressbar", "aria-label": t("document.progress"), "aria-valuemin": "0", "aria-valuemax": "100" }, this.bar), el("span", { class: "muted" }));
+    this.progress = el("div", { class: "status-progress", hidden: true }, el("span", { class: "meter", role: "progressbar", "aria-label": t("document.progress"), "aria-valuemin": "0", "aria-valuemax": "100" }, this.bar), el("span", { class: "muted" }));
     this.error = el("pre", { class: "document-error", tabindex: "0", role: "region", "aria-label": t("document.error"), hidden: true });
-    this.node = panel(t("document.now"), { actions: this.badge, className: "document-now" }, this.sentences, this.clock, this.progress, this.error);
+    this.node = panel(t("document.status"), { actions: this.badge, className: "document-status" }, this.sentences, this.clock, this.progress, this.error);
   }
 
   update(doc, why, timeline) {

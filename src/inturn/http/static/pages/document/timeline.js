@@ -10,9 +10,9 @@ const STATE_BY_KIND = { started: "running", finished: "done", failed: "failed", 
 
 export class TimelinePanel {
   constructor() {
-    this.list = el("ol", { class: "life" });
-    this.note = el("p", { class: "muted" }, t("document.life_partial"));
-    this.node = panel(t("document.life"), {}, this.list, this.note);
+    this.list = el("ol", { class: "timeline" });
+    this.note = el("p", { class: "muted" }, t("document.timeline_partial"));
+    this.node = panel(t("document.timeline"), {}, this.list, this.note);
   }
 
   update(doc, timeline) {
@@ -31,10 +31,10 @@ function toSteps(doc, { moments }) {
 function makeStep(step) {
   const when = el("time", { datetime: new Date(step.at / 1_000).toISOString(), title: time(step.at) }, time(step.at));
   const since = step.since !== null && el("span", { class: "muted" }, `+${duration(step.since)}`);
-  const worker = step.kind === "started" && step.worker && el("span", { class: "muted life-worker" }, `${t("document.fact_worker")}: ${step.worker}`);
-  const words = t(`document.life_${step.kind}`, { attempt: step.attempt, most: step.most });
-  const by = step.operator && el("p", { class: "muted life-by" }, step.why ? t("document.by_why", { name: step.operator, why: step.why }) : t("document.by", { name: step.operator }));
-  return el("li", { class: `life-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "life-what" }, words), el("p", { class: "muted life-when" }, when, since, worker), by, step.error !== null && errorNode(step.error));
+  const worker = step.kind === "started" && step.worker && el("span", { class: "muted timeline-worker" }, `${t("document.detail_worker")}: ${step.worker}`);
+  const words = t(`document.timeline_${step.kind}`, { attempt: step.attempt, most: step.most });
+  const by = step.operator && el("p", { class: "muted timeline-by" }, step.why ? t("document.by_why", { name: step.operator, why: step.why }) : t("document.by", { name: step.operator }));
+  return el("li", { class: `timeline-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "timeline-what" }, words), el("p", { class: "muted timeline-when" }, when, since, worker), by, step.error !== null && errorNode(step.error));
 }
 
 /** Its first line; the rest of a long one can be unfolded. */
@@ -43,5 +43,5 @@ function errorNode(error) {
   const short = line.length > MAX_ERROR_LINE_CHARACTERS ? `${line.slice(0, MAX_ERROR_LINE_CHARACTERS)}…` : line;
   if (short === error) return el("p", { class: "document-error" }, error);
   const rest = short === line ? error.slice(line.length + 1) : error;
-  return el("details", { class: "life-error" }, el("summary", { class: "document-error" }, short), el("pre", { class: "document-error", tabindex: "0", role: "group", "aria-label": t("document.error") }, rest));
+  return el("details", { class: "timeline-error" }, el("summary", { class: "document-error" }, short), el("pre", { class: "document-error", tabindex: "0", role: "group", "aria-label": t("document.error") }, rest));
 }

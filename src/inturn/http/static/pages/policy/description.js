@@ -45,6 +45,6 @@ export function isSame(one, other) {
 }
 
 /** The settings in which two policies differ. */
-export function differingSettings(one, other) {
+function differingSettings(one, other) {
   return SETTINGS.filter((setting) => JSON.stringify(one[setting]) !== JSON.stringify(other[setting]));
 }

@@ -12,13 +12,13 @@ import { staticTable } from "../../components/static_table.js";
 export class EvaluationPanel {
   constructor(view) {
     this.job = progressJob({ label: t("policy.judge"), signal: view.signal });
-    this.result = el("div", { class: "judging-result", "aria-live": "polite" });
+    this.result = el("div", { class: "evaluation-result", "aria-live": "polite" });
     this.node = el("div", { hidden: true });
   }
 
   /** Show what became of a version; the focus goes where it is shown. */
   async evaluate(version) {
-    const shown = panel(t("policy.judge_version", { version }), { className: "judging", hint: t("policy.judge_hint") }, this.job.node, this.result);
+    const shown = panel(t("policy.judge_version", { version }), { className: "evaluation", hint: t("policy.judge_hint") }, this.job.node, this.result);
     fill(this.result);
     fill(this.node, shown);
     this.node.hidden = false;
@@ -44,7 +44,7 @@ function renderEvaluation(judgement) {
   const words = el("p", { class: "muted" }, summary, judgement.is_cut ? ` ${t("policy.preview_cut")}` : "");
   const missing = before === 0 ? "no_before" : since === 0 ? "no_since" : null;
   if (missing !== null && judgement.groups.length === 0) return [emptyState(t("policy.judged_nothing"), t("policy.judged_nothing_hint"))];
-  return [el("p", { class: "judged" }, t(`policy.judged_${missing ?? overallVerdict(judgement.groups)}`)), groupTable(judgement.groups), words];
+  return [el("p", { class: "evaluation-verdict" }, t(`policy.judged_${missing ?? overallVerdict(judgement.groups)}`)), groupTable(judgement.groups), words];
 }
 
 /** All that can be told of them, in one word. */

@@ -35,9 +35,9 @@ export function historyCharts(reports, orders, nameOf) {
   const legend = el("ul", { class: "legend" }, groups.map((group, index) => el("li", { class: SERIES[index % SERIES.length] }, nameOf(group))));
   const pictures = reports.map((report, orderIndex) => {
     const label = orders[orderIndex].label;
-    return el("figure", { class: "course" }, el("figcaption", {}, label), stackedAreaChart(`${t("simulator.shares")}: ${label}`, report.history, groups));
+    return el("figure", { class: "share-chart" }, el("figcaption", {}, label), stackedAreaChart(`${t("simulator.shares")}: ${label}`, report.history, groups));
   });
-  return el("div", {}, legend, el("div", { class: "courses" }, pictures));
+  return el("div", {}, legend, el("div", { class: "share-charts" }, pictures));
 }
 
 function stackedAreaChart(label, history, groups) {
@@ -53,7 +53,7 @@ function stackedAreaChart(label, history, groups) {
       top.forEach((part, at) => {
         below[at] = part;
       });
-      return svg("path", { class: `course-area ${SERIES[index % SERIES.length]}`, d: area });
+      return svg("path", { class: `share-area ${SERIES[index % SERIES.length]}`, d: area });
     });
     const end = points * history.step;
     return [horizontalGrid([0, 0.5, 1], width, left, y, (part) => percent(part, 0)), areas, xAxisLabels([0.5, 1], left, width, height, (part) => duration(part * end * SECOND))];
