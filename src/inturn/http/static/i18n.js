@@ -1,4 +1,4 @@
-// Texts by key, in the reader's language. The texts themselves stand in src/inturn/i18n/page/<section>.<language>.toml.
+// Texts by key, in the reader's language. A key is section.key, from the table [page.section] of src/inturn/i18n/<language>.toml.
 
 import { number } from "./format.js";
 import { getPreference, setPreference } from "./preferences.js";

@@ -1,4 +1,4 @@
-// Which page is where. A page's module is pages/<page>.js, its style pages/<page>.css, its texts <page>.<language>.toml.
+// The routes. A page's module is pages/<page>.js, its style pages/<page>.css, its texts the tables [page.<page>].
 
 const ROUTES = [
   { path: "/", page: "overview", for: "all" },
