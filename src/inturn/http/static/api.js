@@ -1,11 +1,11 @@
-// Requests to the API. Errors become ApiError with a translated message; compare its code.
+// Send requests to the API. A failed request throws ApiError with a translated message; callers compare its code.
 
 import { currentLanguage, hasText, t } from "./i18n.js";
 
 let csrfToken = null;
 let onSignedOut = () => {};
 
-/** A problem (RFC 9457), or no answer at all: code "offline". */
+/** An RFC 9457 problem of the server; code "offline" if the server did not answer. */
 export class ApiError extends Error {
   constructor(code, status, detail, retryAfter = null) {
     super(errorMessage(code, detail));
@@ -18,19 +18,19 @@ export class ApiError extends Error {
 
 function errorMessage(code, detail) {
   const key = `errors.${code}`;
-  if (!hasText("errors.unexpected")) return detail ?? code; // the texts themselves could not be loaded
+  if (!hasText("errors.unexpected")) return detail ?? code; // the texts could not be loaded
   const text = hasText(key) ? t(key) : t("errors.unexpected");
-  // What is wrong with something given is said by the server, by name; in English, as its codes and logs are.
+  // For invalid input the server's detail names the field. It is English, like codes and logs.
   return detail && (code === "invalid_input" || !hasText(key)) ? `${text} ${detail}` : text;
 }
 
-/** The token that must come with whatever changes anything; what to do when the session is over. */
+/** Set the CSRF token of requests that change something, and the handler of an ended session. */
 export function configureSession(csrf, signedOut) {
   csrfToken = csrf;
   onSignedOut = signedOut;
 }
 
-/** The session is over, by what was just done: not to be found out by the next request. */
+/** Run the handler of an ended session at once, before a request fails with 401. */
 export function notifySignedOut() {
   onSignedOut();
 }
@@ -43,7 +43,7 @@ export function send(method, path, { body, query, signal } = {}) {
   return requestJson(method, path, { body, query, signal });
 }
 
-/** The path with a query; empty values are left out, lists are repeated. */
+/** Append a query to a path. Empty values are left out, lists become repeated parameters. */
 function buildUrl(path, query = {}) {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -79,14 +79,14 @@ async function toApiError(answer) {
   try {
     problem = await answer.json();
   } catch {
-    // A proxy's own page: the status must do.
+    // The body is not JSON, such as a proxy's error page. The status decides.
   }
   if (answer.status === 401) onSignedOut();
   const code = problem.code ?? (answer.status === 502 || answer.status === 504 ? "offline" : "unexpected");
   return new ApiError(code, answer.status, problem.detail ?? null, Number(answer.headers.get("Retry-After")) || null);
 }
 
-/** Objects of an answer that has one a line, as they come. */
+/** Yield the objects of a JSON Lines response as they arrive. */
 export async function* streamJsonLines(method, path, { body, query, signal } = {}) {
   const answer = await fetchOrThrow(method, path, { body, query, signal });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -100,7 +100,7 @@ export async function* streamJsonLines(method, path, { body, query, signal } = {
   }
 }
 
-/** Send a form with files; onProgress hears the part that is on its way, from 0 to 1. */
+/** Send a form with files. onProgress is called with the fraction sent, from 0 to 1. */
 export function upload(path, form, { onProgress = () => {}, signal, headers = {} } = {}) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

@@ -1,4 +1,4 @@
-// Starts the page: whom it speaks to, in which language, and where.
+// Start the page: load texts and session, build the shell, open the first page.
 
 import { el } from "./dom.js";
 import * as events from "./events.js";
@@ -31,7 +31,7 @@ async function start() {
   events.onConnectionChange(checkSessionAndBuild);
 }
 
-/** Nobody: to the key. A customer: to its own page, since the overview is of all. */
+/** Replace addresses the user cannot see: sign in first; a customer has no overview. */
 function redirect() {
   const here = matchRoute(location.pathname)?.route.page;
   const target = new URLSearchParams(location.search).get("to");
@@ -44,7 +44,7 @@ function redirect() {
   if (currentUser()?.customer && location.pathname === "/") history.replaceState(null, "", pageUrl("customer", { name: currentUser().customer }));
 }
 
-/** After another language, or another person: everything is drawn anew, at the same place. */
+/** Redraw everything at the same address, after a change of language or of user. */
 async function restart() {
   await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(handleSignedOut)]);
   redirect();
@@ -65,7 +65,7 @@ function handleSignedOut() {
 
 let isReloadOffered = false;
 
-/** A server that came back may be a newer one: then this page is old. And the session may be over by now. */
+/** Check after a reconnect: the session may have ended, and the server may be a newer build. */
 async function checkSessionAndBuild() {
   const before = currentUser();
   const session = await loadSession(handleSignedOut).catch(() => null);

@@ -1,12 +1,12 @@
-// Looking again while a page is open.
+// Reload the data of an open page.
 
 const MIN_INTERVAL_MS = 2_000;
 const MAX_INTERVAL_MS = 10_000;
 const COOLDOWN_FACTOR = 5;
 
 /**
- * Look again soon after something happened, and now and then anyway; one look at a time, and a rest after each that is
- * several times as long as it took. `concerns(event)` says which events matter; all that missed some do.
+ * Call load() after events, and at least every MAX_INTERVAL_MS. One load runs at a time, and the pause after it is
+ * COOLDOWN_FACTOR times its duration. `concerns(event)` selects the events; a reset always counts.
  */
 export function autoRefresh(view, load, { concerns = () => true } = {}) {
   let isLoading = false;
@@ -23,7 +23,7 @@ export function autoRefresh(view, load, { concerns = () => true } = {}) {
     try {
       await load();
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error; // the live mark tells of the rest
+      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     } finally {
       isLoading = false;
       loadedAt = Date.now();

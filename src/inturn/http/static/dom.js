@@ -1,4 +1,4 @@
-// Elements from values. Text is always text: nothing here or elsewhere parses HTML.
+// Build DOM elements. Strings become text nodes: no module parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -7,7 +7,7 @@ export function el(tag, props = {}, ...children) {
   return populate(document.createElement(tag), props, children);
 }
 
-/** The same for SVG. */
+/** The same for SVG elements. */
 export function svg(tag, props = {}, ...children) {
   return populate(document.createElementNS(SVG, tag), props, children);
 }
@@ -42,15 +42,15 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
-/** Write a text only if it is another one: selections and screen readers stay undisturbed. */
+/** Set a text only if it differs, so that selections stay and screen readers keep quiet. */
 export function setText(node, text) {
   const wanted = String(text);
   if (node.textContent !== wanted) node.textContent = wanted;
 }
 
 /**
- * Make a parent's children follow a list. Nodes are kept by key and updated in place, and only those are moved that
- * must be, so focus, selection and scroll survive.
+ * Make a parent's children match a list. Nodes are matched by key and updated in place, and as few as possible are
+ * moved, so that focus, selection and scroll survive.
  */
 export function reconcileChildren(parent, items, keyOf, make, update) {
   const nodes = parent.keyedNodes ?? (parent.keyedNodes = new Map());
@@ -73,7 +73,7 @@ export function reconcileChildren(parent, items, keyOf, make, update) {
     }
     if (node === cursor) cursor = cursor.nextSibling;
     else if (node.contains(document.activeElement) && cursor !== null) {
-      // Moving a focused node would take its focus away: what stands between goes behind it instead.
+      // Moving a focused node would take its focus away, so the nodes before it are moved to the end.
       while (cursor !== node) {
         const next = cursor.nextSibling;
         parent.append(cursor);
@@ -86,13 +86,13 @@ export function reconcileChildren(parent, items, keyOf, make, update) {
 
 let lastId = 0;
 
-/** A new id, for labels and descriptions. */
+/** Make a unique element id. */
 export function newId(what = "id") {
   lastId += 1;
   return `${what}-${lastId}`;
 }
 
-/** Call once, after a pause in calls. */
+/** Delay calls until `ms` have passed without another one. */
 export function debounce(call, ms = 250) {
   let timer = 0;
   return (...args) => {

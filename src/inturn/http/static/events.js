@@ -1,5 +1,5 @@
-// One stream of events for the whole page. It comes back by itself, goes on behind the last event heard, whichever
-// server answers, and rests while nobody looks.
+// One EventSource for the whole page. It reconnects by itself, resumes after the last event on whichever server answers,
+// and closes while the tab is hidden.
 
 const EVENT_KINDS = [
   "submitted",
@@ -59,21 +59,21 @@ export function stop() {
   closeSource();
 }
 
-/** Call with the status now and whenever it changes; returns what ends that. */
+/** Call with the status now and after each change. Returns a function that unsubscribes. */
 export function onStatusChange(call) {
   statusListeners.add(call);
   call(status);
   return () => statusListeners.delete(call);
 }
 
-/** Call whenever the stream has come back or could not: each time somebody may have been signed out. */
+/** Call after each reconnect and each failure: either may mean that the session ended. */
 export function onConnectionChange(call) {
   connectionListeners.add(call);
 }
 
 /**
  * Call with lists of events ({kind, at, customer, documents, …}) of these kinds, at most once every `wait` ms. A list
- * that holds {kind: "reset"} means: too much was missed, or we were away; look at everything anew.
+ * with {kind: "reset"} means that events were missed: load everything again. Returns a function that unsubscribes.
  */
 export function listen(kinds, call, wait = 500) {
   const listener = { kinds: kinds === "*" ? null : new Set(kinds), call, wait, events: [], timer: 0 };
@@ -90,7 +90,7 @@ function connect() {
   source = new EventSource(lastEventId === null ? "/v1/events" : `/v1/events?after=${lastEventId}`);
   source.addEventListener("open", () => {
     reconnectDelay = MIN_RECONNECT_DELAY_MS;
-    if (status !== LIVE && lastEventId === null) enqueue({ kind: "reset" }); // what happened before the stream began
+    if (status !== LIVE && lastEventId === null) enqueue({ kind: "reset" }); // covers events from before the stream began
     const isBack = status !== LIVE;
     setStatus(LIVE);
     if (isBack && lastEventId !== null) for (const call of connectionListeners) call();
@@ -132,7 +132,7 @@ function scheduleReconnect() {
   if (!isEnabled) return;
   for (const call of connectionListeners) call();
   setStatus(navigator.onLine ? RECONNECTING : OFFLINE);
-  reconnectTimer = setTimeout(connect, reconnectDelay * (0.75 + Math.random() / 2)); // not all pages at once
+  reconnectTimer = setTimeout(connect, reconnectDelay * (0.75 + Math.random() / 2)); // jitter, so that pages do not reconnect all at once
   reconnectDelay = Math.min(MAX_RECONNECT_DELAY_MS, reconnectDelay * 2);
 }
 

@@ -1,4 +1,4 @@
-// Numbers, times and lengths of time as the reader's language writes them. Times are microseconds, as everywhere.
+// Format numbers, times and durations for the reader's language. Times and durations are microseconds.
 
 import { currentLanguage } from "./i18n.js";
 
@@ -23,7 +23,7 @@ export function number(value, digits = 0) {
   return getFormatter(Intl.NumberFormat, { maximumFractionDigits: most }).format(value);
 }
 
-/** A rate or another number that is small at times: three figures at most. */
+/** Format a number with at most three significant digits if it is below 100, else as an integer. */
 export function roundedNumber(value) {
   return getFormatter(Intl.NumberFormat, { maximumSignificantDigits: value < 100 ? 3 : 15, maximumFractionDigits: 2 }).format(
     value < 100 ? value : Math.round(value),
@@ -34,27 +34,24 @@ export function percent(part, digits = 1) {
   return getFormatter(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(part);
 }
 
-/** Date and time. */
 export function time(at) {
   return getFormatter(Intl.DateTimeFormat, { dateStyle: "medium", timeStyle: "medium" }).format(at / 1_000);
 }
 
-/** The time of day. */
 export function timeOfDay(at) {
   return getFormatter(Intl.DateTimeFormat, { timeStyle: "medium" }).format(at / 1_000);
 }
 
-/** Hours and minutes. */
 export function shortTimeOfDay(at) {
   return getFormatter(Intl.DateTimeFormat, { timeStyle: "short" }).format(at / 1_000);
 }
 
-/** A length of time in its two largest units, with the symbols that all languages share: 4.7 s, 1 min 15 s, 3 d 4 h. */
+/** Format a duration in its two largest units, with symbols that all five languages share: 4.7 s, 1 min 15 s, 3 d 4 h. */
 export function duration(length) {
   return formatUnits(length, (name, amount) => `${number(amount, 1)}\u00a0${SYMBOLS[name]}`);
 }
 
-/** The same in words, for sentences: 1 minute 15 seconds. */
+/** Format a duration in words, for sentences: 1 minute 15 seconds. */
 export function durationInWords(length) {
   const options = { style: "unit", unitDisplay: "long", maximumFractionDigits: 1 };
   return formatUnits(length, (name, amount) => getFormatter(Intl.NumberFormat, { ...options, unit: name }).format(amount));
@@ -74,7 +71,7 @@ function formatUnits(length, write) {
   return parts.filter(Boolean).join(" ");
 }
 
-/** A countdown such as 24:59 or 1:04:07. */
+/** Format a remaining time as a clock: 24:59 or 1:04:07. */
 export function countdown(length) {
   const seconds = Math.max(0, Math.ceil(length / SECOND));
   const parts = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60];
@@ -82,7 +79,7 @@ export function countdown(length) {
   return shown.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
 }
 
-/** How long ago, or how soon, by the reader's clock. */
+/** Format a time relative to the browser's clock: 3 minutes ago. */
 export function ago(at, now = Date.now() * 1_000) {
   const seconds = (at - now) / SECOND;
   const [name, size] = UNITS.find(([, unitSeconds]) => Math.abs(seconds) >= unitSeconds) ?? UNITS[3];

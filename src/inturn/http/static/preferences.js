@@ -1,4 +1,4 @@
-// What this browser remembers. Storage can be forbidden: then nothing is remembered, and nothing breaks.
+// Preferences in localStorage. Where storage is forbidden, nothing is stored and nothing fails.
 
 export function getPreference(name) {
   try {
@@ -13,6 +13,6 @@ export function setPreference(name, value) {
     if (value === null) localStorage.removeItem(`inturn.${name}`);
     else localStorage.setItem(`inturn.${name}`, value);
   } catch {
-    // Forbidden.
+    // Storage is forbidden.
   }
 }

@@ -1,4 +1,4 @@
-// Opens pages by their address. Filters live in the query, so that every view has an address and Back works.
+// Open pages by their address. Filters are in the query, so that every view has an address and Back works.
 
 import { el, fill } from "./dom.js";
 import { listen } from "./events.js";
@@ -13,7 +13,7 @@ let active = null;
 let navigationId = 0;
 const stylesheets = new Map();
 
-/** `main` is where pages are shown; `opened(page, title, view)` hears of each. */
+/** `main` is the parent of pages; opened(page, title, view) is called for each. */
 export function startRouter(main, opened) {
   outlet = main;
   onOpen = opened;
@@ -27,7 +27,7 @@ export function navigate(address, { replace = false } = {}) {
   return openCurrentUrl();
 }
 
-/** Show the page of this address once more, from the beginning: after another language or another person. */
+/** Mount the page of the current address again, after a change of language or of user. */
 export function reloadPage() {
   closePage();
   return openCurrentUrl({ isAgain: true });
@@ -76,7 +76,7 @@ async function openCurrentUrl({ isFirst = false, isBack = false, isAgain = false
     page.shown?.();
   } catch (error) {
     if (ownId !== navigationId || error.name === "AbortError") return;
-    if (error.code === undefined) console.error(error); // a mistake of ours
+    if (error.code === undefined) console.error(error); // a bug of the page, not of a request
     fill(outlet, errorState(error, reloadPage));
   }
 }
@@ -92,7 +92,7 @@ function pageKey({ route, params }) {
   return `${route.page} ${JSON.stringify(params)}`;
 }
 
-/** A page's own style, loaded before the page is shown and then kept. */
+/** Load a page's stylesheet before its first show. It stays loaded. */
 function loadStylesheet(page) {
   if (!stylesheets.has(page)) {
     stylesheets.set(
@@ -107,7 +107,7 @@ function loadStylesheet(page) {
   return stylesheets.get(page);
 }
 
-/** What a page gets to work with; everything that it begins here ends when the page is left. */
+/** The router's interface for a page. Timers, listeners and requests of a view end when the page is left. */
 class View {
   #abortController = new AbortController();
 
@@ -120,12 +120,12 @@ class View {
     this.setActions = () => {};
   }
 
-  /** For requests: aborted when the page is left. */
+  /** The signal for requests, aborted when the page is left. */
   get signal() {
     return this.#abortController.signal;
   }
 
-  /** Change filters in the address; null takes one away. The page's `update` is called unless `quietly`. */
+  /** Change filters in the address; null removes one. The page's `update` is called unless `quietly`. */
   setQuery(changes, { replace = true, quietly = false } = {}) {
     const query = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(changes)) {
@@ -139,12 +139,12 @@ class View {
     } else navigate(address, { replace });
   }
 
-  /** Events as they happen: see events.js. */
+  /** Subscribe to events: see events.js. */
   listen(kinds, call, wait) {
     this.onEnd(listen(kinds, call, wait));
   }
 
-  /** Call every so many milliseconds while somebody looks. */
+  /** Call every `ms` milliseconds while the tab is visible. */
   every(ms, call) {
     const timer = setInterval(() => {
       if (!document.hidden) call();

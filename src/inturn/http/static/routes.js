@@ -16,14 +16,14 @@ const ROUTES = [
   { path: "/signin", page: "signin" },
 ];
 
-/** Side navigation: pages that take no name, in groups. */
+/** The side navigation, in groups: pages without parameters. */
 export const NAVIGATION = [
   ["overview", "customers", "documents", "upload"],
   ["policy", "simulator", "priority"],
   ["audit", "keys", "settings"],
 ];
 
-/** `all`: who sees everything; `acting`: who may change something; nothing: everybody. */
+/** `all` needs a user who sees all customers, `acting` one who may change something. */
 export function isVisibleTo(route, who) {
   if (route.for === "all") return who !== null && who.sees_all;
   if (route.for === "acting") return who !== null && who.acts;
@@ -34,7 +34,7 @@ export function routeOf(page) {
   return ROUTES.find((route) => route.page === page);
 }
 
-/** The route of a path and the names in it, or null. */
+/** Find the route of a path, with its parameters; null if there is none. */
 export function matchRoute(path) {
   const segments = path.split("/");
   for (const route of ROUTES) {
@@ -56,7 +56,7 @@ export function matchRoute(path) {
   return null;
 }
 
-/** A page's address: to("customer", {name}), to("documents", {}, {state: "failed"}). */
+/** Build a page's address: pageUrl("customer", {name}), pageUrl("documents", {}, {state: "failed"}). */
 export function pageUrl(page, params = {}, query = {}) {
   const path = routeOf(page).path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name]));
   const search = new URLSearchParams();

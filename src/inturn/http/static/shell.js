@@ -1,4 +1,4 @@
-// The frame around every page: navigation, title, live mark, language and theme.
+// The frame of every page: navigation, title, status indicator, language and theme.
 
 import { el, fill, setProp, setText } from "./dom.js";
 import { onStatusChange } from "./events.js";
@@ -10,9 +10,8 @@ import { icon } from "./components/icons.js";
 import { toast } from "./components/toast.js";
 
 const PARENT_PAGES = { customer: "customers", document: "documents" };
-/** Pages that stand below another one in the navigation. */
 
-/** `restart` draws everything anew. Gives {nodes, main, opened, redraw}. */
+/** restart() redraws everything. Returns {nodes, main, opened, redraw}. */
 export function buildShell({ restart }) {
   const side = el("aside", { class: "side", id: "side" });
   const title = el("h1", { class: "title", tabindex: "-1" });
@@ -105,7 +104,7 @@ export function buildShell({ restart }) {
     document.title = `${text} · Inturn`;
   }
 
-  /** The router has opened a page: name it, mark it, and go on reading there. */
+  /** Handle a page opened by the router: set the title, mark its link, move the focus to the heading. */
   function opened(name, text, view, { isFirst = false, isAgain = false } = {}) {
     page = name;
     setTitle(text);

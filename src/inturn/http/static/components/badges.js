@@ -1,9 +1,9 @@
-// Levels have colours of their own, the same everywhere; the number is always written too.
+// Badges for levels and states. A level has one colour everywhere, and its number is always shown too.
 
 import { el, setText } from "../dom.js";
 import { t } from "../i18n.js";
 
-/** The class that sets --level: of level 0 (expedited) to 9. */
+/** The CSS class that sets --level, from 0 (expedited) to 9. */
 export function levelClass(level) {
   return `level-${Math.min(9, Math.max(0, level))}`;
 }

@@ -1,10 +1,10 @@
-// Small SVG charts, drawn in real pixels so that lines stay sharp and texts keep their shape.
+// Draw small SVG charts in real pixels, so that lines stay sharp and texts keep their shape.
 
 import { el, fill, setProp, setText, svg } from "../dom.js";
 import { number, shortTimeOfDay, timeOfDay } from "../format.js";
 import { levelClass, levelName } from "./badges.js";
 
-/** A course without axes: the figure beside it says what it is, so it is hidden from screen readers. */
+/** A line without axes, hidden from screen readers: the figure beside it has the value. */
 export function sparkline() {
   const line = svg("path", { class: "spark-line" });
   const below = svg("path", { class: "spark-area" });
@@ -32,12 +32,12 @@ export function sparkline() {
 const HEIGHT = 240;
 const MARGIN = { top: 12, right: 12, bottom: 26, left: 30 };
 const CHARACTER_WIDTH_PX = 6.6;
-/** Where axes of lengths of time end, in seconds: a quarter of each is a round length too. */
+/** Upper ends of duration axes, in seconds. A quarter of each is a round duration too. */
 const DURATION_AXIS_SECONDS = [0.4, 1, 2, 4, 8, 20, 40, 60, 120, 240, 480, 1_200, 2_400, 3_600, 7_200, 14_400, 28_800, 86_400, 172_800, 345_600];
 
 /**
- * Lines over time. series: [{key, label, className}]; update({at: [µs], [key]: [numbers or null]}).
- * `format` writes a value, `isLength` says that values are lengths of time; the readout follows the pointer, and the summary is for screen readers.
+ * Draw lines over time. series: [{key, label, className}]; update({at: [µs], [key]: [numbers or null]}).
+ * `format` formats a value; `isLength` marks values as durations. The readout follows the pointer. Screen readers get the latest values.
  */
 export function lineChart({ label, series, format = number, isLength = false, height = HEIGHT }) {
   const axes = svg("g", { class: "chart-axes" });
@@ -143,7 +143,7 @@ export function lineChart({ label, series, format = number, isLength = false, he
   };
 }
 
-/** Waiting documents by level, one link each. update([[level, number], …]). */
+/** Bars of waiting documents by level, each a link. update([[level, number], …]). */
 export function levelBars({ hrefOf }) {
   const node = el("ul", { class: "bars" });
   const rows = new Map();
@@ -174,7 +174,7 @@ export function levelBars({ hrefOf }) {
   };
 }
 
-/** Two bars for one thing, such as a share received above the share due. */
+/** Two bars to compare, such as the share received above the share due. */
 export function pairBar() {
   const first = el("span", { class: "pair-first" });
   const second = el("span", { class: "pair-second" });

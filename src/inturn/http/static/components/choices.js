@@ -1,4 +1,4 @@
-// Language and colours, chosen in two places: below the navigation and among the settings. Both show the same.
+// The choices of language and theme, shown below the navigation and on the settings page.
 
 import { LANGUAGE_NAMES, chooseLanguage, currentLanguage, t } from "../i18n.js";
 import { getPreference, setPreference } from "../preferences.js";
@@ -7,12 +7,12 @@ import { currentSession } from "../session.js";
 const THEMES = ["system", "light", "dark"];
 let restart = async () => {};
 
-/** What draws the whole page anew, for another language. */
+/** Set the function that redraws the whole page in another language. */
 export function setRestartHandler(call) {
   restart = call;
 }
 
-/** [[value, text], …] and what is chosen now, for a field; `pick` does it. */
+/** The options [[value, text], …] and the current value of a select; pick(input) applies the choice. */
 export function languageChoice() {
   return {
     value: currentLanguage(),

@@ -1,12 +1,12 @@
-// A text field that suggests what there is while one types; what is typed counts, whether it was suggested or not.
+// A text field with suggestions. Any typed value is valid, suggested or not.
 
 import { get } from "../api.js";
 import { debounce, el, fill, newId, setProp } from "../dom.js";
 import { textField } from "./fields.js";
 
 /**
- * find(text) resolves with [{value, note}]; onChange(value) hears what was chosen, or typed and confirmed with Enter, or
- * left there. Gives {node, input, setError}, as fields do. A list of options by the pattern of ARIA's combobox.
+ * find(text) resolves with [{value, note}]. onChange(value) is called with a chosen suggestion, and with typed text on
+ * Enter or blur. Returns {node, input, setError} like other fields. Follows the ARIA combobox pattern.
  */
 export function combobox({ find, onChange = () => {}, ...props }) {
   const list = el("ul", { class: "suggestions", role: "listbox", id: newId("suggestions"), "aria-label": props.label, hidden: true });
@@ -28,7 +28,7 @@ export function combobox({ find, onChange = () => {}, ...props }) {
     requestId += 1;
     const ownId = requestId;
     const wanted = input.value.trim();
-    const suggestions = wanted === "" ? [] : await find(wanted).catch(() => []); // without suggestions one can still type
+    const suggestions = wanted === "" ? [] : await find(wanted).catch(() => []); // the field works without suggestions
     if (ownId === requestId && document.activeElement === input) show(suggestions);
   }, 200);
 
@@ -86,7 +86,7 @@ export function combobox({ find, onChange = () => {}, ...props }) {
   input.after(list);
   return {
     ...field,
-    /** Show another value without telling. */
+    /** Set the value without calling onChange. */
     setValue(value) {
       lastValue = value;
       if (input.value.trim() !== value) input.value = value;
@@ -94,7 +94,7 @@ export function combobox({ find, onChange = () => {}, ...props }) {
   };
 }
 
-/** For `find`: customers with this in their names. */
+/** Find customers by a part of their name, for `find`. */
 export async function findCustomers(wanted) {
   const page = await get("/v1/customers", { query: { text: wanted, limit: 8 } });
   return page.customers.map((row) => ({ value: row.customer, note: row.display_name }));

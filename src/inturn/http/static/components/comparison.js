@@ -1,4 +1,4 @@
-// What really came, played in two ways: who gains, who pays, and how many waited at each moment.
+// Show a replay of real documents under two policies: gainers, losers, and the number waiting over time.
 
 import { el } from "../dom.js";
 import { duration, time } from "../format.js";
@@ -8,17 +8,15 @@ import { lineChart } from "./charts.js";
 
 const SECOND = 1_000_000;
 
-/** What was played. */
 export function describeReplay(comparison) {
   return t("policy.preview_played", { n: comparison.documents, customers: comparison.customers, workers: comparison.workers, since: time(comparison.since), until: time(comparison.until) });
 }
 
-/** Customers a group is made of, by the documents they bring a day: 1–20. */
+/** Name a group of customers by its documents a day: 1–20. */
 export function groupName(group) {
   return group.replace("-", "–");
 }
 
-/** Customers who gain, beside those who lose. */
 export function gainersAndLosers(comparison) {
   return el("div", { class: "preview-sides" }, customerChanges("less", comparison.less), customerChanges("more", comparison.more));
 }
@@ -29,12 +27,12 @@ function customerChanges(which, changes) {
   return el("section", { class: `preview-${which}` }, el("h3", {}, t(`policy.preview_${which}`)), body);
 }
 
-/** From one wait to another, in seconds. */
+/** Show the change of a wait. Both waits are in seconds. */
 export function waitChange(before, after) {
   return el("span", { class: "change" }, duration(before * SECOND), " → ", el("strong", {}, duration(after * SECOND)));
 }
 
-/** series: as a line chart takes them; their keys are those of each moment. Gives {node, legend}. */
+/** Draw the documents waiting over time. series: as in lineChart; a key names a column of comparison.waiting. */
 export function waitingChart(comparison, series) {
   const chart = lineChart({ label: t("policy.preview_waiting"), series, height: 200 });
   const column = (name) => comparison.waiting.map((point) => point[name]);

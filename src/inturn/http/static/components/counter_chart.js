@@ -1,4 +1,4 @@
-// A drawing of the counter: each document a column that hangs down as far as the count, in the colour of its level.
+// Draw the counter: one column per document, as long as its count, in the colour of its level.
 
 import { el, fill, setProp, svg } from "../dom.js";
 import { number } from "../format.js";
@@ -11,8 +11,8 @@ const LABEL_HEIGHT_PX = 13;
 const CHARACTER_WIDTH_PX = 6.8;
 
 /**
- * update({checks: [{count, isReset}], thresholds, depth, resetText, summary}): `depth` is the lowest count that must
- * have room; before a check with `isReset` there is a gap with `resetText` above it. The summary is for screen readers.
+ * update({checks: [{count, isReset}], thresholds, depth, resetText, summary}): the chart has room for counts down to
+ * -depth. A check with `isReset` gets a gap before it, labelled `resetText`. The summary is for screen readers.
  */
 export function counterChart() {
   const drawing = svg("svg", { class: "counter-chart", height: HEIGHT, role: "img" });
@@ -48,7 +48,7 @@ function makeScale(width, { checks, thresholds, depth }) {
   return { width, left, right, slot: (right - left) / slots, y: (count) => MARGIN.top + ((0.6 - count) / (lowest + 0.6)) * (HEIGHT - MARGIN.top - MARGIN.bottom) };
 }
 
-/** A line below which each level begins; names that would stand on each other are left out. */
+/** Draw a line where each level begins. Labels that would overlap are left out. */
 function grid(scale, { thresholds }) {
   let last = -Infinity;
   return thresholds.map((threshold, index) => {

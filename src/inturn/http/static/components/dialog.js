@@ -1,12 +1,12 @@
-// Questions that must be answered before something is done.
+// Modal dialogs.
 
 import { el, newId } from "../dom.js";
 import { t } from "../i18n.js";
 import { textArea, textField } from "./fields.js";
 
 /**
- * A dialog with anything in it. Resolves with what `close(value)` was called with; null by Escape or Cancel. With `persistent`
- * neither Escape nor a click beside it closes it: for what cannot be seen again.
+ * Open a modal dialog with the content of make(close). Resolves with the argument of close(value), or null after Escape.
+ * With `persistent` neither Escape nor a click on the backdrop closes it: for content that cannot be shown again.
  */
 export function openDialog(title, make, { persistent = false } = {}) {
   return new Promise((resolve) => {
@@ -22,7 +22,7 @@ export function openDialog(title, make, { persistent = false } = {}) {
       resolve(answer);
     });
     node.addEventListener("click", (event) => {
-      if (event.target === node && !persistent) close(null); // beside it
+      if (event.target === node && !persistent) close(null); // on the backdrop
     });
     node.addEventListener("cancel", (event) => {
       if (persistent) event.preventDefault();
@@ -33,8 +33,8 @@ export function openDialog(title, make, { persistent = false } = {}) {
 }
 
 /**
- * Confirm an action. `why` asks for a reason, which the audit log keeps; `typed` must be typed to go on, for what cannot
- * be undone. Resolves with {why}, or null if it is not to be done.
+ * Confirm an action. `why` asks for a reason, for the audit log. `typed` is a text to type first, for actions that cannot
+ * be undone. Resolves with {why}, or null if cancelled.
  */
 export function confirm({ title, text, action, danger = false, why = true, typed = null }) {
   return openDialog(title, (close) => {

@@ -1,4 +1,4 @@
-// Labelled fields. Each gives {node, input, setError}; the label, the hint and the error belong to the input.
+// Labelled form fields. Each returns {node, input, setError}; label, hint and error are linked to the input.
 
 import { debounce, el, newId, setText } from "../dom.js";
 import { t } from "../i18n.js";
@@ -56,7 +56,7 @@ export function checkbox({ label, ...props }) {
   return { node: el("label", { class: "check" }, input, el("span", {}, label)), input };
 }
 
-/** A search field that calls after a pause in typing, and at once on Enter. */
+/** A search field. onSearch is called after a pause in typing, and at once on Enter. */
 export function searchField({ label, value = "", onSearch }) {
   const later = debounce(() => onSearch(input.value.trim()));
   const input = el("input", {
@@ -75,7 +75,7 @@ export function searchField({ label, value = "", onSearch }) {
   return { node: el("div", { class: "search" }, icon("search"), input), input };
 }
 
-/** Shown beside what only looks like a button to those who may not act. */
+/** A note for users with a read-only key. */
 export function readOnlyNote() {
   return el("p", { class: "muted" }, t("shell.read_only"));
 }

@@ -1,4 +1,4 @@
-// Line drawings of 24 by 24, one path each.
+// Line icons of 24 by 24, one path each.
 
 import { svg } from "../dom.js";
 

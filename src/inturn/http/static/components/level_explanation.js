@@ -1,4 +1,4 @@
-// Why a document has its level, in words: the counter at its check, and the thresholds around it.
+// Explain a document's level in words: the count at its check, and the thresholds around it.
 
 import { el, fill } from "../dom.js";
 import { number, time } from "../format.js";
@@ -16,13 +16,13 @@ export function describeLevel(level, count, bounds) {
   return t("reasons.level_alone", { level, count });
 }
 
-/** Where the customer's counter stands now, and when it starts anew. */
+/** Describe a customer's counter: its count, and the time of its reset. */
 export function describeCounter(counter) {
   const isOver = counter.resets_after < Date.now() * 1_000;
   return isOver ? t("reasons.counter_over", { count: counter.count }) : t("reasons.counter", { count: counter.count, time: time(counter.resets_after) });
 }
 
-/** All levels in a row; update([1, 2]) marks these. A drawing only: the words beside it say the same. */
+/** All levels in a row; update([1, 2]) marks some. Hidden from screen readers: the text beside it says the same. */
 export function levelScale() {
   const node = el("ol", { class: "level-scale", "aria-hidden": "true" });
   let shown = "";

@@ -3,7 +3,7 @@
 import { el } from "../dom.js";
 import { t } from "../i18n.js";
 
-/** A button for the next page of a list that is filled up from below. update({hasMore, isBusy}). */
+/** update({hasMore, isBusy}) shows or disables the button. */
 export function loadMoreButton(load) {
   const button = el("button", { class: "button", type: "button", on: { click: load } }, t("shell.more"));
   const node = el("div", { class: "more" }, button);

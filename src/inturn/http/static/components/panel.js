@@ -1,9 +1,9 @@
-// A figure with its recent history. The whole card is a link to what it counts.
+// Cards and panels.
 
 import { el, setText } from "../dom.js";
 import { sparkline } from "./charts.js";
 
-/** card({label, href}) gives {node, update({value, details: [texts], history: [numbers], kind: "bad"})}. */
+/** A figure with a sparkline, a link as a whole. Returns {node, update({value, details: [texts], history: [numbers], kind: "bad"})}. */
 export function card({ label, href }) {
   const value = el("span", { class: "card-value" }, "–");
   const figures = el("span", { class: "card-figures" }, value);
@@ -27,7 +27,7 @@ export function card({ label, href }) {
   };
 }
 
-/** A framed part of a page with a heading. */
+/** A framed section with a heading. */
 export function panel(title, { actions = null, hint = null, className = "" } = {}, ...children) {
   const head = el("div", { class: "panel-head" }, el("h2", {}, title), actions);
   return el("section", { class: `panel ${className}` }, head, hint && el("p", { class: "panel-hint" }, hint), children);

@@ -1,15 +1,15 @@
-// What stands where there is nothing to show: not yet, not at all, or not now.
+// Placeholders for empty, loading, failed and missing content, and the banner.
 
 import { el } from "../dom.js";
 import { t } from "../i18n.js";
 import { icon } from "./icons.js";
 
-/** Nothing here: say why, and what to do. */
+/** An empty list: why it is empty, and what to do. */
 export function emptyState(text, hint = null, action = null) {
   return el("div", { class: "state" }, icon("empty"), el("p", { class: "state-text" }, text), hint && el("p", { class: "muted" }, hint), action);
 }
 
-/** Appears only after a moment: what comes quickly should not flicker. */
+/** Appears after 250 ms, so that a fast load does not flicker. */
 export function loadingState() {
   return el(
     "div",
@@ -19,7 +19,7 @@ export function loadingState() {
   );
 }
 
-/** Something went wrong; `retry` is called by the button. */
+/** An error with a button that calls retry(). */
 export function errorState(error, retry = null) {
   const isOffline = error.code === "offline";
   const button = retry && el("button", { class: "button", type: "button", on: { click: retry } }, t("shell.retry"));
@@ -37,7 +37,7 @@ export function notFoundState() {
   return emptyState(t("shell.not_found"), t("shell.not_found_hint"), home);
 }
 
-/** A line across the page: paused, offline, read-only. */
+/** A bar across the page, such as "paused". */
 export function banner(text, { kind = "info", action = null } = {}) {
   return el("div", { class: `banner banner-${kind}`, role: "status" }, icon(kind === "info" ? "pause" : "warning"), el("p", {}, text), action);
 }

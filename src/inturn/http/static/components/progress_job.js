@@ -1,4 +1,4 @@
-// Something that takes the server a while: how far it is, and a button that ends it.
+// Run a long job on the server: a progress bar, and a button that cancels it.
 
 import { ApiError, streamJsonLines } from "../api.js";
 import { el, setText } from "../dom.js";
@@ -6,8 +6,8 @@ import { percent } from "../format.js";
 import { t } from "../i18n.js";
 
 /**
- * job({label, signal}) gives {node, run(path, body), cancel()}. `run` resolves with the server's last line, or with null
- * if it was cancelled here; whatever went wrong is thrown. A new run ends the one before.
+ * Returns {node, run(path, body), cancel()}. `run` resolves with the last line of the response, or with null after
+ * cancel(); errors are thrown. A new run cancels the previous one.
  */
 export function progressJob({ label, signal }) {
   let current = null;
@@ -33,7 +33,7 @@ export function progressJob({ label, signal }) {
       return await readLastLine(path, body, controller.signal);
     } catch (error) {
       if (controller.signal.aborted) return null;
-      throw error instanceof ApiError ? error : new ApiError("offline", 0, null); // it broke off
+      throw error instanceof ApiError ? error : new ApiError("offline", 0, null); // the connection broke
     } finally {
       signal.removeEventListener("abort", end);
       if (current === controller) {

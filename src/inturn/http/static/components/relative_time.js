@@ -1,9 +1,8 @@
-// Times that a reader can hover for the exact one, and that stay right while the page is open.
+// Relative times, with the exact time as the tooltip.
 
 import { el, setProp, setText } from "../dom.js";
 import { ago, time } from "../format.js";
 
-/** "3 minutes ago", exact in its title. */
 export function relativeTime(at) {
   const node = el("time", {});
   return updateRelativeTime(node, at);

@@ -1,10 +1,10 @@
-// A customer's waiting documents: a bar with a piece in each level's colour, and their sum.
+// A customer's waiting documents: a bar with a segment per level, and their sum.
 
 import { el, reconcileChildren, setProp, setText } from "../dom.js";
 import { number } from "../format.js";
 import { levelClass, levelName } from "./badges.js";
 
-/** row: {lines: {level: number}, waiting, most}; the bar is full when `waiting` is `most`. */
+/** row: {lines: {level: number}, waiting, most}; the bar is full when `waiting` equals `most`. */
 export function stackedBar(row) {
   const bar = el("span", { class: "stacked-bar", "aria-hidden": "true" });
   const sum = el("span", { class: "stacked-bar-sum" });

@@ -1,8 +1,8 @@
-// A table of words and numbers that is drawn once; it scrolls in its own frame where it is too wide.
+// A table that is drawn once. It scrolls sideways in its own box.
 
 import { el } from "../dom.js";
 
-/** rows are lists of texts or nodes; the first of each names its row, the first `texts` columns are words. */
+/** rows: lists of texts or nodes, the first the row's heading. Columns after the first `texts` are aligned as numbers. */
 export function staticTable(label, heads, rows, texts = 1) {
   const align = (index) => (index >= texts ? "cell-end" : null);
   const head = heads.map((heading, index) => el("th", { scope: "col", class: align(index) }, heading));

@@ -1,4 +1,4 @@
-// A table whose rows stay the same elements while their values change: focus, selection and scroll survive updates.
+// A table that updates its rows in place, so that focus, selection and scroll survive.
 
 import { add, el, fill, reconcileChildren, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
@@ -6,12 +6,12 @@ import { icon } from "./icons.js";
 
 /**
  * columns: [{key, label, value(row), cell?(row), update?(node, row), name?(row), sortable?, align?: "end", className?}]
- *   `value` is a text, a number or null, and tells whether the cell must change. Without `cell` it is shown as it is;
- *   `cell` makes a node, which `update` changes in place, or which is made anew. `name` of the first column is what the
- *   row is called, where that is not its value.
- * keyOf(row) is a row's identity. caption is for screen readers. sort: {key, isDown}; onSort(sort) decides what happens.
- * hrefOf(row) makes the first cell a link, and the whole row clickable. selectable shows boxes: see `selection`.
- * empty is a node shown without rows. Gives {node, update(rows), setSort(sort), selection}.
+ *   `value` is a text, a number or null; the cell changes when it changes. Without `cell` the value itself is shown.
+ *   `cell` makes a node; `update` changes that node in place, without it the node is made again. `name` of the first
+ *   column is the row's name for screen readers, by default its value.
+ * keyOf(row) is a row's identity. caption is for screen readers. sort: {key, isDown}; onSort(sort) applies a new sort.
+ * hrefOf(row) makes the first cell a link, and the whole row clickable. selectable adds checkboxes: see `selection`.
+ * empty is a node shown without rows. Returns {node, update(rows), setSort(sort), selection}.
  */
 export function table({ columns, keyOf, caption, sort = null, onSort = () => {}, hrefOf = null, selectable = false, onSelect = () => {}, empty = null }) {
   const body = el("tbody");

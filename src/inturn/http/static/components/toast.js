@@ -1,4 +1,4 @@
-// Short news at the edge of the page, read out by screen readers.
+// Short messages at the edge of the page, read out by screen readers.
 
 import { el } from "../dom.js";
 import { t } from "../i18n.js";

@@ -1,4 +1,4 @@
-// What was done by hand, by whom and why; new entries come in at the top while it is open.
+// The audit log: actions by operators and customers, newest first. New entries appear at the top.
 
 import { get } from "../api.js";
 import { debounce, el, fill, reconcileChildren } from "../dom.js";
@@ -28,7 +28,7 @@ export async function mount(view) {
   };
 }
 
-/** Kind, who and customer; they live in the address. */
+/** Fields for kind, operator and customer. Their values are in the address. */
 class Filters {
   constructor(view) {
     this.view = view;
@@ -46,7 +46,7 @@ class Filters {
     return field;
   }
 
-  /** After Back: what is typed stays if it means the same. */
+  /** Show the filters of the address, after Back for example. Typed text stays if it means the same. */
   update() {
     for (const name of FILTERS) {
       const wanted = this.view.query.get(name) ?? "";
@@ -84,7 +84,7 @@ class AuditLog {
     this.#draw();
   }
 
-  /** Put what is new before what is shown; what was loaded further down stays. */
+  /** Add new entries at the top; the pages loaded so far stay. */
   async refresh() {
     const requestId = this.#requestId;
     try {
@@ -92,11 +92,11 @@ class AuditLog {
       if (requestId !== this.#requestId) return;
       const newest = this.#events[0]?.number ?? 0;
       const fresh = page.events.filter((event) => event.number > newest);
-      if (fresh.length === page.events.length && page.next !== null) this.#next = page.next; // more than a page is new
+      if (fresh.length === page.events.length && page.next !== null) this.#next = page.next; // more than a page of entries is new
       this.#events = fresh.length === page.events.length ? page.events : [...fresh, ...this.#events];
       this.#draw();
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error; // the live mark tells of the rest
+      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     }
   }
 
@@ -121,7 +121,6 @@ function makeEntry(event) {
   );
 }
 
-/** What was done, as a sentence of its own. */
 function describeAction({ kind, documents: ids, detail }) {
   const values = { ...detail, n: kind === "purged" ? (detail.documents ?? 0) : ids.length };
   if (detail.scope) values.scope = t(`shell.scope_${detail.scope.replace("-", "_")}`);

@@ -1,4 +1,4 @@
-// One customer: its counter and what the next documents would get, its lines, waits, share, settings and history.
+// One customer: counter, levels of the next documents, lanes, waits, share, settings and history.
 
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
@@ -47,7 +47,7 @@ export async function mount(view) {
   let wasOver = isCounterExpired(current);
   view.every(1_000, () => {
     for (const part of parts) part.tick?.(current);
-    if (isCounterExpired(current) && !wasOver) load().catch(() => {}); // the live mark tells if nobody answers
+    if (isCounterExpired(current) && !wasOver) load().catch(() => {}); // the status indicator shows an offline server
     wasOver = isCounterExpired(current);
   });
   fill(
@@ -64,7 +64,7 @@ function serverNow(customer) {
   return Date.now() * 1_000 + customer.skew;
 }
 
-/** Whether more than the interval has passed: the next document starts at 0 again. */
+/** Whether the reset interval has passed, so that the next document starts at 0 again. */
 function isCounterExpired(customer) {
   return customer.counter === null || serverNow(customer) > customer.counter.resets_after;
 }
@@ -73,7 +73,7 @@ function timeToReset(customer) {
   return customer.counter === null ? "–" : isCounterExpired(customer) ? t("customer.reset") : countdown(customer.counter.resets_after - serverNow(customer));
 }
 
-/** The figures that a caller on the phone asks for. */
+/** The main figures of a customer. */
 class SummaryCards {
   constructor() {
     this.values = {};
@@ -106,7 +106,7 @@ class SummaryCards {
   }
 }
 
-/** The counter in words, and a drawing of the levels that the next documents would get if they came at once. */
+/** The counter in words, and a chart of the levels that a burst of documents would get now. */
 class CounterPanel {
   constructor() {
     this.words = el("p");
@@ -136,7 +136,7 @@ class CounterPanel {
   }
 }
 
-/** Runs of one level, read out: level 3: 2, level 4: 2, … */
+/** Describe the chart for screen readers: level 3: 2, level 4: 2, … */
 function describeLevels(checks) {
   const runs = new Map();
   for (const { level } of checks) runs.set(level, (runs.get(level) ?? 0) + 1);
@@ -221,7 +221,7 @@ class SettingsPanel {
   }
 }
 
-/** Names and values; set(key, text) changes one. */
+/** Names and values; set(key, text) changes a value. */
 function definitionList(pairs) {
   const values = new Map(pairs.map(([key]) => [key, el("dd", {}, "–")]));
   const node = el("dl", { class: "details" }, pairs.map(([key, label]) => el("div", {}, el("dt", {}, label), values.get(key))));

@@ -1,4 +1,4 @@
-// All customers, page by page: the server searches and sorts, so a hundred thousand are as quick as ten.
+// All customers, page by page. The server searches and sorts, so 100,000 customers are as fast as ten.
 
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
@@ -54,7 +54,7 @@ class CustomerList {
     this.node = panel(t("customers.all"), { className: "panel-flush", actions: el("div", { class: "list-tools" }, this.field.node, this.filter.node, this.count) }, this.problem, this.table.node, this.pager.node);
   }
 
-  /** What the address asks for is fetched and shown; of several looks only the latest counts. */
+  /** Fetch the page that the address names. Of concurrent requests only the latest is shown. */
   async load() {
     this.#requestId += 1;
     const requestId = this.#requestId;
@@ -65,13 +65,13 @@ class CustomerList {
     const answer = await get("/v1/customers", { query: { ...filter, sort: sort.key, down: sort.isDown, limit: PAGE_SIZE, after: (page - 1) * PAGE_SIZE }, signal });
     if (requestId !== this.#requestId) return;
     if (answer.customers.length === 0 && answer.total > 0) {
-      this.#view.setQuery({ page: null }); // there were more when this address was made
+      this.#view.setQuery({ page: null }); // the list has become shorter than the address expects
       return;
     }
     this.#draw(answer, page);
   }
 
-  /** Somebody changed the filters: what is typed elsewhere stays, and a failure is told in place of the rows. */
+  /** Apply new filters of the address. An error is shown in place of the rows. */
   async change() {
     const q = this.#view.query.get("q") ?? "";
     if (this.field.input.value.trim() !== q) this.field.input.value = q;
@@ -90,12 +90,12 @@ class CustomerList {
     }
   }
 
-  /** The clocks go on between two looks. */
+  /** Update the countdowns between two loads. */
   tick() {
     for (const node of this.table.node.querySelectorAll(".customers-clock")) this.#show(node.row, node);
     if (this.#isOver) {
       this.#isOver = false;
-      this.load().catch(() => {}); // somebody is at 0 again: the live mark tells if nobody answers
+      this.load().catch(() => {}); // a counter was reset; the status indicator shows an offline server
     }
   }
 
@@ -110,7 +110,7 @@ class CustomerList {
     this.pager.update(page, rows.length, answer.total);
   }
 
-  /** A clock shows what is left, or that the next document starts at 0 again. */
+  /** Show the time until the counter is reset, or that it was reset. */
   #show(row, node) {
     const left = row.counter === null ? null : row.counter.resets_after - (Date.now() * 1_000 + this.#skew);
     const isReset = left === null || left < 0;
@@ -131,7 +131,7 @@ class CustomerList {
     this.#view.setQuery({ page: null, ...changes }, { replace: !isStep });
   }
 
-  /** Another column begins with its largest, names with the first. */
+  /** A new column starts with its largest values, names start at A. */
   #toggledSort({ key, isDown }) {
     const isSame = sortOf(this.#view.query).key === key;
     const wanted = (isSame ? isDown : key !== "name") ? `-${key}` : key;
@@ -185,7 +185,7 @@ function limitsText(row) {
   return [cap, rate].filter(Boolean).join(" · ") || "–";
 }
 
-/** Which part of the list this is, and the way to the others. */
+/** The shown part of the list, and buttons for the next and the previous page. */
 class Pager {
   constructor(open) {
     const button = (label, drawing, page) => el("button", { class: "button button-small", type: "button", "aria-label": t(`customers.page_${label}`), title: t(`customers.page_${label}`), on: { click: () => open(page()) } }, icon(drawing));

@@ -1,5 +1,5 @@
-// One document: what it is doing and why, what happened to it, and what came of it. Looked at again when something
-// happens to it; while it waits, its place is asked for now and then, since others move it on.
+// One document: status, level, timeline, result and details. Reloaded after events of the document; while it waits, its
+// position is fetched every POSITION_INTERVAL_MS, since other documents change it without an event.
 
 import { get, send } from "../api.js";
 import { el, fill } from "../dom.js";
@@ -53,7 +53,7 @@ class DocumentPage {
     );
   }
 
-  /** Everything at once: the three answers belong together. */
+  /** Fetch all three parts and show them together. */
   async load() {
     const { signal } = this.#view;
     const [doc, why, timeline] = await Promise.all([get(this.path, { signal }), get(`${this.path}/why`, { signal }), get(`${this.path}/timeline`, { signal })]);
@@ -81,7 +81,7 @@ class DocumentPage {
     view.every(1_000, () => this.status.tick());
   }
 
-  /** Once more, and after that once more if something happened meanwhile. */
+  /** Load again, and once more if another event came meanwhile. */
   async #reload() {
     this.#mustReload = true;
     if (this.#isLoading) return;
@@ -93,7 +93,7 @@ class DocumentPage {
       }
     } catch (error) {
       if (error.code === "not_found") this.#showDeleted();
-      else if (error.code === undefined && error.name !== "AbortError") throw error; // the live mark tells of the rest
+      else if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     } finally {
       this.#isLoading = false;
     }
@@ -139,7 +139,7 @@ class DocumentPage {
   #actions() {
     const { state, expedited, size, uri, name } = this.#document;
     const key = `${state} ${expedited}`;
-    if (key === this.shownActions) return; // a button may have the focus
+    if (key === this.shownActions) return; // redrawing would take the focus from a button
     this.shownActions = key;
     const hadFocus = document.activeElement?.closest?.(".title-actions") !== null && document.activeElement !== null;
     const button = (act, label) => el("button", { class: "button", type: "button", on: { click: () => this.#act(act) } }, label);

@@ -1,5 +1,5 @@
-// Documents, newest or oldest first. What is read stays where it is: rows change in place, and new ones wait behind a
-// bar, or, oldest first, at the end.
+// The list of documents, newest or oldest first. Rows are updated in place and never move. New documents are announced
+// in a bar; oldest first, they are added at the end.
 
 import { get } from "../api.js";
 import { debounce, el, fill, setProp, setText } from "../dom.js";
@@ -16,14 +16,14 @@ import { columns } from "./documents/columns.js";
 import { Filters, STATES, filtersFromQuery, matchesFilters, sortOf } from "./documents/filters.js";
 
 const PAGE_SIZE = 100;
-const MAX_AUTO_LOADED_ROWS = 1_000; // rows that come by scrolling; after that, by the button
-const MAX_IDS_PER_REQUEST = 100; // asked for at once
+const MAX_AUTO_LOADED_ROWS = 1_000; // further rows come by the button
+const MAX_IDS_PER_REQUEST = 100;
 const ROW_REFRESH_INTERVAL_MS = 1_500;
 const NEW_ROWS_INTERVAL_MS = 2_000;
 const COUNTS_INTERVAL_MS = 10_000;
 const SNAPSHOT_TTL_MS = 600_000;
 
-/** The list as it was left, for whoever comes back to it with the browser's Back. */
+/** The list as the user left it, restored by the browser's Back. */
 let snapshot = null;
 let lastPopstateAt = -Infinity;
 window.addEventListener("popstate", () => {
@@ -102,7 +102,7 @@ class DocumentList {
 
   // -- loading
 
-  /** The first page of what the address asks for. Throws only if there is nothing yet to go on showing. */
+  /** Load the first page for the filters of the address. */
   async load() {
     this.#requestId += 1;
     const requestId = this.#requestId;
@@ -117,7 +117,7 @@ class DocumentList {
     this.#count();
   }
 
-  /** The filters changed: the old rows stay, dimmed, until the new ones are there. */
+  /** Apply new filters of the address. The old rows stay, dimmed, until the new ones have come. */
   async changed() {
     this.filters.syncFromQuery();
     this.table.setSort(headerSort(this.view.query));
@@ -184,7 +184,7 @@ class DocumentList {
     view.listen("*", (events) => this.#onEvents(events));
     view.every(500, () => this.#refreshIfDue());
     view.every(COUNTS_INTERVAL_MS, () => this.#recount());
-    view.every(10_000, () => this.table.update(this.#rows)); // "3 minutes ago" goes on
+    view.every(10_000, () => this.table.update(this.#rows)); // relative times go on
     const scrolled = () => {
       this.#scroll = window.scrollY;
     };
@@ -211,7 +211,7 @@ class DocumentList {
     this.#refreshIfDue();
   }
 
-  /** At once, if that was not done a moment ago. */
+  /** Refresh stale rows and check for new ones, each at most once per interval. */
   #refreshIfDue() {
     const now = Date.now();
     if (this.#stale.size > 0 && now - this.refreshedAt >= ROW_REFRESH_INTERVAL_MS) this.#refresh();
@@ -223,7 +223,7 @@ class DocumentList {
     this.mayHaveNew = true;
   }
 
-  /** Rows that something happened to, those in sight first; one request at a time. */
+  /** Fetch the stale rows in sight, one request at a time. */
   async #refresh() {
     if (this.isRefreshing || this.#stale.size === 0) return;
     const rowNodes = [...this.table.node.querySelectorAll("tbody tr")].filter((tr) => this.#stale.has(tr.row.id));
@@ -250,7 +250,7 @@ class DocumentList {
       });
       this.#draw();
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error; // the live mark tells of the rest
+      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     } finally {
       this.isRefreshing = false;
     }
@@ -273,7 +273,7 @@ class DocumentList {
     }
   }
 
-  /** How many of the first two pages are not shown yet. */
+  /** Announce how many documents of the first two pages are not shown yet. */
   async #countNewAtStart(requestId) {
     const page = await get("/v1/documents", { query: { ...this.#where(), limit: 2 * PAGE_SIZE }, signal: this.view.signal });
     if (requestId !== this.#requestId) return;
@@ -284,7 +284,7 @@ class DocumentList {
     else this.#announce(n, n === 2 * PAGE_SIZE);
   }
 
-  /** Whether the list goes on behind what was its end. */
+  /** Check whether documents follow the last row. */
   async #findNewAtEnd(requestId) {
     if (this.#next !== null) return;
     const { id } = this.#rows.at(-1);
@@ -313,7 +313,7 @@ class DocumentList {
     if (this.mustCount) this.#count();
   }
 
-  /** Counting all that match can take a while in a large queue: one at a time, seldom, and never in the way. */
+  /** Count the matching documents by state. That is slow in a large queue, so one request runs at a time. */
   async #count() {
     if (this.isCounting) {
       this.mustCount = true;
@@ -345,13 +345,13 @@ class DocumentList {
     this.noMatch.hidden = !this.filters.isAny();
     this.#showCount();
     if (this.#next !== null && this.#end !== null) {
-      // Its place may not have changed: ask again whether the end is in sight.
+      // The observer fires only on changes; observe again in case the end is still in sight.
       this.#end.unobserve(this.more.node);
       this.#end.observe(this.more.node);
     }
   }
 
-  // -- for what acts
+  // -- for BulkActions
 
   get selection() {
     return this.table.selection;
@@ -378,7 +378,7 @@ class DocumentList {
     this.#count();
   }
 
-  /** Those that match, by the last count; null before the first. */
+  /** The number of matching documents by the last count; null before the first count. */
   get matching() {
     if (this.#counts === null) return null;
     const { state } = filtersFromQuery(this.view.query);
@@ -391,7 +391,7 @@ class DocumentList {
   }
 }
 
-/** The sort as the table's heading shows it. */
+/** The sort for the table's heading. */
 function headerSort(query) {
   return { key: "submitted", isDown: sortOf(query) === "newest" };
 }

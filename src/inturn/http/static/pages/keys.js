@@ -1,4 +1,4 @@
-// Who may use the servers of this queue. The text of a key is shown once, when it is made.
+// The API keys. The text of a key is shown once, when it is created.
 
 import { get, notifySignedOut, send } from "../api.js";
 import { el, fill, setText } from "../dom.js";
@@ -108,7 +108,7 @@ function actionButtons(row) {
   return el("div", { class: "keys-actions" }, !row.isReplaced && button(t("keys.rotate"), row.act.rotate), button(t("keys.revoke"), row.act.revoke));
 }
 
-/** A form in a dialog that stays open until the server has taken it; what is wrong is told in it. */
+/** Open a dialog with a form that stays open until the server accepts it. Errors are shown in it. */
 function submitDialog(title, nodes, action, call) {
   return openDialog(title, (close) => {
     const errorText = el("p", { class: "field-error", role: "alert" });
@@ -161,7 +161,7 @@ function askForRotation(row) {
   );
 }
 
-/** The one time that the text of a key can be seen. */
+/** Show the text of a new key: it cannot be shown again. */
 function showNewKey(key) {
   return openDialog(
     t("keys.made_title"),
@@ -174,7 +174,7 @@ function showNewKey(key) {
           await navigator.clipboard.writeText(key.key);
           setText(copyStatus, t("keys.copied"));
         } catch {
-          setText(copyStatus, t("keys.copy_by_hand")); // without https browsers keep the clipboard to themselves
+          setText(copyStatus, t("keys.copy_by_hand")); // browsers allow the clipboard with https only
         }
       };
       const copyButton = el("button", { class: "button", type: "button", on: { click: copy } }, t("keys.copy"));

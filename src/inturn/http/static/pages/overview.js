@@ -1,4 +1,4 @@
-// The queue at a glance. One snapshot, asked for again when something has happened, at most every two seconds.
+// The overview: one snapshot of the queue, reloaded after events, at most every two seconds.
 
 import { get } from "../api.js";
 import { autoRefresh } from "../auto_refresh.js";
@@ -50,13 +50,13 @@ export async function mount(view) {
   };
 }
 
-/** The points heard so far: each look brings only those that are new. */
+/** The points of the history received so far. Each load brings only the new ones. */
 class HistoryBuffer {
   #columns = {};
   last = 0;
 
   add(points) {
-    const isOther = points.at.length > 0 && points.at[0] <= this.last; // another server, or its clock went back
+    const isOther = points.at.length > 0 && points.at[0] <= this.last; // another server answered, or its clock went back
     for (const [name, values] of Object.entries(points)) {
       this.#columns[name] = [...(isOther ? [] : (this.#columns[name] ?? [])), ...values].slice(-HISTORY_POINTS);
     }
@@ -243,7 +243,7 @@ function updateWorker(node, worker, now) {
   reconcileChildren(node.documents, worker.documents.slice(0, MAX_DOCUMENTS_PER_WORKER), (doc) => doc.id, make, update);
 }
 
-/** Those with the most waiting; a search asks the server, among all. */
+/** The customers with the most waiting documents. A search asks the server and covers all customers. */
 class Customers {
   #view;
   #searchResults = null;

@@ -1,4 +1,4 @@
-// The policy in force, another one tried on what really came, and the versions before.
+// The policy in force, a form to change it with a preview on real documents, and its versions.
 
 import { get, send } from "../api.js";
 import { el, fill } from "../dom.js";
@@ -45,7 +45,7 @@ export async function mount(view) {
   return { update: () => versions.compare() };
 }
 
-/** The live mark tells that the server does not answer; it will be asked again. */
+/** Ignore an API error: the status indicator shows an offline server, and the next event loads again. */
 function ignoreRequestError(error) {
   if (error.code === undefined && error.name !== "AbortError") throw error;
 }
@@ -64,7 +64,7 @@ class PolicySummary {
   }
 }
 
-/** A burst, and what comes after a pause. */
+/** The levels of a burst, and of the first documents after the reset. */
 class LevelsChart {
   constructor() {
     this.drawing = counterChart();
@@ -82,13 +82,13 @@ class LevelsChart {
   }
 }
 
-/** What was typed: nothing that happens elsewhere changes it. */
+/** The form. Changes made elsewhere never overwrite typed values. */
 class PolicyEditor {
   #reload;
   #current = null;
   #baseVersion = null;
 
-  /** look() asks for the versions anew, and gives the one in force. */
+  /** reload() fetches the versions and resolves with the one in force. */
   constructor(view, drawing, reload) {
     this.#reload = reload;
     this.drawing = drawing;
@@ -101,7 +101,7 @@ class PolicyEditor {
     this.node = panel(t("policy.change"), { hint: t("policy.change_hint") }, this.conflict, this.fields);
   }
 
-  /** Versions were asked for: a form that nobody has touched follows, another one asks. */
+  /** Take the version in force. An untouched form shows it; an edited form shows the conflict. */
   onVersion(version) {
     this.#current = version;
     if (!mayOperate()) return;
@@ -131,7 +131,7 @@ class PolicyEditor {
   }
 
   #changed(policy) {
-    if (this.form === undefined) return; // its first values
+    if (this.form === undefined) return; // the form is being built
     const hasChanged = policy === null || !isSame(policy, this.#baseVersion.policy);
     this.save.disabled = !hasChanged;
     this.discard.disabled = !hasChanged;
@@ -165,7 +165,7 @@ class PolicyEditor {
     }
   }
 
-  /** Somebody else was faster: nothing of theirs or ours is lost without a word. */
+  /** Show the version saved meanwhile beside the typed values, with a button for either. */
   #showConflict(typed) {
     const [theirs, began] = [this.#current, this.#baseVersion];
     const columns = [[t("policy.began_with", { version: began.version }), began.policy], [t("policy.theirs", { version: theirs.version }), theirs.policy]];
@@ -186,7 +186,7 @@ class PolicyEditor {
   }
 }
 
-/** What will change, and why; null if it is not to be done. A policy needs a reason. */
+/** Show the changes and ask for a reason, which is required. Resolves with null if cancelled. */
 function askReason(title, columns, action) {
   return openDialog(title, (close) => {
     const reason = textArea({ label: t("shell.why"), hint: t("shell.why_hint"), rows: 2, maxlength: 1000, required: true });

@@ -1,4 +1,4 @@
-// The priority system explained with the thresholds in force, and a counter to try it on. Nothing here touches the queue.
+// Explain the priority system with the thresholds in force, and a counter to try it. The queue is not changed.
 
 import { get } from "../api.js";
 import { el, fill, setText } from "../dom.js";
@@ -30,7 +30,7 @@ export async function mount(view) {
   }
 
   await load();
-  if (seesAll()) view.listen(["policy_set"], () => load().catch(() => {})); // the live mark tells if nobody answers
+  if (seesAll()) view.listen(["policy_set"], () => load().catch(() => {})); // the status indicator shows an offline server
   fill(view.root, explained, trying.node, levels.node);
 }
 
@@ -50,7 +50,7 @@ function explanation(policy) {
   ];
 }
 
-/** The exact table: what a count must be, and which documents of a burst that are. */
+/** The levels with their counts, and the documents of a burst that get them. */
 class LevelsTable {
   constructor() {
     this.body = el("tbody");
@@ -70,7 +70,7 @@ class LevelsTable {
   }
 }
 
-/** A customer of one's own, whose clock runs, stops and jumps. */
+/** A simulated counter with its own clock, which can be stopped and moved forward. */
 class CounterPlayground {
   #policy = null;
   #counter = null;
@@ -104,7 +104,7 @@ class CounterPlayground {
     });
   }
 
-  /** Other thresholds: the same counter, looked at anew. */
+  /** Apply another policy to the same counter. */
   use(policy) {
     this.#policy = policy;
     const jump = (length, text) => el("button", { class: "button button-small", type: "button", on: { click: () => this.#advanceClock(length) } }, text);

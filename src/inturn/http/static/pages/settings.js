@@ -1,4 +1,4 @@
-// How the page looks, who looks at it, what the server takes, and the switch for the whole queue.
+// The settings page: appearance, account, server, limits, and pausing the whole queue.
 
 import { get, send } from "../api.js";
 import { el, fill } from "../dom.js";
@@ -55,7 +55,7 @@ function serverPanel(version) {
   return panel(t("settings.server"), {}, definitionList(rows));
 }
 
-/** Limits are set in units of 1,024, and shown as they were set. */
+/** Format a limit. Limits are set in units of 1,024 and shown in the same units. */
 function formatLimit(value) {
   return bytes(value * (1_000 / 1_024) ** Math.floor(Math.log2(value) / 10));
 }
@@ -72,7 +72,7 @@ function limitsPanel(limits) {
   return panel(t("settings.limits"), { hint: t("settings.limits_hint") }, definitionList(rows));
 }
 
-/** Paused or not, by whom, and the button that changes it. */
+/** Whether the queue is paused and by whom, and the button to change it. */
 class QueuePanel {
   constructor(view, queue) {
     this.view = view;
@@ -94,7 +94,7 @@ class QueuePanel {
     try {
       this.#show(await get("/v1/queue", { signal: this.view.signal }));
     } catch (error) {
-      if (error.code === undefined && error.name !== "AbortError") throw error; // the live mark tells of the rest
+      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     }
   }
 

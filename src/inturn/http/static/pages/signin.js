@@ -1,4 +1,4 @@
-// A key, once; afterwards the browser holds a cookie that ends with the key.
+// Sign in with a key. The cookie that the browser gets ends with the key.
 
 import { el, fill } from "../dom.js";
 import { t } from "../i18n.js";

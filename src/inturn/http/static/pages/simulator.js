@@ -1,4 +1,4 @@
-// Made-up customers, or what really came to this queue, played in other ways. What is chosen stands in the address.
+// Simulate a scenario, or replay this queue's real documents. The inputs are in the address.
 
 import { get } from "../api.js";
 import { el, fill, setText } from "../dom.js";
@@ -25,7 +25,7 @@ export async function mount(view) {
   const button = el("button", { class: "button button-primary", type: "submit" }, t("simulator.run"));
   let choice = null;
 
-  /** As the address says. */
+  /** Show the inputs of the address. */
   function read() {
     const wanted = view.query.get("source");
     source.input.value = REPLAY_SOURCES.includes(wanted) ? wanted : SCENARIO;

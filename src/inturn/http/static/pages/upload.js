@@ -1,4 +1,4 @@
-// Files for one customer: chosen or dropped, sent one by one, and followed.
+// Upload files for one customer, chosen or dropped, and show the state of their documents.
 
 import { get } from "../api.js";
 import { el, fill, reconcileChildren, setProp, setText } from "../dom.js";
@@ -63,7 +63,7 @@ class UploadPage {
     this.draw();
   }
 
-  /** Drops beside the zone would open the file instead of this page. */
+  /** Accept drops anywhere: beside the zone the browser would open the file instead of this page. */
   begin() {
     const { signal } = this.#view;
     const over = (event) => {
@@ -101,7 +101,7 @@ class UploadPage {
     const chosen = [...files];
     if (chosen.length === 0) return;
     uploadQueue.add(chosen);
-    this.input.value = ""; // the same file may be chosen once more
+    this.input.value = ""; // the same file may be chosen again
     setText(this.news, t("upload.chosen", { n: chosen.length }));
   }
 
@@ -146,7 +146,7 @@ class UploadPage {
     this.receipt.update(arrived);
   }
 
-  /** Receipts go on to say what became of their documents. */
+  /** Fetch the states of uploaded documents after events. */
   async #onEvents(events) {
     const changedIds = new Set(events.flatMap((event) => event.documents ?? []));
     const isReset = events.some((event) => event.kind === "reset");

@@ -1,4 +1,4 @@
-// What operators do to a customer: pause and resume, change settings, purge. Each with a reason.
+// Actions of operators on a customer: pause, resume, change settings, purge. Each asks for a reason.
 
 import { get, send } from "../../api.js";
 import { el, fill, setText } from "../../dom.js";
@@ -10,7 +10,7 @@ import { toast } from "../../components/toast.js";
 const SECOND = 1_000_000;
 const DAY = 86_400 * SECOND;
 
-/** `shown()` is the customer as it is on the page, `look` fetches it anew. Gives {nodes, update(customer)}. */
+/** shown() returns the customer on the page, reload() fetches it again. Returns {nodes, update(customer)}. */
 export function actionButtons(path, shown, reload) {
   const pause = el("button", { class: "button", type: "button", on: { click: () => pauseOrResume(path, shown(), reload) } });
   const edit = el("button", { class: "button", type: "button", on: { click: () => editSettings(path, shown(), reload) } }, t("customer.edit"));
@@ -62,7 +62,7 @@ async function withErrorToast(act) {
   }
 }
 
-/** All settings in one form; only what was changed is sent, so that nobody undoes what another changed meanwhile. */
+/** Edit all settings in one form. Only changed settings are sent, so that concurrent changes of others survive. */
 async function editSettings(path, customer, reload) {
   const isChanged = await openDialog(t("customer.edit_ask", { name: customer.display_name ?? customer.customer }), (close) => {
     const fields = settingsFields(customer);

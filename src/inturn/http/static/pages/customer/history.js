@@ -1,4 +1,4 @@
-// What happened to a customer lately, from its newest documents and, for operators, what was done by hand.
+// A customer's recent history, from its newest documents and, for operators, from the audit log.
 
 import { get } from "../../api.js";
 import { seesAll } from "../../session.js";
@@ -7,10 +7,10 @@ const FETCH_LIMIT = 50;
 const MAX_ENTRIES = 15;
 const STATE_BY_KIND = { submitted: "waiting", started: "running", done: "done", failed: "failed", cancelled: "cancelled", expired: "expired", retried: "waiting", expedited: "waiting" };
 const PROCESSED_STATES = ["running", "done", "failed", "cancelled", "expired"];
-/** Told by the documents themselves, by hand or not. */
+/** Audit entries that the documents' own states already show. */
 const SKIPPED_AUDIT_KINDS = new Set(["cancelled"]);
 
-/** The newest documents, those that moved last, and what operators did. */
+/** Fetch the newest documents, the newest processed ones, and the audit log. */
 export async function fetchHistory(customer, signal) {
   const documents = (more) => get("/v1/documents", { query: { customer, limit: FETCH_LIMIT, ...more }, signal });
   const byHand = seesAll() ? get("/v1/audit", { query: { customer, limit: FETCH_LIMIT }, signal }) : Promise.resolve({ events: [] });
@@ -22,7 +22,7 @@ export async function fetchHistory(customer, signal) {
   };
 }
 
-/** Moments, newest first; documents of one moment are one line. `isMore`: there may be others that were not read. */
+/** Merge into entries, newest first; documents of the same kind and time share an entry. `isMore`: the fetch limit may have cut it. */
 export function mergeHistory({ documents, oldest, byHand }) {
   const entries = new Map();
   const add = (kind, at, id, name) => {

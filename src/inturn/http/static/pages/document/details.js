@@ -1,4 +1,4 @@
-// What a document is and was submitted with, and which counter gave it its level.
+// A document's level, details and metadata.
 
 import { el, reconcileChildren, setText } from "../../dom.js";
 import { bytes, duration, number, time } from "../../format.js";
@@ -7,7 +7,7 @@ import { pageUrl } from "../../routes.js";
 import { describeCounter, describeLevel, levelScale } from "../../components/level_explanation.js";
 import { panel } from "../../components/panel.js";
 
-/** Which counter gave the level, and what the level means. */
+/** The count that gave the level, and what the level means. */
 export class LevelPanel {
   constructor() {
     this.scale = levelScale();

@@ -1,4 +1,4 @@
-// What came of a document. Text is only ever shown as text.
+// A document's result. Text is only ever shown as text, never as HTML.
 
 import { get } from "../../api.js";
 import { el, fill, setProp, setText } from "../../dom.js";
@@ -55,7 +55,7 @@ export class ResultPanel {
   }
 }
 
-/** A text that is cut when it is long; very long ones are for downloading. */
+/** Show the first PREVIEW_CHARACTERS, and at most MAX_SHOWN_CHARACTERS on demand. Longer texts are for downloading. */
 function textPreview(text, label) {
   const pre = el("pre", { class: "document-text", tabindex: "0", role: "region", "aria-label": label }, text.length > PREVIEW_CHARACTERS ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text);
   if (text.length <= PREVIEW_CHARACTERS) return pre;

@@ -1,4 +1,4 @@
-// What a document does now, why, and until when: in sentences. Those that hold a clock go on by themselves.
+// A document's status in sentences, with a clock.
 
 import { el, fill, reconcileChildren, setProp, setText } from "../../dom.js";
 import { countdown, durationInWords, percent, time, timeOfDay } from "../../format.js";
@@ -43,7 +43,7 @@ export class StatusPanel {
     this.tick();
   }
 
-  /** The clock alone, once a second. */
+  /** Update the clock, once a second. */
   tick() {
     const { state, started_at: started, due_at: due, ready_at: ready } = this.#document;
     const now = Date.now() * 1_000;
@@ -104,12 +104,12 @@ export class StatusPanel {
   }
 }
 
-/** Whole seconds: a clock that shows tenths would jump. */
+/** Round down to whole seconds, so that the clock does not show tenths. */
 function wholeSeconds(length) {
   return Math.floor(Math.max(0, length) / 1_000_000) * 1_000_000;
 }
 
-/** The time of day, with the date if that is another day. */
+/** Format the time of day, with the date if it is not today. */
 function timeOrDateTime(at) {
   return new Date(at / 1_000).toDateString() === new Date().toDateString() ? timeOfDay(at) : time(at);
 }

@@ -1,4 +1,4 @@
-// What happened to a document, oldest first; each attempt with its beginning, its end and its error.
+// A document's timeline, oldest first, with the start, end and error of each attempt.
 
 import { el, reconcileChildren } from "../../dom.js";
 import { duration, time } from "../../format.js";
@@ -17,7 +17,7 @@ export class TimelinePanel {
 
   update(doc, timeline) {
     this.note.hidden = timeline.is_whole;
-    reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // what has happened does not change
+    reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // past steps do not change
   }
 }
 
@@ -37,7 +37,7 @@ function makeStep(step) {
   return el("li", { class: `timeline-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "timeline-what" }, words), el("p", { class: "muted timeline-when" }, when, since, worker), by, step.error !== null && errorNode(step.error));
 }
 
-/** Its first line; the rest of a long one can be unfolded. */
+/** The first line of an error; the rest can be unfolded. */
 function errorNode(error) {
   const [line] = error.split("\n");
   const short = line.length > MAX_ERROR_LINE_CHARACTERS ? `${line.slice(0, MAX_ERROR_LINE_CHARACTERS)}…` : line;

@@ -1,4 +1,4 @@
-// What is done to the selected documents, or to all that match: first counted, then asked for by number and by name.
+// Actions on the selected documents, or on all that match. A dry run counts them, then a dialog asks.
 
 import { send } from "../../api.js";
 import { el, fill } from "../../dom.js";
@@ -11,8 +11,8 @@ import { filtersFromQuery } from "./filters.js";
 
 const CANCELLABLE = ["waiting", "running", "delayed"];
 const RETRYABLE = ["failed", "expired", "cancelled"];
-const MAX_IDS_PER_REQUEST = 1_000; // documents of one request
-const TYPED_CONFIRMATION_THRESHOLD = 100; // cancelling so many wants the number typed
+const MAX_IDS_PER_REQUEST = 1_000;
+const TYPED_CONFIRMATION_THRESHOLD = 100; // cancelling so many documents needs their number typed
 
 /** list: {view, selection, rows, hasMore, matching, unselect(), refreshAll()} */
 export class BulkActions {
@@ -29,14 +29,14 @@ export class BulkActions {
     this.#list.unselect();
   }
 
-  /** Others are selected, or more are shown. */
+  /** Redraw after a change of the selection or the rows. */
   update() {
     const { selection, rows, hasMore, matching } = this.#list;
     const { size } = selection;
     if (size === 0 || size < rows.length) this.#isAll = false;
     const canBeAll = !this.#isAll && size === rows.length && hasMore;
     const key = `${size} ${this.#isAll} ${canBeAll} ${matching}`;
-    if (key === this.node.dataset.key) return; // the buttons may have the focus
+    if (key === this.node.dataset.key) return; // redrawing would take the focus from a button
     const hadFocus = this.node.contains(document.activeElement) ? document.activeElement.dataset.act : null;
     this.node.dataset.key = key;
     fill(this.node, size > 0 && this.#actions(size, canBeAll, matching));
@@ -93,7 +93,7 @@ export class BulkActions {
     }
   }
 
-  /** What "all that match" means to the server: the filters, and the states in which this can be done. */
+  /** The server's filter for "all that match", limited to the states that allow the action. */
   #filter(act) {
     const { state, level, ...where } = filtersFromQuery(this.#list.view.query);
     const filters = Object.fromEntries(Object.entries(where).filter(([, value]) => value));
@@ -116,7 +116,7 @@ export class BulkActions {
     return n;
   }
 
-  /** Which documents a question is about, in words. */
+  /** Describe the affected documents, for the dialog. */
   #describeScope(act, n) {
     const about = t(`documents.about_${act}`);
     if (!this.#isAll) {

@@ -1,4 +1,4 @@
-// A document as a row.
+// The columns of the list of documents.
 
 import { el, setProp, setText } from "../../dom.js";
 import { ago, duration, number } from "../../format.js";
@@ -41,7 +41,7 @@ function updateNameCell(node, row) {
   setText(shown, reason ?? "");
 }
 
-/** The first line of why it failed, or of why it is tried again. */
+/** The first line of the error of a failed or delayed document. */
 function errorSummary(row) {
   return row.error !== null && ["failed", "delayed"].includes(row.state) ? row.error.split("\n")[0] : null;
 }
@@ -50,7 +50,7 @@ function stateCell(row) {
   return el("span", { class: row.isGone ? "is-gone" : null, title: row.isGone ? t("documents.gone") : null }, stateBadge(row.state));
 }
 
-/** From when it could start to its last start, or until now. */
+/** The time from ready to the last start, or until now. */
 function waitText(row) {
   if (row.state === "waiting") return duration(Math.max(0, Date.now() * 1_000 - row.ready_at));
   const began = row.began_at ?? row.started_at;

@@ -1,4 +1,4 @@
-// Everything above the list of documents: what the address asks for, and the fields that change it.
+// The filters of the list of documents: their values in the address, and the fields.
 
 import { el, setProp, setText } from "../../dom.js";
 import { number } from "../../format.js";
@@ -12,24 +12,23 @@ import { icon } from "../../components/icons.js";
 export const STATES = ["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"];
 const LEVELS = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/** What the address asks for. */
+/** Read the filters from the query. */
 export function filtersFromQuery(query) {
   const state = query.getAll("state").filter((name) => STATES.includes(name));
   const level = LEVELS.includes(query.get("level")) ? query.get("level") : null;
   return { state, level, customer: query.get("customer"), batch: query.get("batch"), text: query.get("q") };
 }
 
-/** Which documents come first. */
 export function sortOf(query) {
   return query.get("sort") === "oldest" ? "oldest" : "newest";
 }
 
-/** Whether a row still is what the filters ask for; the list keeps it where it is until it is asked for anew. */
+/** Whether a row still matches. A row that does not is dimmed, and stays until the next load. */
 export function matchesFilters(row, { state, level }) {
   return (state.length === 0 || state.includes(row.state)) && (level === null || row.level === Number(level));
 }
 
-/** What they show is what the address says. */
+/** The fields; the address holds their values. */
 export class Filters {
   #view;
 
@@ -56,7 +55,7 @@ export class Filters {
     this.syncFromQuery();
   }
 
-  /** On a phone the other fields are behind a button. */
+  /** The button that unfolds the other fields on a phone. */
   #unfold() {
     const isOpen = this.#isNarrowed();
     const button = el("button", { class: "button documents-unfold", type: "button", "aria-expanded": String(isOpen) }, t("documents.filters"));
@@ -103,7 +102,7 @@ export class Filters {
     return state.length > 0 || Object.values(where).some(Boolean);
   }
 
-  /** Show what the address says; what somebody is typing just now stays. */
+  /** Show the values of the address. A focused field keeps its text. */
   syncFromQuery() {
     const { state, level, customer, batch, text: q } = filtersFromQuery(this.#view.query);
     const put = (input, value) => {

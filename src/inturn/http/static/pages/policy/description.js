@@ -1,9 +1,9 @@
-// A policy in plain words, and what is different between two.
+// Describe a policy in words, and compare two.
 
 import { bytes, durationInWords, number } from "../../format.js";
 import { t } from "../../i18n.js";
 
-/** Sentences that say all of it. */
+/** Describe the whole policy, a sentence per setting. */
 export function describePolicy(policy) {
   const { thresholds } = policy;
   const sentences = [
@@ -22,7 +22,6 @@ function costValues(policy) {
   return { base: number(policy.per_document, 3), page: number(policy.per_page, 3), size: bytes(policy.bytes_per_page) };
 }
 
-/** A setting's value, as a person reads it. */
 const FORMATTERS = {
   reset_interval: durationInWords,
   thresholds: (value) => value.map((threshold) => number(threshold)).join("  "),
@@ -44,7 +43,6 @@ export function isSame(one, other) {
   return differingSettings(one, other).length === 0;
 }
 
-/** The settings in which two policies differ. */
 function differingSettings(one, other) {
   return SETTINGS.filter((setting) => JSON.stringify(one[setting]) !== JSON.stringify(other[setting]));
 }

@@ -1,10 +1,10 @@
-// Policies beside each other: only the settings in which they differ.
+// A table of the settings in which policies differ.
 
 import { el } from "../../dom.js";
 import { t } from "../../i18n.js";
 import { SETTINGS, formatSetting } from "./description.js";
 
-/** columns: [[heading, policy], …]; what differs from the first one is marked. */
+/** columns: [[heading, policy], …]; values that differ from the first policy are bold. */
 export function differenceTable(label, columns) {
   const first = columns[0][1];
   const texts = (setting) => columns.map(([, policy]) => JSON.stringify(policy[setting]));

@@ -1,4 +1,4 @@
-// Whether a version of the policy did what was to be expected of it.
+// Evaluate a version of the policy: whether waits changed as a replay predicts.
 
 import { el, fill } from "../../dom.js";
 import { number, time } from "../../format.js";
@@ -16,7 +16,7 @@ export class EvaluationPanel {
     this.node = el("div", { hidden: true });
   }
 
-  /** Show what became of a version; the focus goes where it is shown. */
+  /** Evaluate a version, and move the focus to the panel. */
   async evaluate(version) {
     const shown = panel(t("policy.judge_version", { version }), { className: "evaluation", hint: t("policy.judge_hint") }, this.job.node, this.result);
     fill(this.result);
@@ -28,7 +28,7 @@ export class EvaluationPanel {
     shown.scrollIntoView({ block: "nearest" });
     try {
       const result = await this.job.run(`/v1/policy/versions/${version}/judgement`);
-      if (shown.parentNode !== this.node) return; // another version was asked for meanwhile
+      if (shown.parentNode !== this.node) return; // another version was requested meanwhile
       if (result === null) this.node.hidden = true;
       else fill(this.result, renderEvaluation(result.judgement));
     } catch (error) {
@@ -47,7 +47,7 @@ function renderEvaluation(judgement) {
   return [el("p", { class: "evaluation-verdict" }, t(`policy.judged_${missing ?? overallVerdict(judgement.groups)}`)), groupTable(judgement.groups), words];
 }
 
-/** All that can be told of them, in one word. */
+/** Merge the verdicts of all groups into one. */
 function overallVerdict(groups) {
   const verdicts = new Set(groups.map((group) => group.verdict));
   if (verdicts.has("came_true")) return verdicts.has("did_not") ? "partly" : "came_true";

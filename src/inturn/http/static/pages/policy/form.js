@@ -1,4 +1,4 @@
-// The settings as fields. What cannot be is said beside its field while one types; the server has the last word.
+// The settings as fields. Invalid values are marked while typing; the server validates again.
 
 import { el, fill, newId, setText } from "../../dom.js";
 import { bytes, durationInWords } from "../../format.js";
@@ -55,7 +55,7 @@ export class PolicyForm {
     );
   }
 
-  /** Show a policy, whatever was typed. */
+  /** Show a policy and drop typed values. */
   set(policy) {
     this.#initialPolicy = policy;
     this.interval.input.value = policy.reset_interval / SECOND;
@@ -70,7 +70,7 @@ export class PolicyForm {
     this.#choose(policy.order);
   }
 
-  /** What was typed, as a policy; null where a field is wrong. */
+  /** Read the fields as a policy; null if a field is invalid. */
   value() {
     const policy = {
       reset_interval: this.#length(this.interval, MAX_DURATION_SECONDS),
@@ -87,11 +87,10 @@ export class PolicyForm {
       policy.per_document = null;
     }
     this.#updateHints(policy);
-    if (this.#order !== "fair") for (const name of FAIR_ONLY) policy[name] ??= this.#initialPolicy[name]; // nobody sees them
+    if (this.#order !== "fair") for (const name of FAIR_ONLY) policy[name] ??= this.#initialPolicy[name]; // hidden fields keep their values
     return Object.values(policy).includes(null) ? null : policy;
   }
 
-  /** The first field that is wrong gets the focus. */
   focusFirstInvalid() {
     this.node.querySelector("[aria-invalid]")?.focus();
   }
@@ -182,7 +181,7 @@ function secondsHint(length) {
   return length === null ? t("policy.seconds") : t("policy.seconds_words", { words: durationInWords(length) });
 }
 
-/** The number in a field; NaN if there is none. */
+/** Read the number of a field; NaN if there is none. */
 function fieldNumber(field) {
   return field.input.value.trim() === "" ? NaN : Number(field.input.value);
 }

@@ -1,4 +1,4 @@
-// Who would have waited less, and who more: the documents that really came, played under the policy that was typed.
+// Preview a typed policy: replay real documents under it, and show who waits less and who waits more.
 
 import { el, fill } from "../../dom.js";
 import { duration, number, percent } from "../../format.js";
@@ -20,7 +20,7 @@ export class Preview {
   #valueOf;
   #previewedPolicy = null;
 
-  /** valueOf() gives the policy that was typed, or null. */
+  /** valueOf() returns the typed policy, or null if a field is invalid. */
   constructor(view, valueOf) {
     this.#valueOf = valueOf;
     const options = Object.keys(PERIOD_SECONDS).map((period) => [period, t(`policy.last_${period}`)]);
@@ -33,7 +33,7 @@ export class Preview {
     this.node = panel(t("policy.preview"), { hint: t("policy.preview_hint") }, tools, this.outdated, this.result);
   }
 
-  /** Something else was typed, or something wrong. */
+  /** Take the typed policy, null if invalid. A result of another policy is marked as outdated. */
   changed(policy) {
     this.button.disabled = policy === null;
     this.outdated.hidden = this.#previewedPolicy === null || JSON.stringify(policy) === this.#previewedPolicy;
@@ -79,7 +79,7 @@ function groupTable(groups) {
   return el("section", {}, el("h3", {}, label), staticTable(label, heads, rows));
 }
 
-/** How many documents got which level: now above, then below. */
+/** The documents by level under the proposed policy (above) and the current one (below). */
 function levelShares(comparison) {
   const all = [...new Set([...Object.keys(comparison.levels_current), ...Object.keys(comparison.levels_proposed)].map(Number))].sort((one, other) => one - other);
   const most = Math.max(1, ...Object.values(comparison.levels_current), ...Object.values(comparison.levels_proposed));

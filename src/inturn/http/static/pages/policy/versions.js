@@ -1,4 +1,4 @@
-// All versions of the policy, the difference between any two, and the way back to an older one.
+// The versions of the policy: compare any two, or roll back to one.
 
 import { el, fill } from "../../dom.js";
 import { t } from "../../i18n.js";
@@ -16,7 +16,7 @@ export class Versions {
   #versions = [];
   #maxRows = INITIAL_ROWS;
 
-  /** onRollBack(version) is asked when somebody wants an old one again, onJudge(version) when what became of one. */
+  /** onRollBack(version) and onJudge(version) are called by the buttons of a row. */
   constructor(view, { onRollBack, onJudge }) {
     this.#view = view;
     this.table = table({ caption: t("policy.versions"), keyOf: (row) => row.version, columns: columns(onRollBack, onJudge) });
@@ -42,7 +42,7 @@ export class Versions {
     this.compare();
   }
 
-  /** As the address says, or the last change. */
+  /** Compare the versions of the address, or by default the last two. */
   compare() {
     const [newest, before] = this.#versions;
     const [from, until] = [this.#versionFromQuery("from") ?? before ?? newest, this.#versionFromQuery("to") ?? newest];

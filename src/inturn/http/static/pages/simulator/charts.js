@@ -1,4 +1,4 @@
-// Charts of what a scenario gave in each order. Times are seconds here, as the simulator tells them.
+// Charts of a scenario's results by order. Times are seconds, as in the simulator's reports.
 
 import { el, fill, setProp, svg } from "../../dom.js";
 import { duration, percent } from "../../format.js";
@@ -11,11 +11,11 @@ const HEIGHT = 220;
 const MARGIN = { top: 10, right: 10, bottom: 24 };
 const CHARACTER_WIDTH_PX = 6.6;
 
-/** For each group a bar for each order, as long as its wait; long and short waits of one group share a scale. */
+/** For each group a bar per order, as long as its wait. The bars of one measure share a scale. */
 export function waitBars(reports, orders, nameOf) {
   const groups = reports[0].groups.map((group, index) => {
     const columns = MEASURES.map((measure) => {
-      const waits = reports.map((report) => report.groups[index][measure]); // undefined: nobody knows
+      const waits = reports.map((report) => report.groups[index][measure]); // undefined: not measured
       const most = Math.max(...waits.filter((wait) => wait !== undefined), 0.001);
       const bars = waits.map((wait, orderIndex) => {
         const bar = el("span", { class: "wait-bar", vars: { part: (wait ?? 0) / most } });
@@ -29,7 +29,7 @@ export function waitBars(reports, orders, nameOf) {
   return el("div", { class: "wait-groups" }, groups);
 }
 
-/** The part of all workers' time that each group had: a picture for each order, all of one scale. */
+/** Each group's share of the workers' time: a chart per order, all with one scale. */
 export function historyCharts(reports, orders, nameOf) {
   const groups = Object.keys(reports[0].history.groups);
   const legend = el("ul", { class: "legend" }, groups.map((group, index) => el("li", { class: SERIES[index % SERIES.length] }, nameOf(group))));
@@ -60,12 +60,12 @@ function stackedAreaChart(label, history, groups) {
   });
 }
 
-/** Corner points of a line of stairs. */
+/** The corner points of a step line. */
 function stepPoints(values, x, y) {
   return values.flatMap((value, at) => [`${round(x(at))} ${round(y(value))}`, `${round(x(at + 1))} ${round(y(value))}`]).join("L");
 }
 
-/** Customers from the one who waits the least to the one who waits the most. */
+/** The mean waits of all customers, from the shortest to the longest. */
 export function spreadChart(reports, orders) {
   const most = Math.max(0.1, ...reports.flatMap((report) => report.spread));
   const label = `${t("simulator.spread")}. ${reports.map((report, orderIndex) => `${orders[orderIndex].label}: ${duration(report.spread[report.spread.length >> 1] * SECOND)}`).join(", ")}`;
@@ -82,7 +82,7 @@ export function spreadChart(reports, orders) {
   });
 }
 
-/** A picture that is drawn anew when its width changes. */
+/** A chart that is redrawn when its width changes. */
 function responsiveChart(label, height, make) {
   const drawing = svg("svg", { class: "chart", height, role: "img", "aria-label": label });
   const node = el("div", { class: "chart-box" }, drawing);

@@ -1,11 +1,11 @@
-// What both kinds of play are given, and how what was typed is read.
+// Inputs that scenarios and replays share.
 
 import { t } from "../../i18n.js";
 
 export const ORDERS = ["fair", "classic", "fifo"];
 export const MAX_WORKERS = 1_000;
 
-/** A whole number that was typed; null if it is none, which the field says. */
+/** Read an integer; null if it is invalid, with an error at the field. */
 export function readInteger(field, least, most) {
   const value = readNumber(field, least, most);
   if (value === null || Number.isInteger(value)) return value;

@@ -1,4 +1,4 @@
-// What really came to this queue, played once more: as it was, and with another order or other workers.
+// Replay this queue's real documents, with another order or another number of workers.
 
 import { el } from "../../dom.js";
 import { duration, roundedNumber } from "../../format.js";
@@ -19,7 +19,6 @@ const STATISTICS = ["mean", "p50", "p95", "worst"];
 
 export const REPLAY_SOURCES = Object.keys(PERIOD_SECONDS);
 
-/** How the past is to be played. */
 export class ReplayForm {
   #view;
   path = "/v1/replays";
@@ -34,14 +33,14 @@ export class ReplayForm {
     this.node = el("div", { class: "form" }, mayOperate() && el("div", { class: "simulator-fields" }, this.order.node, this.workers.node));
   }
 
-  /** As the address says. */
+  /** Show the inputs of the address. */
   read() {
     const wanted = this.#view.query.get("order");
     this.order.input.value = ORDERS.includes(wanted) ? wanted : "";
     this.workers.input.value = this.#view.query.get("workers") ?? "";
   }
 
-  /** What the server is asked for; null if a field is wrong, which it says. */
+  /** Build the request; null if a field is invalid, with an error at the field. */
   requestBody() {
     const isAsItWas = this.workers.input.value === "" && !this.workers.input.validity.badInput;
     const workers = isAsItWas ? null : readInteger(this.workers, 1, MAX_WORKERS);

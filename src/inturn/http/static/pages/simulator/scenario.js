@@ -1,4 +1,4 @@
-// Built-in scenarios, played in several orders beside each other.
+// Run built-in scenarios under several orders and compare them.
 
 import { el, setText } from "../../dom.js";
 import { duration, number, roundedNumber } from "../../format.js";
@@ -13,7 +13,6 @@ import { MAX_WORKERS, ORDERS, readInteger, readNumber } from "./inputs.js";
 const SECOND = 1_000_000;
 const DEFAULT_SCENARIO = "two-bulk";
 
-/** Which scenario is to be played, and how. */
 export class ScenarioForm {
   #view;
   #scenarios;
@@ -37,7 +36,7 @@ export class ScenarioForm {
     this.node = el("div", { class: "form" }, this.scenario.node, this.about, able);
   }
 
-  /** As the address says. */
+  /** Show the inputs of the address. */
   read() {
     const { query } = this.#view;
     const names = this.#scenarios.map((scenario) => scenario.scenario);
@@ -51,7 +50,7 @@ export class ScenarioForm {
     setText(this.about, groups.join(" · "));
   }
 
-  /** What the server is asked for; null if a field is wrong, which it says. */
+  /** Build the request; null if a field is invalid, with an error at the field. */
   requestBody() {
     const orders = this.#orders();
     setText(this.ordersError, orders.length > 0 ? "" : t("simulator.error_orders"));
@@ -76,7 +75,7 @@ export class ScenarioForm {
     return this.orders.filter((field) => field.input.checked).map((field) => field.input.value);
   }
 
-  /** Another scenario has workers of its own. */
+  /** Change the scenario, which has its own number of workers. */
   #chosen() {
     this.#view.setQuery({ ...this.#query(), scenario: this.scenario.input.value, workers: null }, { replace: false });
   }
@@ -85,7 +84,7 @@ export class ScenarioForm {
     this.#view.setQuery(this.#query(), { quietly: true });
   }
 
-  /** What is not as usual, for the address. */
+  /** The inputs that differ from their defaults, for the address. */
   #query() {
     const orders = this.#orders();
     const unless = (field, usual) => (field.input.value === usual ? null : field.input.value);
@@ -94,7 +93,7 @@ export class ScenarioForm {
   }
 }
 
-/** Names of scenarios and groups come from the server; those that we know are translated. */
+/** Scenarios and groups come from the server; known names are translated. */
 function scenarioTitle(scenario) {
   return hasText(`simulator.scenario_${scenario.scenario}`) ? t(`simulator.scenario_${scenario.scenario}`) : scenario.title;
 }
@@ -118,7 +117,7 @@ function renderResults(reports) {
   ];
 }
 
-/** Those with the most documents: what they wait in each order. */
+/** The customers with the most documents, and their mean wait in each order. */
 function customersTable(reports, orders) {
   const heads = [t("simulator.customer"), t("simulator.documents"), ...orders.map((order) => order.label)];
   const rows = reports[0].customers.map((customer, index) => {
@@ -128,7 +127,7 @@ function customersTable(reports, orders) {
   return panel(t("simulator.customers"), { className: "panel-flush", hint: t("simulator.customers_hint") }, staticTable(t("simulator.customers"), heads, rows));
 }
 
-/** Every figure in one table: what the charts show, for those who cannot see them, and more. */
+/** All figures in one table: the charts' values as text, and more. */
 function figuresTable(reports, orders) {
   const names = ["mean", "p50", "p95", "p99", "worst"];
   const heads = [t("simulator.group"), t("simulator.order"), ...names.map((statistic) => t(`simulator.figure_${statistic}`)), t("simulator.figure_gap"), t("simulator.figure_slowdown"), t("simulator.figure_jain")];

@@ -1,4 +1,4 @@
-// What the receipts say: which counter gave which level, and what that means.
+// Explain the receipts: the counts, the levels they gave, and what these mean.
 
 import { el, reconcileChildren, setProp, setText } from "../../dom.js";
 import { number } from "../../format.js";

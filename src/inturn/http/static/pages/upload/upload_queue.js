@@ -1,4 +1,4 @@
-// Files on their way, each a request of its own. They go on while one looks at other pages.
+// Upload files in the background, one request each. Uploads go on while other pages are open.
 
 import { get, upload } from "../../api.js";
 import { bytes } from "../../format.js";
@@ -15,7 +15,7 @@ export const DONE = "done";
 export const FAILED = "failed";
 export const STOPPED = "stopped";
 
-/** The files of this visit: chosen, on their way, arrived. It outlives the page that shows it. */
+/** The files of this visit, in every state. The queue outlives the page that shows it. */
 class UploadQueue {
   items = [];
   bounds = new Map();
@@ -45,7 +45,7 @@ class UploadQueue {
     this.#changed();
   }
 
-  /** Send what was chosen, in the order it was chosen in. */
+  /** Upload the chosen files, in the order of choice. */
   start(customer, batch) {
     for (const item of this.items) if (item.state === CHOSEN) Object.assign(item, { state: QUEUED, customer, batch, idempotency: randomKey() });
     this.#next();
@@ -63,7 +63,7 @@ class UploadQueue {
     this.#next();
   }
 
-  /** Under its old key: if it did arrive before, it does not come in twice. */
+  /** Upload again under the same idempotency key, so that a file that did arrive is not submitted twice. */
   retry(item) {
     Object.assign(item, { state: item.customer === undefined ? CHOSEN : QUEUED, error: null, part: 0 });
     this.#next();
@@ -109,7 +109,7 @@ class UploadQueue {
     }
   }
 
-  /** A busy server is asked again after a rest. */
+  /** Send a file; retry with a growing delay while the server answers "too_many". */
   async #upload(item) {
     const form = new FormData();
     form.append("customer", item.customer);
@@ -131,7 +131,7 @@ class UploadQueue {
     }
   }
 
-  /** The thresholds around its level are asked for once a level; the counter's reset each time. */
+  /** Fetch the thresholds around the level, and the counter. */
   async #explain(item) {
     try {
       const why = await get(`/v1/documents/${item.receipt.id}/why`);
@@ -140,7 +140,7 @@ class UploadQueue {
       if (why.counter !== null && (known === undefined || known.updated_at <= why.counter.updated_at)) this.counters.set(item.customer, why.counter);
       item.now = { state: why.state };
     } catch (error) {
-      if (error.code === undefined) throw error; // the receipt stands without it
+      if (error.code === undefined) throw error; // the receipt is complete without it
     }
   }
 
@@ -159,7 +159,7 @@ window.addEventListener("beforeunload", (event) => {
   if (uploadQueue.isBusy) event.preventDefault();
 });
 
-/** Only the page itself must not give it twice; crypto.randomUUID is missing where a page came by plain http. */
+/** Make an idempotency key. crypto.randomUUID is missing on pages served by plain http. */
 function randomKey() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
