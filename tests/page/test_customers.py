@@ -1,4 +1,4 @@
-"""The list of customers and the page of one: sorted, searched, live, and acted on."""
+"""The list of customers and the page of one: sorting, search, live updates, actions."""
 
 import re
 import shutil
@@ -17,9 +17,9 @@ from inturn.model import NewDocument, RateLimit
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
+from page_checks import HOSTILE, axe_violations, problems, wait_until_ready
 
-from .conftest import HOSTILE, Wrong
-from .looking import barriers, problems, ready
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 ANNA = Operator("anna", "because the test says so")
@@ -31,12 +31,12 @@ NASTY = (
     "a/b?c=d&e#f%2F",
 )
 LIVE = 15_000
-"""Milliseconds within which a page has heard of a change and shown it."""
+"""Milliseconds within which a page shows a change."""
 
 
 @pytest.fixture(scope="module")
 def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One for all tests here: each looks at customers of its own."""
+    """One server for this file; each test uses its own customers."""
     folder = tmp_path_factory.mktemp("customers")
     shutil.copy(filled, folder / "inturn.db")
     server = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
@@ -171,7 +171,9 @@ def test_a_row_moves_to_its_new_place_with_its_focus(server: ServerProcess, queu
     expect(row_of(page, "mover two").locator("a")).to_be_focused()
 
 
-def test_a_search_that_fails_is_told_and_tried_again(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
+def test_a_search_that_fails_is_told_and_tried_again(
+    server: ServerProcess, visit: Visit, console_errors: ConsoleErrors
+) -> None:
     page = visit(f"{server.url}/customers")
     expect(page.locator("tbody tr")).to_have_count(50)
     page.route("**/v1/customers?*", lambda route: route.abort())
@@ -180,8 +182,8 @@ def test_a_search_that_fails_is_told_and_tried_again(server: ServerProcess, visi
     page.unroute("**/v1/customers?*")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("tbody tr")).to_have_count(10)
-    assert [item for item in wrong.said if "ERR_FAILED" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "ERR_FAILED" not in item] == []
+    console_errors.messages.clear()
 
 
 def test_an_empty_queue_says_so(serve: Callable[..., ServerProcess], visit: Visit) -> None:
@@ -202,7 +204,7 @@ def test_hostile_names_are_text_everywhere(server: ServerProcess, queue: Queue, 
     assert names(page) == [name]
     assert problems(page, "en") == []
     page.locator("tbody th a").click()
-    ready(page, "customer")
+    wait_until_ready(page, "customer")
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
     assert problems(page, "en") == []
@@ -281,7 +283,7 @@ def test_settings_are_changed_and_only_those_that_were(server: ServerProcess, qu
     page = visit(address(server, "settled"))
     page.get_by_role("button", name="Change settings").click()
     dialog = page.get_by_role("dialog")
-    assert barriers(page) == []
+    assert axe_violations(page) == []
     dialog.get_by_label("Weight").fill("2.5")
     dialog.get_by_label("Cap: documents").fill("7")
     dialog.get_by_label("Starts").fill("100")
@@ -307,7 +309,7 @@ def test_settings_are_changed_and_only_those_that_were(server: ServerProcess, qu
 
 
 def test_settings_that_are_refused_stay_in_the_form(
-    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong
+    server: ServerProcess, queue: Queue, visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     queue.submit("refused", [NewDocument("x")])
     page = visit(address(server, "refused"))
@@ -319,8 +321,8 @@ def test_settings_that_are_refused_stay_in_the_form(
     expect(dialog.get_by_role("alert")).to_contain_text("This cannot be done as given.")
     expect(dialog.get_by_label("Starts")).to_have_value("1000000")
     assert queue.customer("refused").settings.rate is None
-    assert [item for item in wrong.said if "422" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "422" not in item] == []
+    console_errors.messages.clear()
 
 
 def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProcess, queue: Queue, visit: Visit) -> None:
@@ -342,11 +344,13 @@ def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProce
     assert queue.customer("leaving").count == -3
 
 
-def test_a_customer_that_is_not_there_is_told(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
+def test_a_customer_that_is_not_there_is_told(
+    server: ServerProcess, visit: Visit, console_errors: ConsoleErrors
+) -> None:
     page = visit(address(server, "never seen"))
     expect(page.get_by_text("It is not there, or not any more.")).to_be_visible()
-    assert [item for item in wrong.said if "404" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "404" not in item] == []
+    console_errors.messages.clear()
 
 
 @pytest.mark.parametrize("scope", [ApiKeyScope.READ_ONLY, ApiKeyScope.CUSTOMER])

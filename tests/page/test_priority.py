@@ -1,4 +1,4 @@
-"""How priority works: the table in force, and a counter whose arithmetic is that of the queue."""
+"""The priority page: the table in force, and a counter with the same arithmetic as the queue."""
 
 import random
 import re

@@ -1,4 +1,4 @@
-"""What every page must be like, however it is shown: checks that run in the page, and axe."""
+"""Check a rendered page: its layout and texts with a script in the page, its accessibility with axe."""
 
 import functools
 import json
@@ -11,11 +11,11 @@ from playwright.sync_api import Page
 
 from inturn.i18n import page_entries
 
-from .conftest import HOSTILE
-
-LOOKS = Path(__file__).with_name("checks.js").read_text().strip().removesuffix(";")
+HOSTILE = "<script>alert('customer')</script>"
+HOSTILE_DOCUMENT = "<img src=x onerror=alert('document')>.pdf"
+LAYOUT_CHECKS = Path(__file__).with_suffix(".js").read_text().strip().removesuffix(";")
 AXE = Axe()
-RULES = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+AXE_OPTIONS = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 PAGES = {
     "overview": "/",
     "customers": "/customers",
@@ -30,7 +30,7 @@ PAGES = {
     "keys": "/keys",
     "settings": "/settings",
 }
-WATCH = """
+RECORD_CSP_VIOLATIONS = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) => {
   window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
@@ -38,23 +38,23 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 
-def ready(page: Page, name: str) -> None:
-    """Until a page is shown, and its first drawing is done."""
+def wait_until_ready(page: Page, name: str) -> None:
+    """Wait until a page is shown and drawn for the first time."""
     page.wait_for_selector(f".page-{name}", timeout=15_000)
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def problems(page: Page, language: str) -> list[str]:
-    """Whatever is cut, overlaps, scrolls sideways, moves or is not translated, and what the browser had to forbid."""
-    result: list[str] = page.evaluate(LOOKS, {"texts": _texts(language), "english": _texts("en")})
+    """List texts that are cut, overlap or are not translated, sideways scrolling, motion, and violations of the CSP."""
+    messages: list[str] = page.evaluate(LAYOUT_CHECKS, {"texts": _texts(language), "english": _texts("en")})
     forbidden: list[str] = page.evaluate("window.violations ?? []")
-    return [*result, *(f"forbidden by the policy: {item}" for item in forbidden)]
+    return [*messages, *(f"forbidden by the policy: {violation}" for violation in forbidden)]
 
 
-def barriers(page: Page) -> list[str]:
-    """What axe finds."""
-    answer: dict[str, Any] = AXE.run(page, options=RULES).response
-    return [f"{item['id']}: {item['nodes'][0]['html'][:160]}" for item in answer["violations"]]
+def axe_violations(page: Page) -> list[str]:
+    """List the accessibility violations that axe finds."""
+    answer: dict[str, Any] = AXE.run(page, options=AXE_OPTIONS).response
+    return [f"{violation['id']}: {violation['nodes'][0]['html'][:160]}" for violation in answer["violations"]]
 
 
 @functools.cache
