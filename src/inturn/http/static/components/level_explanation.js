@@ -9,10 +9,10 @@ const LEVELS = [1, 2, 3, 4, 5, 6, 7, 8, 9];
 
 /** bounds: {below, not_below} of the API, or null. */
 export function describeLevel(level, count, bounds) {
-  const { below = null, not_below: floor = null } = bounds ?? {};
-  if (below !== null && floor !== null) return t("reasons.level_between", { level, count, below, floor });
+  const { below = null, not_below: notBelow = null } = bounds ?? {};
+  if (below !== null && notBelow !== null) return t("reasons.level_between", { level, count, below, not_below: notBelow });
   if (below !== null) return t("reasons.level_last", { level, count, below });
-  if (floor !== null) return t("reasons.level_first", { level, count, floor });
+  if (notBelow !== null) return t("reasons.level_first", { level, count, not_below: notBelow });
   return t("reasons.level_alone", { level, count });
 }
 
