@@ -1,9 +1,9 @@
-"""Makes the pictures of the web page that README shows: docs/pictures/*.png.
+"""Take the screenshots of the web page for the README: docs/pictures/*.png.
 
-    python scripts/screenshots.py [NAME …]      only pictures whose name contains one of the words
+    python scripts/screenshots.py [NAME …]      only those whose name contains one of the words
 
-Ten minutes of a queue are played on a real store, in a few seconds and the same each time; a real server shows them to
-Debian's Chromium.
+Ten minutes of a queue are simulated on a real store, in a few seconds and with a fixed seed. A real server shows them
+to Chromium.
 """
 
 import random
@@ -46,9 +46,9 @@ MINUTES: Final = 10
 STEP_DURATION: Final = 5 * SECOND
 SLOTS: Final = 8
 DOCUMENTS_PER_STEP: Final = 42
-"""Documents that are done in a step."""
+"""Documents finished in a step."""
 BULK_CUSTOMERS: Final = {"Nordlicht Archive": (4, 1_500), "Helix Insurance": (45, 900), "Porto Logistics": (114, 160)}
-"""Who sends much: at which step, and how much."""
+"""Customers that submit many documents at once: (step, documents)."""
 TRADES: Final = (
     "Bakery",
     "Clinic",
@@ -93,11 +93,11 @@ PLACES: Final = (
     ),
 )
 SMALL_CUSTOMERS_PER_STEP: Final = 8
-"""Small customers who send something in a step."""
+"""Small customers that submit something in a step."""
 
 
 class Picture(NamedTuple):
-    """One picture: where, in which language and colours, how large, and what is done before it is taken."""
+    """A screenshot: path, language, theme, size, and actions before it is taken."""
 
     name: str
     page: str
@@ -110,7 +110,7 @@ class Picture(NamedTuple):
 
 
 class DemoTraffic:
-    """Ten minutes of a queue: a flood, two bulks, and some hundred customers who send a little now and then."""
+    """Simulate ten minutes of a queue: three bulk customers, and some hundred small ones."""
 
     def __init__(self, queue: Queue, clock: ManualClock, on_started: Callable[[WaitSample], None]) -> None:
         self._queue = queue
@@ -121,7 +121,7 @@ class DemoTraffic:
         self._small_customers = [f"{trade} {place}" for place in PLACES for trade in TRADES]
 
     def step(self, number: int) -> None:
-        """Five seconds."""
+        """Simulate five seconds."""
         for customer, (at, amount) in BULK_CUSTOMERS.items():
             if number == at:
                 self._submit(customer, amount)
@@ -132,7 +132,7 @@ class DemoTraffic:
         self._report()
 
     def end(self) -> None:
-        """The moment that the pictures show: some have just sent a pile."""
+        """Prepare the moment of the screenshots: some customers have just submitted a batch."""
         for customer, amount in zip(
             self._random.sample(self._small_customers, 9), (3, 5, 7, 9, 12, 14, 17, 21, 26), strict=True
         ):
@@ -170,7 +170,7 @@ class DemoTraffic:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
-    """A server that has seen the ten minutes, and its queue."""
+    """Run a server with the history of the ten minutes."""
     store, steps = str(folder / "inturn.db"), MINUTES * 60 * SECOND // STEP_DURATION
     clock = ManualClock(time.time_ns() // 1_000 - steps * STEP_DURATION)
     with Queue(open_store(store)) as queue:
@@ -198,14 +198,14 @@ def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
 
 
 def _catch_up(service: AppState) -> None:
-    """Until the server has heard of everything, and has looked at it."""
+    """Wait until the server has read all events and its statistics."""
     while service.event_poller.last_event_number < service.queue.store.last_event():
         time.sleep(0.005)
     service.history.refresh_if_due()
 
 
 def preview(page: Page) -> None:
-    """Try first come, first served, and wait for who would have waited less and who more."""
+    """Run the preview of the classic order and wait for its result."""
     page.get_by_label("Classic").check()
     page.locator(".preview-tools button").first.click()
     page.wait_for_selector(".preview-less", timeout=120_000)
@@ -213,7 +213,7 @@ def preview(page: Page) -> None:
 
 
 def pictures(document: str) -> list[Picture]:
-    """All of them."""
+    """All screenshots."""
     return [
         Picture("overview", "overview", "/"),
         Picture("overview-dark-de", "overview", "/", language="de", theme="dark"),
@@ -224,7 +224,7 @@ def pictures(document: str) -> list[Picture]:
 
 
 def take_picture(browser: Browser, url: str, picture: Picture) -> Path:
-    """One picture, small enough to be fetched with a README."""
+    """Take a screenshot, small enough for a README."""
     across, down = picture.size
     with browser.new_context(
         viewport={"width": across, "height": down},
@@ -248,7 +248,7 @@ def take_picture(browser: Browser, url: str, picture: Picture) -> Path:
 
 
 def main() -> None:
-    """Make those that were asked for."""
+    """Take the screenshots named on the command line, or all."""
     chromium, words = shutil.which("chromium-headless-shell") or shutil.which("chromium"), sys.argv[1:]
     if chromium is None:
         sys.exit("screenshots: needs a browser (Debian: apt-get install chromium-headless-shell)")

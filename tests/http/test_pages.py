@@ -90,7 +90,7 @@ def test_server_and_page_agree_on_routes_and_event_kinds() -> None:
     assert [re.sub(r":(\w+)", r"{\1}", route) for route in routes] == [
         page_path.replace(":path", "") for page_path in PAGE_PATHS
     ]
-    (kinds,) = re.findall(r"const KINDS = \[(.*?)\];", (STATIC / "live.js").read_text(), re.DOTALL)
+    (kinds,) = re.findall(r"const EVENT_KINDS = \[(.*?)\];", (STATIC / "events.js").read_text(), re.DOTALL)
     assert re.findall(r'"(\w+)"', kinds) == [str(event_kind) for event_kind in EventKind]
 
 

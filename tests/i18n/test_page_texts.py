@@ -1,4 +1,4 @@
-"""The web page says the same things in five languages, and says nothing that is not there."""
+"""The texts of the web page: same keys, plural forms and placeholders in five languages, all of them used."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ OTHERS = [language for language in LANGUAGES if language != SOURCE]
 STATIC = Path(inturn.__file__).parent / "http" / "static"
 CODE = "\n".join(path.read_text() for path in STATIC.rglob("*.js"))
 FAMILIES = tuple(re.findall(r"`(\w+\.\w*)\$\{", CODE))
-"""Beginnings of keys that the code puts together, such as `shell.state_${state}`."""
+"""Prefixes of keys that the code builds, such as `shell.state_${state}`."""
 
 
 def forms(language: str, key: str) -> dict[str, str]:

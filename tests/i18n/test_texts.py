@@ -1,4 +1,4 @@
-"""Five languages say the same things, in the forms each of them needs."""
+"""The texts of the command line: same keys, plural forms and placeholders in five languages."""
 
 import re
 from pathlib import Path
@@ -13,8 +13,8 @@ from inturn.i18n import LANGUAGES, SOURCE, Texts, choose, entries
 
 OTHERS = [language for language in LANGUAGES if language != SOURCE]
 FOLDER = Path(inturn.__file__).parent
-TELLING = [path.read_text() for path in (FOLDER / "cli").rglob("*.py")]
-"""The rooms that speak to people; in others `say` may mean another thing."""
+CLI_CODE = [path.read_text() for path in (FOLDER / "cli").rglob("*.py")]
+"""Elsewhere `say` and `text` may be other functions."""
 CODE = [path.read_text() for path in FOLDER.rglob("*.py")]
 
 
@@ -63,7 +63,7 @@ def test_every_text_is_used() -> None:
 
 
 def test_every_text_that_is_used_is_there() -> None:
-    used = {key for code in TELLING for key in re.findall(r"\b(?:text|say)\(\s*['\"](\w+)['\"]", code)}
+    used = {key for code in CLI_CODE for key in re.findall(r"\b(?:text|say)\(\s*['\"](\w+)['\"]", code)}
     assert used
     assert used <= set(entries(SOURCE))
 

@@ -1,7 +1,7 @@
-"""The page in a real browser, before a real server on a filled store.
+"""Fixtures for tests of the page: a filled store, real servers, and a real browser.
 
-Sessions of Playwright end with their module: while one is open, its event loop runs on this thread, and tests of other
-rooms could not run theirs.
+A Playwright session ends with its test module. While one is open its event loop runs on this thread, and asyncio
+tests of other folders could not run.
 """
 
 import os
@@ -22,6 +22,7 @@ from inturn.api_keys import ApiKeyScope
 from inturn.model import SECOND, NewDocument, Progress, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Operator
+from page_checks import HOSTILE, HOSTILE_DOCUMENT
 
 FLAGS = (
     "--no-sandbox",
@@ -33,13 +34,11 @@ FLAGS = (
     "--disable-sync",
 )
 CUSTOMERS = 300
-HOSTILE = "<script>alert('customer')</script>"
-HOSTILE_DOCUMENT = "<img src=x onerror=alert('document')>.pdf"
 WIDTHS = {"phone": (390, 844), "tablet": (900, 1100), "wide": (1440, 900)}
 
 
 def fill(queue: Queue) -> None:
-    """300 customers, three of them floods, one with a hostile name; some documents done, failed and in work; keys."""
+    """Fill a queue: 300 customers, three of them large, one with a hostile name; documents in all states; keys."""
     seeded = random.Random(7)
     for number in range(CUSTOMERS):
         amount = 200 if number < 3 else seeded.choice((1, 2, 3, 5, 8, 24))
@@ -51,9 +50,9 @@ def fill(queue: Queue) -> None:
             queue.fail(claim, "the file is broken", final=True)
         else:
             queue.finish(claim, {"text": "Dear Sir or Madam"})
-    held = {claim.document.id: Progress(1, 2) for claim in claimed[50:]}
+    progress = {claim.document.id: Progress(1, 2) for claim in claimed[50:]}
     now = time.time_ns() // 1_000
-    queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 10, "extract", now, progress=held))
+    queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 10, "extract", now, progress=progress))
     for name, customer, scope in (
         ("anna", None, None),
         ("portal", HOSTILE, None),
@@ -66,19 +65,19 @@ def fill(queue: Queue) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Where the browser is; without one tests are skipped at home and fail in CI."""
-    # The same engine without a browser's own windows, which take five times as long to open as our pages.
-    result = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-    if result is None:
+    """The browser's path. Without a browser tests are skipped locally and fail in CI."""
+    # The headless shell is the same engine and starts five times as fast.
+    path = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    if path is None:
         if os.environ.get("CI") == "true":
             pytest.fail("a browser is missing: apt-get install chromium-headless-shell")
         pytest.skip("neither chromium-headless-shell nor chromium is installed")
-    return result
+    return path
 
 
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with everything in it, made once; servers get copies."""
+    """A filled store, made once; each server gets a copy."""
     path = tmp_path_factory.mktemp("filled") / "inturn.db"
     with inturn.open(str(path)) as queue:
         fill(queue)
@@ -89,22 +88,22 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def serve(filled: Path, tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
     """Start servers on a copy of the filled store: serve(), serve("--auth", "keys"), serve(empty=True)."""
-    made: list[ServerProcess] = []
+    servers: list[ServerProcess] = []
 
-    def one(*flags: str, empty: bool = False) -> ServerProcess:
+    def start(*flags: str, empty: bool = False) -> ServerProcess:
         if not empty and not (tmp_path / "inturn.db").exists():
             shutil.copy(filled, tmp_path / "inturn.db")
-        made.append(ServerProcess(tmp_path, *flags, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000"))
-        return made[-1]
+        servers.append(ServerProcess(tmp_path, *flags, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000"))
+        return servers[-1]
 
-    yield one
-    for server_process in made:
-        server_process.stop()
+    yield start
+    for server in servers:
+        server.stop()
 
 
 @pytest.fixture(scope="session")
 def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server for tests that only look."""
+    """A server for tests that change nothing."""
     folder = tmp_path_factory.mktemp("shared")
     shutil.copy(filled, folder / "inturn.db")
     server = ServerProcess(folder)
@@ -114,7 +113,7 @@ def shared(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def locked(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server that asks for keys; tests make their own, and end only those."""
+    """A server that needs keys. Tests create their own keys, and revoke only those."""
     folder = tmp_path_factory.mktemp("locked")
     shutil.copy(filled, folder / "inturn.db")
     server = ServerProcess(folder, "--auth", "keys", INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
@@ -124,7 +123,7 @@ def locked(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="session")
 def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A server on a queue whose policy was changed three times within the last hour, while documents came."""
+    """A server on a queue whose policy changed three times within the last hour, between documents."""
     folder = tmp_path_factory.mktemp("past")
     changed_past.write(folder / "inturn.db", time.time_ns() // 1_000 - 3_600 * SECOND)
     server = ServerProcess(folder)
@@ -134,7 +133,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """A headless Chromium."""
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(FLAGS))
         yield opened
@@ -142,29 +141,28 @@ def browser(chromium: str) -> Iterator[Browser]:
 
 
 @dataclass
-class Wrong:
-    """What a page complained about; a test that expects something clears it."""
+class ConsoleErrors:
+    """Errors and warnings of the console. A test that expects some clears the list."""
 
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
-    def hear(self, message: ConsoleMessage) -> None:
-        """Keep errors and warnings."""
+    def record(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            self.said.append(f"{message.type}: {message.text}")
+            self.messages.append(f"{message.type}: {message.text}")
 
 
 @pytest.fixture
-def wrong() -> Wrong:
-    """Errors in the console, and exceptions; the test fails if any is left."""
-    return Wrong()
+def console_errors() -> ConsoleErrors:
+    """Errors and exceptions of the pages; the test fails if any is left."""
+    return ConsoleErrors()
 
 
 @pytest.fixture
-def visit(browser: Browser, wrong: Wrong) -> Iterator[Callable[..., Page]]:
+def visit(browser: Browser, console_errors: ConsoleErrors) -> Iterator[Callable[..., Page]]:
     """Open an address: visit(server.url + "/documents", language="de", theme="dark", width="phone")."""
     contexts = []
 
-    def one(url: str, *, language: str = "en", theme: str = "light", width: str = "wide") -> Page:
+    def open_page(url: str, *, language: str = "en", theme: str = "light", width: str = "wide") -> Page:
         across, down = WIDTHS[width]
         context = browser.new_context(
             viewport={"width": across, "height": down},
@@ -174,13 +172,13 @@ def visit(browser: Browser, wrong: Wrong) -> Iterator[Callable[..., Page]]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.on("console", wrong.hear)
-        page.on("pageerror", lambda error: wrong.said.append(f"exception: {error}"))
-        page.on("dialog", lambda dialog: wrong.said.append(f"dialog: {dialog.message}"))
+        page.on("console", console_errors.record)
+        page.on("pageerror", lambda error: console_errors.messages.append(f"exception: {error}"))
+        page.on("dialog", lambda dialog: console_errors.messages.append(f"dialog: {dialog.message}"))
         page.goto(url)
         return page
 
-    yield one
+    yield open_page
     for context in contexts:
         context.close()
-    assert wrong.said == []
+    assert console_errors.messages == []

@@ -1,4 +1,4 @@
-"""The list of customers and the page of one: sorted, searched, live, and acted on."""
+"""The list of customers and the page of one: sorting, search, live updates, actions."""
 
 import re
 import shutil
@@ -17,9 +17,9 @@ from inturn.model import NewDocument, RateLimit
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
+from page_checks import HOSTILE, axe_violations, problems, wait_until_ready
 
-from .conftest import HOSTILE, Wrong
-from .looking import barriers, problems, ready
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 ANNA = Operator("anna", "because the test says so")
@@ -31,12 +31,12 @@ NASTY = (
     "a/b?c=d&e#f%2F",
 )
 LIVE = 15_000
-"""Milliseconds within which a page has heard of a change and shown it."""
+"""Milliseconds within which a page shows a change."""
 
 
 @pytest.fixture(scope="module")
 def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One for all tests here: each looks at customers of its own."""
+    """One server for this file; each test uses its own customers."""
     folder = tmp_path_factory.mktemp("customers")
     shutil.copy(filled, folder / "inturn.db")
     server = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
@@ -78,7 +78,7 @@ def test_the_list_begins_with_those_who_wait_most(server: ServerProcess, visit: 
     expect(first).to_contain_text("-199")
     expect(first.locator(".customers-clock")).to_have_text(re.compile(r"^2\d:\d\d$"))
     expect(page.locator("th[aria-sort=descending]")).to_have_text("Waiting")
-    sums = [int(text) for text in page.locator(".stack-sum").all_inner_texts()]
+    sums = [int(text) for text in page.locator(".stacked-bar-sum").all_inner_texts()]
     assert sums == sorted(sums, reverse=True)
 
 
@@ -150,10 +150,10 @@ def test_a_change_is_shown_in_place_and_scroll_focus_and_typed_text_stay(
     page.evaluate("document.querySelectorAll('tbody tr').forEach((row) => { row.isSame = true; })")
     row.locator("a").focus()
     scrolled = page.evaluate("scrollY")
-    before = int(row.locator(".stack-sum").inner_text())
+    before = int(row.locator(".stacked-bar-sum").inner_text())
     page.evaluate("document.querySelector('input[type=search]').value = 'Customer 2 half typ'")
     queue.submit("Customer 240", [NewDocument("x")] * 3)
-    expect(row.locator(".stack-sum")).to_have_text(str(before + 3), timeout=LIVE)
+    expect(row.locator(".stacked-bar-sum")).to_have_text(str(before + 3), timeout=LIVE)
     expect(row.locator("a")).to_be_focused()
     assert page.evaluate("scrollY") == scrolled > 0
     assert page.evaluate("[...document.querySelectorAll('tbody tr')].every((row) => row.isSame)")
@@ -171,7 +171,9 @@ def test_a_row_moves_to_its_new_place_with_its_focus(server: ServerProcess, queu
     expect(row_of(page, "mover two").locator("a")).to_be_focused()
 
 
-def test_a_search_that_fails_is_told_and_tried_again(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
+def test_a_search_that_fails_is_told_and_tried_again(
+    server: ServerProcess, visit: Visit, console_errors: ConsoleErrors
+) -> None:
     page = visit(f"{server.url}/customers")
     expect(page.locator("tbody tr")).to_have_count(50)
     page.route("**/v1/customers?*", lambda route: route.abort())
@@ -180,8 +182,8 @@ def test_a_search_that_fails_is_told_and_tried_again(server: ServerProcess, visi
     page.unroute("**/v1/customers?*")
     page.get_by_role("button", name="Try again").click()
     expect(page.locator("tbody tr")).to_have_count(10)
-    assert [item for item in wrong.said if "ERR_FAILED" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "ERR_FAILED" not in item] == []
+    console_errors.messages.clear()
 
 
 def test_an_empty_queue_says_so(serve: Callable[..., ServerProcess], visit: Visit) -> None:
@@ -202,7 +204,7 @@ def test_hostile_names_are_text_everywhere(server: ServerProcess, queue: Queue, 
     assert names(page) == [name]
     assert problems(page, "en") == []
     page.locator("tbody th a").click()
-    ready(page, "customer")
+    wait_until_ready(page, "customer")
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
     assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
     assert problems(page, "en") == []
@@ -222,7 +224,7 @@ def test_a_customer_is_shown_with_counter_lines_and_history(server: ServerProces
     expect(fact(page, "Counter")).to_have_text("-6")
     expect(fact(page, "Level now")).to_have_text("Level 4")
     expect(fact(page, "Resets in")).to_have_text(re.compile(r"^2\d:\d\d$"))
-    expect(page.locator(".counter-drawing")).to_have_attribute(
+    expect(page.locator(".counter-chart")).to_have_attribute(
         "aria-label", re.compile("level 4 for 2 documents, level 5 for 2 documents, .*, level 9 for 10 documents")
     )
     expect(page.locator(".counter-column")).to_have_count(24)
@@ -230,7 +232,7 @@ def test_a_customer_is_shown_with_counter_lines_and_history(server: ServerProces
     expect(lines).to_have_count(3)
     expect(lines.nth(0)).to_contain_text("Level 1")
     expect(lines.nth(0).locator(".bar-number")).to_have_text("3")
-    moments = page.locator(".past li")
+    moments = page.locator(".history li")
     expect(moments).to_have_count(2)
     expect(moments.nth(0)).to_contain_text("6 documents")
     expect(moments.nth(1).get_by_role("link")).to_have_text("first.pdf")
@@ -245,7 +247,7 @@ def test_a_customers_page_follows_what_happens(server: ServerProcess, queue: Que
     queue.submit("living", [NewDocument("x")] * 2)
     expect(fact(page, "Waiting")).to_have_text("3", timeout=LIVE)
     expect(fact(page, "Counter")).to_have_text("-2")
-    expect(page.locator(".past li").first).to_contain_text("2 documents")
+    expect(page.locator(".history li").first).to_contain_text("2 documents")
 
 
 def test_more_than_the_interval_later_the_next_document_starts_at_zero(
@@ -256,7 +258,7 @@ def test_more_than_the_interval_later_the_next_document_starts_at_zero(
     expect(fact(page, "Counter")).to_have_text("0")
     expect(fact(page, "Resets in")).to_have_text("reset")
     expect(fact(page, "Level now")).to_have_text("Level 1")
-    expect(page.locator(".counter-drawing")).to_have_attribute("aria-label", re.compile("level 1 for 3 documents"))
+    expect(page.locator(".counter-chart")).to_have_attribute("aria-label", re.compile("level 1 for 3 documents"))
     expect(page.get_by_text("Nothing waits")).to_be_visible()
 
 
@@ -268,7 +270,7 @@ def test_somebody_is_paused_and_resumed_with_a_reason(server: ServerProcess, que
     page.get_by_role("dialog").get_by_role("button", name="Pause", exact=True).click()
     expect(page.get_by_text("This customer is paused")).to_be_visible()
     expect(page.locator("tbody tr")).to_contain_text("closed")
-    expect(page.locator(".past li").first).to_contain_text("by local: a complaint")
+    expect(page.locator(".history li").first).to_contain_text("by local: a complaint")
     assert queue.customer("halted").settings.paused
     page.get_by_role("button", name="Resume").click()
     page.get_by_role("dialog").get_by_role("button", name="Resume").click()
@@ -281,7 +283,7 @@ def test_settings_are_changed_and_only_those_that_were(server: ServerProcess, qu
     page = visit(address(server, "settled"))
     page.get_by_role("button", name="Change settings").click()
     dialog = page.get_by_role("dialog")
-    assert barriers(page) == []
+    assert axe_violations(page) == []
     dialog.get_by_label("Weight").fill("2.5")
     dialog.get_by_label("Cap: documents").fill("7")
     dialog.get_by_label("Starts").fill("100")
@@ -307,7 +309,7 @@ def test_settings_are_changed_and_only_those_that_were(server: ServerProcess, qu
 
 
 def test_settings_that_are_refused_stay_in_the_form(
-    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong
+    server: ServerProcess, queue: Queue, visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     queue.submit("refused", [NewDocument("x")])
     page = visit(address(server, "refused"))
@@ -319,8 +321,8 @@ def test_settings_that_are_refused_stay_in_the_form(
     expect(dialog.get_by_role("alert")).to_contain_text("This cannot be done as given.")
     expect(dialog.get_by_label("Starts")).to_have_value("1000000")
     assert queue.customer("refused").settings.rate is None
-    assert [item for item in wrong.said if "422" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "422" not in item] == []
+    console_errors.messages.clear()
 
 
 def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProcess, queue: Queue, visit: Visit) -> None:
@@ -342,11 +344,13 @@ def test_everything_is_deleted_only_after_the_name_was_typed(server: ServerProce
     assert queue.customer("leaving").count == -3
 
 
-def test_a_customer_that_is_not_there_is_told(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
+def test_a_customer_that_is_not_there_is_told(
+    server: ServerProcess, visit: Visit, console_errors: ConsoleErrors
+) -> None:
     page = visit(address(server, "never seen"))
     expect(page.get_by_text("It is not there, or not any more.")).to_be_visible()
-    assert [item for item in wrong.said if "404" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "404" not in item] == []
+    console_errors.messages.clear()
 
 
 @pytest.mark.parametrize("scope", [ApiKeyScope.READ_ONLY, ApiKeyScope.CUSTOMER])

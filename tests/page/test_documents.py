@@ -1,4 +1,4 @@
-"""The list of documents and a document's own page: filters, live rows, everything that acts, and hostile words."""
+"""The list of documents and the page of one: filters, live updates, actions, and hostile names."""
 
 import json
 import re
@@ -19,16 +19,17 @@ from inturn.blobs import open_blobs
 from inturn.model import Claim, NewDocument, Progress, ResultFile, WorkerReport
 from inturn.queue import Queue
 from inturn.store import Outcome, OutcomeKind
+from page_checks import HOSTILE, HOSTILE_DOCUMENT
 
-from .conftest import HOSTILE, HOSTILE_DOCUMENT, Wrong
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 EVIL = "<img src=x onerror=alert(1)>"
 LONG = "Dear Sir or Madam, " * 200
 
 
-class Shop:
-    """A server of this file's own, and its queue beside it."""
+class Harness:
+    """A server for this file, and its queue."""
 
     def __init__(self, folder: Path) -> None:
         self.server = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000")
@@ -37,12 +38,12 @@ class Shop:
         self.blobs = open_blobs(str(folder / "inturn.db.blobs"))
 
     def submit(self, customer: str, n: int = 1, **more: Any) -> list[str]:
-        """Documents of a customer; the ids."""
-        given = [NewDocument(f"{customer.lower()}-{number:03}.pdf", **more) for number in range(n)]
-        return [receipt.id for receipt in self.queue.submit(customer, given)]
+        """Submit documents of a customer; return their ids."""
+        documents = [NewDocument(f"{customer.lower()}-{number:03}.pdf", **more) for number in range(n)]
+        return [receipt.id for receipt in self.queue.submit(customer, documents)]
 
     def claim(self, id_: str) -> Claim:
-        """This one, and no other."""
+        """Claim this document, by expediting it first."""
         if not self.queue.document(id_).expedited:
             self.queue.expedite(id_, ANNA)
         (claimed,) = self.queue.claim("host-1", 1)
@@ -50,19 +51,18 @@ class Shop:
         return claimed
 
     def state(self, id_: str) -> str:
-        """Of a document."""
         return str(self.queue.document(id_).state)
 
 
 @pytest.fixture(scope="module")
-def shop(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """Started once; tests keep to customers of their own."""
-    folder = tmp_path_factory.mktemp("shop")
+def harness(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
+    """Started once; each test uses its own customers."""
+    folder = tmp_path_factory.mktemp("harness")
     shutil.copy(filled, folder / "inturn.db")
-    made = Shop(folder)
-    yield made
-    made.queue.close()
-    made.server.stop()
+    harness = Harness(folder)
+    yield harness
+    harness.queue.close()
+    harness.server.stop()
 
 
 def rows(page: Page) -> Locator:
@@ -74,7 +74,7 @@ def box(page: Page, name: str) -> Locator:
 
 
 def agree(page: Page, words: str, why: str = "") -> None:
-    """Say yes to a question that names what it is about."""
+    """Confirm the dialog with this name."""
     dialog = page.get_by_role("dialog", name=words)
     if why:
         dialog.get_by_label("Why").fill(why)
@@ -84,11 +84,11 @@ def agree(page: Page, words: str, why: str = "") -> None:
 # -- the list
 
 
-def test_filters_live_in_the_address_and_back_takes_them_away(shop: Shop, visit: Visit) -> None:
-    shop.submit("Filtered", 30, batch="may")
-    done = shop.submit("Filtered", 1)[0]
-    shop.queue.finish(shop.claim(done))
-    page = visit(f"{shop.url}/documents?customer=Filtered")
+def test_filters_live_in_the_address_and_back_takes_them_away(harness: Harness, visit: Visit) -> None:
+    harness.submit("Filtered", 30, batch="may")
+    done = harness.submit("Filtered", 1)[0]
+    harness.queue.finish(harness.claim(done))
+    page = visit(f"{harness.url}/documents?customer=Filtered")
     expect(rows(page)).to_have_count(31)
     page.get_by_role("button", name=re.compile("^done")).click()
     expect(rows(page)).to_have_count(1)
@@ -112,11 +112,11 @@ def test_filters_live_in_the_address_and_back_takes_them_away(shop: Shop, visit:
     expect(page.get_by_label("Level")).to_have_value("")
     expect(rows(page)).to_have_count(30)
     page.get_by_role("button", name="Clear filters").click()
-    assert page.url == f"{shop.url}/documents"
+    assert page.url == f"{harness.url}/documents"
 
 
-def test_a_customer_is_chosen_by_typing_a_part_of_its_name(shop: Shop, visit: Visit) -> None:
-    page = visit(f"{shop.url}/documents")
+def test_a_customer_is_chosen_by_typing_a_part_of_its_name(harness: Harness, visit: Visit) -> None:
+    page = visit(f"{harness.url}/documents")
     customer = page.get_by_role("combobox", name="Customer")
     customer.type("omer 00")
     expect(page.get_by_role("listbox").get_by_role("option")).to_have_count(8)
@@ -129,8 +129,8 @@ def test_a_customer_is_chosen_by_typing_a_part_of_its_name(shop: Shop, visit: Vi
     expect(page.locator(".documents-count")).to_contain_text("200 match")
 
 
-def test_the_list_goes_on_as_one_scrolls_and_back_returns_to_the_place(shop: Shop, visit: Visit) -> None:
-    page = visit(f"{shop.url}/documents?customer=Customer%20000")
+def test_the_list_goes_on_as_one_scrolls_and_back_returns_to_the_place(harness: Harness, visit: Visit) -> None:
+    page = visit(f"{harness.url}/documents?customer=Customer%20000")
     expect(rows(page)).to_have_count(100)
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     expect(rows(page)).to_have_count(200)
@@ -144,9 +144,9 @@ def test_the_list_goes_on_as_one_scrolls_and_back_returns_to_the_place(shop: Sho
     page.wait_for_function("(wanted) => Math.abs(window.scrollY - wanted) < 3", arg=before)
 
 
-def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(shop: Shop, visit: Visit) -> None:
-    ids = shop.submit("Lively", 60)
-    page = visit(f"{shop.url}/documents?customer=Lively&state=waiting&state=running")
+def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(harness: Harness, visit: Visit) -> None:
+    ids = harness.submit("Lively", 60)
+    page = visit(f"{harness.url}/documents?customer=Lively&state=waiting&state=running")
     expect(rows(page)).to_have_count(60)
     expect(page.locator(".live")).to_have_text("Live")
     box(page, "lively-040.pdf").check()
@@ -157,11 +157,11 @@ def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(shop: Shop, vi
     row = page.get_by_role("row", name=re.compile("lively-045"))
     place, scroll = row.bounding_box(), page.evaluate("window.scrollY")
     assert scroll > 400
-    claimed = shop.claim(ids[45])
+    claimed = harness.claim(ids[45])
     expect(row.locator(".state-running")).to_be_visible()
-    shop.queue.finish(claimed)
+    harness.queue.finish(claimed)
     expect(row.locator(".is-gone .state-done")).to_be_visible()
-    shop.submit("Lively", 3, batch="new ones")
+    harness.submit("Lively", 3, batch="new ones")
     bar = page.locator(".documents-new")
     expect(bar).to_contain_text("3 new documents", timeout=10_000)
     expect(rows(page)).to_have_count(60)
@@ -176,10 +176,10 @@ def test_rows_change_in_place_and_new_documents_wait_behind_a_bar(shop: Shop, vi
     assert page.evaluate("window.scrollY") == 0
 
 
-def test_oldest_first_rows_change_in_place_and_new_documents_come_at_the_end(shop: Shop, visit: Visit) -> None:
+def test_oldest_first_rows_change_in_place_and_new_documents_come_at_the_end(harness: Harness, visit: Visit) -> None:
     """Scroll, filters and sort stay as they are while the queue goes on."""
-    ids = shop.submit("Elder", 130)
-    page = visit(f"{shop.url}/documents?customer=Elder&state=waiting&state=running")
+    ids = harness.submit("Elder", 130)
+    page = visit(f"{harness.url}/documents?customer=Elder&state=waiting&state=running")
     expect(rows(page).first).to_contain_text("elder-129")
     expect(page.locator("th[aria-sort=descending]")).to_have_text("Submitted")
     page.locator("thead").get_by_role("button", name="Submitted").click()
@@ -194,11 +194,11 @@ def test_oldest_first_rows_change_in_place_and_new_documents_come_at_the_end(sho
     page.evaluate("window.firstRow = document.querySelector('tbody tr')")
     row = page.get_by_role("row", name=re.compile("elder-012"))
     place, scroll = row.bounding_box(), page.evaluate("window.scrollY")
-    claimed = shop.claim(ids[12])
+    claimed = harness.claim(ids[12])
     expect(row.locator(".state-running")).to_be_visible()
-    shop.queue.finish(claimed)
+    harness.queue.finish(claimed)
     expect(row.locator(".is-gone .state-done")).to_be_visible()
-    shop.submit("Elder", 2, batch="new ones")
+    harness.submit("Elder", 2, batch="new ones")
     expect(page.get_by_role("button", name="Show more")).to_be_visible(timeout=10_000)
     expect(rows(page)).to_have_count(130)
     expect(page.locator(".documents-new")).to_be_hidden()
@@ -217,9 +217,9 @@ def test_oldest_first_rows_change_in_place_and_new_documents_come_at_the_end(sho
     expect(page.locator("th[aria-sort=descending]")).to_have_text("Submitted")
 
 
-def test_on_a_phone_a_field_sorts(shop: Shop, visit: Visit) -> None:
-    shop.submit("Pocket", 3)
-    page = visit(f"{shop.url}/documents?customer=Pocket", width="phone")
+def test_on_a_phone_a_field_sorts(harness: Harness, visit: Visit) -> None:
+    harness.submit("Pocket", 3)
+    page = visit(f"{harness.url}/documents?customer=Pocket", width="phone")
     expect(rows(page).first).to_contain_text("pocket-002")
     page.get_by_label("Order").select_option("Oldest first")
     page.wait_for_url("**/documents?customer=Pocket&sort=oldest")
@@ -229,16 +229,16 @@ def test_on_a_phone_a_field_sorts(shop: Shop, visit: Visit) -> None:
     expect(rows(page).first).to_contain_text("pocket-002")
 
 
-def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, visit: Visit) -> None:
-    ids = shop.submit("Chosen", 5)
-    page = visit(f"{shop.url}/documents?customer=Chosen")
+def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(harness: Harness, visit: Visit) -> None:
+    ids = harness.submit("Chosen", 5)
+    page = visit(f"{harness.url}/documents?customer=Chosen")
     box(page, "chosen-001.pdf").check()
     box(page, "chosen-003.pdf").check()
     page.get_by_role("button", name="Cancel …").click()
     agree(page, "Cancel 2 documents?", why="sent twice")
     expect(page.locator(".toast")).to_contain_text("2 documents cancelled.")
-    assert [shop.state(item) for item in ids] == ["waiting", "cancelled", "waiting", "cancelled", "waiting"]
-    assert shop.queue.store.audit(limit=1)[0].operator == ("local", "sent twice")
+    assert [harness.state(item) for item in ids] == ["waiting", "cancelled", "waiting", "cancelled", "waiting"]
+    assert harness.queue.store.audit(limit=1)[0].operator == ("local", "sent twice")
     expect(page.locator("tbody .state-cancelled")).to_have_count(2)
     expect(page.get_by_text("selected", exact=False)).to_have_count(0)
     page.get_by_role("checkbox", name="Select all rows").check()
@@ -246,22 +246,22 @@ def test_the_chosen_ones_are_cancelled_tried_again_and_expedited(shop: Shop, vis
     expect(page.get_by_role("dialog")).to_contain_text("3 others of the selected")
     agree(page, "Try 2 documents again?")
     expect(page.locator(".toast").last).to_contain_text("2 documents wait again.")
-    assert {shop.state(item) for item in ids} == {"waiting"}
+    assert {harness.state(item) for item in ids} == {"waiting"}
     box(page, "chosen-004.pdf").check()
     page.get_by_role("button", name="Expedite …").click()
     agree(page, "Move 1 document before all levels?")
     expect(page.get_by_role("row", name=re.compile("chosen-004"))).to_contain_text("Expedited")
-    assert shop.queue.document(ids[4]).expedited
+    assert harness.queue.document(ids[4]).expedited
     box(page, "chosen-004.pdf").check()
     page.get_by_role("button", name="Expedite …").click()
     expect(page.locator(".toast").last).to_have_text("None of them can be moved forward.")
-    shop.queue.cancel(ids[4], ANNA)
+    harness.queue.cancel(ids[4], ANNA)
 
 
-def test_all_that_match_are_cancelled_after_a_question_that_names_them(shop: Shop, visit: Visit) -> None:
-    ids = shop.submit("Flood", 130, batch="wrong")
-    stored = shop.submit("Flood", 2)
-    page = visit(f"{shop.url}/documents?customer=Flood&batch=wrong&q=flood")
+def test_all_that_match_are_cancelled_after_a_question_that_names_them(harness: Harness, visit: Visit) -> None:
+    ids = harness.submit("Flood", 130, batch="wrong")
+    stored = harness.submit("Flood", 2)
+    page = visit(f"{harness.url}/documents?customer=Flood&batch=wrong&q=flood")
     expect(rows(page)).to_have_count(100)
     page.get_by_role("checkbox", name="Select all rows").check()
     page.get_by_role("button", name="Select all 130 that match").click()
@@ -274,31 +274,33 @@ def test_all_that_match_are_cancelled_after_a_question_that_names_them(shop: Sho
     expect(yes).to_be_disabled()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    assert {shop.state(item) for item in ids} == {"waiting"}
+    assert {harness.state(item) for item in ids} == {"waiting"}
     page.get_by_role("button", name="Cancel …").click()
     dialog.get_by_label("To confirm, type 130").fill("130")
     yes.click()
     expect(page.locator(".toast")).to_contain_text("130 documents cancelled.")
-    assert {shop.state(item) for item in ids} == {"cancelled"}
-    assert {shop.state(item) for item in stored} == {"waiting"}
-    page.goto(f"{shop.url}/documents?customer=Flood&state=cancelled")
+    assert {harness.state(item) for item in ids} == {"cancelled"}
+    assert {harness.state(item) for item in stored} == {"waiting"}
+    page.goto(f"{harness.url}/documents?customer=Flood&state=cancelled")
     page.get_by_role("checkbox", name="Select all rows").check()
     page.get_by_role("button", name="Select all 130 that match").click()
     page.get_by_role("button", name="Try again …").click()
     agree(page, "Try 130 documents again?")
     expect(page.locator(".toast")).to_contain_text("130 documents wait again.")
-    assert {shop.state(item) for item in ids} == {"waiting"}
+    assert {harness.state(item) for item in ids} == {"waiting"}
 
 
-def test_nothing_found_and_a_server_that_fails_are_told(shop: Shop, visit: Visit, wrong: Wrong) -> None:
-    page = visit(f"{shop.url}/documents?q=there-is-no-such-name")
+def test_nothing_found_and_a_server_that_fails_are_told(
+    harness: Harness, visit: Visit, console_errors: ConsoleErrors
+) -> None:
+    page = visit(f"{harness.url}/documents?q=there-is-no-such-name")
     expect(page.get_by_text("No document matches")).to_be_visible()
     page.route(re.compile(r"/v1/documents\?"), lambda route: route.abort())
     page.get_by_role("button", name=re.compile("^failed")).click()
-    trouble = page.locator(".documents-trouble")
+    trouble = page.locator(".documents-error")
     expect(trouble).to_contain_text("The server does not answer.")
     page.unroute_all()
-    wrong.said.clear()
+    console_errors.messages.clear()
     page.locator(".documents-filters").get_by_role("button", name="Clear filters").click()
     expect(trouble).to_be_empty()
     expect(rows(page)).to_have_count(100)
@@ -307,46 +309,46 @@ def test_nothing_found_and_a_server_that_fails_are_told(shop: Shop, visit: Visit
 # -- one document
 
 
-def test_a_waiting_document_says_why_it_waits_and_how_its_level_came(shop: Shop, visit: Visit) -> None:
-    ids = shop.submit("Waits", 5)
-    page = visit(f"{shop.url}/documents/{ids[4]}", language="de")
-    now = page.locator(".document-now")
+def test_a_waiting_document_says_why_it_waits_and_how_its_level_came(harness: Harness, visit: Visit) -> None:
+    ids = harness.submit("Waits", 5)
+    page = visit(f"{harness.url}/documents/{ids[4]}", language="de")
+    now = page.locator(".document-status")
     expect(now).to_contain_text(re.compile(r"\d+ Dokumente beginnen davor: .*, 1 vom selben Kunden in seiner Stufe"))
     expect(page.get_by_text("Stufe 2: Nach seiner Prüfung stand der Zähler des Kunden auf -4")).to_be_visible()
     expect(page.get_by_text("unter -2, aber nicht unter -4")).to_be_visible()
     expect(page.locator(".level-scale .is-here")).to_have_text("2")
-    shop.queue.pause(ANNA, "Waits")
+    harness.queue.pause(ANNA, "Waits")
     expect(now).to_contain_text("der Kunde ist angehalten", timeout=10_000)
-    shop.queue.resume(ANNA, "Waits")
+    harness.queue.resume(ANNA, "Waits")
     expect(now).not_to_contain_text("angehalten", timeout=10_000)
 
 
-def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> None:
-    (id_,) = shop.submit("Life", 1, max_attempts=2)
-    page = visit(f"{shop.url}/documents/{id_}")
-    steps = page.locator(".life-what")
+def test_a_documents_life_is_told_as_it_happens(harness: Harness, visit: Visit) -> None:
+    (id_,) = harness.submit("Life", 1, max_attempts=2)
+    page = visit(f"{harness.url}/documents/{id_}")
+    steps = page.locator(".timeline-what")
     expect(steps).to_have_text(["Submitted"])
     page.get_by_role("button", name="Expedite …").click()
     agree(page, "Move this document before all levels?", why=EVIL)
     expect(steps).to_have_text(["Submitted", "Moved before all levels"])
-    expect(page.locator(".life-by")).to_have_text(f"By local: {EVIL}")
-    claimed = shop.claim(id_)
+    expect(page.locator(".timeline-by")).to_have_text(f"By local: {EVIL}")
+    claimed = harness.claim(id_)
     held = {id_: Progress(1, 4)}
     now = time.time_ns() // 1_000
-    shop.queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 1, "extract", now, progress=held))
+    harness.queue.store.record_worker(WorkerReport("host-1", "host.example", 1, 10, 1, "extract", now, progress=held))
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "25", timeout=10_000)
-    expect(page.locator(".document-now")).to_contain_text("Worker host-1 is processing it: attempt 1 of 2.")
-    shop.queue.fail(claimed, f"{EVIL}\nat page 3", retry_in=0)
-    expect(page.locator(".life-step .document-error:visible")).to_have_text(EVIL)
-    shop.queue.store.sweep()
+    expect(page.locator(".document-status")).to_contain_text("Worker host-1 is processing it: attempt 1 of 2.")
+    harness.queue.fail(claimed, f"{EVIL}\nat page 3", retry_in=0)
+    expect(page.locator(".timeline-step .document-error:visible")).to_have_text(EVIL)
+    harness.queue.store.sweep()
     expect(steps.last).to_have_text("Back in its line")
-    shop.queue.fail(shop.claim(id_), "broken for good")
+    harness.queue.fail(harness.claim(id_), "broken for good")
     expect(steps.last).to_have_text("Failed for good")
-    expect(page.locator(".document-now")).to_contain_text("It failed for good in attempt 2 of 2.")
-    errors = page.locator(".life-step .document-error:visible")
+    expect(page.locator(".document-status")).to_contain_text("It failed for good in attempt 2 of 2.")
+    errors = page.locator(".timeline-step .document-error:visible")
     expect(errors).to_have_text([EVIL, "broken for good"])
     errors.first.click()
-    expect(page.locator(".life-error pre")).to_have_text("at page 3")
+    expect(page.locator(".timeline-error pre")).to_have_text("at page 3")
     errors.first.click()
     page.get_by_role("button", name="Try again …").click()
     agree(page, "Try this document again?")
@@ -355,43 +357,43 @@ def test_a_documents_life_is_told_as_it_happens(shop: Shop, visit: Visit) -> Non
     agree(page, "Cancel this document?")
     expect(steps.last).to_have_text("Cancelled")
     expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
-    assert shop.state(id_) == "cancelled"
+    assert harness.state(id_) == "cancelled"
     expect(errors).to_have_text([EVIL, "broken for good"])
     wanted = ["Started, attempt 1 of 2", "Attempt 1 failed; it is tried again later"]
     assert steps.all_inner_texts()[2:6] == [*wanted, "Started, attempt 2 of 2", "Failed for good"]
 
 
-def test_the_list_says_why_a_document_failed(shop: Shop, visit: Visit) -> None:
-    first, second = shop.submit("Reasons", 2, max_attempts=2)
-    page = visit(f"{shop.url}/documents?customer=Reasons")
+def test_the_list_says_why_a_document_failed(harness: Harness, visit: Visit) -> None:
+    first, second = harness.submit("Reasons", 2, max_attempts=2)
+    page = visit(f"{harness.url}/documents?customer=Reasons")
     reasons = page.locator(".documents-reason:visible")
     expect(rows(page)).to_have_count(2)
     expect(reasons).to_have_count(0)
-    shop.queue.fail(shop.claim(first), f"{EVIL} in it\nat page 3", final=True)
+    harness.queue.fail(harness.claim(first), f"{EVIL} in it\nat page 3", final=True)
     expect(reasons).to_have_text([f"{EVIL} in it"], timeout=10_000)
     expect(reasons.first).to_have_attribute("title", f"{EVIL} in it")
-    shop.queue.fail(shop.claim(second), "no answer", retry_in=10**9)
+    harness.queue.fail(harness.claim(second), "no answer", retry_in=10**9)
     expect(reasons).to_have_text(["no answer", f"{EVIL} in it"], timeout=10_000)
     expect(box(page, "reasons-000.pdf")).to_be_visible()
-    shop.queue.retry(first, ANNA)
+    harness.queue.retry(first, ANNA)
     expect(reasons).to_have_text(["no answer"], timeout=10_000)
-    shop.queue.fail(shop.claim(first), "no total", final=True)
-    page.goto(f"{shop.url}/documents/{first}")
-    expect(page.locator(".document-now")).to_contain_text("It was rejected in attempt 1 of 2")
-    expect(page.locator(".document-now")).not_to_contain_text("Once the cause is removed")
+    harness.queue.fail(harness.claim(first), "no total", final=True)
+    page.goto(f"{harness.url}/documents/{first}")
+    expect(page.locator(".document-status")).to_contain_text("It was rejected in attempt 1 of 2")
+    expect(page.locator(".document-status")).not_to_contain_text("Once the cause is removed")
 
 
-def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> None:
-    with shop.blobs.begin() as writing:
+def test_a_result_is_shown_as_text_and_downloaded(harness: Harness, visit: Visit) -> None:
+    with harness.blobs.begin() as writing:
         writing.write(f"<script>alert(2)</script>{LONG}".encode())
         blob = writing.commit()
     given = {"blob": blob.key, "size": blob.size, "sha256": blob.sha256, "metadata": {EVIL: EVIL, "order": 7}}
-    (id_,) = shop.submit("Result", 1, **given)
-    claimed = shop.claim(id_)
+    (id_,) = harness.submit("Result", 1, **given)
+    claimed = harness.claim(id_)
     files = (ResultFile(f"tables/{EVIL}.csv", blob.key, blob.size, blob.sha256, "text/csv"),)
     result = json.dumps({"text": f"{EVIL} {LONG}", "pages": 3})
-    shop.queue.store.ack_and_claim((Outcome(id_, claimed.fence, OutcomeKind.DONE, result, files=files),), None)
-    page = visit(f"{shop.url}/documents/{id_}")
+    harness.queue.store.ack_and_claim((Outcome(id_, claimed.fence, OutcomeKind.DONE, result, files=files),), None)
+    page = visit(f"{harness.url}/documents/{id_}")
     text = page.get_by_role("region", name="Text of the result")
     expect(text).to_contain_text(EVIL)
     assert len(text.inner_text()) < 1_600
@@ -399,7 +401,7 @@ def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> N
     assert text.inner_text().strip() == f"{EVIL} {LONG}".strip()
     page.get_by_text("All other values").click()
     expect(page.get_by_role("region", name="All other values")).to_contain_text('"pages": 3')
-    expect(page.locator(".facts").last).to_contain_text(EVIL)
+    expect(page.locator(".details").last).to_contain_text(EVIL)
     with page.expect_download() as download:
         page.get_by_role("link", name=re.compile("csv$")).click()
     assert download.value.path().read_bytes().startswith(b"<script>alert(2)</script>Dear")
@@ -411,30 +413,30 @@ def test_a_result_is_shown_as_text_and_downloaded(shop: Shop, visit: Visit) -> N
     assert b'"pages":3' in download.value.path().read_bytes().replace(b" ", b"")
 
 
-def test_hostile_names_are_shown_as_what_they_are(shop: Shop, visit: Visit) -> None:
-    page = visit(f"{shop.url}/documents?customer={quote(HOSTILE)}")
+def test_hostile_names_are_shown_as_what_they_are(harness: Harness, visit: Visit) -> None:
+    page = visit(f"{harness.url}/documents?customer={quote(HOSTILE)}")
     link = rows(page).first.get_by_role("link", name=HOSTILE_DOCUMENT)
     expect(link).to_be_visible()
     expect(page.get_by_role("combobox", name="Customer")).to_have_value(HOSTILE)
     link.click()
     expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE_DOCUMENT)
     expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
-    (id_,) = shop.submit("Refers", 1, uri="javascript:alert(3)")
-    page.goto(f"{shop.url}/documents/{id_}")
+    (id_,) = harness.submit("Refers", 1, uri="javascript:alert(3)")
+    page.goto(f"{harness.url}/documents/{id_}")
     expect(page.get_by_text("javascript:alert(3)")).to_be_visible()
     expect(page.locator("a[href^='javascript']")).to_have_count(0)
 
 
-def test_a_document_that_is_deleted_says_so(shop: Shop, visit: Visit, wrong: Wrong) -> None:
-    (id_,) = shop.submit("Purged")
-    page = visit(f"{shop.url}/documents/{id_}")
+def test_a_document_that_is_deleted_says_so(harness: Harness, visit: Visit, console_errors: ConsoleErrors) -> None:
+    (id_,) = harness.submit("Purged")
+    page = visit(f"{harness.url}/documents/{id_}")
     expect(page.get_by_role("button", name="Cancel document …")).to_be_visible()
-    shop.queue.purge("Purged", ANNA)
+    harness.queue.purge("Purged", ANNA)
     expect(page.get_by_text("This document was deleted")).to_be_visible()
     expect(page.get_by_role("button", name="Cancel document …")).to_have_count(0)
     page.close()
-    assert [item for item in wrong.said if "404" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "404" not in item] == []
+    console_errors.messages.clear()
 
 
 # -- who sees what
@@ -478,7 +480,7 @@ def test_a_read_only_key_acts_on_nothing(locked: ServerProcess, visitors: Visito
 
 
 def test_a_customer_sees_and_acts_on_its_own(
-    locked: ServerProcess, visitors: Visitors, visit: Visit, wrong: Wrong
+    locked: ServerProcess, visitors: Visitors, visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     page = visit(f"{locked.url}/signin?to=/documents")
     sign_in(page, visitors.own)
@@ -486,13 +488,13 @@ def test_a_customer_sees_and_acts_on_its_own(
     expect(page.get_by_role("combobox", name="Customer")).to_have_count(0)
     expect(page.get_by_role("columnheader", name="Customer")).to_have_count(0)
     page.get_by_role("link", name="mine.pdf").first.click()
-    expect(page.locator(".document-now")).to_contain_text(re.compile("About [0-9,]+ documents start"))
+    expect(page.locator(".document-status")).to_contain_text(re.compile("About [0-9,]+ documents start"))
     expect(page.get_by_role("button", name="Expedite …")).to_have_count(0)
     page.get_by_role("button", name="Cancel document …").click()
     agree(page, "Cancel this document?")
-    expect(page.locator(".life-what").last).to_have_text("Cancelled")
+    expect(page.locator(".timeline-what").last).to_have_text("Cancelled")
     page.goto(f"{locked.url}/documents/{visitors.other}")
     expect(page.get_by_role("alert")).to_contain_text("It is not there")
     page.close()
-    assert [item for item in wrong.said if "404" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "404" not in item] == []
+    console_errors.messages.clear()

@@ -1,4 +1,4 @@
-"""Pages that stay open: servers restart, there are two of them, nobody looks, and nothing is lost."""
+"""Pages stay correct while open: servers restart, two servers share a store, the tab is hidden."""
 
 import os
 import socket
@@ -13,10 +13,10 @@ from http_server import ServerProcess
 from inturn.model import NewDocument
 from inturn.queue import Queue
 from inturn.store import Operator
+from page_checks import wait_until_ready
 from tcp_proxy import Proxy
 
-from .conftest import Wrong
-from .looking import ready
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 Serve = Callable[..., ServerProcess]
@@ -43,26 +43,26 @@ def figure(page: Page, place: int = 0) -> int:
 
 
 def place(page: Page, what: str) -> int:
-    """How far from the top of the window, in pixels."""
+    """The distance from the top of the window, in pixels."""
     float_rect = page.locator(what).bounding_box()
     assert float_rect is not None
     return round(float_rect["y"])
 
 
-def only_lost_connections(wrong: Wrong) -> None:
-    """What a browser says when a server is gone; nothing else is taken."""
+def only_lost_connections(console_errors: ConsoleErrors) -> None:
+    """Accept the console errors of a lost connection, and no others."""
     expected = ("ERR_CONNECTION_REFUSED", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE_CHUNKED", "503")
-    assert [item for item in wrong.said if not any(word in item for word in expected)] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if not any(word in item for word in expected)] == []
+    console_errors.messages.clear()
 
 
 def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
-    serve: Serve, visit: Visit, wrong: Wrong
+    serve: Serve, visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     port = free_port()
     server = serve("--port", str(port))
     overview = visit(server.url)
-    ready(overview, "overview")
+    wait_until_ready(overview, "overview")
     overview.get_by_role("searchbox").fill("Customer 00")
     overview.wait_for_url("**/?q=Customer+00")
     overview.evaluate("scrollTo(0, 300)")
@@ -97,10 +97,10 @@ def test_pages_outlive_a_restart_with_what_was_typed_filtered_and_scrolled(
     assert place(overview, ".overview-charts") == before  # though there is a banner above it now
     assert documents.url.endswith("/documents?state=failed")
     assert all(tab.evaluate("window.isSame") for tab in tabs)
-    only_lost_connections(wrong)
+    only_lost_connections(console_errors)
 
 
-def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, wrong: Wrong) -> None:
+def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, console_errors: ConsoleErrors) -> None:
     first, second = serve(), serve()
     ports = [int(server_process.url.rpartition(":")[2]) for server_process in (first, second)]
     with Proxy(ports[0]) as proxy:
@@ -116,9 +116,9 @@ def test_two_servers_of_one_store_are_one_page(serve: Serve, visit: Visit, wrong
             queue.resume(Operator("maria", ""))
         expect(page.get_by_text("It runs")).to_be_visible(timeout=PATIENT)
         page.get_by_role("link", name="Overview").click()
-        ready(page, "overview")
+        wait_until_ready(page, "overview")
         page.close()
-    only_lost_connections(wrong)
+    only_lost_connections(console_errors)
 
 
 @pytest.mark.parametrize("path", ["/", "/audit", "/settings"] if SOAK else ["/"])

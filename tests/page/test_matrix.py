@@ -1,7 +1,7 @@
-"""Every page in every language, in both colours, on three widths: nothing cut, nothing in the way, no barrier.
+"""Every page in every language, both themes and three widths: layout, translation and accessibility.
 
-Quickly: each page in each language, so that each page and each language also meets each colour and each width. With
-INTURN_SOAK=1: everything with everything.
+By default each page is shown in each language, and themes and widths are chosen pairwise. With INTURN_SOAK=1 all
+combinations are shown.
 """
 
 import os
@@ -18,24 +18,24 @@ from inturn.api_keys import ApiKeyScope
 from inturn.http.routes.static_files import load_bundle
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
+from page_checks import PAGES, RECORD_CSP_VIOLATIONS, axe_violations, problems, wait_until_ready
 
-from .conftest import WIDTHS, Wrong
-from .looking import PAGES, WATCH, barriers, problems, ready
+from .conftest import WIDTHS, ConsoleErrors
 
 SOAK = os.environ.get("INTURN_SOAK") == "1"
 THEMES = ("light", "dark")
 BARRIERS_IN = LANGUAGES if SOAK else ("en", "de")
-"""Languages in which axe looks too: between them every page comes in both colours."""
+"""Languages that are checked with axe too; between them every page has both themes."""
 
 ACTS = re.compile(
     r"(customers?|documents?)\.do_\w+|customer\.(pause|resume|change|purge|save|edit)\w*|keys\.(new|rotate|revoke)"
     r"|settings\.(pause|resume)|policy\.(save|roll_back)"
 )
-"""Keys of texts on buttons that change something."""
+"""Text keys of buttons that change something."""
 
 
 class Showing(NamedTuple):
-    """One way to show a page."""
+    """A page with its language, theme and width."""
 
     page: str
     language: str
@@ -44,7 +44,7 @@ class Showing(NamedTuple):
 
 
 def showings() -> list[Showing]:
-    """All of them in a soak; else as few as let any two choices meet."""
+    """All combinations in a soak, else a pairwise selection."""
     if SOAK:
         return [Showing(*item) for item in product(PAGES, LANGUAGES, THEMES, WIDTHS)]
     result = []
@@ -67,14 +67,14 @@ def test_any_two_choices_meet() -> None:
 
 @pytest.fixture(scope="session")
 def document(shared: ServerProcess) -> str:
-    """The id of a document that waits."""
+    """The id of a waiting document."""
     with shared.client() as client:
         result = client.get("/v1/documents", params={"state": "waiting", "limit": 1}).json()
     return str(result["documents"][0]["id"])
 
 
 def go(page: Page, url: str) -> None:
-    """Within the page where it is open already, as people do: quicker, and it meets the styles of pages before it."""
+    """Navigate within the open page: faster, and stylesheets of earlier pages stay loaded as they do for users."""
     if SOAK or urlsplit(page.url).netloc != urlsplit(url).netloc:
         page.goto(url)
     else:
@@ -84,15 +84,15 @@ def go(page: Page, url: str) -> None:
 
 
 def shown(page: Page, showing: Showing, url: str) -> list[str]:
-    """All that is wrong with one page, shown in one way."""
+    """Open a page in one combination and list its problems."""
     across, down = WIDTHS[showing.width]
     page.set_viewport_size({"width": across, "height": down})
     page.emulate_media(color_scheme="dark" if showing.theme == "dark" else "light", reduced_motion="reduce")
     go(page, url)
-    ready(page, showing.page)
+    wait_until_ready(page, showing.page)
     result = problems(page, showing.language)
     if showing.language in BARRIERS_IN:
-        result += barriers(page)
+        result += axe_violations(page)
     title = page.get_by_role("heading", level=1).inner_text()
     if (
         showing.page not in {"customer", "document"}
@@ -104,28 +104,33 @@ def shown(page: Page, showing: Showing, url: str) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_page_in_this_language(
-    shared: ServerProcess, locked: ServerProcess, document: str, browser: Browser, wrong: Wrong, language: str
+    shared: ServerProcess,
+    locked: ServerProcess,
+    document: str,
+    browser: Browser,
+    console_errors: ConsoleErrors,
+    language: str,
 ) -> None:
     result: list[str] = []
     with browser.new_context(locale=language, reduced_motion="reduce") as context:
-        context.add_init_script(WATCH)
+        context.add_init_script(RECORD_CSP_VIOLATIONS)
         page = context.new_page()
-        page.on("console", wrong.hear)
-        page.on("pageerror", lambda error: wrong.said.append(f"exception: {error}"))
-        page.on("dialog", lambda dialog: wrong.said.append(f"dialog: {dialog.message}"))
+        page.on("console", console_errors.record)
+        page.on("pageerror", lambda error: console_errors.messages.append(f"exception: {error}"))
+        page.on("dialog", lambda dialog: console_errors.messages.append(f"dialog: {dialog.message}"))
         for showing in showings():
             if showing.language == language:
                 result += shown(page, showing, shared.url + PAGES[showing.page].format(id=document))
         for theme, width in product(THEMES, WIDTHS) if SOAK else zip(THEMES, ("phone", "wide"), strict=True):
             result += shown(page, Showing("signin", language, theme, width), f"{locked.url}/signin")
-    assert not result + wrong.said, "\n".join(result + wrong.said)
+    assert not result + console_errors.messages, "\n".join(result + console_errors.messages)
 
 
 MISTAKES = {
     "wider than the window": "document.querySelector('.page').style.width = '1200px'",
     "is cut at the side": "const [, panel] = all('.panel'); panel.firstChild.style.overflow = 'hidden'; "
     "panel.querySelector('h2').style.whiteSpace = 'nowrap'; panel.querySelector('h2').textContent = 'x'.repeat(400)",
-    "is cut:": "all('.settings-facts dd')[0].style.cssText = 'height: 4px; overflow: hidden'",
+    "is cut:": "all('.settings-details dd')[0].style.cssText = 'height: 4px; overflow: hidden'",
     "overlap": "all('.panel')[3].style.marginTop = '-120px'",
     "scrolls sideways": "const [panel] = all('.panel'); panel.style.overflow = 'auto'; "
     "panel.firstChild.style.width = '3000px'",
@@ -138,19 +143,19 @@ MISTAKES = {
     "await new Promise((done) => setTimeout(done, 100))",
     "image-alt": "document.querySelector('main').append(new Image())",
 }
-"""Each kind of mistake that the checks look for, to be made in the page of the settings."""
+"""A script for each kind of mistake, run on the settings page."""
 
 
 def test_the_checks_see_what_they_look_for(shared: ServerProcess, browser: Browser) -> None:
     with browser.new_context(locale="de", reduced_motion="reduce") as context:
-        context.add_init_script(WATCH)
+        context.add_init_script(RECORD_CSP_VIOLATIONS)
         page = context.new_page()
         page.goto(f"{shared.url}/settings")
-        ready(page, "settings")
-        assert problems(page, "de") + barriers(page) == []
+        wait_until_ready(page, "settings")
+        assert problems(page, "de") + axe_violations(page) == []
         for mistake in MISTAKES.values():
             page.evaluate(f"async () => {{ const all = (what) => [...document.querySelectorAll(what)]; {mistake}; }}")
-        result = problems(page, "de") + barriers(page)
+        result = problems(page, "de") + axe_violations(page)
     assert [words for words in MISTAKES if not any(words in item for item in result)] == [], "\n".join(result)
 
 
@@ -159,17 +164,17 @@ def test_the_language_is_the_browsers_and_then_the_chosen_one(shared: ServerProc
         with browser.new_context(locale=accepted) as context:
             page = context.new_page()
             page.goto(f"{shared.url}/settings")
-            ready(page, "settings")
+            wait_until_ready(page, "settings")
             assert page.evaluate("document.documentElement.lang") == expected
             page.locator(".page [data-choice=language]").select_option("pl")
             expect(page.locator("html")).to_have_attribute("lang", "pl")
             page.reload()
-            ready(page, "settings")
+            wait_until_ready(page, "settings")
             assert page.evaluate("document.documentElement.lang") == "pl"
 
 
 def test_a_read_only_key_sees_no_button_that_acts(locked: ServerProcess, browser: Browser, document: str) -> None:
-    """Whatever acts is a button in the content; those that only look are named here."""
+    """Every button in the content that is not listed here changes something."""
     store = open_store(str(locked.folder / "inturn.db"))
     text = create_api_key(store, "eyes", scope=ApiKeyScope.READ_ONLY)
     store.close()
@@ -181,12 +186,12 @@ def test_a_read_only_key_sees_no_button_that_acts(locked: ServerProcess, browser
         page.goto(f"{locked.url}/signin")
         page.get_by_label("Key", exact=True).fill(text)
         page.keyboard.press("Enter")
-        ready(page, "overview")
+        wait_until_ready(page, "overview")
         for name, path in PAGES.items():
             if name == "upload":
                 continue
             page.goto(locked.url + path.format(id=document))
-            ready(page, name)
+            wait_until_ready(page, name)
             buttons = page.locator("main button").all_inner_texts()
             assert [button for button in buttons if button.strip() in acting] == [], name
         page.goto(f"{locked.url}/upload")

@@ -1,4 +1,4 @@
-"""The audit log, keys and settings: what is done by hand is done, told, and kept."""
+"""The pages for the audit log, keys and settings."""
 
 import re
 import shutil
@@ -15,16 +15,16 @@ from inturn.i18n import LANGUAGES, page_entries
 from inturn.queue import Queue
 from inturn.store import Operator
 from inturn.stores import open_store
+from page_checks import HOSTILE, problems
 
-from .conftest import HOSTILE, Wrong
-from .looking import problems
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
 def server(filled: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """One for all tests here: each looks at what it did itself."""
+    """One server for this file; each test checks its own changes."""
     folder = tmp_path_factory.mktemp("operating")
     shutil.copy(filled, folder / "inturn.db")
     server = ServerProcess(folder)
@@ -147,7 +147,9 @@ def test_a_key_is_made_shown_once_copied_rotated_and_revoked(server: ServerProce
     assert (done[0][1], done[3][1]) == (("local", "lost"), ("local", "a new scanner"))
 
 
-def test_what_is_wrong_with_a_key_is_told_in_the_dialog(server: ServerProcess, visit: Visit, wrong: Wrong) -> None:
+def test_what_is_wrong_with_a_key_is_told_in_the_dialog(
+    server: ServerProcess, visit: Visit, console_errors: ConsoleErrors
+) -> None:
     page = visit(f"{server.url}/keys", language="de")
     texts = page_entries("de")
     page.get_by_role("button", name=str(texts["keys.new"])).click()
@@ -158,7 +160,7 @@ def test_what_is_wrong_with_a_key_is_told_in_the_dialog(server: ServerProcess, v
     dialog.get_by_role("button", name=str(texts["keys.create"])).click()
     expect(dialog.locator(".field-error[role=alert]")).to_have_text(str(texts["errors.offline"]))
     expect(dialog.get_by_label(str(texts["keys.field_name"]))).to_have_value("x")
-    wrong.said.clear()
+    console_errors.messages.clear()
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -171,7 +173,9 @@ def test_dialogs_fit_on_a_phone(shared: ServerProcess, visit: Visit, language: s
         page.keyboard.press("Escape")
 
 
-def test_revoking_ones_own_key_is_told_before_and_signs_out(locked: ServerProcess, visit: Visit, wrong: Wrong) -> None:
+def test_revoking_ones_own_key_is_told_before_and_signs_out(
+    locked: ServerProcess, visit: Visit, console_errors: ConsoleErrors
+) -> None:
     store = open_store(str(locked.folder / "inturn.db"))
     text = create_api_key(store, "me")
     store.close()
@@ -183,8 +187,8 @@ def test_revoking_ones_own_key_is_told_before_and_signs_out(locked: ServerProces
     expect(page.get_by_role("dialog")).to_contain_text("This is the key you are signed in with.")
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
-    assert [item for item in wrong.said if "401" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "401" not in item] == []
+    console_errors.messages.clear()
 
 
 def test_somebody_who_only_reads_sees_keys_and_settings_but_no_button(locked: ServerProcess, visit: Visit) -> None:
@@ -226,7 +230,7 @@ def test_the_queue_is_paused_and_resumed_and_everybody_sees_it(server: ServerPro
 
 def test_settings_tell_who_and_what_the_server_is(server: ServerProcess, visit: Visit) -> None:
     page = visit(f"{server.url}/settings")
-    expect(page.locator(".settings-facts").first).to_contain_text("local")
+    expect(page.locator(".settings-details").first).to_contain_text("local")
     for fact in (inturn.__version__, server.url, "50 MB", "100 MB", "5 GB", "10,000"):
         expect(page.locator(".page").get_by_text(fact, exact=True)).to_be_visible()
     page.locator(".page [data-choice=theme]").select_option("dark")

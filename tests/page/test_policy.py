@@ -1,4 +1,4 @@
-"""The policy page: plain words, a form that says what cannot be, previews, versions, and two people at once."""
+"""The policy page: its description, the form and its validation, previews, versions, concurrent changes."""
 
 import re
 from collections.abc import Callable
@@ -14,16 +14,16 @@ from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import Operator
 from inturn.stores import open_store
+from page_checks import HOSTILE, axe_violations, problems
 
-from .conftest import HOSTILE, Wrong
-from .looking import barriers, problems
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 SHORT = Policy(PriorityPolicy(600 * SECOND, (-2, -4)))
 
 
 def put(server: ServerProcess, policy: Policy, operator: Operator = ANNA) -> int:
-    """As somebody else does it, elsewhere."""
+    """Set a policy in the store, as another operator would."""
     store = open_store(str(server.folder / "inturn.db"))
     result = store.set_policy(policy, operator).number
     store.close()
@@ -31,7 +31,6 @@ def put(server: ServerProcess, policy: Policy, operator: Operator = ANNA) -> int
 
 
 def in_force(server: ServerProcess) -> Policy:
-    """What the store says."""
     store = open_store(str(server.folder / "inturn.db"))
     policy = store.policy().policy
     store.close()
@@ -52,7 +51,7 @@ def test_the_policy_is_told_in_plain_words(shared: ServerProcess, visit: Visit, 
 
 def test_the_drawing_follows_and_impossible_settings_are_told(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/policy")
-    drawing = page.locator(".counter-drawing")
+    drawing = page.locator(".counter-chart")
     expect(page.locator(".counter-column")).to_have_count(27)
     save = page.get_by_role("button", name="Put in force")
     expect(save).to_be_disabled()
@@ -84,7 +83,7 @@ def test_the_drawing_follows_and_impossible_settings_are_told(shared: ServerProc
 
 
 def page_summary(interval: str) -> str:
-    """What a screen reader says of the drawing."""
+    """The chart's label for screen readers."""
     forms = page_entries("en")["policy.drawing_summary"]
     assert not isinstance(forms, str)
     return forms["other"].format(n=3, last=9, interval=interval, **{"from": 22})
@@ -122,13 +121,13 @@ def test_whether_a_version_came_true_is_told_by_group(past: ServerProcess, visit
     heading = page.get_by_role("heading", name="Did version 3 come true?")
     expect(heading).to_be_focused()
     expect(heading).to_be_in_viewport()
-    table, locator = page.get_by_role("table", name="Waits by size of customers"), page.locator(".judged")
+    table, locator = page.get_by_role("table", name="Waits by size of customers"), page.locator(".evaluation-verdict")
     expect(locator).to_contain_text("It came true: in every group", timeout=60_000)
     rows = table.locator("tbody tr")
     expect(rows.nth(0)).to_have_text(re.compile(r"1.20.*came true.*shorter.*min.*→.*shorter.*min.*→ ?[01]\ss"))
     expect(rows.nth(1)).to_have_text(re.compile("21.200.*came true.*longer.*longer"))
     expect(page.get_by_text("Documents looked at: 144 of the day before, 144 from")).to_be_visible()
-    assert barriers(page) == []
+    assert axe_violations(page) == []
     page.get_by_role("button", name="Did version 4 come true?").click()
     expect(locator).to_contain_text("It did not come true", timeout=60_000)
     expect(rows.nth(0)).to_have_text(re.compile("did not.*longer.*about as long"))
@@ -145,8 +144,8 @@ def test_what_became_of_a_version_is_told_in_every_language(past: ServerProcess,
     texts = page_entries(language)
     name = str(texts["policy.judge_version"]).format(version=4)
     page.get_by_role("button", name=name).click()
-    expect(page.locator(".judged")).to_have_text(str(texts["policy.judged_did_not"]), timeout=60_000)
-    assert problems(page, language) + barriers(page) == []
+    expect(page.locator(".evaluation-verdict")).to_have_text(str(texts["policy.judged_did_not"]), timeout=60_000)
+    assert problems(page, language) + axe_violations(page) == []
 
 
 def test_a_version_with_nothing_before_and_since_cannot_be_judged(
@@ -157,7 +156,7 @@ def test_a_version_with_nothing_before_and_since_cannot_be_judged(
     page = visit(server.url + "/policy", width="phone", theme="dark")
     page.get_by_role("button", name="Did version 2 come true?").click()
     expect(page.get_by_text("There is nothing to judge by")).to_be_visible(timeout=60_000)
-    assert barriers(page) == []
+    assert axe_violations(page) == []
 
 
 def test_a_judgement_can_be_cancelled(past: ServerProcess, visit: Visit) -> None:
@@ -222,7 +221,7 @@ def test_what_somebody_else_puts_in_force_is_shown_beside_what_one_typed(
 
 
 def test_saving_over_what_one_has_not_seen_is_refused(
-    serve: Callable[..., ServerProcess], visit: Visit, wrong: Wrong
+    serve: Callable[..., ServerProcess], visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     server = serve()
     page = visit(server.url + "/policy")
@@ -236,8 +235,8 @@ def test_saving_over_what_one_has_not_seen_is_refused(
     assert in_force(server) == SHORT
     page.get_by_role("button", name="Begin again with theirs").click()
     expect(page.get_by_label("Reset interval")).to_have_value("600")
-    assert [item for item in wrong.said if "409" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "409" not in item] == []
+    console_errors.messages.clear()
 
 
 def test_a_read_only_key_sees_everything_and_no_action(locked: ServerProcess, visit: Visit) -> None:

@@ -1,4 +1,4 @@
-"""How priority works: the table in force, and a counter whose arithmetic is that of the queue."""
+"""The priority page: the table in force, and a counter with the same arithmetic as the queue."""
 
 import random
 import re
@@ -17,7 +17,7 @@ from inturn.stores import open_store
 Visit = Callable[..., Page]
 PLAY = """async ([policies, sequences]) => {
   const build = document.documentElement.dataset.build;
-  const { check } = await import(`/static/${build}/counter.js`);
+  const { check } = await import(`/static/${build}/priority.js`);
   return sequences.map(([place, times]) => {
     let counter = null;
     return times.map((now) => {
@@ -68,7 +68,7 @@ def test_the_table_is_the_specs(shared: ServerProcess, visit: Visit, language: s
 
 def test_submitting_counts_down_and_a_long_enough_pause_resets(shared: ServerProcess, visit: Visit) -> None:
     page = visit(shared.url + "/priority")
-    count, level = page.locator(".trying-figures .card-value").first, page.locator(".trying-level")
+    count, level = page.locator(".playground-figures .card-value").first, page.locator(".playground-level")
     button = page.get_by_role("button", name="Submit a document")
     page.get_by_role("button", name="Stop the clock").click()
     seen = []
@@ -114,7 +114,7 @@ def test_other_thresholds_are_shown_as_soon_as_they_are_in_force(
     store.set_policy(Policy(PriorityPolicy(60 * SECOND, (-1, -5))), ANNA)
     store.close()
     expect(page.locator(".priority-levels tbody tr")).to_have_count(3)
-    expect(page.locator(".trying-level")).to_have_text("Level 3")
+    expect(page.locator(".playground-level")).to_have_text("Level 3")
     expect(page.get_by_text("they differ from the usual ones")).to_be_visible()
 
 

@@ -1,4 +1,4 @@
-"""The keyboard alone reaches everything, and what people call themselves stays text."""
+"""The keyboard reaches every control, and hostile names stay text."""
 
 import os
 from collections.abc import Callable
@@ -12,8 +12,7 @@ from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.model import NewDocument
 from inturn.store import Operator
-
-from .looking import PAGES, WATCH, problems, ready
+from page_checks import PAGES, RECORD_CSP_VIOLATIONS, problems, wait_until_ready
 
 Visit = Callable[..., Page]
 SOAK = os.environ.get("INTURN_SOAK") == "1"
@@ -58,7 +57,7 @@ HOSTILE_NAMES = (
 @pytest.mark.parametrize("name", WALKED)
 def test_the_keyboard_reaches_everything_and_shows_where_it_is(shared: ServerProcess, visit: Visit, name: str) -> None:
     page = visit(shared.url + PAGES[name])
-    ready(page, name)
+    wait_until_ready(page, name)
     reached, unseen = 0, []
     for _ in range(MOST):
         page.keyboard.press("Tab")
@@ -90,7 +89,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(shared: ServerProcess, visit
 
 def test_the_skip_link_leads_past_the_navigation(shared: ServerProcess, visit: Visit) -> None:
     page = visit(f"{shared.url}/settings")
-    ready(page, "settings")
+    wait_until_ready(page, "settings")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
@@ -110,7 +109,7 @@ def test_hostile_names_stay_text_on_every_page(serve: Callable[..., ServerProces
         (claimed, *_) = queue.claim(HOSTILE_NAMES[0], 2)
         queue.fail(claimed, HOSTILE_NAMES[0] + "\n" + HOSTILE_NAMES[1], final=True)
     page = visit("about:blank", width="phone")
-    page.add_init_script(WATCH)
+    page.add_init_script(RECORD_CSP_VIOLATIONS)
     result: list[str] = []
     places = [(name, path.split("?")[0]) for name, path in PAGES.items() if name not in {"customer", "document"}]
     places += [
@@ -122,7 +121,7 @@ def test_hostile_names_stay_text_on_every_page(serve: Callable[..., ServerProces
     ]
     for name, path in reversed(places):  # the overview last: its server may have looked a moment before
         page.goto(server.url + path)
-        ready(page, name)
+        wait_until_ready(page, name)
         result += [f"{name}: {problem}" for problem in problems(page, "en")]
         if name in {"overview", "customers", "documents", "audit", "keys"}:
             shown = page.locator("main").inner_text()

@@ -1,4 +1,4 @@
-"""The shell: it loads, shows figures, speaks five languages, and asks for a key where one is needed."""
+"""The shell: loading, five languages, theme, navigation, sign-in."""
 
 import re
 from collections.abc import Callable
@@ -10,8 +10,9 @@ from http_server import ServerProcess, create_api_key
 from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
+from page_checks import HOSTILE
 
-from .conftest import HOSTILE, Wrong
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 NUMBER = re.compile(r"\d[\d.,\s]*")
@@ -65,7 +66,7 @@ def test_on_a_phone_the_menu_opens_and_closes(shared: ServerProcess, visit: Visi
 
 
 def test_a_key_opens_the_page_and_signing_out_closes_it(
-    serve: Callable[..., ServerProcess], visit: Visit, wrong: Wrong
+    serve: Callable[..., ServerProcess], visit: Visit, console_errors: ConsoleErrors
 ) -> None:
     server = _with_keys(serve)
     page = visit(f"{server.url}/documents?state=failed")
@@ -74,8 +75,8 @@ def test_a_key_opens_the_page_and_signing_out_closes_it(
     key.fill("inturn_wrong")
     key.press("Enter")
     expect(page.locator(".field-error")).to_have_text(str(page_entries("en")["errors.unauthorized"]))
-    assert [item for item in wrong.said if "401" not in item] == []
-    wrong.said.clear()
+    assert [item for item in console_errors.messages if "401" not in item] == []
+    console_errors.messages.clear()
     store = open_store(str(server.folder / "inturn.db"))
     key.fill(create_api_key(store, "maria", scope=ApiKeyScope.READ_ONLY))
     store.close()
@@ -88,7 +89,7 @@ def test_a_key_opens_the_page_and_signing_out_closes_it(
 
 
 def _with_keys(serve: Callable[..., ServerProcess]) -> ServerProcess:
-    """The first start makes the store's folder; a key must be there before keys are asked for."""
+    """Start a server that needs keys. A key must exist before, so a first start creates the store."""
     first = serve()
     first.stop()
     store = open_store(str(first.folder / "inturn.db"))

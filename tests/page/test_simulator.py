@@ -1,4 +1,4 @@
-"""The simulator: scenarios by name, orders beside each other, progress, and an end at any time."""
+"""The simulator page: scenarios, orders side by side, replays, progress, cancelling."""
 
 import re
 from collections.abc import Callable
@@ -11,8 +11,7 @@ from inturn.analysis import built_in_scenarios
 from inturn.api_keys import ApiKeyScope
 from inturn.i18n import LANGUAGES, page_entries
 from inturn.stores import open_store
-
-from .looking import barriers, problems
+from page_checks import axe_violations, problems
 
 Visit = Callable[..., Page]
 
@@ -32,8 +31,8 @@ def test_orders_are_compared_side_by_side(shared: ServerProcess, visit: Visit) -
     expect(page.get_by_label("Load, in percent")).to_have_value("10")
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_text("444 documents, 4 at a time")).to_be_visible(timeout=60_000)
-    expect(page.locator(".course")).to_have_count(3)
-    expect(page.locator(".course path")).to_have_count(6)
+    expect(page.locator(".share-chart")).to_have_count(3)
+    expect(page.locator(".share-chart path")).to_have_count(6)
     expect(page.locator(".wait-bars li")).to_have_count(2 * 3 * 3)
     expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(7)
     rows = page.get_by_role("table", name="Customers with the most documents").get_by_role("row")
@@ -107,7 +106,7 @@ def test_what_really_came_is_played_beside_what_was(past: ServerProcess, visit: 
     expect(page.get_by_role("link", name="flood")).to_be_visible()
     expect(page.get_by_role("table", name="All figures").get_by_role("row")).to_have_count(7)
     expect(page.get_by_text("More came than can be played")).to_have_count(0)
-    assert barriers(page) == []
+    assert axe_violations(page) == []
     page.get_by_label("Order").select_option("")
     page.get_by_label("Workers").fill("")
     page.get_by_role("button", name="Play").click()
@@ -125,7 +124,7 @@ def test_a_replay_in_every_language(past: ServerProcess, visit: Visit, language:
     page = visit(past.url + "/simulator?source=day&order=classic", language=language, **look)
     page.locator("main button[type=submit]").click()
     expect(page.locator(".wait-group")).to_have_count(2, timeout=60_000)
-    assert problems(page, language) + barriers(page) == []
+    assert problems(page, language) + axe_violations(page) == []
 
 
 def test_a_replay_of_nothing_says_so_and_wrong_workers_are_told(
@@ -155,7 +154,7 @@ def test_a_replay_can_be_cancelled_and_says_when_there_was_more(past: ServerProc
 
 
 def cut(route: Route) -> None:
-    """As if there had been more."""
+    """Mark the replay as cut."""
     answer = route.fetch()
     route.fulfill(response=answer, body=answer.text().replace('"is_cut": false', '"is_cut": true'))
 

@@ -1,4 +1,4 @@
-"""Uploading: by keyboard and by dropping, what goes wrong with a file, and what its receipt says."""
+"""The upload page: keyboard and drag and drop, failing files, receipts."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ import inturn
 from http_server import ServerProcess, create_api_key
 from inturn.queue import Queue
 
-from .conftest import Wrong
+from .conftest import ConsoleErrors
 
 Visit = Callable[..., Page]
 EVIL = "<img src=x onerror=alert(1)>.txt"
@@ -29,13 +29,13 @@ DROP = """
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the server."""
+    """The server's folder."""
     return tmp_path_factory.mktemp("upload")
 
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[ServerProcess]:
-    """That takes a tenth of a megabyte a file, and a dozen waiting documents a customer."""
+    """A server that takes 0.1 MB a file and twelve waiting documents a customer."""
     limits = {"INTURN_MAX_FILE": "0.1", "INTURN_MAX_WAITING": "12"}
     made = ServerProcess(folder, INTURN_BURST="1000000", INTURN_REQUESTS_PER_SECOND="100000", **limits)
     yield made
@@ -44,7 +44,7 @@ def server(folder: Path) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def queue(server: ServerProcess) -> Iterator[Queue]:
-    """The server's own."""
+    """The server's queue."""
     with inturn.open(str(server.folder / "inturn.db")) as opened:
         yield opened
 
@@ -137,7 +137,7 @@ def test_a_customer_must_be_named(server: ServerProcess, visit: Visit) -> None:
 
 
 def test_each_file_says_in_plain_words_what_is_wrong_with_it(
-    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong, tmp_path: Path
+    server: ServerProcess, queue: Queue, visit: Visit, console_errors: ConsoleErrors, tmp_path: Path
 ) -> None:
     large = tmp_path / "large.txt"
     large.write_text("x" * 200_000)
@@ -152,8 +152,8 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
     refused = quota.count()  # what comes at the same time is counted together, so one or the other may slip in
     assert refused >= 1
     expect(page.locator(".upload .badge.state-waiting")).to_have_count(14 - refused)
-    assert all("429" in item for item in wrong.said)
-    wrong.said.clear()
+    assert all("429" in item for item in console_errors.messages)
+    console_errors.messages.clear()
     for claim in queue.claim("worker", 2):
         queue.finish(claim)
     page.route("**/v1/documents", lambda route: route.abort())
@@ -161,11 +161,11 @@ def test_each_file_says_in_plain_words_what_is_wrong_with_it(
     again.first.click()
     expect(page.get_by_text("Der Server antwortet nicht.")).to_have_count(1)
     page.unroute_all()
-    wrong.said.clear()
+    console_errors.messages.clear()
 
 
 def test_an_upload_is_stopped_and_sent_again_once(
-    server: ServerProcess, queue: Queue, visit: Visit, wrong: Wrong, tmp_path: Path
+    server: ServerProcess, queue: Queue, visit: Visit, console_errors: ConsoleErrors, tmp_path: Path
 ) -> None:
     page = visit(f"{server.url}/upload?customer=stopper")
     session = page.context.new_cdp_session(page)
@@ -183,7 +183,7 @@ def test_an_upload_is_stopped_and_sent_again_once(
     page.get_by_role("button", name="Try again: letter-0.txt").click()
     expect(page.locator(".upload .badge").first).to_have_text("Level 1")
     assert len([document for document in queue.documents().items if document.customer == "stopper"]) == 1
-    wrong.said.clear()
+    console_errors.messages.clear()
 
 
 def test_a_customers_key_uploads_for_itself(locked: ServerProcess, visit: Visit) -> None:

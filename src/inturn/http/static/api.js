@@ -1,14 +1,14 @@
-// Requests to the API. Errors become ApiError with a translated message; compare its code.
+// Send requests to the API. A failed request throws ApiError with a translated message; callers compare its code.
 
 import { currentLanguage, hasText, t } from "./i18n.js";
 
-let token = null;
+let csrfToken = null;
 let onSignedOut = () => {};
 
-/** A problem (RFC 9457), or no answer at all: code "offline". */
+/** An RFC 9457 problem of the server; code "offline" if the server did not answer. */
 export class ApiError extends Error {
   constructor(code, status, detail, retryAfter = null) {
-    super(told(code, detail));
+    super(errorMessage(code, detail));
     this.code = code;
     this.status = status;
     this.detail = detail;
@@ -16,105 +16,105 @@ export class ApiError extends Error {
   }
 }
 
-function told(code, detail) {
+function errorMessage(code, detail) {
   const key = `errors.${code}`;
-  if (!hasText("errors.unexpected")) return detail ?? code; // the texts themselves could not be loaded
+  if (!hasText("errors.unexpected")) return detail ?? code; // the texts could not be loaded
   const text = hasText(key) ? t(key) : t("errors.unexpected");
-  // What is wrong with something given is said by the server, by name; in English, as its codes and logs are.
+  // For invalid input the server's detail names the field. It is English, like codes and logs.
   return detail && (code === "invalid_input" || !hasText(key)) ? `${text} ${detail}` : text;
 }
 
-/** The token that must come with whatever changes anything; what to do when the session is over. */
-export function useSession(csrf, signedOut) {
-  token = csrf;
+/** Set the CSRF token of requests that change something, and the handler of an ended session. */
+export function configureSession(csrf, signedOut) {
+  csrfToken = csrf;
   onSignedOut = signedOut;
 }
 
-/** The session is over, by what was just done: not to be found out by the next request. */
-export function sessionIsOver() {
+/** Run the handler of an ended session at once, before a request fails with 401. */
+export function notifySignedOut() {
   onSignedOut();
 }
 
 export function get(path, { query, signal } = {}) {
-  return asked("GET", path, { query, signal });
+  return requestJson("GET", path, { query, signal });
 }
 
 export function send(method, path, { body, query, signal } = {}) {
-  return asked(method, path, { body, query, signal });
+  return requestJson(method, path, { body, query, signal });
 }
 
-/** The path with a query; empty values are left out, lists are repeated. */
-export function address(path, query = {}) {
-  const found = new URLSearchParams();
+/** Append a query to a path. Empty values are left out, lists become repeated parameters. */
+function buildUrl(path, query = {}) {
+  const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    for (const each of [value].flat()) if (each !== null && each !== undefined && each !== "") found.append(name, each);
+    for (const item of [value].flat()) if (item !== null && item !== undefined && item !== "") params.append(name, item);
   }
-  const text = found.toString();
+  const text = params.toString();
   return text ? `${path}?${text}` : path;
 }
 
-async function asked(method, path, { body, query, signal }) {
-  const answer = await fetched(method, path, { body, query, signal });
+async function requestJson(method, path, { body, query, signal }) {
+  const answer = await fetchOrThrow(method, path, { body, query, signal });
   return answer.status === 204 ? null : answer.json();
 }
 
-async function fetched(method, path, { body, query, signal }) {
+async function fetchOrThrow(method, path, { body, query, signal }) {
   const headers = { Accept: "application/json", "Accept-Language": currentLanguage() };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (token !== null && method !== "GET") headers["X-CSRF-Token"] = token;
+  if (csrfToken !== null && method !== "GET") headers["X-CSRF-Token"] = csrfToken;
   const json = body === undefined ? undefined : JSON.stringify(body);
   let answer;
   try {
-    answer = await fetch(address(path, query), { method, headers, body: json, signal, credentials: "same-origin" });
-  } catch (wrong) {
-    if (wrong.name === "AbortError") throw wrong;
+    answer = await fetch(buildUrl(path, query), { method, headers, body: json, signal, credentials: "same-origin" });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
     throw new ApiError("offline", 0, null);
   }
-  if (!answer.ok) throw await problem(answer);
+  if (!answer.ok) throw await toApiError(answer);
   return answer;
 }
 
-async function problem(answer) {
-  let told = {};
+async function toApiError(answer) {
+  let problem = {};
   try {
-    told = await answer.json();
+    problem = await answer.json();
   } catch {
-    // A proxy's own page: the status must do.
+    // The body is not JSON, such as a proxy's error page. The status decides.
   }
   if (answer.status === 401) onSignedOut();
-  const code = told.code ?? (answer.status === 502 || answer.status === 504 ? "offline" : "unexpected");
-  return new ApiError(code, answer.status, told.detail ?? null, Number(answer.headers.get("Retry-After")) || null);
+  const code = problem.code ?? (answer.status === 502 || answer.status === 504 ? "offline" : "unexpected");
+  return new ApiError(code, answer.status, problem.detail ?? null, Number(answer.headers.get("Retry-After")) || null);
 }
 
-/** Objects of an answer that has one a line, as they come. */
-export async function* lines(method, path, { body, query, signal } = {}) {
-  const answer = await fetched(method, path, { body, query, signal });
+/** Yield the objects of a JSON Lines response as they arrive. */
+export async function* streamJsonLines(method, path, { body, query, signal } = {}) {
+  const answer = await fetchOrThrow(method, path, { body, query, signal });
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { done, value } = await reader.read();
-    const found = (rest + (value ?? "")).split("\n");
-    rest = done ? "" : found.pop();
-    for (const each of found) if (each.trim()) yield JSON.parse(each);
+    const lines = (rest + (value ?? "")).split("\n");
+    rest = done ? "" : lines.pop();
+    for (const line of lines) if (line.trim()) yield JSON.parse(line);
     if (done) return;
   }
 }
 
-/** Send a form with files; onProgress hears the part that is on its way, from 0 to 1. */
+/** Send a form with files. onProgress is called with the fraction sent, from 0 to 1. */
 export function upload(path, form, { onProgress = () => {}, signal, headers = {} } = {}) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open("POST", path);
     request.setRequestHeader("Accept", "application/json");
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-    if (token !== null) request.setRequestHeader("X-CSRF-Token", token);
+    if (csrfToken !== null) request.setRequestHeader("X-CSRF-Token", csrfToken);
     request.upload.addEventListener("progress", (event) => {
       if (event.lengthComputable) onProgress(event.loaded / event.total);
     });
     request.addEventListener("load", async () => {
       const answer = new Response(request.responseText, { status: request.status });
       if (answer.ok) resolve(await answer.json());
-      else reject(await problem(answer));
+      else reject(await toApiError(answer));
     });
     request.addEventListener("error", () => reject(new ApiError("offline", 0, null)));
     request.addEventListener("abort", () => reject(new DOMException("aborted", "AbortError")));

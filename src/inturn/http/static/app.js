@@ -1,79 +1,79 @@
-// Starts the page: whom it speaks to, in which language, and where.
+// Start the page: load texts and session, build the shell, open the first page.
 
-import { loadSession, who } from "./session.js";
-import { NAMES, loadTexts, preferredLanguage, t } from "./i18n.js";
-import * as live from "./live.js";
-import * as router from "./router.js";
-import { buildShell } from "./shell.js";
-import { useRestart } from "./parts/choices.js";
-import { matched, to } from "./routes.js";
-import { toast } from "./parts/toast.js";
 import { el } from "./dom.js";
+import * as events from "./events.js";
+import { LANGUAGE_NAMES, loadTexts, preferredLanguage, t } from "./i18n.js";
+import * as router from "./router.js";
+import { matchRoute, pageUrl } from "./routes.js";
+import { currentUser, loadSession } from "./session.js";
+import { buildShell } from "./shell.js";
+import { setRestartHandler } from "./components/choices.js";
+import { toast } from "./components/toast.js";
 
-const LANGUAGES = Object.keys(NAMES);
+const LANGUAGES = Object.keys(LANGUAGE_NAMES);
 let shell = null;
 let isSigningIn = false;
 
 async function start() {
   try {
-    await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(signedOut)]);
-  } catch (wrong) {
-    document.body.replaceChildren(el("p", { class: "no-script", role: "alert" }, wrong.message));
+    await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(handleSignedOut)]);
+  } catch (error) {
+    document.body.replaceChildren(el("p", { class: "no-script", role: "alert" }, error.message));
     setTimeout(() => location.reload(), 5_000);
     return;
   }
   redirect();
-  useRestart(restart);
+  setRestartHandler(restart);
   shell = buildShell({ restart });
   document.body.replaceChildren(...shell.nodes);
-  await router.begin(shell.main, shell.opened);
-  if (who() !== null) live.start();
-  live.watchConnection(check);
+  await router.startRouter(shell.main, shell.opened);
+  if (currentUser() !== null) events.start();
+  events.onConnectionChange(checkSessionAndBuild);
 }
 
-/** Nobody: to the key. A customer: to its own page, since the overview is of all. */
+/** Replace addresses the user cannot see: sign in first; a customer has no overview. */
 function redirect() {
-  const here = matched(location.pathname)?.route.page;
-  const asked = new URLSearchParams(location.search).get("to");
-  if (who() === null && here !== "signin") {
-    history.replaceState(null, "", to("signin", {}, location.pathname === "/" ? {} : { to: location.pathname + location.search }));
-  } else if (who() !== null && here === "signin") {
-    const isOurs = asked !== null && asked.startsWith("/") && matched(asked.split("?")[0]) !== null;
-    history.replaceState(null, "", isOurs ? asked : "/");
+  const here = matchRoute(location.pathname)?.route.page;
+  const target = new URLSearchParams(location.search).get("to");
+  if (currentUser() === null && here !== "signin") {
+    history.replaceState(null, "", pageUrl("signin", {}, location.pathname === "/" ? {} : { to: location.pathname + location.search }));
+  } else if (currentUser() !== null && here === "signin") {
+    const isOurs = target !== null && target.startsWith("/") && matchRoute(target.split("?")[0]) !== null;
+    history.replaceState(null, "", isOurs ? target : "/");
   }
-  if (who()?.customer && location.pathname === "/") history.replaceState(null, "", to("customer", { name: who().customer }));
+  if (currentUser()?.customer && location.pathname === "/") history.replaceState(null, "", pageUrl("customer", { name: currentUser().customer }));
 }
 
-/** After another language, or another person: everything is drawn anew, at the same place. */
+/** Redraw everything at the same address, after a change of language or of user. */
 async function restart() {
-  await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(signedOut)]);
+  await Promise.all([loadTexts(preferredLanguage(LANGUAGES)), loadSession(handleSignedOut)]);
   redirect();
   shell.redraw();
-  if (who() === null) live.stop();
-  else live.start();
+  if (currentUser() === null) events.stop();
+  else events.start();
   isSigningIn = false;
-  await router.again();
+  await router.reloadPage();
 }
 
-function signedOut() {
-  if (isSigningIn || shell === null || who() === null) return;
+function handleSignedOut() {
+  if (isSigningIn || shell === null || currentUser() === null) return;
   isSigningIn = true;
   restart().catch(() => {
     isSigningIn = false;
   });
 }
 
-let isTold = false;
+let isReloadOffered = false;
 
-/** A server that came back may be a newer one: then this page is old. And the session may be over by now. */
-async function check() {
-  const before = who();
-  const session = await loadSession(signedOut).catch(() => null);
+/** Check after a reconnect: the session may have ended, and the server may be a newer build. */
+async function checkSessionAndBuild() {
+  const before = currentUser();
+  const session = await loadSession(handleSignedOut).catch(() => null);
   if (session === null) return;
   if (before !== null && session.who === null) await restart();
-  else if (session.build !== document.documentElement.dataset.build && !isTold) {
-    isTold = true;
-    toast(t("shell.new_version"), { action: { text: t("shell.reload"), call: () => location.reload() }, lasts: 0 });
+  else if (session.build !== document.documentElement.dataset.build && !isReloadOffered) {
+    isReloadOffered = true;
+    toast(t("shell.new_version"), { action: { text: t("shell.reload"), call: () => location.reload() }, durationMs: 0 });
   }
 }
 

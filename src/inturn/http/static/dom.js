@@ -1,18 +1,18 @@
-// Elements from values. Text is always text: nothing here or elsewhere parses HTML.
+// Build DOM elements. Strings become text nodes: no module parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /** el("a", {class: "x", href: "/", on: {click}}, "text", node, null, [more]) */
 export function el(tag, props = {}, ...children) {
-  return filled(document.createElement(tag), props, children);
+  return populate(document.createElement(tag), props, children);
 }
 
-/** The same for SVG. */
+/** The same for SVG elements. */
 export function svg(tag, props = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), props, children);
+  return populate(document.createElementNS(SVG, tag), props, children);
 }
 
-function filled(node, props, children) {
+function populate(node, props, children) {
   for (const [name, value] of Object.entries(props)) setProp(node, name, value);
   add(node, children);
   return node;
@@ -21,7 +21,7 @@ function filled(node, props, children) {
 export function setProp(node, name, value) {
   if (name === "on") for (const [kind, call] of Object.entries(value)) node.addEventListener(kind, call);
   else if (name === "data") Object.assign(node.dataset, value);
-  else if (name === "vars") for (const [key, each] of Object.entries(value)) node.style.setProperty(`--${key}`, each);
+  else if (name === "vars") for (const [key, cssValue] of Object.entries(value)) node.style.setProperty(`--${key}`, cssValue);
   else if (name === "value" && "value" in node) node.value = value;
   else if (value === null || value === undefined || value === false) node.removeAttribute(name);
   else {
@@ -42,61 +42,61 @@ export function fill(node, ...children) {
   return add(node, children);
 }
 
-/** Write a text only if it is another one: selections and screen readers stay undisturbed. */
+/** Set a text only if it differs, so that selections stay and screen readers keep quiet. */
 export function setText(node, text) {
   const wanted = String(text);
   if (node.textContent !== wanted) node.textContent = wanted;
 }
 
 /**
- * Make a parent's children follow a list. Nodes are kept by key and updated in place, and only those are moved that
- * must be, so focus, selection and scroll survive.
+ * Make a parent's children match a list. Nodes are matched by key and updated in place, and as few as possible are
+ * moved, so that focus, selection and scroll survive.
  */
-export function keyed(parent, items, keyOf, make, update) {
-  const kept = parent.keyedNodes ?? (parent.keyedNodes = new Map());
+export function reconcileChildren(parent, items, keyOf, make, update) {
+  const nodes = parent.keyedNodes ?? (parent.keyedNodes = new Map());
   const wanted = new Set(items.map(keyOf));
-  for (const [key, node] of kept) {
+  for (const [key, node] of nodes) {
     if (!wanted.has(key)) {
       node.remove();
-      kept.delete(key);
+      nodes.delete(key);
     }
   }
-  let at = parent.firstChild;
+  let cursor = parent.firstChild;
   for (const item of items) {
     const key = keyOf(item);
-    let node = kept.get(key);
+    let node = nodes.get(key);
     if (node === undefined) {
       node = make(item);
-      kept.set(key, node);
+      nodes.set(key, node);
     } else {
       update(node, item);
     }
-    if (node === at) at = at.nextSibling;
-    else if (node.contains(document.activeElement) && at !== null) {
-      // Moving a focused node would take its focus away: what stands between goes behind it instead.
-      while (at !== node) {
-        const next = at.nextSibling;
-        parent.append(at);
-        at = next;
+    if (node === cursor) cursor = cursor.nextSibling;
+    else if (node.contains(document.activeElement) && cursor !== null) {
+      // Moving a focused node would take its focus away, so the nodes before it are moved to the end.
+      while (cursor !== node) {
+        const next = cursor.nextSibling;
+        parent.append(cursor);
+        cursor = next;
       }
-      at = node.nextSibling;
-    } else parent.insertBefore(node, at);
+      cursor = node.nextSibling;
+    } else parent.insertBefore(node, cursor);
   }
 }
 
-let ids = 0;
+let lastId = 0;
 
-/** A new id, for labels and descriptions. */
+/** Make a unique element id. */
 export function newId(what = "id") {
-  ids += 1;
-  return `${what}-${ids}`;
+  lastId += 1;
+  return `${what}-${lastId}`;
 }
 
-/** Call once, after a pause in calls. */
-export function debounced(call, ms = 250) {
+/** Delay calls until `ms` have passed without another one. */
+export function debounce(call, ms = 250) {
   let timer = 0;
-  return (...given) => {
+  return (...args) => {
     clearTimeout(timer);
-    timer = setTimeout(() => call(...given), ms);
+    timer = setTimeout(() => call(...args), ms);
   };
 }

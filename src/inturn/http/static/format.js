@@ -1,4 +1,4 @@
-// Numbers, times and lengths of time as the reader's language writes them. Times are microseconds, as everywhere.
+// Format numbers, times and durations for the reader's language. Times and durations are microseconds.
 
 import { currentLanguage } from "./i18n.js";
 
@@ -10,57 +10,54 @@ const UNITS = [
   ["second", 1],
 ];
 const SYMBOLS = { day: "d", hour: "h", minute: "min", second: "s" };
-const made = new Map();
+const formatters = new Map();
 
-function intl(Kind, options) {
+function getFormatter(Kind, options) {
   const key = `${currentLanguage()} ${Kind.name} ${JSON.stringify(options)}`;
-  if (!made.has(key)) made.set(key, new Kind(currentLanguage(), options));
-  return made.get(key);
+  if (!formatters.has(key)) formatters.set(key, new Kind(currentLanguage(), options));
+  return formatters.get(key);
 }
 
 export function number(value, digits = 0) {
   const most = Number.isInteger(value) ? 0 : Math.max(digits, 1);
-  return intl(Intl.NumberFormat, { maximumFractionDigits: most }).format(value);
+  return getFormatter(Intl.NumberFormat, { maximumFractionDigits: most }).format(value);
 }
 
-/** A rate or another number that is small at times: three figures at most. */
-export function figure(value) {
-  return intl(Intl.NumberFormat, { maximumSignificantDigits: value < 100 ? 3 : 15, maximumFractionDigits: 2 }).format(
+/** Format a number with at most three significant digits if it is below 100, else as an integer. */
+export function roundedNumber(value) {
+  return getFormatter(Intl.NumberFormat, { maximumSignificantDigits: value < 100 ? 3 : 15, maximumFractionDigits: 2 }).format(
     value < 100 ? value : Math.round(value),
   );
 }
 
 export function percent(part, digits = 1) {
-  return intl(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(part);
+  return getFormatter(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(part);
 }
 
-/** Date and time. */
 export function time(at) {
-  return intl(Intl.DateTimeFormat, { dateStyle: "medium", timeStyle: "medium" }).format(at / 1_000);
+  return getFormatter(Intl.DateTimeFormat, { dateStyle: "medium", timeStyle: "medium" }).format(at / 1_000);
 }
 
-/** The time of day. */
-export function clock(at) {
-  return intl(Intl.DateTimeFormat, { timeStyle: "medium" }).format(at / 1_000);
+export function timeOfDay(at) {
+  return getFormatter(Intl.DateTimeFormat, { timeStyle: "medium" }).format(at / 1_000);
 }
 
-/** Hours and minutes. */
-export function shortClock(at) {
-  return intl(Intl.DateTimeFormat, { timeStyle: "short" }).format(at / 1_000);
+export function shortTimeOfDay(at) {
+  return getFormatter(Intl.DateTimeFormat, { timeStyle: "short" }).format(at / 1_000);
 }
 
-/** A length of time in its two largest units, with the symbols that all languages share: 4.7 s, 1 min 15 s, 3 d 4 h. */
+/** Format a duration in its two largest units, with symbols that all five languages share: 4.7 s, 1 min 15 s, 3 d 4 h. */
 export function duration(length) {
-  return parted(length, (name, amount) => `${number(amount, 1)}\u00a0${SYMBOLS[name]}`);
+  return formatUnits(length, (name, amount) => `${number(amount, 1)}\u00a0${SYMBOLS[name]}`);
 }
 
-/** The same in words, for sentences: 1 minute 15 seconds. */
+/** Format a duration in words, for sentences: 1 minute 15 seconds. */
 export function durationInWords(length) {
   const options = { style: "unit", unitDisplay: "long", maximumFractionDigits: 1 };
-  return parted(length, (name, amount) => intl(Intl.NumberFormat, { ...options, unit: name }).format(amount));
+  return formatUnits(length, (name, amount) => getFormatter(Intl.NumberFormat, { ...options, unit: name }).format(amount));
 }
 
-function parted(length, write) {
+function formatUnits(length, write) {
   const seconds = Math.max(0, length / SECOND);
   if (seconds < 9.95) return write("second", Math.round(seconds * 10) / 10);
   let left = Math.round(seconds);
@@ -74,24 +71,24 @@ function parted(length, write) {
   return parts.filter(Boolean).join(" ");
 }
 
-/** A countdown such as 24:59 or 1:04:07. */
+/** Format a remaining time as a clock: 24:59 or 1:04:07. */
 export function countdown(length) {
   const seconds = Math.max(0, Math.ceil(length / SECOND));
   const parts = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60];
   const shown = parts[0] > 0 ? parts : parts.slice(1);
-  return shown.map((each, place) => (place === 0 ? String(each) : String(each).padStart(2, "0"))).join(":");
+  return shown.map((part, index) => (index === 0 ? String(part) : String(part).padStart(2, "0"))).join(":");
 }
 
-/** How long ago, or how soon, by the reader's clock. */
+/** Format a time relative to the browser's clock: 3 minutes ago. */
 export function ago(at, now = Date.now() * 1_000) {
   const seconds = (at - now) / SECOND;
-  const [name, size] = UNITS.find(([, each]) => Math.abs(seconds) >= each) ?? UNITS[3];
-  return intl(Intl.RelativeTimeFormat, { numeric: "auto" }).format(Math.round(seconds / size), name);
+  const [name, size] = UNITS.find(([, unitSeconds]) => Math.abs(seconds) >= unitSeconds) ?? UNITS[3];
+  return getFormatter(Intl.RelativeTimeFormat, { numeric: "auto" }).format(Math.round(seconds / size), name);
 }
 
 export function bytes(size) {
   const names = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   const step = Math.min(names.length - 1, Math.floor(Math.log10(Math.max(1, size)) / 3));
   const options = { style: "unit", unit: names[step], unitDisplay: step === 0 ? "long" : "short", maximumFractionDigits: 1 };
-  return intl(Intl.NumberFormat, options).format(size / 1_000 ** step);
+  return getFormatter(Intl.NumberFormat, options).format(size / 1_000 ** step);
 }

@@ -1,9 +1,9 @@
-// Texts by key, in the reader's language. The texts themselves stand in src/inturn/i18n/page/<section>.<language>.toml.
+// Texts by key, in the reader's language. A key is section.key, from the table [page.section] of src/inturn/i18n/<language>.toml.
 
 import { number } from "./format.js";
-import { remember, remembered } from "./store.js";
+import { getPreference, setPreference } from "./preferences.js";
 
-export const NAMES = { en: "English", de: "Deutsch", es: "Español", pl: "Polski", pt: "Português" };
+export const LANGUAGE_NAMES = { en: "English", de: "Deutsch", es: "Español", pl: "Polski", pt: "Português" };
 let language = "en";
 let entries = {};
 let plurals = new Intl.PluralRules("en");
@@ -12,19 +12,19 @@ export function currentLanguage() {
   return language;
 }
 
-/** As chosen before, or the first of the browser's that we have. */
+/** The chosen language, else the first of the browser's that is known. */
 export function preferredLanguage(known) {
-  const chosen = remembered("language");
+  const chosen = getPreference("language");
   if (known.includes(chosen)) return chosen;
-  const wanted = navigator.languages.map((each) => each.split("-")[0].toLowerCase());
-  return wanted.find((each) => known.includes(each)) ?? "en";
+  const wanted = navigator.languages.map((code) => code.split("-")[0].toLowerCase());
+  return wanted.find((code) => known.includes(code)) ?? "en";
 }
 
 export function chooseLanguage(chosen) {
-  remember("language", chosen);
+  setPreference("language", chosen);
 }
 
-/** Load a language; the texts come with the build, so the browser keeps them. */
+/** Load a language. The address has the build in it, so browsers cache the texts. */
 export async function loadTexts(wanted) {
   const answer = await fetch(new URL(`texts/${wanted}.json`, import.meta.url));
   if (!answer.ok) throw new Error(`texts: ${answer.status}`);
@@ -34,7 +34,7 @@ export async function loadTexts(wanted) {
   document.documentElement.lang = wanted;
 }
 
-/** t("overview.waiting"), t("overview.found", {n: 3}): {n} chooses the plural form; numbers are written out. */
+/** Translate: t("overview.waiting"), t("overview.found", {n: 3}). `n` chooses the plural form; numbers are formatted. */
 export function t(key, values = {}) {
   let entry = entries[key];
   if (entry === undefined) throw new Error(`no text ${key}`);
@@ -45,7 +45,7 @@ export function t(key, values = {}) {
   });
 }
 
-/** Whether there is a text of this key, for codes that come from the server. */
+/** Whether a text exists, for codes that come from the server. */
 export function hasText(key) {
   return key in entries;
 }

@@ -1,101 +1,101 @@
-// Opens pages by their address. Filters live in the query, so that every view has an address and Back works.
+// Open pages by their address. Filters are in the query, so that every view has an address and Back works.
 
 import { el, fill } from "./dom.js";
-import { listen } from "./live.js";
-import { isFor, matched, to } from "./routes.js";
-import { who } from "./session.js";
+import { listen } from "./events.js";
 import { t } from "./i18n.js";
-import { failed, loading, notFound } from "./parts/states.js";
+import { isVisibleTo, matchRoute, pageUrl } from "./routes.js";
+import { currentUser } from "./session.js";
+import { errorState, loadingState, notFoundState } from "./components/placeholders.js";
 
 let outlet = null;
 let onOpen = () => {};
-let open = null;
-let ticket = 0;
-const styles = new Map();
+let active = null;
+let navigationId = 0;
+const stylesheets = new Map();
 
-/** `main` is where pages are shown; `opened(page, title, view)` hears of each. */
-export function begin(main, opened) {
+/** `main` is the parent of pages; opened(page, title, view) is called for each. */
+export function startRouter(main, opened) {
   outlet = main;
   onOpen = opened;
-  window.addEventListener("popstate", () => show({ isBack: true }));
-  document.addEventListener("click", follow);
-  return show({ isFirst: true });
+  window.addEventListener("popstate", () => openCurrentUrl({ isBack: true }));
+  document.addEventListener("click", onLinkClick);
+  return openCurrentUrl({ isFirst: true });
 }
 
-export function go(address, { replace = false } = {}) {
+export function navigate(address, { replace = false } = {}) {
   history[replace ? "replaceState" : "pushState"](null, "", address);
-  return show();
+  return openCurrentUrl();
 }
 
-/** Show the page of this address once more, from the beginning: after another language or another person. */
-export function again() {
-  close();
-  return show({ isAgain: true });
+/** Mount the page of the current address again, after a change of language or of user. */
+export function reloadPage() {
+  closePage();
+  return openCurrentUrl({ isAgain: true });
 }
 
-function follow(event) {
+function onLinkClick(event) {
   if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
   const link = event.target.closest?.("a[href]");
   if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin) return;
-  if (matched(link.pathname) === null) return;
+  if (matchRoute(link.pathname) === null) return;
   event.preventDefault();
-  if (link.href !== location.href) go(link.href);
+  if (link.href !== location.href) navigate(link.href);
 }
 
-async function show({ isFirst = false, isBack = false, isAgain = false } = {}) {
-  const found = matched(location.pathname);
-  if (open !== null && found !== null && open.key === keyOf(found)) {
-    open.view.query = new URLSearchParams(location.search);
-    open.page?.update?.(open.view.query);
+async function openCurrentUrl({ isFirst = false, isBack = false, isAgain = false } = {}) {
+  const match = matchRoute(location.pathname);
+  if (active !== null && match !== null && active.key === pageKey(match)) {
+    active.view.query = new URLSearchParams(location.search);
+    active.page?.update?.(active.view.query);
     return;
   }
-  close();
-  ticket += 1;
-  const mine = ticket;
+  closePage();
+  navigationId += 1;
+  const ownId = navigationId;
   if (!isBack && !isFirst && !isAgain) window.scrollTo(0, 0);
-  if (found === null || !isFor(found.route, who())) {
+  if (match === null || !isVisibleTo(match.route, currentUser())) {
     onOpen(null, t("shell.not_found"), null);
-    fill(outlet, notFound());
+    fill(outlet, notFoundState());
     return;
   }
-  const { route, params } = found;
+  const { route, params } = match;
   const view = new View(route, params);
-  open = { key: keyOf(found), view, page: null };
+  active = { key: pageKey(match), view, page: null };
   onOpen(route.page, t(`${route.page}.title`), view, { isFirst, isAgain });
-  fill(outlet, loading());
+  fill(outlet, loadingState());
   try {
-    const [module] = await Promise.all([import(`./pages/${route.page}.js`), styled(route.page)]);
-    if (mine !== ticket) return;
+    const [module] = await Promise.all([import(`./pages/${route.page}.js`), loadStylesheet(route.page)]);
+    if (ownId !== navigationId) return;
     const page = (await module.mount(view)) ?? {};
-    if (mine !== ticket) {
+    if (ownId !== navigationId) {
       page.unmount?.();
       return;
     }
-    open.page = page;
+    active.page = page;
     fill(outlet, view.root);
     page.shown?.();
-  } catch (wrong) {
-    if (mine !== ticket || wrong.name === "AbortError") return;
-    if (wrong.code === undefined) console.error(wrong); // a mistake of ours
-    fill(outlet, failed(wrong, again));
+  } catch (error) {
+    if (ownId !== navigationId || error.name === "AbortError") return;
+    if (error.code === undefined) console.error(error); // a bug of the page, not of a request
+    fill(outlet, errorState(error, reloadPage));
   }
 }
 
-function close() {
-  if (open === null) return;
-  open.page?.unmount?.();
-  open.view.end();
-  open = null;
+function closePage() {
+  if (active === null) return;
+  active.page?.unmount?.();
+  active.view.end();
+  active = null;
 }
 
-function keyOf({ route, params }) {
+function pageKey({ route, params }) {
   return `${route.page} ${JSON.stringify(params)}`;
 }
 
-/** A page's own style, loaded before the page is shown and then kept. */
-function styled(page) {
-  if (!styles.has(page)) {
-    styles.set(
+/** Load a page's stylesheet before its first show. It stays loaded. */
+function loadStylesheet(page) {
+  if (!stylesheets.has(page)) {
+    stylesheets.set(
       page,
       new Promise((resolve) => {
         const href = new URL(`pages/${page}.css`, import.meta.url).href;
@@ -104,12 +104,12 @@ function styled(page) {
       }),
     );
   }
-  return styles.get(page);
+  return stylesheets.get(page);
 }
 
-/** What a page gets to work with; everything that it begins here ends when the page is left. */
+/** The router's interface for a page. Timers, listeners and requests of a view end when the page is left. */
 class View {
-  #ends = new AbortController();
+  #abortController = new AbortController();
 
   constructor(route, params) {
     this.page = route.page;
@@ -120,31 +120,31 @@ class View {
     this.setActions = () => {};
   }
 
-  /** For requests: aborted when the page is left. */
+  /** The signal for requests, aborted when the page is left. */
   get signal() {
-    return this.#ends.signal;
+    return this.#abortController.signal;
   }
 
-  /** Change filters in the address; null takes one away. The page's `update` is called unless `quietly`. */
+  /** Change filters in the address; null removes one. The page's `update` is called unless `quietly`. */
   setQuery(changes, { replace = true, quietly = false } = {}) {
     const query = new URLSearchParams(location.search);
     for (const [name, value] of Object.entries(changes)) {
       query.delete(name);
-      for (const each of [value].flat()) if (each !== null && each !== undefined && each !== "") query.append(name, each);
+      for (const item of [value].flat()) if (item !== null && item !== undefined && item !== "") query.append(name, item);
     }
     const address = query.size > 0 ? `${location.pathname}?${query}` : location.pathname;
     if (quietly) {
       history[replace ? "replaceState" : "pushState"](null, "", address);
       this.query = query;
-    } else go(address, { replace });
+    } else navigate(address, { replace });
   }
 
-  /** Events as they happen: see live.js. */
+  /** Subscribe to events: see events.js. */
   listen(kinds, call, wait) {
     this.onEnd(listen(kinds, call, wait));
   }
 
-  /** Call every so many milliseconds while somebody looks. */
+  /** Call every `ms` milliseconds while the tab is visible. */
   every(ms, call) {
     const timer = setInterval(() => {
       if (!document.hidden) call();
@@ -157,10 +157,10 @@ class View {
   }
 
   end() {
-    this.#ends.abort();
+    this.#abortController.abort();
   }
 
   go(page, params, query) {
-    return go(to(page, params, query));
+    return navigate(pageUrl(page, params, query));
   }
 }

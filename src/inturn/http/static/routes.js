@@ -1,6 +1,6 @@
-// Which page is where. A page's module is pages/<page>.js, its style pages/<page>.css, its texts <page>.<language>.toml.
+// The routes. A page's module is pages/<page>.js, its style pages/<page>.css, its texts the tables [page.<page>].
 
-export const ROUTES = [
+const ROUTES = [
   { path: "/", page: "overview", for: "all" },
   { path: "/customers", page: "customers", for: "all" },
   { path: "/customers/:name", page: "customer" },
@@ -16,15 +16,15 @@ export const ROUTES = [
   { path: "/signin", page: "signin" },
 ];
 
-/** Side navigation: pages that take no name, in groups. */
+/** The side navigation, in groups: pages without parameters. */
 export const NAVIGATION = [
   ["overview", "customers", "documents", "upload"],
   ["policy", "simulator", "priority"],
   ["audit", "keys", "settings"],
 ];
 
-/** `all`: who sees everything; `acting`: who may change something; nothing: everybody. */
-export function isFor(route, who) {
+/** `all` needs a user who sees all customers, `acting` one who may change something. */
+export function isVisibleTo(route, who) {
   if (route.for === "all") return who !== null && who.sees_all;
   if (route.for === "acting") return who !== null && who.acts;
   return true;
@@ -34,18 +34,18 @@ export function routeOf(page) {
   return ROUTES.find((route) => route.page === page);
 }
 
-/** The route of a path and the names in it, or null. */
-export function matched(path) {
-  const given = path.split("/");
+/** Find the route of a path, with its parameters; null if there is none. */
+export function matchRoute(path) {
+  const segments = path.split("/");
   for (const route of ROUTES) {
     const parts = route.path.split("/");
-    if (parts.length !== given.length) continue;
+    if (parts.length !== segments.length) continue;
     const params = {};
-    const fits = parts.every((part, place) => {
-      if (!part.startsWith(":")) return part === given[place];
-      if (given[place] === "") return false;
+    const fits = parts.every((part, index) => {
+      if (!part.startsWith(":")) return part === segments[index];
+      if (segments[index] === "") return false;
       try {
-        params[part.slice(1)] = decodeURIComponent(given[place]);
+        params[part.slice(1)] = decodeURIComponent(segments[index]);
       } catch {
         return false;
       }
@@ -56,10 +56,10 @@ export function matched(path) {
   return null;
 }
 
-/** A page's address: to("customer", {name}), to("documents", {}, {state: "failed"}). */
-export function to(page, params = {}, query = {}) {
+/** Build a page's address: pageUrl("customer", {name}), pageUrl("documents", {}, {state: "failed"}). */
+export function pageUrl(page, params = {}, query = {}) {
   const path = routeOf(page).path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(params[name]));
-  const found = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) found.append(name, each);
-  return found.size > 0 ? `${path}?${found}` : path;
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) for (const item of [value].flat()) search.append(name, item);
+  return search.size > 0 ? `${path}?${search}` : path;
 }

@@ -1,13 +1,13 @@
-// Whom the page speaks to, and what that person may do.
+// The session: the signed-in user, and what the user may do.
 
-import { get, send, useSession } from "./api.js";
+import { configureSession, get, send } from "./api.js";
 
 let session = null;
 
-/** Ask the server; `signedOut` is called when it says later that the session is over. */
+/** Load the session. signedOut() is called when a later request finds that it has ended. */
 export async function loadSession(signedOut) {
   session = await get("/session");
-  useSession(session.who?.csrf ?? null, signedOut);
+  configureSession(session.who?.csrf ?? null, signedOut);
   return session;
 }
 
@@ -20,25 +20,25 @@ export async function signOut() {
   await send("DELETE", "/session");
 }
 
-export function current() {
+export function currentSession() {
   return session;
 }
 
-/** Null before somebody has signed in: {name, scope, customer, acts, sees_all}. */
-export function who() {
+/** {name, scope, customer, acts, sees_all}, or null before sign-in. */
+export function currentUser() {
   return session?.who ?? null;
 }
 
-/** Whether anything may be changed: without this no button that acts is shown. */
+/** Whether the user may submit, cancel and retry. Without this right such buttons are not shown. */
 export function mayAct() {
-  return who()?.acts ?? false;
+  return currentUser()?.acts ?? false;
 }
 
-/** Whether this is an operator who may change anything. */
+/** Whether the user is an operator, who may change anything. */
 export function mayOperate() {
-  return who()?.scope === "operator";
+  return currentUser()?.scope === "operator";
 }
 
 export function seesAll() {
-  return who()?.sees_all ?? false;
+  return currentUser()?.sees_all ?? false;
 }

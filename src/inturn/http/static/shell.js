@@ -1,18 +1,17 @@
-// The frame around every page: navigation, title, live mark, language and theme.
+// The frame of every page: navigation, title, status indicator, language and theme.
 
 import { el, fill, setProp, setText } from "./dom.js";
+import { onStatusChange } from "./events.js";
 import { t } from "./i18n.js";
-import { watchStatus } from "./live.js";
-import { NAVIGATION, isFor, routeOf } from "./routes.js";
-import { current, signOut, who } from "./session.js";
-import { languageChoice, themeChoice } from "./parts/choices.js";
-import { icon } from "./parts/icons.js";
-import { toast } from "./parts/toast.js";
+import { NAVIGATION, isVisibleTo, routeOf } from "./routes.js";
+import { currentSession, currentUser, signOut } from "./session.js";
+import { languageChoice, themeChoice } from "./components/choices.js";
+import { icon } from "./components/icons.js";
+import { toast } from "./components/toast.js";
 
-const OF = { customer: "customers", document: "documents" };
-/** Pages that stand below another one in the navigation. */
+const PARENT_PAGES = { customer: "customers", document: "documents" };
 
-/** `restart` draws everything anew. Gives {nodes, main, opened, redraw}. */
+/** restart() redraws everything. Returns {nodes, main, opened, redraw}. */
 export function buildShell({ restart }) {
   const side = el("aside", { class: "side", id: "side" });
   const title = el("h1", { class: "title", tabindex: "-1" });
@@ -58,34 +57,34 @@ export function buildShell({ restart }) {
   }
 
   function navigation() {
-    const groups = who() === null ? [] : NAVIGATION.map((group) => group.filter((each) => isFor(routeOf(each), who()))).filter((group) => group.length > 0);
-    const own = who()?.customer ? [link("customer", `/customers/${encodeURIComponent(who().customer)}`, "customers")] : [];
-    const lists = groups.map((group, place) => el("ul", {}, place === 0 ? own : null, group.map((each) => link(each, routeOf(each).path, each))));
+    const groups = currentUser() === null ? [] : NAVIGATION.map((group) => group.filter((name) => isVisibleTo(routeOf(name), currentUser()))).filter((group) => group.length > 0);
+    const own = currentUser()?.customer ? [link("customer", `/customers/${encodeURIComponent(currentUser().customer)}`, "customers")] : [];
+    const lists = groups.map((group, index) => el("ul", {}, index === 0 ? own : null, group.map((name) => link(name, routeOf(name).path, name))));
     return el("nav", { class: "nav", "aria-label": t("shell.navigation") }, lists);
   }
 
   function link(name, href, drawing) {
-    const isHere = page === name || (OF[page] === name && name !== page);
+    const isHere = page === name || (PARENT_PAGES[page] === name && name !== page);
     return el("li", {}, el("a", { href, "aria-current": isHere ? "page" : null, data: { page: name } }, icon(drawing), el("span", {}, t(`${name}.title`))));
   }
 
   function foot() {
-    const person = who();
+    const person = currentUser();
     const out = el("button", { class: "button-icon", type: "button", "aria-label": t("shell.sign_out"), title: t("shell.sign_out"), on: { click: leave } }, icon("signout"));
     const row =
-      person === null || !current().needs_keys
+      person === null || !currentSession().needs_keys
         ? null
         : el("div", { class: "side-who" }, el("div", {}, el("p", { class: "who-name" }, person.name), el("p", { class: "muted" }, t(`shell.scope_${person.scope.replace("-", "_")}`))), out);
-    const queue = current().queue && el("p", { class: "muted side-queue", title: current().queue }, current().queue);
-    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, choices()), queue, el("p", { class: "muted" }, `Inturn ${current().version ?? ""}`.trim()));
+    const queue = currentSession().queue && el("p", { class: "muted side-queue", title: currentSession().queue }, currentSession().queue);
+    return el("div", { class: "side-foot" }, row, el("div", { class: "side-choices" }, choices()), queue, el("p", { class: "muted" }, `Inturn ${currentSession().version ?? ""}`.trim()));
   }
 
   async function leave() {
     try {
       await signOut();
       await restart();
-    } catch (wrong) {
-      toast(wrong.message, { kind: "error" });
+    } catch (error) {
+      toast(error.message, { kind: "error" });
     }
   }
 
@@ -94,8 +93,8 @@ export function buildShell({ restart }) {
       ["language", languageChoice(), t("shell.language")],
       ["theme", themeChoice(), t("shell.theme")],
     ].map(([name, { options, value, pick }, label]) => {
-      const made = options.map(([each, text]) => el("option", { value: each, selected: each === value, lang: name === "language" ? each : null }, text));
-      const input = el("select", { class: "input", id: name, "aria-label": label, data: { choice: name }, on: { change: () => pick(input) } }, made);
+      const optionNodes = options.map(([key, text]) => el("option", { value: key, selected: key === value, lang: name === "language" ? key : null }, text));
+      const input = el("select", { class: "input", id: name, "aria-label": label, data: { choice: name }, on: { change: () => pick(input) } }, optionNodes);
       return input;
     });
   }
@@ -105,16 +104,16 @@ export function buildShell({ restart }) {
     document.title = `${text} · Inturn`;
   }
 
-  /** The router has opened a page: name it, mark it, and go on reading there. */
+  /** Handle a page opened by the router: set the title, mark its link, move the focus to the heading. */
   function opened(name, text, view, { isFirst = false, isAgain = false } = {}) {
     page = name;
     setTitle(text);
     fill(actions);
     mark.hidden = name === "signin" || name === null;
     document.documentElement.classList.toggle("is-bare", name === "signin");
-    for (const each of side.querySelectorAll("a[data-page]")) {
-      const isHere = each.dataset.page === name || each.dataset.page === OF[name];
-      setProp(each, "aria-current", isHere ? "page" : null);
+    for (const anchor of side.querySelectorAll("a[data-page]")) {
+      const isHere = anchor.dataset.page === name || anchor.dataset.page === PARENT_PAGES[name];
+      setProp(anchor, "aria-current", isHere ? "page" : null);
     }
     if (view !== null) {
       view.setTitle = setTitle;
@@ -125,7 +124,7 @@ export function buildShell({ restart }) {
   }
 
   redraw();
-  watchStatus((status) => {
+  onStatusChange((status) => {
     mark.className = `live live-${status}`;
     setText(mark, t(`shell.live_${status}`));
   });

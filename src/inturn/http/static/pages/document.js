@@ -1,28 +1,28 @@
-// One document: what it is doing and why, what happened to it, and what came of it. Looked at again when something
-// happens to it; while it waits, its place is asked for now and then, since others move it on.
+// One document: status, level, timeline, result and details. Reloaded after events of the document; while it waits, its
+// position is fetched every POSITION_INTERVAL_MS, since other documents change it without an event.
 
 import { get, send } from "../api.js";
 import { el, fill } from "../dom.js";
 import { t } from "../i18n.js";
-import { to } from "../routes.js";
+import { pageUrl } from "../routes.js";
 import { mayAct, mayOperate } from "../session.js";
-import { confirm } from "../parts/dialog.js";
-import { icon } from "../parts/icons.js";
-import { empty } from "../parts/states.js";
-import { toast } from "../parts/toast.js";
-import { Facts, LevelPart, Metadata } from "./document/facts.js";
-import { TimeLine } from "./document/life.js";
-import { Now } from "./document/now.js";
-import { Result } from "./document/result.js";
+import { confirm } from "../components/dialog.js";
+import { icon } from "../components/icons.js";
+import { emptyState } from "../components/placeholders.js";
+import { toast } from "../components/toast.js";
+import { DetailsPanel, LevelPanel, MetadataPanel } from "./document/details.js";
+import { ResultPanel } from "./document/result.js";
+import { StatusPanel } from "./document/status.js";
+import { TimelinePanel } from "./document/timeline.js";
 
 const CANCELLABLE = ["waiting", "running", "delayed"];
 const RETRYABLE = ["failed", "cancelled", "expired"];
-const PLACE_EVERY = 5_000;
-const PROGRESS_EVERY = 2_000;
+const POSITION_INTERVAL_MS = 5_000;
+const PROGRESS_INTERVAL_MS = 2_000;
 
 export async function mount(view) {
   const page = new DocumentPage(view);
-  await page.look();
+  await page.load();
   page.begin();
   fill(view.root, page.node);
   return {};
@@ -30,118 +30,118 @@ export async function mount(view) {
 
 class DocumentPage {
   #view;
-  #found = null;
+  #document = null;
   #why = null;
-  #life = null;
-  #isLooking = false;
-  #isWanted = false;
+  #timeline = null;
+  #isLoading = false;
+  #mustReload = false;
 
   constructor(view) {
     this.#view = view;
     this.path = `/v1/documents/${encodeURIComponent(view.params.id)}`;
-    this.now = new Now();
-    this.level = new LevelPart();
-    this.life = new TimeLine();
-    this.result = new Result(view, this.path);
-    this.facts = new Facts();
-    this.metadata = new Metadata();
+    this.status = new StatusPanel();
+    this.level = new LevelPanel();
+    this.timeline = new TimelinePanel();
+    this.result = new ResultPanel(view, this.path);
+    this.details = new DetailsPanel();
+    this.metadata = new MetadataPanel();
     this.node = el(
       "div",
       { class: "document-columns" },
-      el("div", { class: "document-column" }, this.now.node, this.result.node, this.life.node),
-      el("div", { class: "document-column" }, this.level.node, this.facts.node, this.metadata.node),
+      el("div", { class: "document-column" }, this.status.node, this.result.node, this.timeline.node),
+      el("div", { class: "document-column" }, this.level.node, this.details.node, this.metadata.node),
     );
   }
 
-  /** Everything at once: the three answers belong together. */
-  async look() {
+  /** Fetch all three parts and show them together. */
+  async load() {
     const { signal } = this.#view;
-    const [found, why, life] = await Promise.all([get(this.path, { signal }), get(`${this.path}/why`, { signal }), get(`${this.path}/life`, { signal })]);
-    this.#found = found;
+    const [doc, why, timeline] = await Promise.all([get(this.path, { signal }), get(`${this.path}/why`, { signal }), get(`${this.path}/timeline`, { signal })]);
+    this.#document = doc;
     this.#why = why;
-    this.#life = life;
+    this.#timeline = timeline;
     this.#draw();
-    await this.result.follow(found);
+    await this.result.follow(doc);
   }
 
   begin() {
     const view = this.#view;
-    const isOurs = (each) => each.kind === "reset" || each.documents?.includes(this.#found.id);
+    const isOurs = (event) => event.kind === "reset" || event.documents?.includes(this.#document.id);
     view.listen("*", (events) => {
-      if (events.some(isOurs)) this.#again();
-      else if (events.some((each) => ["queue_paused", "queue_resumed", "customer_changed"].includes(each.kind))) this.#askWhy();
-      else if (events.some((each) => each.kind === "purged" && each.customer === this.#found.customer)) this.#again();
+      if (events.some(isOurs)) this.#reload();
+      else if (events.some((event) => ["queue_paused", "queue_resumed", "customer_changed"].includes(event.kind))) this.#fetchWhy();
+      else if (events.some((event) => event.kind === "purged" && event.customer === this.#document.customer)) this.#reload();
     });
-    view.every(PLACE_EVERY, () => {
-      if (this.#found.state === "waiting") this.#askWhy();
+    view.every(POSITION_INTERVAL_MS, () => {
+      if (this.#document.state === "waiting") this.#fetchWhy();
     });
-    view.every(PROGRESS_EVERY, () => {
-      if (this.#found.state === "running") this.#askLife();
+    view.every(PROGRESS_INTERVAL_MS, () => {
+      if (this.#document.state === "running") this.#fetchTimeline();
     });
-    view.every(1_000, () => this.now.tick());
+    view.every(1_000, () => this.status.tick());
   }
 
-  /** Once more, and after that once more if something happened meanwhile. */
-  async #again() {
-    this.#isWanted = true;
-    if (this.#isLooking) return;
-    this.#isLooking = true;
+  /** Load again, and once more if another event came meanwhile. */
+  async #reload() {
+    this.#mustReload = true;
+    if (this.#isLoading) return;
+    this.#isLoading = true;
     try {
-      while (this.#isWanted) {
-        this.#isWanted = false;
-        await this.look();
+      while (this.#mustReload) {
+        this.#mustReload = false;
+        await this.load();
       }
-    } catch (wrong) {
-      if (wrong.code === "not_found") this.#gone();
-      else if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong; // the live mark tells of the rest
+    } catch (error) {
+      if (error.code === "not_found") this.#showDeleted();
+      else if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     } finally {
-      this.#isLooking = false;
+      this.#isLoading = false;
     }
   }
 
-  async #askWhy() {
-    await this.#ask("why", (why) => {
+  async #fetchWhy() {
+    await this.#fetchPart("why", (why) => {
       this.#why = why;
     });
   }
 
-  async #askLife() {
-    await this.#ask("life", (life) => {
-      this.#life = life;
+  async #fetchTimeline() {
+    await this.#fetchPart("timeline", (timeline) => {
+      this.#timeline = timeline;
     });
   }
 
-  async #ask(what, take) {
-    if (this.#isLooking) return;
+  async #fetchPart(what, take) {
+    if (this.#isLoading) return;
     try {
       take(await get(`${this.path}/${what}`, { signal: this.#view.signal }));
       this.#draw();
-    } catch (wrong) {
-      if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong;
+    } catch (error) {
+      if (error.code === undefined && error.name !== "AbortError") throw error;
     }
   }
 
-  #gone() {
+  #showDeleted() {
     this.#view.setActions();
-    fill(this.#view.root, empty(t("document.deleted"), t("document.deleted_hint"), el("a", { class: "button", href: to("documents") }, t("documents.title"))));
+    fill(this.#view.root, emptyState(t("document.deleted"), t("document.deleted_hint"), el("a", { class: "button", href: pageUrl("documents") }, t("documents.title"))));
   }
 
   #draw() {
-    this.#view.setTitle(this.#found.name);
+    this.#view.setTitle(this.#document.name);
     this.#actions();
-    this.now.update(this.#found, this.#why, this.#life);
-    this.level.update(this.#found, this.#why);
-    this.life.update(this.#found, this.#life);
-    this.facts.update(this.#found);
-    this.metadata.update(this.#found);
+    this.status.update(this.#document, this.#why, this.#timeline);
+    this.level.update(this.#document, this.#why);
+    this.timeline.update(this.#document, this.#timeline);
+    this.details.update(this.#document);
+    this.metadata.update(this.#document);
   }
 
   #actions() {
-    const { state, expedited, size, uri, name } = this.#found;
+    const { state, expedited, size, uri, name } = this.#document;
     const key = `${state} ${expedited}`;
-    if (key === this.shownActions) return; // a button may have the focus
+    if (key === this.shownActions) return; // redrawing would take the focus from a button
     this.shownActions = key;
-    const acting = document.activeElement?.closest?.(".title-actions") !== null && document.activeElement !== null;
+    const hadFocus = document.activeElement?.closest?.(".title-actions") !== null && document.activeElement !== null;
     const button = (act, label) => el("button", { class: "button", type: "button", on: { click: () => this.#act(act) } }, label);
     this.#view.setActions(
       size !== null && uri === null && el("a", { class: "button", href: `${this.path}/content`, download: name }, icon("down"), t("document.download")),
@@ -149,7 +149,7 @@ class DocumentPage {
       mayAct() && RETRYABLE.includes(state) && button("retry", t("document.do_retry")),
       mayAct() && CANCELLABLE.includes(state) && button("cancel", t("document.do_cancel")),
     );
-    if (acting) document.querySelector(".title-actions button, .title")?.focus({ preventScroll: true });
+    if (hadFocus) document.querySelector(".title-actions button, .title")?.focus({ preventScroll: true });
   }
 
   async #act(act) {
@@ -160,10 +160,10 @@ class DocumentPage {
       if (act === "cancel") await send("DELETE", this.path, { query });
       else await send("POST", `${this.path}/${act}`, { query });
       toast(t(`document.did_${act}`));
-    } catch (wrong) {
-      if (wrong.code === undefined) throw wrong;
-      toast(wrong.message, { kind: "error" });
+    } catch (error) {
+      if (error.code === undefined) throw error;
+      toast(error.message, { kind: "error" });
     }
-    await this.#again();
+    await this.#reload();
   }
 }

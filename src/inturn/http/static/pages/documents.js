@@ -1,47 +1,47 @@
-// Documents, newest or oldest first. What is read stays where it is: rows change in place, and new ones wait behind a
-// bar, or, oldest first, at the end.
+// The list of documents, newest or oldest first. Rows are updated in place and never move. New documents are announced
+// in a bar; oldest first, they are added at the end.
 
 import { get } from "../api.js";
-import { debounced, el, fill, setProp, setText } from "../dom.js";
+import { debounce, el, fill, setProp, setText } from "../dom.js";
 import { t } from "../i18n.js";
-import { to } from "../routes.js";
+import { pageUrl } from "../routes.js";
 import { mayAct } from "../session.js";
-import { icon } from "../parts/icons.js";
-import { more } from "../parts/paging.js";
-import { empty, failed } from "../parts/states.js";
-import { table } from "../parts/table.js";
-import { toast } from "../parts/toast.js";
-import { Acting } from "./documents/acting.js";
+import { icon } from "../components/icons.js";
+import { loadMoreButton } from "../components/paging.js";
+import { emptyState, errorState } from "../components/placeholders.js";
+import { table } from "../components/table.js";
+import { toast } from "../components/toast.js";
+import { BulkActions } from "./documents/actions.js";
 import { columns } from "./documents/columns.js";
-import { Filters, STATES, asked, matches, sortOf } from "./documents/filters.js";
+import { Filters, STATES, filtersFromQuery, matchesFilters, sortOf } from "./documents/filters.js";
 
-const PAGE = 100;
-const BY_ITSELF = 1_000; // rows that come by scrolling; after that, by the button
-const IDS = 100; // asked for at once
-const ROWS_EVERY = 1_500;
-const NEW_EVERY = 2_000;
-const COUNTS_EVERY = 10_000;
-const KEPT_FOR = 600_000;
+const PAGE_SIZE = 100;
+const MAX_AUTO_LOADED_ROWS = 1_000; // further rows come by the button
+const MAX_IDS_PER_REQUEST = 100;
+const ROW_REFRESH_INTERVAL_MS = 1_500;
+const NEW_ROWS_INTERVAL_MS = 2_000;
+const COUNTS_INTERVAL_MS = 10_000;
+const SNAPSHOT_TTL_MS = 600_000;
 
-/** The list as it was left, for whoever comes back to it with the browser's Back. */
-let kept = null;
-let cameBackAt = -Infinity;
+/** The list as the user left it, restored by the browser's Back. */
+let snapshot = null;
+let lastPopstateAt = -Infinity;
 window.addEventListener("popstate", () => {
-  cameBackAt = performance.now();
+  lastPopstateAt = performance.now();
 });
 
 export async function mount(view) {
-  const list = new List(view);
-  const before = performance.now() - cameBackAt < 500 ? kept : null;
-  kept = null;
-  const isSame = before !== null && before.search === location.search && Date.now() - before.at < KEPT_FOR;
+  const list = new DocumentList(view);
+  const before = performance.now() - lastPopstateAt < 500 ? snapshot : null;
+  snapshot = null;
+  const isSame = before !== null && before.search === location.search && Date.now() - before.at < SNAPSHOT_TTL_MS;
   if (isSame) list.restore(before);
   else await list.load();
   list.begin();
-  if (mayAct()) view.setActions(el("a", { class: "button button-primary", href: to("upload") }, icon("upload"), t("documents.upload")));
+  if (mayAct()) view.setActions(el("a", { class: "button button-primary", href: pageUrl("upload") }, icon("upload"), t("documents.upload")));
   fill(view.root, list.node);
   view.onEnd(() => {
-    kept = list.keep();
+    snapshot = list.takeSnapshot();
   });
   return {
     update: () => list.changed(),
@@ -51,10 +51,10 @@ export async function mount(view) {
   };
 }
 
-class List {
+class DocumentList {
   #rows = [];
   #next = null;
-  #ticket = 0;
+  #requestId = 0;
   #stale = new Set();
   #counts = null;
   #isBusy = false;
@@ -64,21 +64,21 @@ class List {
   constructor(view) {
     this.view = view;
     this.refreshedAt = 0;
-    this.lookedAt = 0;
+    this.newCheckedAt = 0;
     this.filters = new Filters(view);
     this.table = table({
       caption: t("documents.title"),
       keyOf: (row) => row.id,
-      hrefOf: (row) => to("document", { id: row.id }),
-      sort: headOf(view.query),
+      hrefOf: (row) => pageUrl("document", { id: row.id }),
+      sort: headerSort(view.query),
       onSort: ({ isDown }) => this.filters.sortBy(isDown ? "newest" : "oldest"),
       selectable: mayAct(),
-      onSelect: () => this.acting?.update(),
+      onSelect: () => this.actions?.update(),
       empty: this.#none(),
       columns: columns(),
     });
-    this.more = more(() => this.#loadMore());
-    this.acting = new Acting(this);
+    this.more = loadMoreButton(() => this.#loadMore());
+    this.actions = new BulkActions(this);
     this.news = el("p", {});
     this.newsBar = el(
       "div",
@@ -86,73 +86,73 @@ class List {
       this.news,
       el("button", { class: "button button-small", type: "button", on: { click: () => this.#showNew() } }, icon("up"), t("documents.show_new")),
     );
-    this.trouble = el("div", { class: "documents-trouble" });
+    this.errorBox = el("div", { class: "documents-error" });
     this.count = el("p", { class: "muted documents-count", role: "status" });
     const news = el("div", { class: "documents-news", role: "status" }, this.newsBar);
-    this.body = el("div", { class: "documents-body" }, this.trouble, this.table.node, this.more.node);
-    this.node = el("section", { class: "panel panel-flush documents" }, el("h2", { class: "hidden" }, t("documents.list")), this.filters.node, news, this.count, this.acting.node, this.body);
+    this.body = el("div", { class: "documents-body" }, this.errorBox, this.table.node, this.more.node);
+    this.node = el("section", { class: "panel panel-flush documents" }, el("h2", { class: "hidden" }, t("documents.list")), this.filters.node, news, this.count, this.actions.node, this.body);
   }
 
   #none() {
-    const clear = el("button", { class: "button", type: "button", on: { click: () => this.view.setQuery(this.filters.nothing(), { replace: false }) } }, t("documents.clear"));
-    this.noneAtAll = empty(t("documents.none"), t("documents.none_hint"), mayAct() ? el("a", { class: "button", href: to("upload") }, t("documents.upload")) : null);
-    this.noneFound = empty(t("documents.not_found"), t("documents.not_found_hint"), clear);
-    return el("div", {}, this.noneAtAll, this.noneFound);
+    const clear = el("button", { class: "button", type: "button", on: { click: () => this.view.setQuery(this.filters.clearedQuery(), { replace: false }) } }, t("documents.clear"));
+    this.noneAtAll = emptyState(t("documents.none"), t("documents.none_hint"), mayAct() ? el("a", { class: "button", href: pageUrl("upload") }, t("documents.upload")) : null);
+    this.noMatch = emptyState(t("documents.not_found"), t("documents.not_found_hint"), clear);
+    return el("div", {}, this.noneAtAll, this.noMatch);
   }
 
   // -- loading
 
-  /** The first page of what the address asks for. Throws only if there is nothing yet to go on showing. */
+  /** Load the first page for the filters of the address. */
   async load() {
-    this.#ticket += 1;
-    const mine = this.#ticket;
-    const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE }, signal: this.view.signal });
-    if (mine !== this.#ticket) return;
+    this.#requestId += 1;
+    const requestId = this.#requestId;
+    const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE_SIZE }, signal: this.view.signal });
+    if (requestId !== this.#requestId) return;
     this.#rows = page.documents;
     this.#next = page.next;
     this.#stale.clear();
     this.#announce(0);
-    fill(this.trouble);
+    fill(this.errorBox);
     this.#draw();
     this.#count();
   }
 
-  /** The filters changed: the old rows stay, dimmed, until the new ones are there. */
+  /** Apply new filters of the address. The old rows stay, dimmed, until the new ones have come. */
   async changed() {
-    this.filters.follow();
-    this.table.setSort(headOf(this.view.query));
-    this.acting.clear();
+    this.filters.syncFromQuery();
+    this.table.setSort(headerSort(this.view.query));
+    this.actions.clear();
     setProp(this.body, "aria-busy", "true");
     try {
       await this.load();
-    } catch (wrong) {
-      if (wrong.name === "AbortError") return;
-      if (wrong.code === undefined) throw wrong;
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error.code === undefined) throw error;
       this.#rows = [];
       this.#next = null;
       this.#draw();
-      fill(this.trouble, failed(wrong, () => this.changed()));
+      fill(this.errorBox, errorState(error, () => this.changed()));
     } finally {
       setProp(this.body, "aria-busy", null);
-      this.node.classList.toggle("is-troubled", this.trouble.childElementCount > 0);
+      this.node.classList.toggle("has-error", this.errorBox.childElementCount > 0);
     }
   }
 
   async #loadMore() {
     if (this.#isBusy || this.#next === null) return;
     this.#isBusy = true;
-    const mine = this.#ticket;
+    const requestId = this.#requestId;
     this.more.update({ hasMore: true, isBusy: true });
     try {
-      const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE, after: this.#next }, signal: this.view.signal });
-      if (mine !== this.#ticket) return;
+      const page = await get("/v1/documents", { query: { ...this.#where(), sort: sortOf(this.view.query), limit: PAGE_SIZE, after: this.#next }, signal: this.view.signal });
+      if (requestId !== this.#requestId) return;
       const known = new Set(this.#rows.map((row) => row.id));
       this.#rows = [...this.#rows, ...page.documents.filter((row) => !known.has(row.id))];
       this.#next = page.next;
-    } catch (wrong) {
-      if (wrong.name === "AbortError") return;
-      if (wrong.code === undefined) throw wrong;
-      toast(wrong.message, { kind: "error" });
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error.code === undefined) throw error;
+      toast(error.message, { kind: "error" });
     } finally {
       this.#isBusy = false;
       this.#draw();
@@ -163,36 +163,36 @@ class List {
     this.#rows = before.rows;
     this.#next = before.next;
     for (const id of before.selection) this.table.selection.add(id);
-    this.#all();
+    this.#markAllStale();
     this.#draw();
     this.#count();
   }
 
-  keep() {
+  takeSnapshot() {
     return { search: this.search, rows: this.#rows, next: this.#next, selection: [...this.table.selection], scroll: this.#scroll, at: Date.now() };
   }
 
   #where() {
     this.search = location.search;
-    return asked(this.view.query);
+    return filtersFromQuery(this.view.query);
   }
 
   // -- live
 
   begin() {
     const view = this.view;
-    view.listen("*", (events) => this.#hear(events));
-    view.every(500, () => this.#follow());
-    view.every(COUNTS_EVERY, () => this.#recount());
-    view.every(10_000, () => this.table.update(this.#rows)); // "3 minutes ago" goes on
+    view.listen("*", (events) => this.#onEvents(events));
+    view.every(500, () => this.#refreshIfDue());
+    view.every(COUNTS_INTERVAL_MS, () => this.#recount());
+    view.every(10_000, () => this.table.update(this.#rows)); // relative times go on
     const scrolled = () => {
       this.#scroll = window.scrollY;
     };
     window.addEventListener("scroll", scrolled, { passive: true, signal: view.signal });
-    window.addEventListener("scroll", debounced(() => this.#refresh(), 200), { passive: true, signal: view.signal });
+    window.addEventListener("scroll", debounce(() => this.#refresh(), 200), { passive: true, signal: view.signal });
     this.#end = new IntersectionObserver(
       (entries) => {
-        if (entries.some((each) => each.isIntersecting) && this.#rows.length < BY_ITSELF) this.#loadMore();
+        if (entries.some((entry) => entry.isIntersecting) && this.#rows.length < MAX_AUTO_LOADED_ROWS) this.#loadMore();
       },
       { rootMargin: "600px" },
     );
@@ -200,96 +200,96 @@ class List {
     view.onEnd(() => this.#end.disconnect());
   }
 
-  #hear(events) {
-    if (events.some((each) => each.kind === "reset" || each.kind === "purged")) this.#all();
+  #onEvents(events) {
+    if (events.some((event) => event.kind === "reset" || event.kind === "purged")) this.#markAllStale();
     else {
       const shown = new Set(this.#rows.map((row) => row.id));
-      for (const each of events) for (const id of each.documents ?? []) if (shown.has(id)) this.#stale.add(id);
+      for (const event of events) for (const id of event.documents ?? []) if (shown.has(id)) this.#stale.add(id);
     }
     this.mayHaveNew = true;
     this.mustCount = true;
-    this.#follow();
+    this.#refreshIfDue();
   }
 
-  /** At once, if that was not done a moment ago. */
-  #follow() {
+  /** Refresh stale rows and check for new ones, each at most once per interval. */
+  #refreshIfDue() {
     const now = Date.now();
-    if (this.#stale.size > 0 && now - this.refreshedAt >= ROWS_EVERY) this.#refresh();
-    if (this.mayHaveNew && now - this.lookedAt >= NEW_EVERY) this.#lookForNew();
+    if (this.#stale.size > 0 && now - this.refreshedAt >= ROW_REFRESH_INTERVAL_MS) this.#refresh();
+    if (this.mayHaveNew && now - this.newCheckedAt >= NEW_ROWS_INTERVAL_MS) this.#findNew();
   }
 
-  #all() {
+  #markAllStale() {
     for (const row of this.#rows) this.#stale.add(row.id);
     this.mayHaveNew = true;
   }
 
-  /** Rows that something happened to, those in sight first; one request at a time. */
+  /** Fetch the stale rows in sight, one request at a time. */
   async #refresh() {
     if (this.isRefreshing || this.#stale.size === 0) return;
-    const lines = [...this.table.node.querySelectorAll("tbody tr")].filter((line) => this.#stale.has(line.row.id));
-    const inSight = lines.filter((line) => {
-      const { top, bottom } = line.getBoundingClientRect();
+    const rowNodes = [...this.table.node.querySelectorAll("tbody tr")].filter((tr) => this.#stale.has(tr.row.id));
+    const inSight = rowNodes.filter((tr) => {
+      const { top, bottom } = tr.getBoundingClientRect();
       return bottom > -200 && top < window.innerHeight + 200;
     });
-    const ids = inSight.slice(0, IDS).map((line) => line.row.id);
+    const ids = inSight.slice(0, MAX_IDS_PER_REQUEST).map((tr) => tr.row.id);
     if (ids.length === 0) return;
     this.isRefreshing = true;
     this.refreshedAt = Date.now();
-    const mine = this.#ticket;
+    const requestId = this.#requestId;
     try {
       const page = await get("/v1/documents", { query: { id: ids }, signal: this.view.signal });
-      if (mine !== this.#ticket) return;
+      if (requestId !== this.#requestId) return;
       for (const id of ids) this.#stale.delete(id);
-      const found = new Map(page.documents.map((row) => [row.id, row]));
-      const where = asked(this.view.query);
+      const fresh = new Map(page.documents.map((row) => [row.id, row]));
+      const where = filtersFromQuery(this.view.query);
       const wanted = new Set(ids);
       this.#rows = this.#rows.flatMap((row) => {
         if (!wanted.has(row.id)) return [row];
-        const now = found.get(row.id);
-        return now === undefined ? [] : [{ ...now, isGone: !matches(now, where) }];
+        const current = fresh.get(row.id);
+        return current === undefined ? [] : [{ ...current, isGone: !matchesFilters(current, where) }];
       });
       this.#draw();
-    } catch (wrong) {
-      if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong; // the live mark tells of the rest
+    } catch (error) {
+      if (error.code === undefined && error.name !== "AbortError") throw error; // the status indicator shows an offline server
     } finally {
       this.isRefreshing = false;
     }
   }
 
-  async #lookForNew() {
-    if (!this.mayHaveNew || this.isLooking) return;
+  async #findNew() {
+    if (!this.mayHaveNew || this.isFindingNew) return;
     this.mayHaveNew = false;
-    this.isLooking = true;
-    this.lookedAt = Date.now();
-    const mine = this.#ticket;
+    this.isFindingNew = true;
+    this.newCheckedAt = Date.now();
+    const requestId = this.#requestId;
     try {
-      if (this.#rows.length > 0 && sortOf(this.view.query) === "oldest") await this.#lookBehind(mine);
-      else await this.#lookBefore(mine);
-    } catch (wrong) {
+      if (this.#rows.length > 0 && sortOf(this.view.query) === "oldest") await this.#findNewAtEnd(requestId);
+      else await this.#countNewAtStart(requestId);
+    } catch (error) {
       this.mayHaveNew = true;
-      if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong;
+      if (error.code === undefined && error.name !== "AbortError") throw error;
     } finally {
-      this.isLooking = false;
+      this.isFindingNew = false;
     }
   }
 
-  /** How many of the first two pages are not shown yet. */
-  async #lookBefore(mine) {
-    const page = await get("/v1/documents", { query: { ...this.#where(), limit: 2 * PAGE }, signal: this.view.signal });
-    if (mine !== this.#ticket) return;
+  /** Announce how many documents of the first two pages are not shown yet. */
+  async #countNewAtStart(requestId) {
+    const page = await get("/v1/documents", { query: { ...this.#where(), limit: 2 * PAGE_SIZE }, signal: this.view.signal });
+    if (requestId !== this.#requestId) return;
     const known = new Set(this.#rows.map((row) => row.id));
     const reach = this.#next === null ? page.documents.length : page.documents.findLastIndex((row) => known.has(row.id)) + 1 || page.documents.length;
     const n = page.documents.slice(0, reach).filter((row) => !known.has(row.id)).length;
     if (n > 0 && this.#rows.length === 0) await this.load();
-    else this.#announce(n, n === 2 * PAGE);
+    else this.#announce(n, n === 2 * PAGE_SIZE);
   }
 
-  /** Whether the list goes on behind what was its end. */
-  async #lookBehind(mine) {
+  /** Check whether documents follow the last row. */
+  async #findNewAtEnd(requestId) {
     if (this.#next !== null) return;
     const { id } = this.#rows.at(-1);
     const page = await get("/v1/documents", { query: { ...this.#where(), sort: "oldest", limit: 1, after: id }, signal: this.view.signal });
-    if (mine !== this.#ticket || page.documents.length === 0) return;
+    if (requestId !== this.#requestId || page.documents.length === 0) return;
     this.#next = id;
     this.#draw();
   }
@@ -304,8 +304,8 @@ class List {
       await this.load();
       window.scrollTo({ top: 0 });
       this.table.node.focus({ preventScroll: true });
-    } catch (wrong) {
-      if (wrong.code !== undefined) toast(wrong.message, { kind: "error" });
+    } catch (error) {
+      if (error.code !== undefined) toast(error.message, { kind: "error" });
     }
   }
 
@@ -313,7 +313,7 @@ class List {
     if (this.mustCount) this.#count();
   }
 
-  /** Counting all that match can take a while in a large queue: one at a time, seldom, and never in the way. */
+  /** Count the matching documents by state. That is slow in a large queue, so one request runs at a time. */
   async #count() {
     if (this.isCounting) {
       this.mustCount = true;
@@ -322,15 +322,15 @@ class List {
     this.isCounting = true;
     this.mustCount = false;
     const { state: _, ...where } = this.#where();
-    const mine = this.#ticket;
+    const requestId = this.#requestId;
     try {
-      const found = await get("/v1/documents/counts", { query: where, signal: this.view.signal });
-      if (mine === this.#ticket) this.#counts = found.states;
+      const answer = await get("/v1/documents/counts", { query: where, signal: this.view.signal });
+      if (requestId === this.#requestId) this.#counts = answer.states;
       else this.mustCount = true;
       this.filters.count(this.#counts);
-      this.#tell();
-    } catch (wrong) {
-      if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong;
+      this.#showCount();
+    } catch (error) {
+      if (error.code === undefined && error.name !== "AbortError") throw error;
     } finally {
       this.isCounting = false;
     }
@@ -342,16 +342,16 @@ class List {
     this.table.update(this.#rows);
     this.more.update({ hasMore: this.#next !== null, isBusy: this.#isBusy });
     this.noneAtAll.hidden = this.filters.isAny();
-    this.noneFound.hidden = !this.filters.isAny();
-    this.#tell();
+    this.noMatch.hidden = !this.filters.isAny();
+    this.#showCount();
     if (this.#next !== null && this.#end !== null) {
-      // Its place may not have changed: ask again whether the end is in sight.
+      // The observer fires only on changes; observe again in case the end is still in sight.
       this.#end.unobserve(this.more.node);
       this.#end.observe(this.more.node);
     }
   }
 
-  // -- for what acts
+  // -- for BulkActions
 
   get selection() {
     return this.table.selection;
@@ -366,32 +366,32 @@ class List {
   }
 
   unselect() {
-    const hadFocus = this.acting.node.contains(document.activeElement);
+    const hadFocus = this.actions.node.contains(document.activeElement);
     this.table.selection.clear();
     this.table.update(this.#rows);
     if (hadFocus) this.table.node.focus({ preventScroll: true });
   }
 
-  async lookAgain() {
-    this.#all();
+  async refreshAll() {
+    this.#markAllStale();
     await this.#refresh();
     this.#count();
   }
 
-  /** Those that match, by the last count; null before the first. */
+  /** The number of matching documents by the last count; null before the first count. */
   get matching() {
     if (this.#counts === null) return null;
-    const { state } = asked(this.view.query);
-    return (state.length > 0 ? state : STATES).reduce((sum, each) => sum + (this.#counts[each] ?? 0), 0);
+    const { state } = filtersFromQuery(this.view.query);
+    return (state.length > 0 ? state : STATES).reduce((sum, name) => sum + (this.#counts[name] ?? 0), 0);
   }
 
-  #tell() {
+  #showCount() {
     const n = this.matching;
     setText(this.count, n === null || this.#rows.length === 0 ? "" : t("documents.matching", { n, shown: this.#rows.length }));
   }
 }
 
-/** The sort as the table's heading shows it. */
-function headOf(query) {
+/** The sort for the table's heading. */
+function headerSort(query) {
   return { key: "submitted", isDown: sortOf(query) === "newest" };
 }

@@ -1,41 +1,41 @@
-// The queue at a glance. One snapshot, asked for again when something has happened, at most every two seconds.
+// The overview: one snapshot of the queue, reloaded after events, at most every two seconds.
 
 import { get } from "../api.js";
-import { el, fill, keyed, setProp, setText } from "../dom.js";
-import { ago, duration, durationInWords, figure, number, percent } from "../format.js";
+import { autoRefresh } from "../auto_refresh.js";
+import { el, fill, reconcileChildren, setProp, setText } from "../dom.js";
+import { ago, duration, durationInWords, number, percent, roundedNumber } from "../format.js";
 import { t } from "../i18n.js";
-import { refresh } from "../refresh.js";
-import { to } from "../routes.js";
-import { card, panel } from "../parts/cards.js";
-import { levelBars, lineChart, pairBar } from "../parts/charts.js";
-import { search } from "../parts/fields.js";
-import { levelBadge, levelClass, updateBadge } from "../parts/level.js";
-import { stack, updateStack } from "../parts/stack.js";
-import { banner, empty } from "../parts/states.js";
-import { table } from "../parts/table.js";
+import { pageUrl } from "../routes.js";
+import { levelBadge, levelClass, updateLevelBadge } from "../components/badges.js";
+import { levelBars, lineChart, pairBar } from "../components/charts.js";
+import { searchField } from "../components/fields.js";
+import { card, panel } from "../components/panel.js";
+import { banner, emptyState } from "../components/placeholders.js";
+import { stackedBar, updateStackedBar } from "../components/stacked_bar.js";
+import { table } from "../components/table.js";
 
-const POINTS = 120;
-const HANDS = 4;
-const SILENT = 60_000_000;
+const HISTORY_POINTS = 120;
+const MAX_DOCUMENTS_PER_WORKER = 4;
+const WORKER_SILENT_MICROSECONDS = 60_000_000;
 
 export async function mount(view) {
-  const course = new CourseKept();
-  const parts = [new Figures(), new WaitChart(), new Levels(), new SharesList(), new Groups(), new Overdue(), new Workers()];
+  const history = new HistoryBuffer();
+  const parts = [new SummaryCards(), new WaitChart(), new Levels(), new SharesList(), new Groups(), new Overdue(), new Workers()];
   const customers = new Customers(view);
   const paused = el("div");
   const [figures, chart, levels, shares, groups, overdue, workers] = parts.map((part) => part.node);
 
-  async function look() {
-    const found = await get("/v1/overview", { query: { since: course.last }, signal: view.signal });
-    course.add(found.course);
-    for (const part of parts) part.update(found, course);
-    customers.update(found);
-    fill(paused, found.paused && banner(t("overview.paused", { name: found.paused.operator, why: found.paused.why || "–" }), { kind: "warn" }));
+  async function load() {
+    const overview = await get("/v1/overview", { query: { since: history.last }, signal: view.signal });
+    history.add(overview.history);
+    for (const part of parts) part.update(overview, history);
+    customers.update(overview);
+    fill(paused, overview.paused && banner(t("overview.paused", { name: overview.paused.operator, why: overview.paused.why || "–" }), { kind: "warn" }));
   }
 
-  await look();
+  await load();
   await customers.search();
-  refresh(view, look);
+  autoRefresh(view, load);
   fill(
     view.root,
     paused,
@@ -50,15 +50,15 @@ export async function mount(view) {
   };
 }
 
-/** The points heard so far: each look brings only those that are new. */
-class CourseKept {
+/** The points of the history received so far. Each load brings only the new ones. */
+class HistoryBuffer {
   #columns = {};
   last = 0;
 
-  add(found) {
-    const isOther = found.at.length > 0 && found.at[0] <= this.last; // another server, or its clock went back
-    for (const [name, values] of Object.entries(found)) {
-      this.#columns[name] = [...(isOther ? [] : (this.#columns[name] ?? [])), ...values].slice(-POINTS);
+  add(points) {
+    const isOther = points.at.length > 0 && points.at[0] <= this.last; // another server answered, or its clock went back
+    for (const [name, values] of Object.entries(points)) {
+      this.#columns[name] = [...(isOther ? [] : (this.#columns[name] ?? [])), ...values].slice(-HISTORY_POINTS);
     }
     this.last = this.of("at").at(-1) ?? 0;
   }
@@ -68,57 +68,57 @@ class CourseKept {
   }
 }
 
-class Figures {
+class SummaryCards {
   constructor() {
-    const documents = (state) => to("documents", {}, { state });
+    const documents = (state) => pageUrl("documents", {}, { state });
     this.waiting = card({ label: t("overview.waiting"), href: documents("waiting") });
     this.running = card({ label: t("overview.running"), href: documents("running") });
     this.speed = card({ label: t("overview.per_second"), href: documents("done") });
     this.wait = card({ label: t("overview.wait_p95"), href: documents("waiting") });
-    this.customers = card({ label: t("overview.customers_waiting"), href: to("customers", {}, { waiting: "true" }) });
+    this.customers = card({ label: t("overview.customers_waiting"), href: pageUrl("customers", {}, { waiting: "true" }) });
     this.failed = card({ label: t("overview.failed"), href: documents("failed") });
-    this.node = el("div", { class: "cards" }, [this.waiting, this.running, this.speed, this.wait, this.customers, this.failed].map((each) => each.node));
+    this.node = el("div", { class: "cards" }, [this.waiting, this.running, this.speed, this.wait, this.customers, this.failed].map((figure) => figure.node));
   }
 
-  update(found, course) {
-    const { states, waits } = found;
+  update(overview, history) {
+    const { states, waits } = overview;
     this.waiting.update({
       value: number(states.waiting),
-      course: course.of("waiting"),
+      history: history.of("waiting"),
     });
-    this.running.update({ value: number(states.running), course: course.of("running") });
-    this.speed.update({ value: figure(found.per_second), course: course.of("per_second") });
+    this.running.update({ value: number(states.running), history: history.of("running") });
+    this.speed.update({ value: roundedNumber(overview.per_second), history: history.of("per_second") });
     this.wait.update({
       value: waits === null ? "–" : duration(waits.p95),
       details: waits === null ? [] : [`p50 ${duration(waits.p50)}`, `p99 ${duration(waits.p99)}`],
-      course: course.of("p95"),
+      history: history.of("p95"),
     });
-    this.customers.update({ value: number(found.customers), course: course.of("customers") });
-    this.failed.update({ value: number(states.failed), course: course.of("failed"), kind: states.failed > 0 ? "bad" : null });
+    this.customers.update({ value: number(overview.customers), history: history.of("customers") });
+    this.failed.update({ value: number(states.failed), history: history.of("failed"), kind: states.failed > 0 ? "bad" : null });
   }
 }
 
 class WaitChart {
   constructor() {
-    const series = ["p50", "p95", "p99"].map((each) => ({ key: each, label: each, className: `series-${each}` }));
+    const series = ["p50", "p95", "p99"].map((percentile) => ({ key: percentile, label: percentile, className: `series-${percentile}` }));
     this.chart = lineChart({ label: t("overview.wait_over_time"), series, format: duration, isLength: true });
     this.node = panel(t("overview.wait_over_time"), { actions: this.chart.legend }, this.chart.node);
   }
 
-  update(found, course) {
-    this.chart.update({ at: course.of("at"), p50: course.of("p50"), p95: course.of("p95"), p99: course.of("p99") });
+  update(overview, history) {
+    this.chart.update({ at: history.of("at"), p50: history.of("p50"), p95: history.of("p95"), p99: history.of("p99") });
   }
 }
 
 class Levels {
   constructor() {
-    const hrefOf = (level) => to("documents", {}, level === 0 ? { state: "waiting" } : { state: "waiting", level });
+    const hrefOf = (level) => pageUrl("documents", {}, level === 0 ? { state: "waiting" } : { state: "waiting", level });
     this.bars = levelBars({ hrefOf });
     this.node = panel(t("overview.by_level"), {}, this.bars.node);
   }
 
-  update(found) {
-    const levels = Object.entries(found.waiting).map(([level, n]) => [Number(level), n]);
+  update(overview) {
+    const levels = Object.entries(overview.waiting).map(([level, n]) => [Number(level), n]);
     this.bars.update(levels.filter(([level, n]) => level > 0 || n > 0));
   }
 }
@@ -131,22 +131,22 @@ class SharesList {
     this.node = panel(t("overview.shares"), { actions: legend, hint: t("overview.shares_hint") }, this.none, this.list);
   }
 
-  update(found) {
-    const rows = found.takers;
-    const most = Math.max(0.01, ...rows.flatMap((each) => [each.received, each.due ?? 0]));
-    const update = (node, each) => {
-      node.bar.update(each.received / most, (each.due ?? 0) / most);
-      setText(node.numbers, t("overview.of_due", { received: percent(each.received), due: each.due === null ? "–" : percent(each.due) }));
+  update(overview) {
+    const rows = overview.top_customers;
+    const most = Math.max(0.01, ...rows.flatMap((row) => [row.received, row.due ?? 0]));
+    const update = (node, row) => {
+      node.bar.update(row.received / most, (row.due ?? 0) / most);
+      setText(node.numbers, t("overview.of_due", { received: percent(row.received), due: row.due === null ? "–" : percent(row.due) }));
     };
-    const make = (each) => {
+    const make = (row) => {
       const bar = pairBar();
       const numbers = el("span", { class: "share-numbers" });
-      const node = el("li", {}, el("a", { class: "share", href: to("customer", { name: each.customer }) }, el("span", { class: "share-name" }, each.customer), bar.node, numbers));
+      const node = el("li", {}, el("a", { class: "share", href: pageUrl("customer", { name: row.customer }) }, el("span", { class: "share-name" }, row.customer), bar.node, numbers));
       Object.assign(node, { bar, numbers });
-      update(node, each);
+      update(node, row);
       return node;
     };
-    keyed(this.list, rows, (each) => each.customer, make, update);
+    reconcileChildren(this.list, rows, (row) => row.customer, make, update);
     this.none.hidden = rows.length > 0;
   }
 }
@@ -154,18 +154,18 @@ class SharesList {
 class Groups {
   constructor() {
     this.rows = ["quiet", "busy"].map((name) => ({ name, cells: [0, 1, 2, 3].map(() => el("td", { class: "cell-end" })), label: el("th", { scope: "row" }) }));
-    const heads = ["", "customers", "waiting", "p50", "p95"].map((each) => el("th", { scope: "col", class: each ? "cell-end" : null }, each ? t(`overview.head_${each}`) : el("span", { class: "hidden" }, t("overview.group"))));
+    const heads = ["", "customers", "waiting", "p50", "p95"].map((name) => el("th", { scope: "col", class: name ? "cell-end" : null }, name ? t(`overview.head_${name}`) : el("span", { class: "hidden" }, t("overview.group"))));
     const body = this.rows.map((row) => el("tr", {}, row.label, row.cells));
     const box = el("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": t("overview.quiet_busy") }, el("table", { class: "table table-small" }, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, body)));
     this.node = panel(t("overview.quiet_busy"), { className: "panel-flush" }, box);
   }
 
-  update(found) {
+  update(overview) {
     for (const row of this.rows) {
-      const group = found[row.name];
-      setText(row.label, t(`overview.${row.name}`, { last: found.last_level, before: found.last_level - 1 }));
-      const waits = [group.waits?.p50, group.waits?.p95].map((each) => (each === undefined ? "–" : duration(each)));
-      [number(group.customers), number(group.waiting), ...waits].forEach((text, place) => setText(row.cells[place], text));
+      const group = overview[row.name];
+      setText(row.label, t(`overview.${row.name}`, { last: overview.last_level, before: overview.last_level - 1 }));
+      const waits = [group.waits?.p50, group.waits?.p95].map((wait) => (wait === undefined ? "–" : duration(wait)));
+      [number(group.customers), number(group.waiting), ...waits].forEach((text, index) => setText(row.cells[index], text));
     }
   }
 }
@@ -178,11 +178,11 @@ class Overdue {
     this.node = panel(t("overview.overdue"), {}, this.now, this.levels, this.hint);
   }
 
-  update({ overdue }, course) {
-    const uses = course.of("overdue_uses");
+  update({ overdue }, history) {
+    const uses = history.of("overdue_uses");
     const lately = uses.length > 0 ? overdue.uses - uses[0] : 0;
     setText(this.now, overdue.levels.length > 0 ? t("overview.overdue_levels", { n: overdue.levels.length }) : t("overview.overdue_none"));
-    fill(this.levels, overdue.levels.map((level) => el("a", { class: "overdue-level", href: to("documents", {}, { state: "waiting", level }) }, levelBadge(level))));
+    fill(this.levels, overdue.levels.map((level) => el("a", { class: "overdue-level", href: pageUrl("documents", {}, { state: "waiting", level }) }, levelBadge(level))));
     setText(this.hint, `${t("overview.overdue_uses", { n: lately })} ${t("overview.overdue_hint", { after: durationInWords(overdue.after), every: overdue.every })}`);
   }
 }
@@ -191,23 +191,23 @@ class Workers {
   constructor() {
     this.count = el("p", { class: "muted" });
     this.list = el("ul", { class: "workers" });
-    this.none = empty(t("overview.no_workers"), t("overview.no_workers_hint"));
+    this.none = emptyState(t("overview.no_workers"), t("overview.no_workers_hint"));
     this.node = panel(t("overview.workers"), { actions: this.count }, this.none, this.list);
   }
 
-  update(found) {
-    const { workers } = found;
+  update(overview) {
+    const { workers } = overview;
     this.none.hidden = workers.length > 0;
-    const slots = workers.reduce((sum, each) => sum + each.slots, 0);
-    const busy = workers.reduce((sum, each) => sum + each.busy, 0);
+    const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
+    const busy = workers.reduce((sum, worker) => sum + worker.busy, 0);
     setText(this.count, workers.length > 0 ? t("overview.workers_busy", { n: workers.length, busy, slots }) : "");
-    const update = (node, worker) => updateWorker(node, worker, found.at);
+    const update = (node, worker) => updateWorker(node, worker, overview.at);
     const make = (worker) => {
       const node = makeWorker(worker);
       update(node, worker);
       return node;
     };
-    keyed(this.list, workers, (each) => each.name, make, update);
+    reconcileChildren(this.list, workers, (worker) => worker.name, make, update);
   }
 }
 
@@ -215,53 +215,53 @@ function makeWorker(worker) {
   const slots = el("span", { class: "muted" });
   const meter = el("span", { class: "meter", "aria-hidden": "true" }, el("span"));
   const seen = el("p", { class: "muted worker-note" });
-  const hands = el("ul", { class: "hands" });
-  const node = el("li", { class: "worker" }, el("div", { class: "worker-head" }, el("span", { class: "worker-name", title: `${worker.host} · ${worker.processor}` }, worker.name), slots), meter, hands, seen);
-  return Object.assign(node, { slots, meter, seen, hands });
+  const documents = el("ul", { class: "worker-documents" });
+  const node = el("li", { class: "worker" }, el("div", { class: "worker-head" }, el("span", { class: "worker-name", title: `${worker.host} · ${worker.processor}` }, worker.name), slots), meter, documents, seen);
+  return Object.assign(node, { slots, meter, seen, documents });
 }
 
 function updateWorker(node, worker, now) {
   setText(node.slots, t("overview.slots", { busy: worker.busy, slots: worker.slots }));
   node.meter.firstChild.style.setProperty("--part", String(worker.slots > 0 ? Math.min(1, worker.busy / worker.slots) : 0));
-  const isSilent = now - worker.seen_at > SILENT;
+  const isSilent = now - worker.seen_at > WORKER_SILENT_MICROSECONDS;
   node.classList.toggle("is-silent", isSilent);
-  const rest = worker.documents.length - HANDS;
+  const rest = worker.documents.length - MAX_DOCUMENTS_PER_WORKER;
   const notes = [isSilent && t("overview.silent", { ago: ago(worker.seen_at) }), worker.stopping && t("overview.stopping"), rest > 0 && t("overview.more_documents", { n: rest }), worker.documents.length === 0 && !isSilent && t("overview.idle")];
   setText(node.seen, notes.filter(Boolean).join(" · "));
-  const update = (hand, each) => {
-    const took = each.started_at === null ? "" : duration(Math.max(0, now - each.started_at));
-    setText(hand.note, each.done === null ? took : `${took} · ${percent(each.done, 0)}`);
+  const update = (li, doc) => {
+    const took = doc.started_at === null ? "" : duration(Math.max(0, now - doc.started_at));
+    setText(li.note, doc.done === null ? took : `${took} · ${percent(doc.done, 0)}`);
   };
-  const make = (each) => {
-    const note = el("span", { class: "muted hand-note" });
-    const name = el("a", { href: to("document", { id: each.id }) }, each.name);
-    const customer = el("a", { class: "muted", href: to("customer", { name: each.customer }) }, each.customer);
-    const hand = Object.assign(el("li", { class: levelClass(each.level) }, el("span", { class: "hand-dot", title: t("shell.level", { level: each.level }) }), el("span", { class: "hand-name" }, name, " ", customer), note), { note });
-    update(hand, each);
-    return hand;
+  const make = (doc) => {
+    const note = el("span", { class: "muted worker-document-note" });
+    const name = el("a", { href: pageUrl("document", { id: doc.id }) }, doc.name);
+    const customer = el("a", { class: "muted", href: pageUrl("customer", { name: doc.customer }) }, doc.customer);
+    const li = Object.assign(el("li", { class: levelClass(doc.level) }, el("span", { class: "worker-document-dot", title: t("shell.level", { level: doc.level }) }), el("span", { class: "worker-document-name" }, name, " ", customer), note), { note });
+    update(li, doc);
+    return li;
   };
-  keyed(node.hands, worker.documents.slice(0, HANDS), (each) => each.id, make, update);
+  reconcileChildren(node.documents, worker.documents.slice(0, MAX_DOCUMENTS_PER_WORKER), (doc) => doc.id, make, update);
 }
 
-/** Those with the most waiting; a search asks the server, among all. */
+/** The customers with the most waiting documents. A search asks the server and covers all customers. */
 class Customers {
   #view;
-  #found = null;
+  #searchResults = null;
   #overview = null;
 
   constructor(view) {
     this.#view = view;
-    const field = search({ label: t("overview.search"), value: view.query.get("q") ?? "", onSearch: (q) => view.setQuery({ q }) });
+    const field = searchField({ label: t("overview.search"), value: view.query.get("q") ?? "", onSearch: (q) => view.setQuery({ q }) });
     this.input = field.input;
     this.count = el("p", { class: "muted" });
-    const all = el("a", { href: to("customers") }, t("overview.all_customers"));
+    const all = el("a", { href: pageUrl("customers") }, t("overview.all_customers"));
     this.table = table({
       caption: t("overview.customers"),
       keyOf: (row) => row.customer,
-      hrefOf: (row) => to("customer", { name: row.customer }),
+      hrefOf: (row) => pageUrl("customer", { name: row.customer }),
       sort: { key: "waiting", isDown: true },
-      onSort: (sort) => this.#sorted(sort),
-      empty: empty(t("overview.no_customers"), t("overview.no_customers_hint")),
+      onSort: (sort) => this.#sortBy(sort),
+      empty: emptyState(t("overview.no_customers"), t("overview.no_customers_hint")),
       columns: columns(),
     });
     this.sort = { key: "waiting", isDown: true };
@@ -271,20 +271,20 @@ class Customers {
   async search() {
     const q = this.#view.query.get("q") ?? "";
     if (this.input.value.trim() !== q) this.input.value = q;
-    if (q === "") this.#found = null;
+    if (q === "") this.#searchResults = null;
     else {
       const page = await get("/v1/customers", { query: { text: q, limit: 50 }, signal: this.#view.signal });
-      this.#found = page.customers.map((each) => ({ ...each, lines: Object.fromEntries(each.lines.map((line) => [line.level, line.waiting])), share: { received: null, due: null } }));
+      this.#searchResults = page.customers.map((customer) => ({ ...customer, lines: Object.fromEntries(customer.lines.map((lane) => [lane.level, lane.waiting])), share: { received: null, due: null } }));
     }
     this.#draw();
   }
 
-  update(found) {
-    this.#overview = found;
+  update(overview) {
+    this.#overview = overview;
     this.#draw();
   }
 
-  #sorted(sort) {
+  #sortBy(sort) {
     this.sort = sort;
     this.table.setSort(sort);
     this.#draw();
@@ -293,33 +293,33 @@ class Customers {
   #draw() {
     if (this.#overview === null) return;
     const { key, isDown } = this.sort;
-    const known = new Map(this.#overview.busiest.map((each) => [each.customer, each]));
-    const rows = (this.#found ?? this.#overview.busiest).map((each) => known.get(each.customer) ?? each);
+    const known = new Map(this.#overview.busiest.map((row) => [row.customer, row]));
+    const rows = (this.#searchResults ?? this.#overview.busiest).map((row) => known.get(row.customer) ?? row);
     const valueOf = { customer: (row) => row.display_name ?? row.customer, share: (row) => row.share.received ?? -1 }[key] ?? ((row) => row[key]);
     rows.sort((one, other) => {
       const [a, b] = [valueOf(one), valueOf(other)];
       return (typeof a === "string" ? a.localeCompare(b) : a - b) * (isDown ? -1 : 1) || one.customer.localeCompare(other.customer);
     });
-    this.most = Math.max(1, ...rows.map((each) => each.waiting));
+    this.most = Math.max(1, ...rows.map((row) => row.waiting));
     for (const row of rows) row.most = this.most;
     this.table.update(rows);
     const isPart = this.#overview.customers > rows.length;
     const top = isPart ? t("overview.top", { n: rows.length, total: this.#overview.customers }) : "";
-    setText(this.count, this.#found === null ? top : t("overview.found", { n: rows.length }));
+    setText(this.count, this.#searchResults === null ? top : t("overview.found", { n: rows.length }));
   }
 }
 
 function columns() {
   return [
     { key: "customer", label: t("overview.head_customer"), sortable: true, value: (row) => row.display_name ?? row.customer },
-    { key: "level", label: t("overview.head_level"), sortable: true, value: (row) => row.level, cell: (row) => levelBadge(row.level), update: (node, row) => updateBadge(node, row.level) },
+    { key: "level", label: t("overview.head_level"), sortable: true, value: (row) => row.level, cell: (row) => levelBadge(row.level), update: (node, row) => updateLevelBadge(node, row.level) },
     {
       key: "waiting",
       label: t("overview.head_waiting"),
       sortable: true,
       value: (row) => `${row.waiting} ${row.most} ${JSON.stringify(row.lines)}`,
-      cell: (row) => marked(stack(row), row),
-      update: (node, row) => marked(updateStack(node, row), row),
+      cell: (row) => withPausedTitle(stackedBar(row), row),
+      update: (node, row) => withPausedTitle(updateStackedBar(node, row), row),
       className: "cell-bar",
     },
     { key: "running", label: t("overview.head_running"), sortable: true, align: "end", className: "wide-only", value: (row) => number(row.running) },
@@ -328,7 +328,7 @@ function columns() {
   ];
 }
 
-function marked(node, row) {
+function withPausedTitle(node, row) {
   if (row.paused) setProp(node, "title", t("overview.customer_paused"));
   return node;
 }

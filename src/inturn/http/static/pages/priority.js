@@ -1,43 +1,43 @@
-// The priority system explained with the thresholds in force, and a counter to try it on. Nothing here touches the queue.
+// Explain the priority system with the thresholds in force, and a counter to try it. The queue is not changed.
 
 import { get } from "../api.js";
-import { check, levelOf, ranges } from "../counter.js";
 import { el, fill, setText } from "../dom.js";
 import { countdown, duration, durationInWords, number } from "../format.js";
 import { t } from "../i18n.js";
-import { to } from "../routes.js";
+import { check, levelOf, levelRanges } from "../priority.js";
+import { pageUrl } from "../routes.js";
 import { seesAll } from "../session.js";
-import { counterDrawing } from "../parts/burst.js";
-import { panel } from "../parts/cards.js";
-import { levelBadge, levelClass, updateBadge } from "../parts/level.js";
+import { levelBadge, levelClass, updateLevelBadge } from "../components/badges.js";
+import { counterChart } from "../components/counter_chart.js";
+import { panel } from "../components/panel.js";
 
 const SECOND = 1_000_000;
 const MINUTE = 60 * SECOND;
-const MANY = 10;
-const SHOWN = 40;
-const USUAL = { reset_interval: 1_500 * SECOND, thresholds: [-2, -4, -6, -8, -10, -12, -14, -20] };
+const BURST_SIZE = 10;
+const MAX_CHECKS = 40;
+const DEFAULT_POLICY = { reset_interval: 1_500 * SECOND, thresholds: [-2, -4, -6, -8, -10, -12, -14, -20] };
 
 export async function mount(view) {
   const levels = new LevelsTable();
-  const trying = new Trying(view);
+  const trying = new CounterPlayground(view);
   const explained = el("div", { class: "priority-text" });
 
-  async function look() {
+  async function load() {
     const policy = await get("/v1/priority", { signal: view.signal });
     fill(explained, explanation(policy));
     levels.update(policy);
     trying.use(policy);
   }
 
-  await look();
-  if (seesAll()) view.listen(["policy_set"], () => look().catch(() => {})); // the live mark tells if nobody answers
+  await load();
+  if (seesAll()) view.listen(["policy_set"], () => load().catch(() => {})); // the status indicator shows an offline server
   fill(view.root, explained, trying.node, levels.node);
 }
 
 function explanation(policy) {
   const interval = durationInWords(policy.reset_interval);
   const last = policy.thresholds.length + 1;
-  const isUsual = JSON.stringify(policy) === JSON.stringify(USUAL);
+  const isUsual = JSON.stringify(policy) === JSON.stringify(DEFAULT_POLICY);
   const concept = (name, text) => el("div", {}, el("dt", {}, t(`priority.concept_${name}`)), el("dd", {}, text));
   const steps = ["track", "reset", "update", "level"].map((step) => {
     const text = t(`priority.step_${step}_text`, { interval, seconds: policy.reset_interval / SECOND, last });
@@ -46,22 +46,22 @@ function explanation(policy) {
   return [
     panel(t("priority.what"), {}, el("p", {}, t("priority.intro")), el("dl", { class: "concepts" }, concept("pending", t("priority.concept_pending_text")), concept("interval", t("priority.concept_interval_text", { interval })))),
     panel(t("priority.how"), {}, el("ol", { class: "steps" }, steps), el("p", { class: "simply" }, t("priority.simply"))),
-    !isUsual && el("p", { class: "muted" }, t("priority.unusual"), seesAll() && [" ", el("a", { href: to("policy") }, t("policy.title"))]),
+    !isUsual && el("p", { class: "muted" }, t("priority.unusual"), seesAll() && [" ", el("a", { href: pageUrl("policy") }, t("policy.title"))]),
   ];
 }
 
-/** The exact table: what a count must be, and which documents of a burst that are. */
+/** The levels with their counts, and the documents of a burst that get them. */
 class LevelsTable {
   constructor() {
     this.body = el("tbody");
-    const heads = ["level", "count", "documents"].map((each) => el("th", { scope: "col" }, t(`priority.head_${each}`)));
+    const heads = ["level", "count", "documents"].map((name) => el("th", { scope: "col" }, t(`priority.head_${name}`)));
     const table = el("table", { class: "table" }, el("caption", { class: "hidden" }, t("priority.levels")), el("thead", {}, el("tr", {}, heads)), this.body);
     const box = el("div", { class: "table-box", role: "region", tabindex: "0", "aria-label": t("priority.levels") }, table);
     this.node = panel(t("priority.levels"), { className: "panel-flush priority-levels", hint: t("priority.levels_hint") }, box);
   }
 
   update({ thresholds }) {
-    const rows = ranges(thresholds).map(({ level, from, to: until }) => {
+    const rows = levelRanges(thresholds).map(({ level, from, to: until }) => {
       const count = level === 1 ? t("priority.count_at_least", { threshold: thresholds[0] }) : t("priority.count_below", { threshold: thresholds[level - 2] });
       const documents = until === null ? t("priority.from_on", { from: 1 - from }) : from === until ? number(1 - from) : t("priority.from_to", { from: 1 - from, to: 1 - until });
       return el("tr", { class: levelClass(level) }, el("th", { scope: "row" }, levelBadge(level)), el("td", {}, count), el("td", {}, documents));
@@ -70,8 +70,8 @@ class LevelsTable {
   }
 }
 
-/** A customer of one's own, whose clock runs, stops and jumps. */
-class Trying {
+/** A simulated counter with its own clock, which can be stopped and moved forward. */
+class CounterPlayground {
   #policy = null;
   #counter = null;
   #now = 0;
@@ -84,8 +84,8 @@ class Trying {
     this.next = el("p", { class: "muted" });
     this.clock = el("time", { class: "card-value", role: "timer" });
     this.clockNote = el("p", { class: "muted" });
-    this.said = el("p", { class: "trying-said", role: "status" });
-    this.drawing = counterDrawing();
+    this.statusText = el("p", { class: "playground-status", role: "status" });
+    this.drawing = counterChart();
     const button = (text, call, kind = "") => el("button", { class: `button ${kind}`, type: "button", on: { click: call } }, text);
     this.run = button("", () => this.#runOrStop(), "button-small");
     this.jumps = el("div", { class: "jumps", role: "group", "aria-label": t("priority.let_pass") });
@@ -93,47 +93,47 @@ class Trying {
     this.node = panel(
       t("priority.try"),
       { hint: t("priority.try_hint") },
-      el("div", { class: "cards trying-figures" }, figure(t("priority.count"), this.count), figure(t("priority.level"), el("p", { class: "trying-level" }, this.level), this.next), figure(t("priority.resets_in"), this.clock, this.clockNote)),
-      el("div", { class: "trying-buttons" }, button(t("priority.submit"), () => this.#submit(1), "button-primary"), button(t("priority.submit_many", { n: MANY }), () => this.#submit(MANY)), button(t("priority.again"), () => this.#again())),
-      el("div", { class: "trying-buttons" }, el("span", { class: "muted" }, t("priority.let_pass")), this.jumps, this.run),
-      this.said,
+      el("div", { class: "cards playground-figures" }, figure(t("priority.count"), this.count), figure(t("priority.level"), el("p", { class: "playground-level" }, this.level), this.next), figure(t("priority.resets_in"), this.clock, this.clockNote)),
+      el("div", { class: "playground-buttons" }, button(t("priority.submit"), () => this.#submit(1), "button-primary"), button(t("priority.submit_many", { n: BURST_SIZE }), () => this.#submit(BURST_SIZE)), button(t("priority.again"), () => this.#restart())),
+      el("div", { class: "playground-buttons" }, el("span", { class: "muted" }, t("priority.let_pass")), this.jumps, this.run),
+      this.statusText,
       this.drawing.node,
     );
     view.every(1_000, () => {
-      if (this.#isRunning && this.#counter !== null) this.#pass(SECOND, { isTick: true });
+      if (this.#isRunning && this.#counter !== null) this.#advanceClock(SECOND, { isTick: true });
     });
   }
 
-  /** Other thresholds: the same counter, looked at anew. */
+  /** Apply another policy to the same counter. */
   use(policy) {
     this.#policy = policy;
-    const jump = (length, text) => el("button", { class: "button button-small", type: "button", on: { click: () => this.#pass(length) } }, text);
+    const jump = (length, text) => el("button", { class: "button button-small", type: "button", on: { click: () => this.#advanceClock(length) } }, text);
     const interval = policy.reset_interval;
-    const jumps = [SECOND, MINUTE, 10 * MINUTE].filter((each) => each < interval);
-    fill(this.jumps, jumps.map((each) => jump(each, `+ ${duration(each)}`)), jump(interval, t("priority.whole_interval", { interval: duration(interval) })));
+    const jumps = [SECOND, MINUTE, 10 * MINUTE].filter((length) => length < interval);
+    fill(this.jumps, jumps.map((length) => jump(length, `+ ${duration(length)}`)), jump(interval, t("priority.whole_interval", { interval: duration(interval) })));
     this.#show();
   }
 
   #submit(n) {
-    for (let place = 0; place < n; place += 1) {
-      const found = check(this.#counter, this.#now, this.#policy);
-      this.#counter = found.counter;
-      this.#checks.push({ count: found.counter.count, isReset: found.isReset });
+    for (let index = 0; index < n; index += 1) {
+      const result = check(this.#counter, this.#now, this.#policy);
+      this.#counter = result.counter;
+      this.#checks.push({ count: result.counter.count, isReset: result.isReset });
     }
     const { count } = this.#counter;
     const level = levelOf(count, this.#policy.thresholds);
     const { isReset } = this.#checks.at(-n);
-    this.#checks = this.#checks.slice(-SHOWN);
+    this.#checks = this.#checks.slice(-MAX_CHECKS);
     this.#show();
-    if (n > 1) setText(this.said, t("priority.went_down_many", { n, count, level }));
-    else if (isReset) setText(this.said, t("priority.was_reset", { count, level }));
-    else setText(this.said, this.#checks.length === 1 ? t("priority.was_first", { count, level }) : t("priority.went_down", { count, level }));
+    if (n > 1) setText(this.statusText, t("priority.went_down_many", { n, count, level }));
+    else if (isReset) setText(this.statusText, t("priority.was_reset", { count, level }));
+    else setText(this.statusText, this.#checks.length === 1 ? t("priority.was_first", { count, level }) : t("priority.went_down", { count, level }));
   }
 
-  #pass(length, { isTick = false } = {}) {
+  #advanceClock(length, { isTick = false } = {}) {
     this.#now += length;
     this.#show();
-    if (!isTick) setText(this.said, this.#counter === null ? t("priority.nothing_yet") : t("priority.passed", { length: durationInWords(length) }));
+    if (!isTick) setText(this.statusText, this.#counter === null ? t("priority.nothing_yet") : t("priority.passed", { length: durationInWords(length) }));
   }
 
   #runOrStop() {
@@ -141,11 +141,11 @@ class Trying {
     this.#show();
   }
 
-  #again() {
+  #restart() {
     this.#counter = null;
     this.#checks = [];
     this.#show();
-    setText(this.said, t("priority.nothing_yet"));
+    setText(this.statusText, t("priority.nothing_yet"));
   }
 
   #show() {
@@ -153,13 +153,13 @@ class Trying {
     const left = this.#counter === null ? null : this.#counter.updatedAt + interval - this.#now;
     setText(this.count, this.#counter === null ? "–" : number(this.#counter.count));
     if (this.#counter === null) fill(this.level, "–").className = "card-value";
-    else updateBadge(this.level, levelOf(this.#counter.count, thresholds));
+    else updateLevelBadge(this.level, levelOf(this.#counter.count, thresholds));
     setText(this.next, t("priority.next_gets", { level: check(this.#counter, this.#now, this.#policy).level }));
     setText(this.clock, left === null ? "–" : countdown(left));
     setText(this.clockNote, left === null ? t("priority.clock_new") : left < 0 ? t("priority.clock_over") : left === 0 ? t("priority.clock_exactly") : t("priority.clock_runs"));
     setText(this.run, this.#isRunning ? t("priority.stop_clock") : t("priority.run_clock"));
-    const depth = Math.max(4 - thresholds.at(-1), ...this.#checks.map((each) => 1 - each.count));
-    const summary = this.#counter === null ? t("priority.nothing_yet") : t("priority.drawing_summary", { counts: this.#checks.slice(-MANY).map((each) => number(each.count)).join(" ") });
+    const depth = Math.max(4 - thresholds.at(-1), ...this.#checks.map((entry) => 1 - entry.count));
+    const summary = this.#counter === null ? t("priority.nothing_yet") : t("priority.drawing_summary", { counts: this.#checks.slice(-BURST_SIZE).map((entry) => number(entry.count)).join(" ") });
     this.drawing.update({ checks: this.#checks, thresholds, depth: Math.min(depth, 1_000), resetText: "", summary });
   }
 }

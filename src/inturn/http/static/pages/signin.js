@@ -1,12 +1,12 @@
-// A key, once; afterwards the browser holds a cookie that ends with the key.
+// Sign in with a key. The cookie that the browser gets ends with the key.
 
 import { el, fill } from "../dom.js";
 import { t } from "../i18n.js";
 import { signIn } from "../session.js";
-import { checkbox, text } from "../parts/fields.js";
+import { checkbox, textField } from "../components/fields.js";
 
 export async function mount(view) {
-  const key = text({ label: t("signin.key"), hint: t("signin.hint"), type: "password", autocomplete: "current-password", required: true, maxlength: 200, spellcheck: "false", autocapitalize: "off" });
+  const key = textField({ label: t("signin.key"), hint: t("signin.hint"), type: "password", autocomplete: "current-password", required: true, maxlength: 200, spellcheck: "false", autocapitalize: "off" });
   const shown = checkbox({ label: t("signin.show") });
   const button = el("button", { class: "button button-primary", type: "submit" }, t("signin.submit"));
   shown.input.addEventListener("change", () => {
@@ -19,8 +19,8 @@ export async function mount(view) {
     try {
       await signIn(key.input.value.trim());
       location.assign(view.query.get("to")?.startsWith("/") ? location.href : "/");
-    } catch (wrong) {
-      key.setError(wrong.message);
+    } catch (error) {
+      key.setError(error.message);
       key.input.focus();
       button.disabled = false;
     }

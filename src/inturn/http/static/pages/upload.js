@@ -1,29 +1,29 @@
-// Files for one customer: chosen or dropped, sent one by one, and followed.
+// Upload files for one customer, chosen or dropped, and show the state of their documents.
 
 import { get } from "../api.js";
-import { el, fill, keyed, setProp, setText } from "../dom.js";
+import { el, fill, reconcileChildren, setProp, setText } from "../dom.js";
 import { bytes, percent } from "../format.js";
 import { t } from "../i18n.js";
-import { to } from "../routes.js";
-import { seesAll, who } from "../session.js";
-import { panel } from "../parts/cards.js";
-import { text } from "../parts/fields.js";
-import { icon } from "../parts/icons.js";
-import { levelBadge, stateBadge } from "../parts/level.js";
-import { findCustomers, suggest } from "../parts/suggest.js";
-import { toast } from "../parts/toast.js";
-import { Receipt } from "./upload/receipt.js";
-import { CHOSEN, DONE, FAILED, QUEUED, SENDING, STOPPED, sending } from "./upload/sending.js";
+import { pageUrl } from "../routes.js";
+import { currentUser, seesAll } from "../session.js";
+import { levelBadge, stateBadge } from "../components/badges.js";
+import { combobox, findCustomers } from "../components/combobox.js";
+import { textField } from "../components/fields.js";
+import { icon } from "../components/icons.js";
+import { panel } from "../components/panel.js";
+import { toast } from "../components/toast.js";
+import { ReceiptPanel } from "./upload/receipt.js";
+import { CHOSEN, DONE, FAILED, QUEUED, SENDING, STOPPED, uploadQueue } from "./upload/upload_queue.js";
 
-const IDS = 100;
+const MAX_IDS_PER_REQUEST = 100;
 
 export async function mount(view) {
   const limits = await get("/v1/limits", { signal: view.signal });
-  sending.use(who().name, limits);
+  uploadQueue.use(currentUser().name, limits);
   const page = new UploadPage(view, limits);
   fill(view.root, page.node);
-  sending.watch(() => page.draw());
-  view.onEnd(() => sending.watch(null));
+  uploadQueue.watch(() => page.draw());
+  view.onEnd(() => uploadQueue.watch(null));
   page.begin();
   return {};
 }
@@ -34,8 +34,8 @@ class UploadPage {
 
   constructor(view, limits) {
     this.#view = view;
-    this.customer = seesAll() ? suggest({ label: t("upload.customer"), hint: t("upload.customer_hint"), value: view.query.get("customer") ?? "", required: true, find: findCustomers, onChange: (name) => this.#chosen(name) }) : null;
-    this.batch = text({ label: t("upload.batch"), hint: t("upload.batch_hint"), maxlength: 255 });
+    this.customer = seesAll() ? combobox({ label: t("upload.customer"), hint: t("upload.customer_hint"), value: view.query.get("customer") ?? "", required: true, find: findCustomers, onChange: (name) => this.#chosen(name) }) : null;
+    this.batch = textField({ label: t("upload.batch"), hint: t("upload.batch_hint"), maxlength: 255 });
     this.input = el("input", { class: "hidden", type: "file", multiple: true, id: "upload-files", on: { change: () => this.#choose(this.input.files) } });
     const choose = el("label", { class: "button", for: "upload-files" }, icon("documents"), t("upload.choose"));
     this.zone = el(
@@ -53,17 +53,17 @@ class UploadPage {
       event.preventDefault();
       this.#submit();
     };
-    const own = this.customer === null && el("p", {}, t("upload.own", { name: who().customer }));
+    const own = this.customer === null && el("p", {}, t("upload.own", { name: currentUser().customer }));
     const form = el("form", { class: "form", novalidate: true, on: { submit } }, own, el("div", { class: "upload-fields" }, this.customer?.node, this.batch.node), this.zone, this.submit);
     this.list = el("ul", { class: "uploads" });
     this.clear = el("button", { class: "button button-small", type: "button", on: { click: () => this.#clear() } }, t("upload.clear"));
     this.files = panel(t("upload.files"), { actions: this.clear }, this.list, this.news);
-    this.receipt = new Receipt();
+    this.receipt = new ReceiptPanel();
     this.node = el("div", { class: "upload-columns" }, el("div", { class: "upload-column" }, panel(t("upload.what"), {}, form), this.files), this.receipt.node);
     this.draw();
   }
 
-  /** Drops beside the zone would open the file instead of this page. */
+  /** Accept drops anywhere: beside the zone the browser would open the file instead of this page. */
   begin() {
     const { signal } = this.#view;
     const over = (event) => {
@@ -87,22 +87,22 @@ class UploadPage {
       },
       { signal },
     );
-    this.#view.listen("*", (events) => this.#hear(events), 1_000);
+    this.#view.listen("*", (events) => this.#onEvents(events), 1_000);
   }
 
   #drop(transfer) {
     const entries = [...transfer.items].map((item) => [item.webkitGetAsEntry?.(), item.getAsFile()]);
     const isFolder = ([entry]) => entry?.isDirectory ?? false;
     if (entries.some(isFolder)) toast(t("upload.folders"), { kind: "error" });
-    this.#choose(entries.filter((each) => !isFolder(each)).map(([, file]) => file).filter(Boolean));
+    this.#choose(entries.filter((entry) => !isFolder(entry)).map(([, file]) => file).filter(Boolean));
   }
 
   #choose(files) {
-    const found = [...files];
-    if (found.length === 0) return;
-    sending.add(found);
-    this.input.value = ""; // the same file may be chosen once more
-    setText(this.news, t("upload.chosen", { n: found.length }));
+    const chosen = [...files];
+    if (chosen.length === 0) return;
+    uploadQueue.add(chosen);
+    this.input.value = ""; // the same file may be chosen again
+    setText(this.news, t("upload.chosen", { n: chosen.length }));
   }
 
   #chosen(name) {
@@ -112,58 +112,58 @@ class UploadPage {
   }
 
   #submit() {
-    const name = this.customer === null ? who().customer : this.customer.input.value.trim();
+    const name = this.customer === null ? currentUser().customer : this.customer.input.value.trim();
     if (!name) {
       this.customer.setError(t("upload.customer_missing"));
       this.customer.input.focus();
       return;
     }
-    if (!sending.items.some((each) => each.state === CHOSEN)) {
+    if (!uploadQueue.items.some((item) => item.state === CHOSEN)) {
       this.input.focus();
       return;
     }
-    sending.start(name, this.batch.input.value.trim());
+    uploadQueue.start(name, this.batch.input.value.trim());
   }
 
   #clear() {
-    sending.forget();
+    uploadQueue.forget();
     this.input.focus();
   }
 
   draw() {
-    const { items } = sending;
-    const chosen = items.filter((each) => each.state === CHOSEN).length;
+    const { items } = uploadQueue;
+    const chosen = items.filter((item) => item.state === CHOSEN).length;
     setText(this.submit, chosen > 0 ? t("upload.submit", { n: chosen }) : t("upload.submit_none"));
     this.submit.disabled = chosen === 0;
     this.files.hidden = items.length === 0;
-    this.clear.hidden = items.every((each) => [QUEUED, SENDING].includes(each.state));
-    keyed(this.list, items, (each) => each.key, makeFile, updateFile);
-    const arrived = items.filter((each) => each.state === DONE);
-    if (arrived.length > 0 && !sending.isBusy && this.told !== arrived.length) {
-      this.told = arrived.length;
+    this.clear.hidden = items.every((item) => [QUEUED, SENDING].includes(item.state));
+    reconcileChildren(this.list, items, (item) => item.key, makeFileRow, updateFileRow);
+    const arrived = items.filter((item) => item.state === DONE);
+    if (arrived.length > 0 && !uploadQueue.isBusy && this.announcedCount !== arrived.length) {
+      this.announcedCount = arrived.length;
       setText(this.news, t("upload.all_arrived", { n: arrived.length }));
     }
     this.receipt.update(arrived);
   }
 
-  /** Receipts go on to say what became of their documents. */
-  async #hear(events) {
-    const heard = new Set(events.flatMap((each) => each.documents ?? []));
-    const isReset = events.some((each) => each.kind === "reset");
-    const wanted = sending.items.filter((each) => each.state === DONE && (isReset || heard.has(each.receipt.id))).slice(-IDS);
+  /** Fetch the states of uploaded documents after events. */
+  async #onEvents(events) {
+    const changedIds = new Set(events.flatMap((event) => event.documents ?? []));
+    const isReset = events.some((event) => event.kind === "reset");
+    const wanted = uploadQueue.items.filter((item) => item.state === DONE && (isReset || changedIds.has(item.receipt.id))).slice(-MAX_IDS_PER_REQUEST);
     if (wanted.length === 0) return;
     try {
-      const page = await get("/v1/documents", { query: { id: wanted.map((each) => each.receipt.id) }, signal: this.#view.signal });
-      const states = new Map(page.documents.map((each) => [each.id, each.state]));
-      for (const each of wanted) if (states.has(each.receipt.id)) each.now = { state: states.get(each.receipt.id) };
+      const page = await get("/v1/documents", { query: { id: wanted.map((item) => item.receipt.id) }, signal: this.#view.signal });
+      const states = new Map(page.documents.map((row) => [row.id, row.state]));
+      for (const item of wanted) if (states.has(item.receipt.id)) item.now = { state: states.get(item.receipt.id) };
       this.draw();
-    } catch (wrong) {
-      if (wrong.code === undefined && wrong.name !== "AbortError") throw wrong;
+    } catch (error) {
+      if (error.code === undefined && error.name !== "AbortError") throw error;
     }
   }
 }
 
-function makeFile(item) {
+function makeFileRow(item) {
   const name = el("span", { class: "upload-name" }, item.file.name);
   const about = el("span", { class: "muted upload-about" });
   const mark = el("span", { class: "upload-mark" });
@@ -172,11 +172,11 @@ function makeFile(item) {
   const buttons = el("span", { class: "upload-buttons" });
   const node = el("li", { class: "upload" }, el("div", { class: "upload-head" }, name, about, mark, buttons), meter, error);
   Object.assign(node, { parts: { name, about, mark, meter, error, buttons } });
-  updateFile(node, item);
+  updateFileRow(node, item);
   return node;
 }
 
-function updateFile(node, item) {
+function updateFileRow(node, item) {
   const { name, about, mark, meter, error, buttons } = node.parts;
   const isSending = item.state === SENDING;
   const words = isSending ? (item.part < 1 ? percent(item.part, 0) : t("upload.writing")) : item.state === DONE ? "" : t(`upload.state_${item.state}`);
@@ -189,19 +189,19 @@ function updateFile(node, item) {
   if (node.shownKey === key) return;
   node.shownKey = key;
   if (item.state === DONE && name.tagName !== "A") {
-    node.parts.name = el("a", { class: "upload-name", href: to("document", { id: item.receipt.id }) }, item.file.name);
+    node.parts.name = el("a", { class: "upload-name", href: pageUrl("document", { id: item.receipt.id }) }, item.file.name);
     name.replaceWith(node.parts.name);
   }
   const hadFocus = buttons.contains(document.activeElement);
   fill(mark, item.state === DONE && [levelBadge(item.receipt.level), stateBadge(item.now.state)]);
-  fill(buttons, buttonsOf(item));
+  fill(buttons, fileButtons(item));
   if (hadFocus) (buttons.querySelector("button") ?? node.querySelector("a"))?.focus();
 }
 
-function buttonsOf(item) {
+function fileButtons(item) {
   const button = (label, call) => el("button", { class: "button button-small", type: "button", "aria-label": `${label}: ${item.file.name}`, on: { click: call } }, label);
-  if (item.state === CHOSEN) return [button(t("upload.remove"), () => sending.remove(item))];
-  if (item.state === QUEUED || (item.state === SENDING && item.part < 1)) return [button(t("upload.stop"), () => sending.stop(item))];
-  if (item.state === FAILED || item.state === STOPPED) return [!item.isFinal && button(t("upload.again"), () => sending.again(item)), button(t("upload.remove"), () => sending.remove(item))];
+  if (item.state === CHOSEN) return [button(t("upload.remove"), () => uploadQueue.remove(item))];
+  if (item.state === QUEUED || (item.state === SENDING && item.part < 1)) return [button(t("upload.stop"), () => uploadQueue.stop(item))];
+  if (item.state === FAILED || item.state === STOPPED) return [!item.isFinal && button(t("upload.again"), () => uploadQueue.retry(item)), button(t("upload.remove"), () => uploadQueue.remove(item))];
   return [];
 }

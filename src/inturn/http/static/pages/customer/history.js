@@ -1,43 +1,43 @@
-// What happened to a customer lately, from its newest documents and, for operators, what was done by hand.
+// A customer's recent history, from its newest documents and, for operators, from the audit log.
 
 import { get } from "../../api.js";
 import { seesAll } from "../../session.js";
 
-const READ = 50;
-const SHOWN = 15;
-const STATES = { submitted: "waiting", started: "running", done: "done", failed: "failed", cancelled: "cancelled", expired: "expired", retried: "waiting", expedited: "waiting" };
-const MOVED = ["running", "done", "failed", "cancelled", "expired"];
-/** Told by the documents themselves, by hand or not. */
-const TOLD = new Set(["cancelled"]);
+const FETCH_LIMIT = 50;
+const MAX_ENTRIES = 15;
+const STATE_BY_KIND = { submitted: "waiting", started: "running", done: "done", failed: "failed", cancelled: "cancelled", expired: "expired", retried: "waiting", expedited: "waiting" };
+const PROCESSED_STATES = ["running", "done", "failed", "cancelled", "expired"];
+/** Audit entries that the documents' own states already show. */
+const SKIPPED_AUDIT_KINDS = new Set(["cancelled"]);
 
-/** The newest documents, those that moved last, and what operators did. */
-export async function latest(customer, signal) {
-  const documents = (more) => get("/v1/documents", { query: { customer, limit: READ, ...more }, signal });
-  const byHand = seesAll() ? get("/v1/audit", { query: { customer, limit: READ }, signal }) : Promise.resolve({ events: [] });
-  const [newest, moved, audit] = await Promise.all([documents({}), documents({ state: MOVED }), byHand]);
+/** Fetch the newest documents, the newest processed ones, and the audit log. */
+export async function fetchHistory(customer, signal) {
+  const documents = (more) => get("/v1/documents", { query: { customer, limit: FETCH_LIMIT, ...more }, signal });
+  const byHand = seesAll() ? get("/v1/audit", { query: { customer, limit: FETCH_LIMIT }, signal }) : Promise.resolve({ events: [] });
+  const [newest, moved, audit] = await Promise.all([documents({}), documents({ state: PROCESSED_STATES }), byHand]);
   return {
-    documents: [...new Map([...newest.documents, ...moved.documents].map((each) => [each.id, each])).values()],
+    documents: [...new Map([...newest.documents, ...moved.documents].map((row) => [row.id, row])).values()],
     oldest: newest.next === null ? null : newest.documents.at(-1).submitted_at,
-    byHand: audit.events.filter((each) => each.customer === customer && !TOLD.has(each.kind)),
+    byHand: audit.events.filter((event) => event.customer === customer && !SKIPPED_AUDIT_KINDS.has(event.kind)),
   };
 }
 
-/** Moments, newest first; documents of one moment are one line. `isMore`: there may be others that were not read. */
-export function history({ documents, oldest, byHand }) {
-  const found = new Map();
+/** Merge into entries, newest first; documents of the same kind and time share an entry. `isMore`: the fetch limit may have cut it. */
+export function mergeHistory({ documents, oldest, byHand }) {
+  const entries = new Map();
   const add = (kind, at, id, name) => {
     const key = `${kind} ${at}`;
-    const known = found.get(key) ?? { key, kind, at, state: STATES[kind], documents: [], name, operator: null, why: "", isMore: kind === "submitted" && at === oldest };
-    known.documents.push(id);
-    found.set(key, known);
+    const entry = entries.get(key) ?? { key, kind, at, state: STATE_BY_KIND[kind], documents: [], name, operator: null, why: "", isMore: kind === "submitted" && at === oldest };
+    entry.documents.push(id);
+    entries.set(key, entry);
   };
-  for (const each of documents) {
-    add("submitted", each.submitted_at, each.id, each.name);
-    if (each.started_at !== null) add("started", each.started_at, each.id, each.name);
-    if (each.finished_at !== null && each.state in STATES) add(each.state, each.finished_at, each.id, each.name);
+  for (const row of documents) {
+    add("submitted", row.submitted_at, row.id, row.name);
+    if (row.started_at !== null) add("started", row.started_at, row.id, row.name);
+    if (row.finished_at !== null && row.state in STATE_BY_KIND) add(row.state, row.finished_at, row.id, row.name);
   }
   for (const { number, kind, at, documents: ids, operator, why } of byHand) {
-    found.set(`hand ${number}`, { key: `hand ${number}`, kind, at, state: STATES[kind] ?? "delayed", documents: ids, name: null, operator, why, isMore: false });
+    entries.set(`hand ${number}`, { key: `hand ${number}`, kind, at, state: STATE_BY_KIND[kind] ?? "delayed", documents: ids, name: null, operator, why, isMore: false });
   }
-  return [...found.values()].sort((one, other) => other.at - one.at).slice(0, SHOWN);
+  return [...entries.values()].sort((one, other) => other.at - one.at).slice(0, MAX_ENTRIES);
 }

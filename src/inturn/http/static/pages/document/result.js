@@ -1,16 +1,16 @@
-// What came of a document. Text is only ever shown as text.
+// A document's result. Text is only ever shown as text, never as HTML.
 
-import { el, fill, setProp, setText } from "../../dom.js";
 import { get } from "../../api.js";
+import { el, fill, setProp, setText } from "../../dom.js";
 import { bytes } from "../../format.js";
 import { t } from "../../i18n.js";
-import { panel } from "../../parts/cards.js";
-import { icon } from "../../parts/icons.js";
+import { icon } from "../../components/icons.js";
+import { panel } from "../../components/panel.js";
 
-const PREVIEW = 1_500;
-const MOST_SHOWN = 500_000;
+const PREVIEW_CHARACTERS = 1_500;
+const MAX_SHOWN_CHARACTERS = 500_000;
 
-export class Result {
+export class ResultPanel {
   #view;
   #shown = null;
 
@@ -23,17 +23,17 @@ export class Result {
     this.node.hidden = true;
   }
 
-  async follow(found) {
-    this.node.hidden = found.state !== "done";
-    if (found.state !== "done" || this.#shown === found.finished_at) return;
+  async follow(doc) {
+    this.node.hidden = doc.state !== "done";
+    if (doc.state !== "done" || this.#shown === doc.finished_at) return;
     const { result, files } = await get(`${this.path}/result`, { signal: this.#view.signal });
-    this.#shown = found.finished_at;
+    this.#shown = doc.finished_at;
     const text = typeof result === "string" ? result : typeof result?.text === "string" ? result.text : null;
-    const rest = text === null ? result : typeof result === "string" ? null : without(result, "text");
+    const rest = text === null ? result : typeof result === "string" ? null : omit(result, "text");
     const isMore = rest !== null && rest !== undefined && (typeof rest !== "object" || Object.keys(rest).length > 0);
     fill(
       this.body,
-      text !== null && (text === "" ? el("p", { class: "muted" }, t("document.result_no_text")) : shownText(text, t("document.result_text"))),
+      text !== null && (text === "" ? el("p", { class: "muted" }, t("document.result_no_text")) : textPreview(text, t("document.result_text"))),
       isMore && this.#more(rest, text !== null),
       text === null && !isMore && el("p", { class: "muted" }, t("document.result_none")),
       files.length > 0 && this.#files(files),
@@ -41,7 +41,7 @@ export class Result {
   }
 
   #more(rest, isFolded) {
-    const body = shownText(JSON.stringify(rest, null, 2), t("document.result_more"));
+    const body = textPreview(JSON.stringify(rest, null, 2), t("document.result_more"));
     return isFolded ? el("details", {}, el("summary", {}, t("document.result_more")), body) : body;
   }
 
@@ -55,21 +55,21 @@ export class Result {
   }
 }
 
-/** A text that is cut when it is long; very long ones are for downloading. */
-function shownText(text, label) {
-  const pre = el("pre", { class: "document-text", tabindex: "0", role: "region", "aria-label": label }, text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text);
-  if (text.length <= PREVIEW) return pre;
+/** Show the first PREVIEW_CHARACTERS, and at most MAX_SHOWN_CHARACTERS on demand. Longer texts are for downloading. */
+function textPreview(text, label) {
+  const pre = el("pre", { class: "document-text", tabindex: "0", role: "region", "aria-label": label }, text.length > PREVIEW_CHARACTERS ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text);
+  if (text.length <= PREVIEW_CHARACTERS) return pre;
   const button = el("button", { class: "button button-small", type: "button", "aria-expanded": "false" }, t("document.show_all", { n: text.length }));
   button.addEventListener("click", () => {
     const isOpen = button.getAttribute("aria-expanded") === "true";
     setProp(button, "aria-expanded", String(!isOpen));
     setText(button, isOpen ? t("document.show_all", { n: text.length }) : t("document.show_less"));
-    setText(pre, isOpen ? `${text.slice(0, PREVIEW)}…` : text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text);
+    setText(pre, isOpen ? `${text.slice(0, PREVIEW_CHARACTERS)}…` : text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text);
   });
   return el("div", { class: "document-cut" }, pre, button);
 }
 
-function without(value, name) {
+function omit(value, name) {
   const { [name]: _, ...rest } = value;
   return rest;
 }

@@ -1,63 +1,63 @@
-// A document as a row.
+// The columns of the list of documents.
 
 import { el, setProp, setText } from "../../dom.js";
 import { ago, duration, number } from "../../format.js";
 import { t } from "../../i18n.js";
-import { to } from "../../routes.js";
+import { pageUrl } from "../../routes.js";
 import { seesAll } from "../../session.js";
-import { levelBadge, stateBadge, updateBadge } from "../../parts/level.js";
+import { levelBadge, stateBadge, updateLevelBadge } from "../../components/badges.js";
 
 export function columns() {
-  const customer = { key: "customer", label: t("documents.head_customer"), className: "documents-customer", value: (row) => row.customer, cell: (row) => el("a", { href: to("customer", { name: row.customer }) }, row.customer) };
+  const customer = { key: "customer", label: t("documents.head_customer"), className: "documents-customer", value: (row) => row.customer, cell: (row) => el("a", { href: pageUrl("customer", { name: row.customer }) }, row.customer) };
   return [
-    { key: "name", label: t("documents.name"), className: "documents-name", name: (row) => row.name, value: (row) => `${row.name}\n${reasonOf(row) ?? ""}`, cell: nameOf, update: updateName },
+    { key: "name", label: t("documents.name"), className: "documents-name", name: (row) => row.name, value: (row) => `${row.name}\n${errorSummary(row) ?? ""}`, cell: nameCell, update: updateNameCell },
     ...(seesAll() ? [customer] : []),
-    { key: "state", label: t("documents.head_state"), value: (row) => `${row.state} ${row.isGone ?? false}`, cell: stateOf },
+    { key: "state", label: t("documents.head_state"), value: (row) => `${row.state} ${row.isGone ?? false}`, cell: stateCell },
     {
       key: "level",
       label: t("documents.head_level"),
       value: (row) => (row.expedited ? 0 : row.level),
       cell: (row) => levelBadge(row.expedited ? 0 : row.level),
-      update: (node, row) => updateBadge(node, row.expedited ? 0 : row.level),
+      update: (node, row) => updateLevelBadge(node, row.expedited ? 0 : row.level),
     },
     { key: "submitted", label: t("documents.head_submitted"), sortable: true, className: "documents-time", value: (row) => ago(row.submitted_at) },
-    { key: "wait", label: t("documents.head_wait"), align: "end", className: "documents-more", value: waitOf },
-    { key: "took", label: t("documents.head_took"), align: "end", className: "documents-more", value: tookOf },
+    { key: "wait", label: t("documents.head_wait"), align: "end", className: "documents-more", value: waitText },
+    { key: "took", label: t("documents.head_took"), align: "end", className: "documents-more", value: processingTimeText },
     { key: "attempt", label: t("documents.head_attempts"), align: "end", className: "documents-more", value: (row) => (row.attempt === 0 ? null : number(row.attempt)) },
   ];
 }
 
-function nameOf(row) {
+function nameCell(row) {
   const node = el("span", {}, el("span", { class: "documents-title" }, row.name), seesAll() && el("span", { class: "muted documents-of" }, row.customer), el("span", { class: "documents-reason" }));
-  updateName(node, row);
+  updateNameCell(node, row);
   return node;
 }
 
-function updateName(node, row) {
+function updateNameCell(node, row) {
   const shown = node.querySelector(".documents-reason");
-  const reason = reasonOf(row);
+  const reason = errorSummary(row);
   shown.hidden = reason === null;
   setProp(shown, "title", reason);
   setText(shown, reason ?? "");
 }
 
-/** The first line of why it failed, or of why it is tried again. */
-function reasonOf(row) {
+/** The first line of the error of a failed or delayed document. */
+function errorSummary(row) {
   return row.error !== null && ["failed", "delayed"].includes(row.state) ? row.error.split("\n")[0] : null;
 }
 
-function stateOf(row) {
+function stateCell(row) {
   return el("span", { class: row.isGone ? "is-gone" : null, title: row.isGone ? t("documents.gone") : null }, stateBadge(row.state));
 }
 
-/** From when it could start to its last start, or until now. */
-function waitOf(row) {
+/** The time from ready to the last start, or until now. */
+function waitText(row) {
   if (row.state === "waiting") return duration(Math.max(0, Date.now() * 1_000 - row.ready_at));
   const began = row.began_at ?? row.started_at;
   return began === null ? null : duration(Math.max(0, began - row.ready_at));
 }
 
-function tookOf(row) {
+function processingTimeText(row) {
   if (row.started_at === null || (row.finished_at === null && row.state !== "running")) return null;
   return duration(Math.max(0, row.worked ?? (row.finished_at ?? Date.now() * 1_000) - row.started_at));
 }

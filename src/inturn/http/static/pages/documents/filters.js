@@ -1,62 +1,61 @@
-// Everything above the list of documents: what the address asks for, and the fields that change it.
+// The filters of the list of documents: their values in the address, and the fields.
 
 import { el, setProp, setText } from "../../dom.js";
 import { number } from "../../format.js";
 import { t } from "../../i18n.js";
 import { seesAll } from "../../session.js";
-import { search, select, text } from "../../parts/fields.js";
-import { icon } from "../../parts/icons.js";
-import { levelName } from "../../parts/level.js";
-import { findCustomers, suggest } from "../../parts/suggest.js";
+import { levelName } from "../../components/badges.js";
+import { combobox, findCustomers } from "../../components/combobox.js";
+import { searchField, selectField, textField } from "../../components/fields.js";
+import { icon } from "../../components/icons.js";
 
 export const STATES = ["waiting", "running", "delayed", "done", "failed", "cancelled", "expired"];
 const LEVELS = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
 
-/** What the address asks for. */
-export function asked(query) {
-  const state = query.getAll("state").filter((each) => STATES.includes(each));
+/** Read the filters from the query. */
+export function filtersFromQuery(query) {
+  const state = query.getAll("state").filter((name) => STATES.includes(name));
   const level = LEVELS.includes(query.get("level")) ? query.get("level") : null;
   return { state, level, customer: query.get("customer"), batch: query.get("batch"), text: query.get("q") };
 }
 
-/** Which documents come first. */
 export function sortOf(query) {
   return query.get("sort") === "oldest" ? "oldest" : "newest";
 }
 
-/** Whether a row still is what the filters ask for; the list keeps it where it is until it is asked for anew. */
-export function matches(row, { state, level }) {
+/** Whether a row still matches. A row that does not is dimmed, and stays until the next load. */
+export function matchesFilters(row, { state, level }) {
   return (state.length === 0 || state.includes(row.state)) && (level === null || row.level === Number(level));
 }
 
-/** What they show is what the address says. */
+/** The fields; the address holds their values. */
 export class Filters {
   #view;
 
   constructor(view) {
     this.#view = view;
-    const { customer, batch, text: q, level } = asked(view.query);
-    this.search = search({ label: t("documents.search"), value: q ?? "", onSearch: (found) => this.#set({ q: found }, true) });
-    this.customer = seesAll() ? suggest({ label: t("documents.head_customer"), value: customer ?? "", find: findCustomers, onChange: (found) => this.#set({ customer: found }) }) : null;
-    this.level = select({ label: t("documents.head_level"), options: [["", t("documents.any")], ...LEVELS.map((each) => [each, levelName(Number(each))])], value: level ?? "", on: { change: () => this.#set({ level: this.level.input.value }) } });
-    this.batch = text({ label: t("documents.batch"), type: "search", value: batch ?? "", on: { change: () => this.#set({ batch: this.batch.input.value.trim() }) } });
-    const sorts = ["newest", "oldest"].map((each) => [each, t(`documents.${each}_first`)]);
-    this.sort = select({ label: t("documents.sort"), options: sorts, value: sortOf(view.query), on: { change: () => this.sortBy(this.sort.input.value) } });
+    const { customer, batch, text: q, level } = filtersFromQuery(view.query);
+    this.search = searchField({ label: t("documents.search"), value: q ?? "", onSearch: (value) => this.#set({ q: value }, true) });
+    this.customer = seesAll() ? combobox({ label: t("documents.head_customer"), value: customer ?? "", find: findCustomers, onChange: (value) => this.#set({ customer: value }) }) : null;
+    this.level = selectField({ label: t("documents.head_level"), options: [["", t("documents.any")], ...LEVELS.map((name) => [name, levelName(Number(name))])], value: level ?? "", on: { change: () => this.#set({ level: this.level.input.value }) } });
+    this.batch = textField({ label: t("documents.batch"), type: "search", value: batch ?? "", on: { change: () => this.#set({ batch: this.batch.input.value.trim() }) } });
+    const sorts = ["newest", "oldest"].map((order) => [order, t(`documents.${order}_first`)]);
+    this.sort = selectField({ label: t("documents.sort"), options: sorts, value: sortOf(view.query), on: { change: () => this.sortBy(this.sort.input.value) } });
     this.sort.node.classList.add("documents-sort");
     this.chips = new Map();
     const chips = [null, ...STATES].map((state) => el("li", {}, this.#chip(state)));
     const rest = [this.customer?.node, this.level.node, this.batch.node, this.sort.node];
-    this.clear = el("button", { class: "button button-small", type: "button", on: { click: () => this.#set(this.nothing()) } }, icon("close"), t("documents.clear"));
+    this.clear = el("button", { class: "button button-small", type: "button", on: { click: () => this.#set(this.clearedQuery()) } }, icon("close"), t("documents.clear"));
     this.node = el(
       "div",
       { class: "documents-filters", role: "search", "aria-label": t("documents.filters") },
       el("div", { class: "documents-fields" }, el("div", { class: "field documents-search" }, el("span", { class: "documents-label", "aria-hidden": "true" }, t("documents.name")), this.search.node), this.#unfold(), rest),
       el("div", { class: "documents-states" }, el("ul", { class: "chips", "aria-label": t("documents.head_state") }, chips), this.clear),
     );
-    this.follow();
+    this.syncFromQuery();
   }
 
-  /** On a phone the other fields are behind a button. */
+  /** The button that unfolds the other fields on a phone. */
   #unfold() {
     const isOpen = this.#isNarrowed();
     const button = el("button", { class: "button documents-unfold", type: "button", "aria-expanded": String(isOpen) }, t("documents.filters"));
@@ -65,7 +64,7 @@ export class Filters {
   }
 
   #isNarrowed() {
-    const { customer, batch, level } = asked(this.#view.query);
+    const { customer, batch, level } = filtersFromQuery(this.#view.query);
     return Boolean(customer || batch || level) || sortOf(this.#view.query) === "oldest";
   }
 
@@ -79,9 +78,9 @@ export class Filters {
   }
 
   #toggle(state) {
-    const { state: now } = asked(this.#view.query);
+    const { state: now } = filtersFromQuery(this.#view.query);
     if (state === null) this.#set({ state: null });
-    else this.#set({ state: now.includes(state) ? now.filter((each) => each !== state) : [...now, state] });
+    else this.#set({ state: now.includes(state) ? now.filter((name) => name !== state) : [...now, state] });
   }
 
   #set(changes, replace = false) {
@@ -94,18 +93,18 @@ export class Filters {
     this.#set({ sort: sort === "oldest" ? sort : null });
   }
 
-  nothing() {
+  clearedQuery() {
     return { state: null, level: null, customer: null, batch: null, q: null };
   }
 
   isAny() {
-    const { state, ...where } = asked(this.#view.query);
+    const { state, ...where } = filtersFromQuery(this.#view.query);
     return state.length > 0 || Object.values(where).some(Boolean);
   }
 
-  /** Show what the address says; what somebody is typing just now stays. */
-  follow() {
-    const { state, level, customer, batch, text: q } = asked(this.#view.query);
+  /** Show the values of the address. A focused field keeps its text. */
+  syncFromQuery() {
+    const { state, level, customer, batch, text: q } = filtersFromQuery(this.#view.query);
     const put = (input, value) => {
       if (input !== document.activeElement && input.value.trim() !== value) input.value = value;
     };
@@ -114,13 +113,13 @@ export class Filters {
     this.customer?.setValue(customer ?? "");
     this.level.input.value = level ?? "";
     this.sort.input.value = sortOf(this.#view.query);
-    for (const [each, { button }] of this.chips) setProp(button, "aria-pressed", String(each === null ? state.length === 0 : state.includes(each)));
+    for (const [name, { button }] of this.chips) setProp(button, "aria-pressed", String(name === null ? state.length === 0 : state.includes(name)));
     this.clear.hidden = !this.isAny();
   }
 
   count(counts) {
     for (const [state, { n }] of this.chips) {
-      const all = counts === null ? null : state === null ? STATES.reduce((sum, each) => sum + (counts[each] ?? 0), 0) : (counts[state] ?? 0);
+      const all = counts === null ? null : state === null ? STATES.reduce((sum, name) => sum + (counts[name] ?? 0), 0) : (counts[state] ?? 0);
       setText(n, all === null ? "" : number(all));
     }
   }

@@ -1,10 +1,10 @@
-// Policies beside each other: only the settings in which they differ.
+// A table of the settings in which policies differ.
 
 import { el } from "../../dom.js";
 import { t } from "../../i18n.js";
-import { SETTINGS, written } from "./words.js";
+import { SETTINGS, formatSetting } from "./description.js";
 
-/** columns: [[heading, policy], …]; what differs from the first one is marked. */
+/** columns: [[heading, policy], …]; values that differ from the first policy are bold. */
 export function differenceTable(label, columns) {
   const first = columns[0][1];
   const texts = (setting) => columns.map(([, policy]) => JSON.stringify(policy[setting]));
@@ -14,7 +14,7 @@ export function differenceTable(label, columns) {
   const body = rows.map((setting) => {
     const cells = columns.map(([, policy]) => {
       const isOther = JSON.stringify(policy[setting]) !== JSON.stringify(first[setting]);
-      return el("td", {}, isOther ? el("strong", {}, written(setting, policy)) : written(setting, policy));
+      return el("td", {}, isOther ? el("strong", {}, formatSetting(setting, policy)) : formatSetting(setting, policy));
     });
     return el("tr", {}, el("th", { scope: "row" }, t(`policy.setting_${setting}`)), cells);
   });

@@ -1,39 +1,39 @@
-// The settings as fields. What cannot be is said beside its field while one types; the server has the last word.
+// The settings as fields. Invalid values are marked while typing; the server validates again.
 
 import { el, fill, newId, setText } from "../../dom.js";
 import { bytes, durationInWords } from "../../format.js";
 import { t } from "../../i18n.js";
-import { numeric } from "../../parts/fields.js";
+import { numberField } from "../../components/fields.js";
 
 const SECOND = 1_000_000;
-const LONGEST = 100 * 365 * 86_400;
-const MOST_THRESHOLDS = 8;
-const MOST_EVERY = 1_000;
-const MOST_COST = 10_000;
-const LEAST_BYTES = 1_000;
+const MAX_DURATION_SECONDS = 100 * 365 * 86_400;
+const MAX_THRESHOLDS = 8;
+const MAX_OVERDUE_EVERY = 1_000;
+const MAX_COST = 10_000;
+const MIN_BYTES_PER_PAGE = 1_000;
 const FAIR_ONLY = ["overdue_after", "overdue_every", "per_document", "per_page", "bytes_per_page"];
 
 export class PolicyForm {
   #onChange;
   #thresholds = [];
   #order = "fair";
-  #before = null;
+  #initialPolicy = null;
 
   constructor(policy, onChange) {
     this.#onChange = onChange;
     const typed = { input: () => this.#changed() };
-    const seconds = (label, hint) => numeric({ label, hint, min: "0", step: "any", inputmode: "decimal", required: true, on: typed });
+    const seconds = (label, hint) => numberField({ label, hint, min: "0", step: "any", inputmode: "decimal", required: true, on: typed });
     this.interval = seconds(t("policy.setting_reset_interval"), t("policy.seconds"));
     this.after = seconds(t("policy.setting_overdue_after"), t("policy.seconds"));
-    this.every = numeric({ label: t("policy.setting_overdue_every"), min: "2", max: MOST_EVERY, step: "1", required: true, on: typed });
-    this.perDocument = numeric({ label: t("policy.setting_per_document"), min: "0", max: MOST_COST, step: "any", required: true, on: typed });
-    this.perPage = numeric({ label: t("policy.setting_per_page"), hint: t("policy.per_page_hint"), min: "0", max: MOST_COST, step: "any", required: true, on: typed });
-    this.bytes = numeric({ label: t("policy.setting_bytes_per_page"), hint: t("policy.bytes"), min: LEAST_BYTES, step: "1", required: true, on: typed });
-    this.node = this.#drawn();
+    this.every = numberField({ label: t("policy.setting_overdue_every"), min: "2", max: MAX_OVERDUE_EVERY, step: "1", required: true, on: typed });
+    this.perDocument = numberField({ label: t("policy.setting_per_document"), min: "0", max: MAX_COST, step: "any", required: true, on: typed });
+    this.perPage = numberField({ label: t("policy.setting_per_page"), hint: t("policy.per_page_hint"), min: "0", max: MAX_COST, step: "any", required: true, on: typed });
+    this.bytes = numberField({ label: t("policy.setting_bytes_per_page"), hint: t("policy.bytes"), min: MIN_BYTES_PER_PAGE, step: "1", required: true, on: typed });
+    this.node = this.#build();
     this.set(policy);
   }
 
-  #drawn() {
+  #build() {
     const button = (text, call) => el("button", { class: "button button-small", type: "button", on: { click: call } }, text);
     this.list = el("ol", { class: "thresholds" });
     this.more = button(t("policy.add_level"), () => this.#add());
@@ -44,55 +44,54 @@ export class PolicyForm {
       const words = el("span", {}, el("strong", {}, t(`policy.order_${order}`)), el("span", { class: "muted" }, t(`policy.order_${order}_hint`)));
       return { input, node: el("label", { class: "order" }, input, words) };
     });
-    this.fairOnly = el("div", { class: "form" }, group(t("policy.overdue_slot"), this.after.node, this.every.node), group(t("policy.costs"), this.perDocument.node, this.perPage.node, this.bytes.node));
+    this.fairOnly = el("div", { class: "form" }, fieldGroup(t("policy.overdue_slot"), this.after.node, this.every.node), fieldGroup(t("policy.costs"), this.perDocument.node, this.perPage.node, this.bytes.node));
     return el(
       "div",
       { class: "form policy-form" },
       this.interval.node,
       el("fieldset", {}, el("legend", {}, t("policy.setting_thresholds")), el("p", { class: "field-hint" }, t("policy.thresholds_hint")), this.list, el("div", { class: "threshold-buttons" }, this.more, this.less)),
-      el("fieldset", {}, el("legend", {}, t("policy.setting_order")), this.orders.map((each) => each.node)),
+      el("fieldset", {}, el("legend", {}, t("policy.setting_order")), this.orders.map((order) => order.node)),
       this.fairOnly,
     );
   }
 
-  /** Show a policy, whatever was typed. */
+  /** Show a policy and drop typed values. */
   set(policy) {
-    this.#before = policy;
+    this.#initialPolicy = policy;
     this.interval.input.value = policy.reset_interval / SECOND;
     this.after.input.value = policy.overdue_after / SECOND;
     this.every.input.value = policy.overdue_every;
     this.perDocument.input.value = policy.per_document;
     this.perPage.input.value = policy.per_page;
     this.bytes.input.value = policy.bytes_per_page;
-    this.#thresholds = policy.thresholds.map((each, place) => this.#threshold(each, place));
+    this.#thresholds = policy.thresholds.map((threshold, index) => this.#threshold(threshold, index));
     this.#listThresholds();
-    for (const each of this.orders) each.input.checked = each.input.value === policy.order;
+    for (const order of this.orders) order.input.checked = order.input.value === policy.order;
     this.#choose(policy.order);
   }
 
-  /** What was typed, as a policy; null where a field is wrong. */
+  /** Read the fields as a policy; null if a field is invalid. */
   value() {
-    const found = {
-      reset_interval: this.#length(this.interval, LONGEST),
+    const policy = {
+      reset_interval: this.#length(this.interval, MAX_DURATION_SECONDS),
       thresholds: this.#readThresholds(),
       order: this.#order,
-      overdue_after: this.#length(this.after, LONGEST),
-      overdue_every: this.#whole(this.every, 2, MOST_EVERY),
+      overdue_after: this.#length(this.after, MAX_DURATION_SECONDS),
+      overdue_every: this.#whole(this.every, 2, MAX_OVERDUE_EVERY),
       per_document: this.#cost(this.perDocument),
       per_page: this.#cost(this.perPage),
-      bytes_per_page: this.#whole(this.bytes, LEAST_BYTES, Number.MAX_SAFE_INTEGER),
+      bytes_per_page: this.#whole(this.bytes, MIN_BYTES_PER_PAGE, Number.MAX_SAFE_INTEGER),
     };
-    if (found.per_page === 0 && found.per_document !== null && found.per_document !== 1) {
+    if (policy.per_page === 0 && policy.per_document !== null && policy.per_document !== 1) {
       this.perDocument.setError(t("policy.error_per_document"));
-      found.per_document = null;
+      policy.per_document = null;
     }
-    this.#sayLengths(found);
-    if (this.#order !== "fair") for (const name of FAIR_ONLY) found[name] ??= this.#before[name]; // nobody sees them
-    return Object.values(found).includes(null) ? null : found;
+    this.#updateHints(policy);
+    if (this.#order !== "fair") for (const name of FAIR_ONLY) policy[name] ??= this.#initialPolicy[name]; // hidden fields keep their values
+    return Object.values(policy).includes(null) ? null : policy;
   }
 
-  /** The first field that is wrong gets the focus. */
-  focusWrong() {
+  focusFirstInvalid() {
     this.node.querySelector("[aria-invalid]")?.focus();
   }
 
@@ -106,15 +105,15 @@ export class PolicyForm {
     this.#changed();
   }
 
-  #threshold(value, place) {
-    const field = numeric({ label: t("policy.threshold", { level: place + 2 }), step: "1", max: "-1", required: true, on: { input: () => this.#changed() } });
+  #threshold(value, index) {
+    const field = numberField({ label: t("policy.threshold", { level: index + 2 }), step: "1", max: "-1", required: true, on: { input: () => this.#changed() } });
     field.input.value = value;
     return field;
   }
 
   #listThresholds() {
-    fill(this.list, this.#thresholds.map((each, place) => el("li", { class: `level-${place + 2}` }, each.node)));
-    this.more.disabled = this.#thresholds.length >= MOST_THRESHOLDS;
+    fill(this.list, this.#thresholds.map((field, index) => el("li", { class: `level-${index + 2}` }, field.node)));
+    this.more.disabled = this.#thresholds.length >= MAX_THRESHOLDS;
     this.less.disabled = this.#thresholds.length <= 1;
   }
 
@@ -136,27 +135,27 @@ export class PolicyForm {
 
   #readThresholds() {
     let before = 0;
-    const found = this.#thresholds.map((field, place) => {
-      const value = typed(field);
-      let wrong = null;
-      if (!Number.isSafeInteger(value)) wrong = t("policy.error_whole");
-      else if (value >= before) wrong = place === 0 ? t("policy.error_below_zero") : t("policy.error_goes_down", { before });
-      field.setError(wrong);
+    const values = this.#thresholds.map((field, index) => {
+      const value = fieldNumber(field);
+      let message = null;
+      if (!Number.isSafeInteger(value)) message = t("policy.error_whole");
+      else if (value >= before) message = index === 0 ? t("policy.error_below_zero") : t("policy.error_goes_down", { before });
+      field.setError(message);
       if (Number.isSafeInteger(value)) before = Math.min(before, value);
-      return wrong === null ? value : null;
+      return message === null ? value : null;
     });
-    return found.includes(null) ? null : found;
+    return values.includes(null) ? null : values;
   }
 
   #length(field, most) {
-    const value = typed(field);
+    const value = fieldNumber(field);
     const isRight = value >= 1 / SECOND && value <= most;
     field.setError(isRight ? null : t("policy.error_length"));
     return isRight ? Math.round(value * SECOND) : null;
   }
 
   #whole(field, least, most) {
-    const value = typed(field);
+    const value = fieldNumber(field);
     const isRight = Number.isInteger(value) && value >= least && value <= most;
     const upper = most === Number.MAX_SAFE_INTEGER ? t("policy.error_whole_from", { least }) : t("policy.error_whole_between", { least, most });
     field.setError(isRight ? null : upper);
@@ -164,29 +163,29 @@ export class PolicyForm {
   }
 
   #cost(field) {
-    const value = typed(field);
-    const isRight = value >= 0 && value <= MOST_COST;
-    field.setError(isRight ? null : t("policy.error_cost", { most: MOST_COST }));
+    const value = fieldNumber(field);
+    const isRight = value >= 0 && value <= MAX_COST;
+    field.setError(isRight ? null : t("policy.error_cost", { most: MAX_COST }));
     return isRight ? value : null;
   }
 
-  #sayLengths(found) {
-    const say = (field, text) => setText(field.node.querySelector(".field-hint"), text);
-    say(this.interval, inSeconds(found.reset_interval));
-    say(this.after, inSeconds(found.overdue_after));
-    say(this.bytes, found.bytes_per_page === null ? t("policy.bytes") : t("policy.bytes_words", { words: bytes(found.bytes_per_page) }));
+  #updateHints(policy) {
+    const setHint = (field, text) => setText(field.node.querySelector(".field-hint"), text);
+    setHint(this.interval, secondsHint(policy.reset_interval));
+    setHint(this.after, secondsHint(policy.overdue_after));
+    setHint(this.bytes, policy.bytes_per_page === null ? t("policy.bytes") : t("policy.bytes_words", { words: bytes(policy.bytes_per_page) }));
   }
 }
 
-function inSeconds(length) {
+function secondsHint(length) {
   return length === null ? t("policy.seconds") : t("policy.seconds_words", { words: durationInWords(length) });
 }
 
-/** The number in a field; NaN if there is none. */
-function typed(field) {
+/** Read the number of a field; NaN if there is none. */
+function fieldNumber(field) {
   return field.input.value.trim() === "" ? NaN : Number(field.input.value);
 }
 
-function group(legend, ...fields) {
+function fieldGroup(legend, ...fields) {
   return el("fieldset", {}, el("legend", {}, legend), el("div", { class: "field-row" }, fields));
 }

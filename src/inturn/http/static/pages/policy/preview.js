@@ -1,102 +1,102 @@
-// Who would have waited less, and who more: the documents that really came, played under the policy that was typed.
+// Preview a typed policy: replay real documents under it, and show who waits less and who waits more.
 
 import { el, fill } from "../../dom.js";
 import { duration, number, percent } from "../../format.js";
 import { t } from "../../i18n.js";
-import { panel } from "../../parts/cards.js";
-import { pairBar } from "../../parts/charts.js";
-import { groupName, played, sides, waitingChart } from "../../parts/comparison.js";
-import { select } from "../../parts/fields.js";
-import { job } from "../../parts/job.js";
-import { levelClass, levelName } from "../../parts/level.js";
-import { plainTable } from "../../parts/plain.js";
-import { banner, failed } from "../../parts/states.js";
+import { levelClass, levelName } from "../../components/badges.js";
+import { pairBar } from "../../components/charts.js";
+import { describeReplay, gainersAndLosers, groupName, waitingChart } from "../../components/comparison.js";
+import { selectField } from "../../components/fields.js";
+import { panel } from "../../components/panel.js";
+import { banner, errorState } from "../../components/placeholders.js";
+import { progressJob } from "../../components/progress_job.js";
+import { staticTable } from "../../components/static_table.js";
 
 const SECOND = 1_000_000;
 const HOUR = 3_600;
-const LENGTHS = { hour: HOUR, quarter: 6 * HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR };
+const PERIOD_SECONDS = { hour: HOUR, quarter: 6 * HOUR, day: 24 * HOUR, week: 7 * 24 * HOUR };
 
 export class Preview {
   #valueOf;
-  #played = null;
+  #previewedPolicy = null;
 
-  /** valueOf() gives the policy that was typed, or null. */
+  /** valueOf() returns the typed policy, or null if a field is invalid. */
   constructor(view, valueOf) {
     this.#valueOf = valueOf;
-    const options = Object.keys(LENGTHS).map((each) => [each, t(`policy.last_${each}`)]);
-    this.length = select({ label: t("policy.preview_of"), options, value: "day" });
+    const options = Object.keys(PERIOD_SECONDS).map((period) => [period, t(`policy.last_${period}`)]);
+    this.length = selectField({ label: t("policy.preview_of"), options, value: "day" });
     this.button = el("button", { class: "button", type: "button", on: { click: () => this.#run() } }, t("policy.preview_run"));
-    this.job = job({ label: t("policy.preview"), signal: view.signal });
+    this.job = progressJob({ label: t("policy.preview"), signal: view.signal });
     this.outdated = el("div", { hidden: true }, banner(t("policy.preview_outdated"), { kind: "warn" }));
     this.result = el("div", { class: "preview-result", "aria-live": "polite" });
     const tools = el("div", { class: "preview-tools" }, this.length.node, this.button, this.job.node);
     this.node = panel(t("policy.preview"), { hint: t("policy.preview_hint") }, tools, this.outdated, this.result);
   }
 
-  /** Something else was typed, or something wrong. */
+  /** Take the typed policy, null if invalid. A result of another policy is marked as outdated. */
   changed(policy) {
     this.button.disabled = policy === null;
-    this.outdated.hidden = this.#played === null || JSON.stringify(policy) === this.#played;
+    this.outdated.hidden = this.#previewedPolicy === null || JSON.stringify(policy) === this.#previewedPolicy;
   }
 
   async #run() {
     const policy = this.#valueOf();
-    const since = Math.max(0, Math.round((Date.now() / 1_000 - LENGTHS[this.length.input.value]) * SECOND));
-    this.#played = null;
+    const since = Math.max(0, Math.round((Date.now() / 1_000 - PERIOD_SECONDS[this.length.input.value]) * SECOND));
+    this.#previewedPolicy = null;
     this.outdated.hidden = true;
     fill(this.result);
     this.button.disabled = true;
     try {
-      const found = await this.job.run("/v1/policy/preview", { policy, since });
-      if (found === null) return;
-      this.#played = JSON.stringify(policy);
-      fill(this.result, comparison(found.comparison));
-    } catch (wrong) {
-      const isNothing = wrong.detail?.includes("nothing to play") ?? false;
-      fill(this.result, isNothing ? el("p", { class: "muted" }, t("policy.preview_nothing")) : failed(wrong, () => this.#run()));
+      const result = await this.job.run("/v1/policy/preview", { policy, since });
+      if (result === null) return;
+      this.#previewedPolicy = JSON.stringify(policy);
+      fill(this.result, renderComparison(result.comparison));
+    } catch (error) {
+      const isNothing = error.detail?.includes("nothing to play") ?? false;
+      fill(this.result, isNothing ? el("p", { class: "muted" }, t("policy.preview_nothing")) : errorState(error, () => this.#run()));
     } finally {
       this.changed(this.#valueOf());
     }
   }
 }
 
-function comparison(found) {
+function renderComparison(comparison) {
   return [
-    el("p", {}, played(found), found.is_cut ? ` ${t("policy.preview_cut")}` : ""),
-    sides(found),
-    groups(found.groups),
-    el("div", { class: "preview-sides" }, levels(found), waiting(found)),
+    el("p", {}, describeReplay(comparison), comparison.is_cut ? ` ${t("policy.preview_cut")}` : ""),
+    gainersAndLosers(comparison),
+    groupTable(comparison.groups),
+    el("div", { class: "preview-sides" }, levelShares(comparison), waitingSection(comparison)),
   ];
 }
 
-function groups(found) {
+function groupTable(groups) {
   const label = t("policy.preview_groups");
-  const heads = ["documents_a_day", "customers", "documents", "mean_now", "mean_then", "p95_now", "p95_then"].map((each) => t(`policy.head_${each}`));
-  const rows = found.map((each) => {
-    const waits = [each.current.mean, each.proposed.mean, each.current.p95, each.proposed.p95].map((wait) => duration(wait * SECOND));
-    return [groupName(each.group), number(each.customers), number(each.documents), ...waits];
+  const heads = ["documents_a_day", "customers", "documents", "mean_now", "mean_then", "p95_now", "p95_then"].map((name) => t(`policy.head_${name}`));
+  const rows = groups.map((group) => {
+    const waits = [group.current.mean, group.proposed.mean, group.current.p95, group.proposed.p95].map((wait) => duration(wait * SECOND));
+    return [groupName(group.group), number(group.customers), number(group.documents), ...waits];
   });
-  return el("section", {}, el("h3", {}, label), plainTable(label, heads, rows));
+  return el("section", {}, el("h3", {}, label), staticTable(label, heads, rows));
 }
 
-/** How many documents got which level: now above, then below. */
-function levels(found) {
-  const all = [...new Set([...Object.keys(found.levels_current), ...Object.keys(found.levels_proposed)].map(Number))].sort((one, other) => one - other);
-  const most = Math.max(1, ...Object.values(found.levels_current), ...Object.values(found.levels_proposed));
+/** The documents by level under the proposed policy (above) and the current one (below). */
+function levelShares(comparison) {
+  const all = [...new Set([...Object.keys(comparison.levels_current), ...Object.keys(comparison.levels_proposed)].map(Number))].sort((one, other) => one - other);
+  const most = Math.max(1, ...Object.values(comparison.levels_current), ...Object.values(comparison.levels_proposed));
   const rows = all.map((level) => {
-    const [now, then] = [found.levels_current[level] ?? 0, found.levels_proposed[level] ?? 0];
+    const [now, then] = [comparison.levels_current[level] ?? 0, comparison.levels_proposed[level] ?? 0];
     const bar = pairBar();
     bar.update(then / most, now / most);
-    return el("li", { class: `preview-level ${levelClass(level)}` }, el("span", {}, levelName(level)), bar.node, el("span", { class: "change" }, percent(now / found.documents), " → ", percent(then / found.documents)));
+    return el("li", { class: `preview-level ${levelClass(level)}` }, el("span", {}, levelName(level)), bar.node, el("span", { class: "change" }, percent(now / comparison.documents), " → ", percent(then / comparison.documents)));
   });
   return el("section", {}, el("h3", {}, t("policy.preview_levels")), el("ul", { class: "preview-levels" }, rows));
 }
 
-function waiting(found) {
+function waitingSection(comparison) {
   const series = [
     { key: "current", label: t("policy.as_now"), className: "series-now" },
     { key: "proposed", label: t("policy.as_typed"), className: "series-a" },
   ];
-  const chart = waitingChart(found, series);
+  const chart = waitingChart(comparison, series);
   return el("section", {}, el("div", { class: "preview-head" }, el("h3", {}, t("policy.preview_waiting")), chart.legend), chart.node);
 }

@@ -1,16 +1,16 @@
-// What the receipts say: which counter gave which level, and what that means.
+// Explain the receipts: the counts, the levels they gave, and what these mean.
 
-import { el, keyed, setProp, setText } from "../../dom.js";
+import { el, reconcileChildren, setProp, setText } from "../../dom.js";
 import { number } from "../../format.js";
 import { t } from "../../i18n.js";
-import { to } from "../../routes.js";
+import { pageUrl } from "../../routes.js";
 import { seesAll } from "../../session.js";
-import { panel } from "../../parts/cards.js";
-import { levelBadge } from "../../parts/level.js";
-import { counterWords, levelScale, levelWords } from "../../parts/reasons.js";
-import { sending } from "./sending.js";
+import { levelBadge } from "../../components/badges.js";
+import { describeCounter, describeLevel, levelScale } from "../../components/level_explanation.js";
+import { panel } from "../../components/panel.js";
+import { uploadQueue } from "./upload_queue.js";
 
-export class Receipt {
+export class ReceiptPanel {
   constructor() {
     this.scale = levelScale();
     this.intro = el("p", {});
@@ -19,7 +19,7 @@ export class Receipt {
     this.counter = el("p", { class: "muted" });
     this.all = el("a", {}, t("upload.see_all"));
     this.none = el("p", { class: "muted" }, t("upload.receipt_none"));
-    this.some = el("div", { class: "receipt" }, this.intro, this.scale.node, this.levels, this.meaning, this.counter, el("p", { class: "receipt-links" }, this.all, el("a", { href: to("priority") }, t("priority.title"))));
+    this.some = el("div", { class: "receipt" }, this.intro, this.scale.node, this.levels, this.meaning, this.counter, el("p", { class: "receipt-links" }, this.all, el("a", { href: pageUrl("priority") }, t("priority.title"))));
     this.node = panel(t("upload.receipt"), { className: "upload-receipt" }, this.none, this.some);
   }
 
@@ -28,21 +28,21 @@ export class Receipt {
     this.some.hidden = arrived.length === 0;
     if (arrived.length === 0) return;
     const customer = arrived.at(-1).customer;
-    const own = arrived.filter((each) => each.customer === customer);
+    const own = arrived.filter((item) => item.customer === customer);
     const levels = new Map();
     for (const { receipt } of own) levels.set(receipt.level, [...(levels.get(receipt.level) ?? []), receipt.count]);
     const sorted = [...levels].sort(([one], [other]) => one - other);
     setText(this.intro, t("upload.arrived", { n: own.length, name: customer }));
     this.scale.update(sorted.map(([level]) => level));
     const words = ([level, counts]) => {
-      const bounds = sending.bounds.get(`${customer} ${level}`) ?? null;
-      if (counts.length === 1) return levelWords(level, counts[0], bounds);
+      const bounds = uploadQueue.bounds.get(`${customer} ${level}`) ?? null;
+      if (counts.length === 1) return describeLevel(level, counts[0], bounds);
       return t("upload.several", { n: counts.length, level, first: number(Math.max(...counts)), last: number(Math.min(...counts)) });
     };
-    const make = (each) => el("li", {}, levelBadge(each[0]), el("p", {}, words(each)));
-    keyed(this.levels, sorted, ([level]) => level, make, (node, each) => setText(node.lastChild, words(each)));
-    const counter = sending.counters.get(customer);
-    setText(this.counter, counter === undefined ? "" : counterWords(counter));
-    setProp(this.all, "href", to("documents", {}, seesAll() ? { customer } : {}));
+    const make = (entry) => el("li", {}, levelBadge(entry[0]), el("p", {}, words(entry)));
+    reconcileChildren(this.levels, sorted, ([level]) => level, make, (node, entry) => setText(node.lastChild, words(entry)));
+    const counter = uploadQueue.counters.get(customer);
+    setText(this.counter, counter === undefined ? "" : describeCounter(counter));
+    setProp(this.all, "href", pageUrl("documents", {}, seesAll() ? { customer } : {}));
   }
 }

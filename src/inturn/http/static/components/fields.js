@@ -1,0 +1,81 @@
+// Labelled form fields. Each returns {node, input, setError}; label, hint and error are linked to the input.
+
+import { debounce, el, newId, setText } from "../dom.js";
+import { t } from "../i18n.js";
+import { icon } from "./icons.js";
+
+function field(input, { label, hint = null, hidden = false }) {
+  const id = newId("field");
+  const about = newId("about");
+  input.id = id;
+  const error = el("p", { class: "field-error", id: newId("error") });
+  input.setAttribute("aria-describedby", `${about} ${error.id}`);
+  const node = el(
+    "div",
+    { class: "field" },
+    el("label", { for: id, class: hidden ? "hidden" : null }, label),
+    input,
+    el("p", { class: "field-hint", id: about }, hint ?? ""),
+    error,
+  );
+  return {
+    node,
+    input,
+    setError(text) {
+      setText(error, text ?? "");
+      if (text) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    },
+  };
+}
+
+export function textField({ label, hint, hidden, ...props }) {
+  return field(el("input", { type: "text", class: "input", ...props }), { label, hint, hidden });
+}
+
+export function numberField({ label, hint, hidden, ...props }) {
+  return field(el("input", { type: "number", class: "input", ...props }), { label, hint, hidden });
+}
+
+export function textArea({ label, hint, hidden, ...props }) {
+  return field(el("textarea", { class: "input", ...props }), { label, hint, hidden });
+}
+
+/** options: [[value, text], …] */
+export function selectField({ label, hint, hidden, options, value, ...props }) {
+  const input = el(
+    "select",
+    { class: "input", ...props },
+    options.map(([key, shown]) => el("option", { value: key, selected: key === value }, shown)),
+  );
+  return field(input, { label, hint, hidden });
+}
+
+export function checkbox({ label, ...props }) {
+  const input = el("input", { type: "checkbox", ...props });
+  return { node: el("label", { class: "check" }, input, el("span", {}, label)), input };
+}
+
+/** A search field. onSearch is called after a pause in typing, and at once on Enter. */
+export function searchField({ label, value = "", onSearch }) {
+  const later = debounce(() => onSearch(input.value.trim()));
+  const input = el("input", {
+    type: "search",
+    class: "input",
+    placeholder: label,
+    "aria-label": label,
+    value,
+    on: {
+      input: later,
+      keydown: (event) => {
+        if (event.key === "Enter") onSearch(input.value.trim());
+      },
+    },
+  });
+  return { node: el("div", { class: "search" }, icon("search"), input), input };
+}
+
+/** A note for users with a read-only key. */
+export function readOnlyNote() {
+  return el("p", { class: "muted" }, t("shell.read_only"));
+}

@@ -1,0 +1,17 @@
+// The button that loads the next page of a list, by the server's cursor.
+
+import { el } from "../dom.js";
+import { t } from "../i18n.js";
+
+/** update({hasMore, isBusy}) shows or disables the button. */
+export function loadMoreButton(load) {
+  const button = el("button", { class: "button", type: "button", on: { click: load } }, t("shell.more"));
+  const node = el("div", { class: "more" }, button);
+  return {
+    node,
+    update({ hasMore, isBusy = false }) {
+      node.hidden = !hasMore;
+      button.disabled = isBusy;
+    },
+  };
+}

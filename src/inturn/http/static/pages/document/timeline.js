@@ -1,0 +1,47 @@
+// A document's timeline, oldest first, with the start, end and error of each attempt.
+
+import { el, reconcileChildren } from "../../dom.js";
+import { duration, time } from "../../format.js";
+import { t } from "../../i18n.js";
+import { panel } from "../../components/panel.js";
+
+const MAX_ERROR_LINE_CHARACTERS = 300;
+const STATE_BY_KIND = { started: "running", finished: "done", failed: "failed", lease_lost: "failed", delayed: "delayed", cancelled: "cancelled", expired: "expired" };
+
+export class TimelinePanel {
+  constructor() {
+    this.list = el("ol", { class: "timeline" });
+    this.note = el("p", { class: "muted" }, t("document.timeline_partial"));
+    this.node = panel(t("document.timeline"), {}, this.list, this.note);
+  }
+
+  update(doc, timeline) {
+    this.note.hidden = timeline.is_whole;
+    reconcileChildren(this.list, toSteps(doc, timeline), (step) => step.key, makeStep, () => {}); // past steps do not change
+  }
+}
+
+function toSteps(doc, { moments }) {
+  return moments.map((moment, index) => {
+    const since = index > 0 ? moment.at - moments[index - 1].at : null;
+    return { ...moment, since, most: doc.max_attempts, key: `${moment.kind} ${moment.at} ${since}` };
+  });
+}
+
+function makeStep(step) {
+  const when = el("time", { datetime: new Date(step.at / 1_000).toISOString(), title: time(step.at) }, time(step.at));
+  const since = step.since !== null && el("span", { class: "muted" }, `+${duration(step.since)}`);
+  const worker = step.kind === "started" && step.worker && el("span", { class: "muted timeline-worker" }, `${t("document.detail_worker")}: ${step.worker}`);
+  const words = t(`document.timeline_${step.kind}`, { attempt: step.attempt, most: step.most });
+  const by = step.operator && el("p", { class: "muted timeline-by" }, step.why ? t("document.by_why", { name: step.operator, why: step.why }) : t("document.by", { name: step.operator }));
+  return el("li", { class: `timeline-step state-${STATE_BY_KIND[step.kind] ?? "waiting"}` }, el("p", { class: "timeline-what" }, words), el("p", { class: "muted timeline-when" }, when, since, worker), by, step.error !== null && errorNode(step.error));
+}
+
+/** The first line of an error; the rest can be unfolded. */
+function errorNode(error) {
+  const [line] = error.split("\n");
+  const short = line.length > MAX_ERROR_LINE_CHARACTERS ? `${line.slice(0, MAX_ERROR_LINE_CHARACTERS)}…` : line;
+  if (short === error) return el("p", { class: "document-error" }, error);
+  const rest = short === line ? error.slice(line.length + 1) : error;
+  return el("details", { class: "timeline-error" }, el("summary", { class: "document-error" }, short), el("pre", { class: "document-error", tabindex: "0", role: "group", "aria-label": t("document.error") }, rest));
+}

@@ -1,0 +1,165 @@
+// Upload files in the background, one request each. Uploads go on while other pages are open.
+
+import { get, upload } from "../../api.js";
+import { bytes } from "../../format.js";
+import { t } from "../../i18n.js";
+import { toast } from "../../components/toast.js";
+
+const MAX_PARALLEL_UPLOADS = 3;
+const MAX_ATTEMPTS = 6;
+const RETRY_DELAY_MS = 2_000;
+export const CHOSEN = "chosen";
+export const QUEUED = "queued";
+export const SENDING = "sending";
+export const DONE = "done";
+export const FAILED = "failed";
+export const STOPPED = "stopped";
+
+/** The files of this visit, in every state. The queue outlives the page that shows it. */
+class UploadQueue {
+  items = [];
+  bounds = new Map();
+  counters = new Map();
+  #person = null;
+  #limits = null;
+  #draw = null;
+  #number = 0;
+
+  use(person, limits) {
+    if (person !== this.#person) this.items = [];
+    this.#person = person;
+    this.#limits = limits;
+  }
+
+  watch(draw) {
+    this.#draw = draw;
+  }
+
+  add(files) {
+    for (const file of files) {
+      this.#number += 1;
+      const isTooLarge = file.size > this.#limits.file;
+      const error = isTooLarge ? t("upload.too_large", { size: bytes(file.size), most: bytes(this.#limits.file) }) : null;
+      this.items.push({ key: this.#number, file, state: isTooLarge ? FAILED : CHOSEN, part: 0, error, isFinal: isTooLarge, receipt: null });
+    }
+    this.#changed();
+  }
+
+  /** Upload the chosen files, in the order of choice. */
+  start(customer, batch) {
+    for (const item of this.items) if (item.state === CHOSEN) Object.assign(item, { state: QUEUED, customer, batch, idempotency: randomKey() });
+    this.#next();
+  }
+
+  remove(item) {
+    item.abort?.abort();
+    this.items = this.items.filter((other) => other !== item);
+    this.#changed();
+  }
+
+  stop(item) {
+    item.state = STOPPED;
+    item.abort?.abort();
+    this.#next();
+  }
+
+  /** Upload again under the same idempotency key, so that a file that did arrive is not submitted twice. */
+  retry(item) {
+    Object.assign(item, { state: item.customer === undefined ? CHOSEN : QUEUED, error: null, part: 0 });
+    this.#next();
+  }
+
+  forget() {
+    this.items = this.items.filter((item) => [QUEUED, SENDING].includes(item.state));
+    this.#changed();
+  }
+
+  get isBusy() {
+    return this.items.some((item) => [QUEUED, SENDING].includes(item.state));
+  }
+
+  #next() {
+    while (this.items.filter((item) => item.state === SENDING).length < MAX_PARALLEL_UPLOADS) {
+      const item = this.items.find((candidate) => candidate.state === QUEUED);
+      if (item === undefined) break;
+      this.#send(item);
+    }
+    this.#changed();
+  }
+
+  async #send(item) {
+    item.state = SENDING;
+    item.abort = new AbortController();
+    try {
+      item.receipt = await this.#upload(item);
+      item.state = DONE;
+      item.now = { state: "waiting" };
+      await this.#explain(item);
+    } catch (error) {
+      if (error.name === "AbortError") item.state = STOPPED;
+      else {
+        item.state = FAILED;
+        item.error = error.code === undefined ? t("errors.unexpected") : error.message;
+        item.isFinal = ["too_large", "invalid_input", "wrong_media"].includes(error.code);
+        if (error.code === undefined) throw error;
+      }
+    } finally {
+      this.#next();
+      if (!this.isBusy && this.#draw === null) this.#toastWhenDone();
+    }
+  }
+
+  /** Send a file; retry with a growing delay while the server answers "too_many". */
+  async #upload(item) {
+    const form = new FormData();
+    form.append("customer", item.customer);
+    if (item.batch) form.append("batch", item.batch);
+    form.append("file", item.file, item.file.name);
+    const onProgress = (part) => {
+      item.part = part;
+      this.#changed();
+    };
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const answer = await upload("/v1/documents", form, { onProgress, signal: item.abort.signal, headers: { "Idempotency-Key": item.idempotency } });
+        return answer.receipts[0];
+      } catch (error) {
+        if (error.code !== "too_many" || tries === MAX_ATTEMPTS) throw error;
+        await new Promise((resolve) => setTimeout(resolve, tries * RETRY_DELAY_MS));
+        item.abort.signal.throwIfAborted();
+      }
+    }
+  }
+
+  /** Fetch the thresholds around the level, and the counter. */
+  async #explain(item) {
+    try {
+      const why = await get(`/v1/documents/${item.receipt.id}/why`);
+      this.bounds.set(`${item.customer} ${item.receipt.level}`, why.bounds);
+      const known = this.counters.get(item.customer);
+      if (why.counter !== null && (known === undefined || known.updated_at <= why.counter.updated_at)) this.counters.set(item.customer, why.counter);
+      item.now = { state: why.state };
+    } catch (error) {
+      if (error.code === undefined) throw error; // the receipt is complete without it
+    }
+  }
+
+  #toastWhenDone() {
+    const n = this.items.filter((item) => item.state === DONE).length;
+    if (n > 0) toast(t("upload.all_arrived", { n }));
+  }
+
+  #changed() {
+    this.#draw?.();
+  }
+}
+
+export const uploadQueue = new UploadQueue();
+window.addEventListener("beforeunload", (event) => {
+  if (uploadQueue.isBusy) event.preventDefault();
+});
+
+/** Make an idempotency key. crypto.randomUUID is missing on pages served by plain http. */
+function randomKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

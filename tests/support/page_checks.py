@@ -1,0 +1,63 @@
+"""Check a rendered page: its layout and texts with a script in the page, its accessibility with axe."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from inturn.i18n import page_entries
+
+HOSTILE = "<script>alert('customer')</script>"
+HOSTILE_DOCUMENT = "<img src=x onerror=alert('document')>.pdf"
+LAYOUT_CHECKS = Path(__file__).with_suffix(".js").read_text().strip().removesuffix(";")
+AXE = Axe()
+AXE_OPTIONS = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+PAGES = {
+    "overview": "/",
+    "customers": "/customers",
+    "customer": f"/customers/{quote(HOSTILE, safe='')}",
+    "documents": "/documents?state=failed&state=running",
+    "document": "/documents/{id}",
+    "upload": "/upload",
+    "policy": "/policy",
+    "simulator": "/simulator",
+    "priority": "/priority",
+    "audit": "/audit",
+    "keys": "/keys",
+    "settings": "/settings",
+}
+RECORD_CSP_VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => {
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+});
+"""
+
+
+def wait_until_ready(page: Page, name: str) -> None:
+    """Wait until a page is shown and drawn for the first time."""
+    page.wait_for_selector(f".page-{name}", timeout=15_000)
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def problems(page: Page, language: str) -> list[str]:
+    """List texts that are cut, overlap or are not translated, sideways scrolling, motion, and violations of the CSP."""
+    messages: list[str] = page.evaluate(LAYOUT_CHECKS, {"texts": _texts(language), "english": _texts("en")})
+    forbidden: list[str] = page.evaluate("window.violations ?? []")
+    return [*messages, *(f"forbidden by the policy: {violation}" for violation in forbidden)]
+
+
+def axe_violations(page: Page) -> list[str]:
+    """List the accessibility violations that axe finds."""
+    answer: dict[str, Any] = AXE.run(page, options=AXE_OPTIONS).response
+    return [f"{violation['id']}: {violation['nodes'][0]['html'][:160]}" for violation in answer["violations"]]
+
+
+@functools.cache
+def _texts(language: str) -> dict[str, Any]:
+    entries: dict[str, Any] = json.loads(json.dumps(page_entries(language)))
+    return entries
