@@ -379,8 +379,7 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
     """Tells a repeated call from another one under the same key: what was given, not where we put its bytes."""
     digest = hashlib.sha256()
     for given in documents:
-        values = given._asdict()
-        values["metadata"] = dict(given.metadata)
+        values = given.to_dict()
         del values["blob"]
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")

@@ -9,7 +9,15 @@ from typing import Any
 from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.errors import StoreError
 from inturn.files import write_private
-from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, settings_from_dict, settings_to_dict
+from inturn.model import (
+    DOCUMENT_COLUMNS,
+    DocumentState,
+    NewDocument,
+    Receipt,
+    ResultFile,
+    settings_from_dict,
+    settings_to_dict,
+)
 from inturn.policy import Counter, Policy
 from inturn.policy.scheduler import LEVELS, VirtualTime
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
@@ -18,7 +26,7 @@ from inturn.stores.memory.rows import CustomerRow, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
 FORMAT_VERSION = 1
-SPEC_FIELDS = NewDocument._fields
+SPEC_FIELDS = DOCUMENT_COLUMNS
 ROW_FIELDS = [field.name for field in fields(Row) if field.name not in {"spec", "lane_level"}]
 
 
@@ -86,9 +94,7 @@ def state_from_json(data: Mapping[str, Any]) -> State:
 
 
 def _row_to_json(row: Row) -> list[Any]:
-    given = {name: getattr(row.spec, name) for name in SPEC_FIELDS}
-    given["metadata"] = dict(row.spec.metadata)
-    return [given, *(getattr(row, name) for name in ROW_FIELDS)]
+    return [row.spec.to_dict(), *(getattr(row, name) for name in ROW_FIELDS)]
 
 
 def _customer_to_json(customer: CustomerRow) -> list[Any]:
