@@ -86,7 +86,7 @@ class State:
             return None
         if record.fingerprint != fingerprint:
             raise KeyConflictError(
-                f"key {key!r} of {customer!r} was used before for other content; use a new key for new content",
+                f"key {key!r} of {customer!r} was used before for something else; use a new key for new content",
             )
         return record
 
