@@ -52,7 +52,7 @@ _LAZY_IMPORTS = {
     "open_counters": "inturn.counters",
     "runs_in": "inturn.worker.invoke",
 }
-"""Found when they are asked for: whoever only submits needs none of what a worker needs."""
+"""Imported on first access: a program that only submits does not load the worker."""
 
 __all__ = [
     "Attempt",
@@ -107,9 +107,9 @@ __all__ = [
 
 
 def open(url: str, *, clock: Clock | None = None) -> Queue:  # noqa: A001 - reads as inturn.open(…)
-    """A queue on the store at this address, for example `memory://`.
+    """Open the queue at an address, for example `memory://` or `inturn.db`.
 
-    A file is made if it is missing. A queue in PostgreSQL is made and upgraded by `inturn.migrate(url)` alone.
+    A missing file is created. A queue in PostgreSQL is created and upgraded only by `inturn.migrate(url)`.
     """
     return Queue(open_store(url, clock), clock=clock)
 

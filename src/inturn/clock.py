@@ -1,4 +1,4 @@
-"""Where `now` comes from when a caller leaves it out. Times are integer microseconds since 1970 (UTC)."""
+"""Clocks: the source of `now` where a caller leaves it out. Times are microseconds since 1970 (UTC)."""
 
 import time
 from pathlib import Path
@@ -6,23 +6,22 @@ from typing import NamedTuple, Protocol
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """A source of the current time."""
 
     def now(self) -> int:
-        """Microseconds since 1970."""
-        ...
+        """Return microseconds since 1970."""
 
 
 class SystemClock:
     """The machine's own clock."""
 
     def now(self) -> int:
-        """Microseconds since 1970."""
+        """Return microseconds since 1970."""
         return time.time_ns() // 1_000
 
 
 class ManualClock:
-    """A clock that stands still until it is moved: for tests and the simulator."""
+    """A clock that changes only when set or advanced, for tests and the simulator."""
 
     __slots__ = ("_now",)
 
@@ -30,7 +29,7 @@ class ManualClock:
         self._now = now
 
     def now(self) -> int:
-        """The time it was last set to."""
+        """Return the time it was last set to."""
         return self._now
 
     def set(self, now: int) -> None:
@@ -38,22 +37,22 @@ class ManualClock:
         self._now = now
 
     def advance(self, by: int) -> int:
-        """Move by so many microseconds and return the new time."""
+        """Add microseconds and return the new time."""
         self._now += by
         return self._now
 
 
 class Uptime(NamedTuple):
-    """How long a machine has been up, in microseconds, and since which boot."""
+    """The uptime of a machine in microseconds, and its boot id."""
 
     boot: str
     microseconds: int
 
 
 def machine_uptime() -> Uptime | None:
-    """Read this machine's uptime from the kernel, time asleep included; setting the clock does not change it.
+    """Read this machine's uptime from the kernel; None if it is not available.
 
-    None where the kernel does not tell.
+    It includes time asleep, and setting the clock does not change it.
     """
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

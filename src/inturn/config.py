@@ -1,6 +1,6 @@
-"""Settings of this machine: from `inturn.toml`, the environment and flags, each stronger than the one before.
+"""Load the settings of this machine from `inturn.toml`, the environment and flags; later sources win.
 
-What holds for the queue itself (thresholds, order, weights) is kept in its store, not here.
+Settings of the queue itself (thresholds, order, weights) are in its store.
 """
 
 import difflib
@@ -16,14 +16,13 @@ from inturn.errors import InvalidInputError
 CONFIG_FILE: Final = "inturn.toml"
 CONFIG_FILE_VARIABLE: Final = "INTURN_CONFIG"
 BUILT_IN_PROCESSOR: Final = "inturn.extract.extract:extract"
-"""The processor that comes with Inturn."""
 DAY_SECONDS: Final = 86_400
 
 Value = str | int | float | None
 
 
 class Setting(NamedTuple):
-    """One setting, and where its value came from."""
+    """One setting and the source of its value."""
 
     name: str
     value: Value
@@ -31,14 +30,14 @@ class Setting(NamedTuple):
 
 
 class Range(NamedTuple):
-    """What a setting that is a number may be."""
+    """The allowed range of a numeric setting."""
 
     minimum: float
     maximum: float
     is_whole: bool = False
 
     def parse(self, name: str, raw: str | float) -> float:
-        """The number that was given, as text or as a number."""
+        """Parse and validate a value, which is text or a number."""
         try:
             value = int(raw) if self.is_whole and not isinstance(raw, float) else float(raw)
         except (ValueError, OverflowError):
@@ -79,86 +78,83 @@ NUMBER_RANGES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line needs to know before it asks the store."""
+    """All settings. Sizes are in megabytes unless noted, durations in seconds."""
 
     store: str = "inturn.db"
     lang: str | None = None
     operator: str | None = None
     blobs: str | None = None
-    """Where documents' bytes are; None: beside the store, or nowhere if that is no file."""
+    """Address of the blob store; None: a folder beside the store's file, or none if the store is not a file."""
     processor: str = BUILT_IN_PROCESSOR
     slots: int = 2
     lease: float = 60
-    """Seconds, as the next two."""
     timeout: float | None = None
-    """For one document; None: 900, in the sandbox 120."""
+    """For one document; None: 900, or 120 in the sandbox."""
     grace: float = 30
     fetch: str | None = None
-    """Hosts that documents given by address may be fetched from, with commas between them."""
+    """Hosts that documents may be fetched from, separated by commas."""
     keep: float = 30
-    """Days that ended documents are kept."""
+    """Retention of ended documents in days."""
     max_pages: int = 2_000
-    """Of a document that the built-in processor reads, as the next four."""
+    """This and the next three limit a document of the built-in processor."""
     max_megapixels: float = 89
     max_text: float = 10
-    """Megabytes, as the next two."""
     max_unpacked: float = 200
     max_memory: float = 1024
-    """That a process in the sandbox may use."""
+    """Memory limit of a process in the sandbox."""
     host: str = "127.0.0.1"
-    """Where a server listens, with the port."""
     port: int = 8000
     auth: str = "auto"
-    """Who a server lets in: `keys`; or `auto`, which asks for no key on addresses that only this machine reaches."""
+    """`keys` requires an API key; `auto` requires none on loopback addresses."""
     max_file: float = 50
-    """Of an upload, in megabytes, as the next one."""
+    """Size of one uploaded file."""
     max_body: float = 100
     max_files: int = 10
     max_fields: int = 20
     requests_per_second: float = 20
-    """Of a key."""
+    """For one API key."""
     burst: int = 60
     failed_logins: int = 10
-    """Wrong keys from one address within 15 minutes."""
+    """Failed logins from one address within 15 minutes."""
     max_waiting: int = 10_000
-    """Documents of a customer."""
+    """Waiting documents of one customer."""
     max_stored: float = 5
-    """Gigabytes of a customer's documents."""
+    """Stored documents of one customer, in gigabytes."""
     origins: tuple[Setting, ...] = ()
-    """Each setting again, with where it came from."""
+    """Every setting with its source."""
 
 
 SETTING_NAMES: Final = tuple(field.name for field in fields(Settings) if field.name != "origins")
 
 
 def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -> Settings:
-    """The settings as they hold in this folder; a flag that is None was not given."""
-    result = {name: Setting(name, getattr(Settings(), name), "default") for name in SETTING_NAMES}
+    """Load the settings for a folder. A flag that is None counts as not set."""
+    settings = {name: Setting(name, getattr(Settings(), name), "default") for name in SETTING_NAMES}
     path = _config_file(environ, folder)
     if path is not None:
-        result |= {name: Setting(name, value, f"file {path}") for name, value in _read_file(path).items()}
+        settings |= {name: Setting(name, value, f"file {path}") for name, value in _read_file(path).items()}
     for name in SETTING_NAMES:
         variable = f"INTURN_{name.upper()}"
         if environ.get(variable):
-            result[name] = Setting(name, environ[variable], f"environment {variable}")
+            settings[name] = Setting(name, environ[variable], f"environment {variable}")
     for name, value in flags.items():
         if value is not None:
-            result[name] = Setting(name, value, "flag")
-    result = {name: _parse_number(setting) for name, setting in result.items()}
-    if result["blobs"].value is None:
-        result["blobs"] = Setting("blobs", default_blob_folder(str(result["store"].value)), "default")
-    values: dict[str, Any] = {name: setting.value for name, setting in result.items()}
-    return Settings(**values, origins=tuple(result.values()))
+            settings[name] = Setting(name, value, "flag")
+    settings = {name: _parse_number(setting) for name, setting in settings.items()}
+    if settings["blobs"].value is None:
+        settings["blobs"] = Setting("blobs", default_blob_folder(str(settings["store"].value)), "default")
+    values: dict[str, Any] = {name: setting.value for name, setting in settings.items()}
+    return Settings(**values, origins=tuple(settings.values()))
 
 
 def store_file(url: str) -> Path | None:
-    """The file that keeps the queue, if it is kept in one."""
+    """Return the file of a store; None if the store is not a file."""
     path = url.removeprefix("sqlite://")
     return None if "://" in path else Path(path)
 
 
 def default_blob_folder(store: str) -> str | None:
-    """The folder for documents' bytes where nobody named one: like the store's file, with `.blobs` behind."""
+    """Return the default blob folder: the store's file name with `.blobs` appended."""
     path = store_file(store)
     return None if path is None else f"{path}.blobs"
 
@@ -177,17 +173,17 @@ def _config_file(environ: Mapping[str, str], folder: Path) -> Path | None:
         return path
     if named:
         raise InvalidInputError(
-            f"{CONFIG_FILE_VARIABLE} names {named}, which is no file; write it, or unset {CONFIG_FILE_VARIABLE}"
+            f"{CONFIG_FILE_VARIABLE} names {named}, which is not a file; create it, or unset {CONFIG_FILE_VARIABLE}"
         )
     return None
 
 
 def _read_file(path: Path) -> dict[str, str | float]:
     try:
-        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInputError(f"{path} cannot be read as settings: {error}; correct or remove it") from error
-    for name, value in stored.items():
+    for name, value in values.items():
         if name not in SETTING_NAMES:
             near = difflib.get_close_matches(name, SETTING_NAMES, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
@@ -196,4 +192,4 @@ def _read_file(path: Path) -> dict[str, str | float]:
             continue
         if not isinstance(value, str) or not value:
             raise InvalidInputError(f'{path}: {name} must be text in quotes, such as {name} = "…", not {value!r}')
-    return stored
+    return values

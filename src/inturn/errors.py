@@ -1,19 +1,19 @@
-"""Everything Inturn refuses or cannot do: one tree, a stable code each.
+"""The exceptions of Inturn: one tree, with a stable `code` for programs.
 
-The message says what was wrong and what to do; the code never changes and is what programs compare.
+The message describes the problem and what to do about it.
 """
 
 from typing import ClassVar
 
 
 class InturnError(Exception):
-    """Inturn refuses this, or cannot do it."""
+    """Base class of all errors of Inturn."""
 
     code: ClassVar[str] = "error"
 
 
 class InvalidInputError(InturnError, ValueError):
-    """A value is outside what is allowed; the message names the value and the allowed range."""
+    """A value is invalid; the message names the value and the allowed range."""
 
     code = "invalid_input"
 
@@ -25,13 +25,13 @@ class NotFoundError(InturnError, LookupError):
 
 
 class StaleFenceError(InturnError):
-    """The claim was lost (lease expired, cancelled or purged): somebody else answers for the document now."""
+    """The claim was lost: its lease expired, or the document was cancelled or purged. Drop the outcome."""
 
     code = "stale_fence"
 
 
 class IllegalTransitionError(InturnError):
-    """The document's state does not allow this."""
+    """The document's state does not allow this transition."""
 
     code = "illegal_move"
 
@@ -43,102 +43,102 @@ class KeyConflictError(InturnError):
 
 
 class VersionConflictError(InturnError):
-    """Somebody else changed the policy in between; read it again and repeat."""
+    """The policy was changed meanwhile; read it again and repeat the change."""
 
     code = "version_conflict"
 
 
 class StoreError(InturnError):
-    """The store could not do its work; nothing was written."""
+    """The store failed; nothing was written."""
 
     code = "store_error"
 
 
 class StoreBusyError(StoreError):
-    """Another process has held the store for too long; try again."""
+    """Another process locked the store for too long; try again."""
 
     code = "store_busy"
 
 
 class StoreFullError(StoreError):
-    """The disk is full: nothing was written; make room and try again."""
+    """The disk is full and nothing was written; free some space and try again."""
 
     code = "store_full"
 
 
 class StoreReadOnlyError(StoreError):
-    """The store cannot be written to: check the rights of the file and its folder."""
+    """The store is not writable; check the permissions of the file and its folder."""
 
     code = "store_read_only"
 
 
 class StoreCorruptError(StoreError):
-    """The file is no store of ours, or is damaged: restore a backup."""
+    """The file is not an Inturn store, or is damaged; restore a backup."""
 
     code = "store_corrupt"
 
 
 class StoreNotFoundError(StoreError, NotFoundError):
-    """There is no queue at this address; the message says which command makes one."""
+    """There is no queue at this address; the message names the command that creates one."""
 
     code = "store_not_found"
 
 
 class StoreVersionError(StoreError):
-    """The store was made by a newer version of Inturn: use that one. Or by an older one: run inturn migrate."""
+    """The schema has another version. If newer, use a newer Inturn; if older, run `inturn migrate`."""
 
     code = "store_version"
 
 
 class StoreMovedError(StoreError):
-    """The queue was moved elsewhere, or a move into it is not complete; the message says where, and what to do."""
+    """The queue was transferred to another store, or a transfer into it is incomplete; the message has the details."""
 
     code = "store_moved"
 
 
 class RetentionRefusedError(InturnError):
-    """A maintenance round deleted nothing because its clock may be wrong; the message says why, and what to do."""
+    """A maintenance round deleted nothing because its clock may be wrong; the message has the details."""
 
     code = "retention_refused"
 
 
 class BlobError(InturnError):
-    """A document's bytes could not be written or read; nothing half-written was left to be seen."""
+    """A blob could not be written or read; no partial blob is visible."""
 
     code = "blob"
 
 
 class BlobNotFoundError(BlobError, NotFoundError):
-    """There are no bytes under this key: they were deleted, or the address is that of another blob store."""
+    """There is no blob with this key: it was deleted, or it is in another blob store."""
 
     code = "blob_not_found"
 
 
 class BlobDamagedError(BlobError):
-    """The bytes are not the ones that were put there: their SHA-256 differs. Restore them from a backup."""
+    """The SHA-256 of a blob differs from the stored one; restore the blob from a backup."""
 
     code = "blob_damaged"
 
 
 class BlobTooLargeError(BlobError, InvalidInputError):
-    """There are more bytes than the limit allows; nothing was kept."""
+    """The content is larger than the limit; nothing was stored."""
 
     code = "blob_too_large"
 
 
 class BlobFullError(BlobError):
-    """The disk of the blob store is full: nothing was kept; make room and try again."""
+    """The disk of the blob store is full and nothing was stored; free some space and try again."""
 
     code = "blob_full"
 
 
 class FetchError(InturnError):
-    """A document could not be fetched from its uri this time; another attempt may succeed."""
+    """A document could not be fetched from its uri; another attempt may succeed."""
 
     code = "fetch"
 
 
 class FetchRefusedError(FetchError):
-    """A uri that is not allowed, or leads where it may not: another attempt would end the same way."""
+    """The uri, or a redirect from it, is not allowed; another attempt would fail too."""
 
     code = "fetch_refused"

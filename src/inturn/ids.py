@@ -1,4 +1,4 @@
-"""Ids of documents: UUIDs of version 7, so that neighbours in time are neighbours in an index."""
+"""Document ids: UUIDs of version 7, so that documents of one time are adjacent in an index."""
 
 import os
 from typing import Final, Protocol
@@ -10,27 +10,26 @@ _VARIANT_BYTES: Final = tuple(f"{0x80 | number:02x}" for number in range(64))
 
 
 class Ids(Protocol):
-    """Makes ids that were never given before."""
+    """A generator of unique ids."""
 
     def make(self, n: int, now: int) -> list[str]:
-        """Make n ids."""
-        ...
+        """Return n new ids."""
 
 
 class RandomIds:
-    """UUIDs of version 7: the millisecond, 18 bits that count up from a random number, then 56 random bits.
+    """UUIDs of version 7: the millisecond, an 18-bit counter with a random start, then 56 random bits.
 
-    Those of one call ascend, so that an index takes them in at its end.
+    The ids of one call ascend, so that a database appends them to its index.
     """
 
     def make(self, n: int, now: int) -> list[str]:
-        """Make n ids."""
+        """Return n new ids."""
         stamp = f"{now // 1_000 & 0xFFFF_FFFF_FFFF:012x}"
-        before = f"{stamp[:8]}-{stamp[8:]}-7"
+        prefix = f"{stamp[:8]}-{stamp[8:]}-7"
         noise = os.urandom(7 * n + 3).hex()
         first = int(noise[-6:], 16) % (2**18 - n)
         last = first + n
-        heads = {high: f"{before}{high:03x}-" for high in range(first >> 6, (last - 1 >> 6) + 1)}
+        heads = {high: f"{prefix}{high:03x}-" for high in range(first >> 6, (last - 1 >> 6) + 1)}
         return [
             f"{heads[number >> 6]}{_VARIANT_BYTES[number & 63]}{noise[at : at + 2]}-{noise[at + 2 : at + 14]}"
             for number, at in zip(range(first, last), range(0, 14 * n, 14), strict=True)
@@ -38,9 +37,9 @@ class RandomIds:
 
 
 def clean_id(text: str) -> str:
-    """A UUID in its usual form."""
-    lowered = text.lower() if isinstance(text, str) else ""
-    parts = lowered.split("-")
+    """Validate a UUID and return it in lower case."""
+    lower = text.lower() if isinstance(text, str) else ""
+    parts = lower.split("-")
     if [len(part) for part in parts] != [8, 4, 4, 4, 12] or not _HEX.issuperset("".join(parts)):
         raise InvalidInputError(f"an id is a UUID such as 018f3c5e-0000-7000-8000-000000000000, not {text!r}")
-    return lowered
+    return lower

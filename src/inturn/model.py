@@ -1,9 +1,12 @@
-"""The nouns of Inturn: what is submitted, what is kept, what is told. Frozen values, no clock, no I/O."""
+"""Value types of the queue: documents, customers, claims, workers. Immutable, without clock or I/O.
+
+Times and durations are integer microseconds; times are since 1970 (UTC).
+"""
 
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Self
@@ -14,18 +17,18 @@ SECOND: Final = 1_000_000
 MAX_NAME_LENGTH: Final = 255
 MAX_METADATA_LENGTH: Final = 16_384
 MAX_METADATA_DEPTH: Final = 100
-"""How deep metadata may be nested: whoever reads it may stand deep in calls already."""
+"""Nesting limit. JSON readers recurse, and their callers may already be deep in the stack."""
 MAX_COST: Final = 10_000.0
 MIN_COST: Final = 0.001
 MAX_WEIGHT: Final = 1_000.0
 MIN_WEIGHT: Final = 0.001
 MAX_ATTEMPTS: Final = 100
 MAX_TIME: Final = 2**62
-"""The latest time a store can keep, about the year 148,000: whatever adds a delay to a time stays below it."""
+"""Latest time, about the year 148,000. A time plus a delay still fits into 64 bits."""
 
 
 class DocumentState(StrEnum):
-    """Where a document is in its life."""
+    """The state of a document; `TRANSITIONS` lists the changes."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -55,8 +58,7 @@ TRANSITIONS: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingPr
         DocumentState.EXPIRED: frozenset({DocumentState.WAITING}),
     }
 )
-"""Which state may follow which. Back from running to waiting is a hand-back or a lost lease; back from an end is a
-retry by hand."""
+"""Allowed state changes. Running to waiting is a release or a lost lease. Ended to waiting is a retry by hand."""
 
 ENDED: Final = frozenset(
     {
@@ -74,14 +76,17 @@ NO_METADATA: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def seconds(value: float) -> int:
-    """Seconds as the microseconds that every time and duration here is given in."""
+    """Convert seconds to microseconds."""
     if not math.isfinite(value):
         raise InvalidInputError(f"a time in seconds must be a finite number, not {value}")
     return round(value * SECOND)
 
 
 def clean_text(name: str, text: str, max_length: int = MAX_NAME_LENGTH) -> str:
-    """NFC, 1 to `longest` characters, no control characters; `what` names the value in the error."""
+    """Validate and normalize text: NFC, 1 to `max_length` characters, no control characters.
+
+    `name` is the name of the value in the error.
+    """
     if not isinstance(text, str):
         raise InvalidInputError(f"{name} must be text, not {type(text).__name__}")
     if not (text.isascii() and text.isprintable()):
@@ -94,7 +99,7 @@ def clean_text(name: str, text: str, max_length: int = MAX_NAME_LENGTH) -> str:
 
 
 def sanitize_name(text: str) -> str:
-    """A document's name made of what somebody else called it: what we do not take is replaced, the end is kept."""
+    """Turn any text into a valid document name: replace control characters and keep the last 255 characters."""
     if text.isascii() and text.isprintable():
         return text[-MAX_NAME_LENGTH:]
     clean = "".join("\ufffd" if unicodedata.category(char) in {"Cc", "Cs"} else char for char in text)
@@ -102,14 +107,14 @@ def sanitize_name(text: str) -> str:
 
 
 def clean_number(name: str, value: float, lowest: float, highest: float) -> float:
-    """A finite number between two bounds, both allowed; `what` names the value in the error."""
+    """Validate a finite number between two inclusive bounds. `name` is the name of the value in the error."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not lowest <= value <= highest:
         raise InvalidInputError(f"{name} must be a number from {lowest:g} to {highest:g}, not {value!r}")
     return value
 
 
 def clean_time(name: str, value: int) -> int:
-    """A time or duration in whole microseconds."""
+    """Validate a time or duration in whole microseconds."""
     if type(value) is not int or not 0 <= value <= MAX_TIME:
         raise InvalidInputError(
             f"{name} must be a whole number of microseconds, 0 or more, not {value!r}; for seconds write seconds(…)",
@@ -117,51 +122,35 @@ def clean_time(name: str, value: int) -> int:
     return value
 
 
-def _make_json_encoder() -> Callable[[Any, int], Iterable[str]]:
-    """What writes JSON in parts. `JSONEncoder` makes it anew for each text: half of the time that a small one takes."""
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
+def _metadata_to_json(metadata: Mapping[str, Any]) -> str | None:
+    """Validate metadata and return it as JSON text; None if it is empty."""
     try:
-        write = make(None, encoder.default, json.encoder.encode_basestring, None, ": ", ", ", False, False, False)
-        "".join(write({"a": 1}, 0))
-    except TypeError:  # not the Python it was made for
-        return lambda value, _: encoder.encode(value)
-    return write  # type: ignore[no-any-return]
-
-
-_encode_json: Final = _make_json_encoder()
-
-
-def _metadata_json(metadata: Mapping[str, Any]) -> str | None:
-    """As it is kept; None if there is nothing in it."""
-    try:
-        given = metadata if type(metadata) is dict else dict(metadata)
-        text = "".join(_encode_json(given, 0))
+        values = metadata if type(metadata) is dict else dict(metadata)
+        text = _JSON_ENCODER.encode(values)
         if not text.isascii():
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"metadata must be JSON, an object with text keys: {error}") from error
     if len(text) > MAX_METADATA_LENGTH:
         raise InvalidInputError(f"metadata may have {MAX_METADATA_LENGTH} characters as JSON, not {len(text)}")
-    if text.count("[") + text.count("{") > MAX_METADATA_DEPTH and _is_deeper(given, MAX_METADATA_DEPTH):
+    if text.count("[") + text.count("{") > MAX_METADATA_DEPTH and _is_deeper(values, MAX_METADATA_DEPTH):
         raise InvalidInputError(f"metadata may be nested {MAX_METADATA_DEPTH} deep, not deeper")
-    return text if given else None
+    return text if values else None
 
 
 def _is_deeper(value: Any, max_depth: int) -> bool:
     layer = [value]
     for _ in range(max_depth):
-        nested = [
-            item.values() if isinstance(item, dict) else item for item in layer if isinstance(item, _CONTAINER_TYPES)
-        ]
-        layer = [part for item in nested for part in item]
-    return any(isinstance(item, _CONTAINER_TYPES) for item in layer)
+        containers = [node for node in layer if isinstance(node, _CONTAINER_TYPES)]
+        layer = [child for node in containers for child in (node.values() if isinstance(node, dict) else node)]
+    return any(isinstance(node, _CONTAINER_TYPES) for node in layer)
 
 
+_JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 _CONTAINER_TYPES: Final = (dict, list, tuple)
 
 
-class _DocumentSpec(NamedTuple):
+class _DocumentFields(NamedTuple):
     name: str
     uri: str | None
     blob: str | None
@@ -169,7 +158,7 @@ class _DocumentSpec(NamedTuple):
     size: int | None
     media_type: str | None
     batch: str | None
-    metadata: Any
+    metadata_json: str | None
     cost: float
     delay: int
     start_by: int | None
@@ -177,12 +166,11 @@ class _DocumentSpec(NamedTuple):
     pages: int | None
 
 
-class NewDocument(_DocumentSpec):
-    """What a submitter gives: a file we keep (`blob`) or a reference to one elsewhere (`uri`), and how to treat it.
+class NewDocument(_DocumentFields):
+    """A document to submit: a stored file (`blob`) or a reference (`uri`), and how to treat it.
 
-    `pages` is as counted when it came in. A tuple because one is made for every document; treat it as a record.
-    Its metadata is text in the tuple, which stores keep as it is. `_make` checks nothing: it is for values that were
-    clean before.
+    `pages` is counted at submission. Metadata is held as JSON text (`metadata_json`), which stores write unchanged.
+    `_make` skips validation; stores use it for rows that were validated before.
     """
 
     __slots__ = ()
@@ -203,7 +191,7 @@ class NewDocument(_DocumentSpec):
         max_attempts: int = 3,
         pages: int | None = None,
     ) -> Self:
-        """Check what is given."""
+        """Validate the fields."""
         if type(name) is not str or not (name.isascii() and name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH):
             name = clean_text("a document's name", name)
         if cost is not DEFAULT_COST:
@@ -220,25 +208,33 @@ class NewDocument(_DocumentSpec):
             clean_time("start_by", start_by)
         if uri is not None or media_type is not None or size is not None or pages is not None:
             _validate_content(uri, blob, media_type, size, pages)
-        text = None if metadata is NO_METADATA else _metadata_json(metadata)
-        return tuple.__new__(
-            cls,
-            (name, uri, blob, sha256, size, media_type, batch, text, cost, delay, start_by, max_attempts, pages),
+        text = None if metadata is NO_METADATA else _metadata_to_json(metadata)
+        return super().__new__(
+            cls, name, uri, blob, sha256, size, media_type, batch, text, cost, delay, start_by, max_attempts, pages
         )
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """As JSON makes it of what was given, read anew each time; the tuple has it as text."""
-        text: str | None = super().metadata
-        return NO_METADATA if text is None else MappingProxyType(json.loads(text))
+        """The metadata, parsed from JSON on each access."""
+        return NO_METADATA if self.metadata_json is None else MappingProxyType(json.loads(self.metadata_json))
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        """What makes a copy of it, also in another process."""
-        return tuple({**self._asdict(), "metadata": dict(self.metadata)}.values())
+    def to_dict(self) -> dict[str, Any]:
+        """Return the arguments of the constructor; metadata is a plain dict."""
+        values = self._asdict()
+        del values["metadata_json"]
+        return {**values, "metadata": dict(self.metadata)}
+
+    def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
+        """Return the arguments with which pickle and copy call the constructor."""
+        return (), self.to_dict()
 
     def _replace(self, **changes: Any) -> Self:
-        """The same with these changes, checked again."""
-        return type(self)(**{**self._asdict(), "metadata": self.metadata, **changes})
+        """Return a copy with these changes, validated again."""
+        return type(self)(**{**self.to_dict(), **changes})
+
+
+DOCUMENT_COLUMNS: Final = tuple("metadata" if name == "metadata_json" else name for name in NewDocument._fields)
+"""Column names for the fields of `NewDocument`, in the order of the tuple."""
 
 
 def _validate_content(
@@ -247,7 +243,7 @@ def _validate_content(
     if uri is not None:
         clean_text("uri", uri, max_length=2048)
         if blob is not None:
-            raise InvalidInputError("a document is a file we keep or a reference: give blob or uri, not both")
+            raise InvalidInputError("a document is a stored file or a reference: give blob or uri, not both")
     if media_type is not None:
         clean_text("media_type", media_type)
     if size is not None and (type(size) is not int or not 0 <= size < 2**62):
@@ -257,7 +253,7 @@ def _validate_content(
 
 
 class Receipt(NamedTuple):
-    """What the submitter gets for each document."""
+    """The answer for one submitted document: its id, its level, and the counter after its check."""
 
     id: str
     level: int
@@ -265,14 +261,14 @@ class Receipt(NamedTuple):
 
 
 class Check(NamedTuple):
-    """What a check alone gives: the count it left and the level of that count."""
+    """The answer of one check: the level, and the counter after the check."""
 
     level: int
     count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
 
 
 class Document(NamedTuple):
-    """A document as the store keeps it. A tuple because one is made for every claim; treat it as a record."""
+    """A stored document. A NamedTuple because every claim builds one."""
 
     id: str
     customer: str
@@ -293,39 +289,39 @@ class Document(NamedTuple):
     expedited: bool
     error: str | None
     began_at: int | None = None
-    """When a worker's slot began its last attempt, claimed at `started_at`; None while nobody has said."""
+    """When a worker slot began the last attempt, which was claimed at `started_at`. None until the outcome."""
     worked: int | None = None
-    """Microseconds that the slot worked in that attempt; None while nobody has said."""
+    """Processing time of that attempt in microseconds. None until the outcome."""
 
     @property
     def work_began_at(self) -> int | None:
-        """When its last attempt began; the claim, where nothing else is known."""
+        """When the last attempt began: `began_at`, or the time of the claim if that is unknown."""
         return self.started_at if self.began_at is None else self.began_at
 
     @property
     def work_ended_at(self) -> int | None:
-        """When its last attempt ended: some time before that was recorded; None while it goes on."""
+        """When the last attempt ended, which is before the outcome was recorded. None while it runs."""
         if self.began_at is None or self.worked is None:
             return self.finished_at
         return self.began_at + self.worked
 
     @property
     def lane_level(self) -> int:
-        """The level whose line it waits in: its own, or 0, before all others, once expedited."""
+        """The level of its lane: its own level, or 0 once expedited."""
         return EXPEDITED_LEVEL if self.expedited else self.level
 
     @property
     def is_rejected(self) -> bool:
-        """Whether it failed with attempts left: then another attempt was not worth making."""
+        """Whether it failed for good although attempts were left."""
         return self.state is DocumentState.FAILED and self.attempt < self.spec.max_attempts
 
 
 EXPEDITED_LEVEL: Final = 0
-"""The level of the lines that operators fill by expediting: served before level 1."""
+"""The level of expedited documents, served before level 1."""
 
 
 class ResultFile(NamedTuple):
-    """A file that belongs to a result; its bytes are a blob."""
+    """A file of a result; its bytes are in a blob."""
 
     name: str
     blob: str
@@ -335,14 +331,14 @@ class ResultFile(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a processor says it is with a document."""
+    """Progress that a processor reports for a document."""
 
     done: float
     total: float | None = None
 
 
 class WorkerReport(NamedTuple):
-    """What a worker tells of itself with every heartbeat."""
+    """The status that a worker reports with every heartbeat."""
 
     name: str
     host: str
@@ -353,35 +349,35 @@ class WorkerReport(NamedTuple):
     started_at: int
     stopping: bool = False
     progress: Mapping[str, Progress] = MappingProxyType({})
-    """By the ids of documents whose processors told it."""
+    """By document id, for processors that report progress."""
     at_work: Mapping[str, int] | None = None
-    """By the ids of the documents that its slots work on, for how many microseconds they have; what else it holds is
-    claimed ahead. None: it does not say."""
+    """By document id: microseconds that a slot has been processing it. Other claims of the worker are prefetched.
+    None if the worker does not report it."""
 
 
 def report_to_json(report: WorkerReport) -> tuple[str, str | None]:
-    """A report as JSON, what it says of documents at work apart: older versions know nothing of that."""
-    stored = {**report._asdict(), "progress": dict(report.progress)}
-    at_work = stored.pop("at_work")
-    return json.dumps(stored), None if at_work is None else json.dumps(dict(at_work))
+    """Serialize a report; `at_work` is separate because older versions do not know the field."""
+    fields = {**report._asdict(), "progress": dict(report.progress)}
+    at_work = fields.pop("at_work")
+    return json.dumps(fields), None if at_work is None else json.dumps(dict(at_work))
 
 
 def report_from_json(text: str, at_work: str | None) -> WorkerReport:
-    """A report read back from `report_to_json`."""
-    stored = json.loads(text)
-    progress = {id_: Progress(*item) for id_, item in stored["progress"].items()}
-    return WorkerReport(**{**stored, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
+    """Parse the output of `report_to_json`."""
+    fields = json.loads(text)
+    progress = {id_: Progress(*values) for id_, values in fields["progress"].items()}
+    return WorkerReport(**{**fields, "progress": progress}, at_work=None if at_work is None else json.loads(at_work))
 
 
 class Worker(NamedTuple):
-    """A worker as the store last heard of it."""
+    """A worker's last report, and when the store received it."""
 
     report: WorkerReport
     seen_at: int
 
 
 class Claim(NamedTuple):
-    """A document in a worker's hands: the fence proves whose it is, until `document.lease_until`."""
+    """A document leased to a worker until `document.lease_until`. The fence identifies the claim."""
 
     document: Document
     fence: int
@@ -396,14 +392,14 @@ class LaneStatus(NamedTuple):
 
 
 class RateLimit(NamedTuple):
-    """At most so many documents started in any stretch of `per` microseconds, after a first burst of as many."""
+    """At most `documents` starts in every `per` microseconds, after a first burst of as many."""
 
     documents: int
     per: int
 
 
 class CustomerSettings(NamedTuple):
-    """What an operator decides about one customer."""
+    """Settings of one customer, changed by operators."""
 
     weight: float = 1.0
     cap: int | None = None
@@ -411,11 +407,11 @@ class CustomerSettings(NamedTuple):
     paused: bool = False
     display_name: str | None = None
     keep: int | None = None
-    """How long its ended documents are kept, in microseconds; None: as long as everybody's."""
+    """Retention of its ended documents in microseconds; None: the default of the queue."""
 
 
 class Customer(NamedTuple):
-    """A customer as the store knows it."""
+    """A customer: its counter, settings, running documents and lanes."""
 
     name: str
     count: int | None  # type: ignore[assignment]  # a field of this record, not tuple.count
@@ -426,12 +422,12 @@ class Customer(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """Documents in its lines."""
-        return sum(line.waiting for line in self.lanes)
+        """Documents in its lanes."""
+        return sum(lane.waiting for lane in self.lanes)
 
 
 def clean_settings(settings: CustomerSettings) -> CustomerSettings:
-    """The settings, or an error that says which of them is out of range."""
+    """Validate settings; the error names the one that is out of range."""
     clean_number("weight", settings.weight, MIN_WEIGHT, MAX_WEIGHT)
     if settings.cap is not None and (type(settings.cap) is not int or not 1 <= settings.cap <= 1_000_000):
         raise InvalidInputError(f"cap must be a whole number from 1 to 1000000, or None, not {settings.cap!r}")
@@ -452,11 +448,11 @@ def clean_settings(settings: CustomerSettings) -> CustomerSettings:
 
 
 def settings_to_dict(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON knows them."""
+    """Convert settings to JSON values."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in changes.items()}
 
 
 def settings_from_dict(data: Mapping[str, Any]) -> CustomerSettings:
-    """Settings read back from `plain`."""
+    """Parse the output of `settings_to_dict`."""
     rate = data.get("rate")
     return CustomerSettings(**{**data, "rate": None if rate is None else RateLimit(*rate)})

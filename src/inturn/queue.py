@@ -1,5 +1,6 @@
-"""The queue as its users speak of it: submit, claim, finish, fail, cancel, pause. Cleans what it is given, then asks
-its store; every promise stands in `inturn.store`.
+"""The API of a queue: submit, claim, finish, fail, cancel, pause.
+
+A `Queue` validates its arguments and calls its store. The guarantees are in `inturn.store`.
 """
 
 import hashlib
@@ -57,7 +58,7 @@ _JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class Queue:
-    """A durable document queue in which no customer waits behind another customer's pile."""
+    """A durable document queue that shares its workers fairly between customers."""
 
     def __init__(
         self,
@@ -79,10 +80,10 @@ class Queue:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    # -- documents come in ------------------------------------------------------------------------------------------
+    # -- submit -----------------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int = 1, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        """Which levels the customer's next n documents get, for systems with a queue of their own."""
+        """Check a customer n times and return the levels, for systems with a queue of their own."""
         customer = clean_text("a customer's name", customer)
         return self.store.check(
             customer, clean_count("the number of checks", n), key=clean_idempotency_key(key), now=now
@@ -97,36 +98,33 @@ class Queue:
         connection: Any = None,
         now: int | None = None,
     ) -> tuple[Receipt, ...]:
-        """Take in documents of one customer: a receipt each, in order. Repeating a call with its `key` is safe.
+        """Submit documents of one customer; return a receipt for each, in order.
 
-        With a psycopg `connection` of your own the documents exist if and only if your transaction commits; only a
-        PostgreSQL store can do that.
+        A call with an idempotency `key` can be repeated safely for 7 days. With a psycopg `connection`, the documents
+        become part of its open transaction; only a PostgreSQL store supports this.
         """
         submission = self.submission(customer, documents, key, now)
         if connection is None:
             return self.store.submit(submission, now=now)
-        ride = getattr(self.store, "submit_in", None)
-        if ride is None:
+        submit_in = getattr(self.store, "submit_in", None)
+        if submit_in is None:
             raise InvalidInputError("only a PostgreSQL store submits inside your own transaction; leave connection out")
-        receipts: tuple[Receipt, ...] = ride(connection, submission, now=now)
+        receipts: tuple[Receipt, ...] = submit_in(connection, submission, now=now)
         return receipts
 
     def submission(
         self, customer: str, documents: Iterable[NewDocument], key: str | None = None, now: int | None = None
     ) -> Submission:
-        """One call's documents, looked through and given their ids."""
+        """Validate documents and give them ids."""
         customer = clean_text("a customer's name", customer)
-        given = tuple(documents)
-        if isinstance(documents, NewDocument) or not {NewDocument}.issuperset(map(type, given)):
+        specs = tuple(documents)
+        if isinstance(documents, NewDocument) or not {NewDocument}.issuperset(map(type, specs)):
             raise InvalidInputError("documents must be a list of NewDocument; one alone is given as [document]")
-        clean_count("the number of documents", len(given))
-        ids = self._ids.make(len(given), self._clock.now() if now is None else now)
-        submission = Submission(customer, ids, given)
-        return (
-            submission
-            if key is None
-            else submission._replace(idempotency_key=clean_idempotency_key(key), fingerprint=fingerprint(given))
-        )
+        clean_count("the number of documents", len(specs))
+        ids = self._ids.make(len(specs), self._clock.now() if now is None else now)
+        if key is None:
+            return Submission(customer, ids, specs)
+        return Submission(customer, ids, specs, clean_idempotency_key(key), fingerprint(specs))
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
@@ -138,7 +136,7 @@ class Queue:
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
     ) -> tuple[Claim, ...]:
-        """Take up to `limit` documents whose turn it is, each leased for `lease` microseconds."""
+        """Claim up to `limit` documents in scheduling order, each leased for `lease` microseconds."""
         return self.store.claim(claim_request(worker, limit, lease), now=now)
 
     def ack_and_claim(
@@ -150,11 +148,11 @@ class Queue:
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
     ) -> AckAndClaim:
-        """Record outcomes (made by `done`, `failed`, `handed_back`) and claim the next documents in one commit."""
+        """Record outcomes (built by `done`, `failed`, `released`) and claim the next documents in one commit."""
         return self.store.ack_and_claim(outcomes, claim_request(worker, limit, lease), now=now)
 
     def done(self, claim: Claim, result: Any = None, *, work: Work | None = None) -> Outcome:
-        """The outcome of a claim that succeeded, with a result that JSON can hold."""
+        """Build the outcome of a successful claim; the result must be JSON-serializable."""
         text, work = result_text(result), clean_work(work)
         return Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result=text, work=work)
 
@@ -167,7 +165,10 @@ class Queue:
         final: bool = False,
         work: Work | None = None,
     ) -> Outcome:
-        """The outcome of a claim that failed: tried again after `retry_in`, by default a delay that doubles."""
+        """Build the outcome of a failed claim.
+
+        It is retried after `retry_in`, by default an exponential backoff with jitter; with `final`, never.
+        """
         if final:
             retry_in = None
         elif retry_in is None:
@@ -179,11 +180,11 @@ class Queue:
         return Outcome(id_, claim.fence, kind, error=error, retry_in=retry_in, work=work)
 
     def released(self, claim: Claim) -> Outcome:
-        """The outcome of a claim that was not begun."""
+        """Build the outcome of a claim that is released unstarted."""
         return Outcome(claim.document.id, claim.fence, OutcomeKind.RELEASED)
 
     def finish(self, claim: Claim, result: Any = None, *, now: int | None = None) -> None:
-        """Record success; StaleFenceError when the claim was lost meanwhile."""
+        """Record success; StaleFenceError if the claim was lost meanwhile."""
         self.store.finish(claim.document.id, claim.fence, result_text(result), now=now)
 
     def fail(
@@ -195,12 +196,12 @@ class Queue:
         final: bool = False,
         now: int | None = None,
     ) -> None:
-        """Record failure; StaleFenceError when the claim was lost meanwhile."""
+        """Record failure; StaleFenceError if the claim was lost meanwhile."""
         outcome = self.failed(claim, error, retry_in=retry_in, final=final)
         self.store.fail(outcome.id, outcome.fence, outcome.error or "", outcome.retry_in, now=now)
 
     def release(self, claim: Claim, *, now: int | None = None) -> None:
-        """Give a document back unstarted; StaleFenceError when the claim was lost meanwhile."""
+        """Release an unstarted claim; StaleFenceError if it was lost meanwhile."""
         self.store.release(claim.document.id, claim.fence, now=now)
 
     def heartbeat(
@@ -210,8 +211,8 @@ class Queue:
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
     ) -> tuple[LeaseStatus, ...]:
-        """Renew leases; tells which claims are held, cancelled or lost."""
-        pairs = tuple((claimed.document.id, claimed.fence) for claimed in claims)
+        """Renew leases; return for each claim whether it is held, cancelled or lost."""
+        pairs = tuple((claim.document.id, claim.fence) for claim in claims)
         return self.store.heartbeat(pairs, clean_lease(lease), now=now)
 
     # -- operators --------------------------------------------------------------------------------------------------
@@ -222,22 +223,22 @@ class Queue:
             self._raise_illegal_transition(id, "be cancelled")
 
     def retry(self, id: str, operator: Operator, *, now: int | None = None) -> Receipt:
-        """Try one ended document again: a new check."""
+        """Requeue one failed, cancelled or expired document: a new check."""
         receipts = self.store.retry((clean_id(id),), operator, now=now)
         if not receipts:
             self._raise_illegal_transition(id, "be tried again")
         return receipts[0]
 
     def cancel_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
-        """Cancel whatever matches and has not ended; tells how many."""
+        """Cancel all matching documents that have not ended; return how many."""
         return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._matching_ids(where))
 
     def retry_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
-        """Try again whatever matches and can be; tells how many."""
+        """Requeue all matching failed, cancelled and expired documents; return how many."""
         return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._matching_ids(where))
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
-        """Move one waiting document to the front of the queue."""
+        """Move one waiting or delayed document ahead of all levels."""
         if not self.store.expedite(clean_id(id), operator, now=now):
             self._raise_illegal_transition(id, "be expedited")
 
@@ -253,31 +254,31 @@ class Queue:
         now: int | None = None,
         **changes: Any,
     ) -> CustomerSettings:
-        """Change some of a customer's settings: weight, cap, rate, paused, display_name."""
+        """Change some of a customer's settings: weight, cap, rate, paused, display_name, keep."""
         unknown = set(changes) - set(CustomerSettings._fields)
         if unknown or not changes:
-            given = ", ".join(sorted(unknown)) or "nothing"
-            raise InvalidInputError(f"change one of {', '.join(CustomerSettings._fields)}, not {given}")
+            names = ", ".join(sorted(unknown)) or "nothing"
+            raise InvalidInputError(f"change one of {', '.join(CustomerSettings._fields)}, not {names}")
         if isinstance(changes.get("rate"), (tuple, list)):
             changes["rate"] = RateLimit(*changes["rate"])
         return self.store.change_customer(clean_text("a customer's name", customer), changes, operator, now=now)
 
     def pause(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
-        """Start nothing more: of one customer, or of the whole queue."""
+        """Stop starting documents of one customer, or of the whole queue."""
         if customer is None:
             self.store.pause(operator, now=now)
         else:
             self.change_customer(customer, operator, paused=True, now=now)
 
     def resume(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
-        """Start again: documents of one customer, or of the whole queue."""
+        """Start documents of one customer, or of the whole queue, again."""
         if customer is None:
             self.store.resume(operator, now=now)
         else:
             self.change_customer(customer, operator, paused=False, now=now)
 
     def policy(self) -> PolicyVersion:
-        """The policy in force."""
+        """Return the policy in force."""
         return self.store.policy()
 
     def set_policy(
@@ -288,26 +289,26 @@ class Queue:
         expected: int | None = None,
         now: int | None = None,
     ) -> PolicyVersion:
-        """Put a policy in force; `expected` guards against overwriting somebody else's change."""
+        """Put a policy in force. VersionConflictError if `expected` is not the version in force."""
         return self.store.set_policy(policy, operator, expected=expected, now=now)
 
-    # -- what there is ----------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------------
 
     def document(self, id: str) -> Document:
-        """One document."""
+        """Return one document."""
         return self.store.document(clean_id(id))
 
     def result(self, id: str) -> Any:
-        """A done document's result; None before."""
+        """Return the parsed result of a done document; None in any other state."""
         text = self.store.result(clean_id(id))
         return None if text is None else json.loads(text)
 
     def files(self, id: str) -> tuple[ResultFile, ...]:
-        """The files of a done document's result, by name."""
+        """Return the result files of a done document, by name."""
         return self.store.files(clean_id(id))
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
-        """The earlier attempts at a document, oldest first, with their errors."""
+        """Return the earlier attempts at a document, oldest first, with their errors."""
         return self.store.attempts(clean_id(id))
 
     def documents(
@@ -318,14 +319,14 @@ class Queue:
         after: str | None = None,
         sort: DocumentSort = DocumentSort.NEWEST,
     ) -> Page[Document]:
-        """Documents, newest or oldest first, a page at a time."""
+        """Return a page of documents, newest or oldest first."""
         if after is not None and not (after.isascii() and after.isdigit() and len(after) < 19):
             raise InvalidInputError(f"{after!r} is no cursor of this list; use a page's `next`")
         count = clean_count("limit", limit)
         return self.store.documents(where or DocumentFilter(), limit=count, after=after, sort=sort)
 
     def customer(self, name: str) -> Customer:
-        """One customer."""
+        """Return one customer."""
         return self.store.customer(clean_text("a customer's name", name))
 
     def customers(
@@ -335,23 +336,23 @@ class Queue:
         limit: int = 100,
         after: str | None = None,
     ) -> Page[Customer]:
-        """Customers by name, a page at a time."""
+        """Return a page of customers by name."""
         return self.store.customers(where or CustomerFilter(), limit=clean_count("limit", limit), after=after)
 
     def counts(self, where: DocumentFilter | None = None) -> Counts:
-        """Documents by state, and the waiting ones by level."""
+        """Count documents by state, and waiting ones by the level of their lane."""
         return self.store.counts(where or DocumentFilter())
 
     def events(self, after: int = 0, *, limit: int = 1_000) -> tuple[Event, ...]:
-        """What happened since event number `after`."""
+        """Return the events after number `after`, oldest first."""
         return self.store.events(after, limit=clean_count("limit", limit))
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.store.close()
 
     def _matching_ids(self, where: DocumentFilter) -> Iterable[list[str]]:
-        """Oldest first, some at a time: a retry is a check, and the oldest should get the best level."""
+        """Return ids in chunks, oldest first: a retry is a check, and the oldest should get the best level."""
         ids: list[str] = []
         after: str | None = None
         while True:
@@ -365,22 +366,21 @@ class Queue:
 
     def _raise_illegal_transition(self, id_: str, action: str) -> None:
         document = self.store.document(clean_id(id_))
-        state = f"{document.state} in front already" if document.expedited else str(document.state)
+        state = f"{document.state} and expedited already" if document.expedited else str(document.state)
         raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
 
 
 @lru_cache(maxsize=256, typed=True)
 def claim_request(worker: str, limit: int, lease: int = DEFAULT_LEASE) -> ClaimRequest:
-    """A clean request for documents."""
+    """Build a validated claim request."""
     return ClaimRequest(clean_text("a worker's name", worker), clean_count("limit", limit), clean_lease(lease))
 
 
 def fingerprint(documents: Sequence[NewDocument]) -> str:
-    """Tells a repeated call from another one under the same key: what was given, not where we put its bytes."""
+    """Hash the submitted documents without their blob keys, to recognize a repeated call."""
     digest = hashlib.sha256()
-    for given in documents:
-        values = given._asdict()
-        values["metadata"] = dict(given.metadata)
+    for document in documents:
+        values = document.to_dict()
         del values["blob"]
         digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
         digest.update(b"\n")
@@ -388,7 +388,7 @@ def fingerprint(documents: Sequence[NewDocument]) -> str:
 
 
 def clean_lease(lease: int) -> int:
-    """A lease of a millisecond to a day."""
+    """Validate a lease: 1 millisecond to 1 day."""
     if type(lease) is not int or not 1_000 <= lease <= 86_400 * SECOND:
         raise InvalidInputError(
             f"a lease must be 1 millisecond to 1 day in microseconds, not {lease!r}; for seconds write seconds(…)",
@@ -397,19 +397,19 @@ def clean_lease(lease: int) -> int:
 
 
 def clean_work(work: Work | None) -> Work | None:
-    """When work began and how long it took, if that is given."""
+    """Validate the processing times of an outcome."""
     if work is None:
         return None
     return Work(clean_time("began_after", work.began_after), clean_time("worked", work.worked))
 
 
 def clean_error(error: str) -> str:
-    """An error's text, cut to what a row keeps and free of what no database takes."""
+    """Cut an error text to the stored length, and replace characters that databases refuse."""
     return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR_LENGTH]
 
 
 def json_text(result: Any) -> str:
-    """A result as JSON."""
+    """Serialize a result."""
     try:
         text = _JSON_ENCODER.encode(result)
         if not text.isascii():
@@ -420,12 +420,12 @@ def json_text(result: Any) -> str:
 
 
 def fits_row(text: str) -> bool:
-    """Whether a result is small enough for a row."""
+    """Return whether a serialized result is small enough for a row."""
     return len(text) <= MAX_RESULT_BYTES and (text.isascii() or len(text.encode()) <= MAX_RESULT_BYTES)
 
 
 def result_text(result: Any) -> str:
-    """A result as JSON, small enough for a row."""
+    """Serialize a result that must be small enough for a row."""
     text = json_text(result)
     if not fits_row(text):
         size = len(text.encode())
@@ -436,12 +436,12 @@ def result_text(result: Any) -> str:
 
 
 def clean_count(name: str, n: int) -> int:
-    """How many at once; `what` names them in the error."""
+    """Validate a batch size; `name` is its name in the error."""
     if type(n) is not int or not 1 <= n <= MAX_BATCH:
         raise InvalidInputError(f"{name} must be a whole number from 1 to {MAX_BATCH}, not {n!r}")
     return n
 
 
 def clean_idempotency_key(key: str | None) -> str | None:
-    """An idempotency key, if one is given."""
+    """Validate an optional idempotency key."""
     return None if key is None else clean_text("an idempotency key", key)

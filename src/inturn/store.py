@@ -1,468 +1,205 @@
-"""THE CONTRACT: what every store promises, numbered. Learn the queue here; `inturn.testing.contract` tests each number.
+"""Define the store contract: the methods of every store, with numbered guarantees.
 
-Everywhere:
-- A0. A call happens entirely or not at all, survives a crash once it has returned (memory excepted), and is isolated
-  from every other call.
-- A1. `now` is microseconds; left out, the store's own clock rules. A clock that goes back loses nothing.
-- A2. Arguments are clean: `inturn.queue` has validated them. Unknown ids and customers raise `NotFoundError`.
-- A3. Each change of a document's state is one of `inturn.model.TRANSITIONS`, and is told by an event.
+Read this file first: it describes the whole queue. Each number has at least one test in `inturn.testing.contract`.
+The value types are in `inturn.store_types` and can be imported from here. Guarantees of every method:
+
+- A0. A call is atomic and isolated from all other calls. Once it has returned it survives a crash, except in the
+  memory store.
+- A1. `now` is microseconds since 1970. If left out, the store's own clock is used. No data is lost when a clock goes
+  back.
+- A2. Arguments are valid, because `inturn.queue` has checked them. Unknown ids and customers raise `NotFoundError`.
+- A3. Every state change of a document is listed in `inturn.model.TRANSITIONS` and writes an event.
+
+Terms. A *lane* holds one customer's waiting documents of one level, by seq. A lane is *open* unless a pause, cap or
+rate limit closes it. *V* is the virtual time of a level (`inturn.policy.scheduler`). A *check* lowers the customer's
+counter and returns a level.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from inturn.api_keys import ApiKey
 from inturn.errors import InturnError, StaleFenceError
-from inturn.model import (
-    NO_METADATA,
-    SECOND,
-    Check,
-    Claim,
-    Customer,
-    CustomerSettings,
-    Document,
-    DocumentState,
-    NewDocument,
-    Receipt,
-    ResultFile,
-    Worker,
-    WorkerReport,
+from inturn.model import Check, Claim, Customer, CustomerSettings, Document, Receipt, ResultFile, Worker, WorkerReport
+from inturn.policy import Policy
+from inturn.store_types import (
+    IDEMPOTENCY_KEY_RETENTION,
+    LEASE_LOST_ERROR,
+    MAX_SEQ,
+    MAX_STORED_ATTEMPTS,
+    OUTCOME_EVENTS,
+    SYSTEM_OPERATOR,
+    WORKER_RETENTION,
+    AckAndClaim,
+    AckStatus,
+    AheadOfClock,
+    Attempt,
+    ClaimRequest,
+    Counts,
+    CustomerFilter,
+    Discrepancy,
+    DocumentFilter,
+    DocumentSort,
+    Event,
+    EventKind,
+    LaneSnapshot,
+    LeaseStatus,
+    MaintenanceRecord,
+    Operator,
+    Outcome,
+    OutcomeKind,
+    Page,
+    PolicyVersion,
+    PruneResult,
+    SchedulerSnapshot,
+    Submission,
+    SubmitResult,
+    SweepResult,
+    Throughput,
+    Work,
+    check_fingerprint,
+    work_times,
 )
-from inturn.policy import Policy, TurnPolicy
-from inturn.policy.retention import Checkpoint
-from inturn.policy.scheduler import Head
 
-IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
-"""How long an idempotency key is remembered."""
-WORKER_RETENTION: Final = 86_400 * SECOND
-"""How long a worker that fell silent is remembered."""
-
-MAX_STORED_ATTEMPTS: Final = 50
-"""How many earlier attempts of a document are remembered."""
-
-MAX_SEQ: Final = 2**63 - 1
-"""No document has a higher seq."""
-
-LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
-
-Item = TypeVar("Item")
-
-
-class Operator(NamedTuple):
-    """Who acts on the queue by hand, and why: both are kept with the event."""
-
-    name: str
-    why: str
-
-
-SYSTEM_OPERATOR: Final = Operator("inturn", "the defaults of a new queue")
-
-
-class Submission(NamedTuple):
-    """One call's documents of one customer. With a `key`, `fingerprint` tells a repeat from other content."""
-
-    customer: str
-    ids: Sequence[str]
-    documents: Sequence[NewDocument]
-    idempotency_key: str | None = None
-    fingerprint: str = ""
-
-
-SubmitResult = tuple[Receipt, ...] | InturnError
-"""The receipts of a submission, or why it was refused."""
-
-
-class ClaimRequest(NamedTuple):
-    """A worker asks for up to `limit` documents, each for `lease` microseconds at first."""
-
-    worker: str
-    limit: int
-    lease: int
-
-
-class OutcomeKind(StrEnum):
-    """How a claim ended."""
-
-    DONE = "done"
-    FAILED = "failed"
-    RELEASED = "handed_back"
-
-
-class Work(NamedTuple):
-    """How long after the claim work began, and how long it took: microseconds, as the worker's clock may be wrong."""
-
-    began_after: int
-    worked: int
-
-
-class Outcome(NamedTuple):
-    """What a worker says of a document it had claimed under this fence."""
-
-    id: str
-    fence: int
-    kind: OutcomeKind
-    result: str | None = None
-    """JSON text, with DONE."""
-    error: str | None = None
-    retry_in: int | None = None
-    """With FAILED: try again after so many microseconds, if attempts are left; None is a final failure."""
-    files: tuple[ResultFile, ...] = ()
-    """With DONE."""
-    work: Work | None = None
-    """None: it was worked on from the claim until now; a document handed back, not at all."""
-
-
-class AckStatus(StrEnum):
-    """What became of an outcome."""
-
-    RECORDED = "recorded"
-    REPEATED = "repeated"
-    STALE = "stale"
-
-
-class AckAndClaim(NamedTuple):
-    """A verdict for each outcome, and the documents claimed."""
-
-    statuses: tuple[AckStatus, ...]
-    claimed: tuple[Claim, ...]
-
-
-class LeaseStatus(StrEnum):
-    """What a heartbeat learns of a claim."""
-
-    HELD = "held"
-    CANCELLED = "cancelled"
-    LOST = "lost"
-
-
-class DocumentFilter(NamedTuple):
-    """Which documents: every condition given must hold. `text` is looked for in names, case-insensitively."""
-
-    states: frozenset[DocumentState] | None = None
-    customer: str | None = None
-    level: int | None = None
-    batch: str | None = None
-    text: str | None = None
-
-
-class DocumentSort(StrEnum):
-    """Which documents come first in a list."""
-
-    NEWEST = "newest"
-    OLDEST = "oldest"
-
-
-class CustomerFilter(NamedTuple):
-    """Which customers: every condition given must hold. `text` is looked for in names, case-insensitively."""
-
-    text: str | None = None
-    waiting: bool | None = None
-    paused: bool | None = None
-
-
-class Page(NamedTuple, Generic[Item]):
-    """One page of a list; give `next` as `after` for the following one."""
-
-    items: tuple[Item, ...]
-    next: str | None
-
-
-class Counts(NamedTuple):
-    """Documents by state, and the waiting ones by the level of their line."""
-
-    states: Mapping[DocumentState, int]
-    waiting: Mapping[int, int]
-
-
-class EventKind(StrEnum):
-    """What happened."""
-
-    SUBMITTED = "submitted"
-    STARTED = "started"
-    FINISHED = "finished"
-    DELAYED = "delayed"
-    FAILED = "failed"
-    RELEASED = "handed_back"
-    LEASE_LOST = "lease_lost"
-    DUE = "due"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    RETRIED = "retried"
-    EXPEDITED = "expedited"
-    PURGED = "purged"
-    CUSTOMER_CHANGED = "customer_changed"
-    QUEUE_PAUSED = "queue_paused"
-    QUEUE_RESUMED = "queue_resumed"
-    POLICY_SET = "policy_set"
-    REPAIRED = "repaired"
-    KEY_MADE = "key_made"
-    KEY_ENDED = "key_ended"
-
-
-OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.RELEASED)
-"""The order in which one exchange tells what its outcomes did."""
-
-
-class Event(NamedTuple):
-    """One thing that one call did to one customer's documents, or that an operator did."""
-
-    number: int
-    at: int
-    kind: EventKind
-    customer: str | None
-    documents: tuple[str, ...] = ()
-    operator: Operator | None = None
-    detail: Mapping[str, Any] = NO_METADATA
-
-
-class Attempt(NamedTuple):
-    """An earlier attempt at a document: one that ended, and the document did not end with it, or was tried again."""
-
-    fence: int
-    number: int
-    """As the document counted it; a retry by hand begins with 1 again, and a hand-back is not counted."""
-    started_at: int
-    ended_at: int
-    ended: EventKind
-    """DELAYED, LEASE_LOST or HANDED_BACK; of a document that was tried again by hand also FAILED or CANCELLED."""
-    error: str | None
-    worker: str | None
-    """Not known any more of one that ended its document."""
-    began_at: int | None = None
-    """When a worker's slot began it, claimed at `started_at`; None of one never begun, and of a lost lease."""
-    worked: int | None = None
-    """Microseconds that the slot worked; None with `began_at`."""
-
-
-class PolicyVersion(NamedTuple):
-    """A policy that was or is in force."""
-
-    number: int
-    policy: Policy
-    at: int
-    operator: Operator
-
-
-class LaneSnapshot(NamedTuple):
-    """Where an open line stands, and what is in it."""
-
-    customer: str
-    level: int
-    weight: float
-    turn: int
-    stamp: int
-    waiting: int
-    head: Head
-
-
-class SchedulerSnapshot(NamedTuple):
-    """All open lines, by level, turn and stamp, and what the next claim starts from."""
-
-    policy: TurnPolicy
-    dispatched: int
-    rotation: int
-    overdue_uses: tuple[int, ...]
-    """By level, from 0."""
-    lanes: tuple[LaneSnapshot, ...]
-
-
-class Throughput(NamedTuple):
-    """How fast documents went since a time."""
-
-    started: int
-    finished: int
-    running: int
-
-
-class SweepResult(NamedTuple):
-    """How many documents or customers upkeep moved on."""
-
-    expired: int = 0
-    leases_lost: int = 0
-    due: int = 0
-    customers_opened: int = 0
-
-
-class AheadOfClock(NamedTuple):
-    """How many leases, delays and rates were set by a clock ahead of this one."""
-
-    leases: int = 0
-    delays: int = 0
-    rates: int = 0
-
-
-class MaintenanceRecord(NamedTuple):
-    """The last maintenance round that might delete, and the last that was refused since."""
-
-    at: int
-    boot: str | None = None
-    """Which start of which machine that round ran in, where that is known."""
-    uptime: int | None = None
-    """Microseconds from that start to the round."""
-    refused_at: int | None = None
-    """When a round was last refused since; None: none was."""
-    drift: int | None = None
-    """By how many microseconds that round's clock was from where it should have been."""
-    old: int | None = None
-    """How many documents it would have deleted."""
-    ended: int | None = None
-    """Of how many."""
-    checkpoints: tuple[Checkpoint, ...] = ()
-    """Oldest first."""
-
-    @classmethod
-    def from_json(cls, text: str) -> "MaintenanceRecord":
-        """Read a record back that `to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**{**fields, "checkpoints": tuple(Checkpoint(*field) for field in fields.get("checkpoints", ()))})
-
-    def to_json(self) -> str:
-        """The record as stores keep it."""
-        return json.dumps(self._asdict())
-
-
-class PruneResult(NamedTuple):
-    """What a purge or prune deleted, and the blobs that nothing refers to any more."""
-
-    documents: int
-    events: int
-    keys: int
-    blobs: tuple[str, ...]
-
-
-class Discrepancy(NamedTuple):
-    """A count that did not agree with the documents it counts."""
-
-    customer: str
-    what: str
-    kept: int
-    counted: int
-
-
-def work_times(outcome: Outcome, started_at: int, now: int) -> tuple[int | None, int | None]:
-    """When work began and how long it took, as S51 keeps it of an outcome recorded now."""
-    if outcome.work is None and outcome.kind is OutcomeKind.RELEASED:
-        return None, None
-    held = max(0, now - started_at)
-    began_after, worked = outcome.work or (0, held)
-    began_after = min(began_after, held)
-    return started_at + began_after, min(worked, held - began_after)
-
-
-def check_fingerprint(n: int) -> str:
-    """What an idempotency key of a check alone stands for."""
-    return f"check {n}"
+__all__ = [
+    "IDEMPOTENCY_KEY_RETENTION",
+    "LEASE_LOST_ERROR",
+    "MAX_SEQ",
+    "MAX_STORED_ATTEMPTS",
+    "OUTCOME_EVENTS",
+    "SYSTEM_OPERATOR",
+    "WORKER_RETENTION",
+    "AckAndClaim",
+    "AckStatus",
+    "AheadOfClock",
+    "ApiKeys",
+    "Attempt",
+    "ClaimRequest",
+    "Counts",
+    "CustomerFilter",
+    "Discrepancy",
+    "DocumentFilter",
+    "DocumentSort",
+    "Event",
+    "EventKind",
+    "LaneSnapshot",
+    "LeaseStatus",
+    "MaintenanceRecord",
+    "Operator",
+    "Outcome",
+    "OutcomeKind",
+    "Page",
+    "PolicyVersion",
+    "PruneResult",
+    "SchedulerSnapshot",
+    "Store",
+    "Submission",
+    "SubmitResult",
+    "SweepResult",
+    "Throughput",
+    "Work",
+    "check_fingerprint",
+    "work_times",
+]
 
 
 class ApiKeys(Protocol):
-    """Who may use the servers of a queue: kept in its store, so that all servers know the same keys."""
+    """Store the API keys of a queue's servers, so that all servers accept the same keys."""
 
     def add(self, key: ApiKey, operator: Operator, *, now: int | None = None) -> None:
-        """Keep a new key. S38. When this returns every server knows it; told by an event, without the hash."""
-        ...
+        """Store a new key. S38. All servers accept it once this returns. The event does not contain the hash."""
 
     def find(self, id: str) -> ApiKey:
-        """One key, live or not; NotFoundError for an unknown id."""
-        ...
+        """Return a key, live or expired. NotFoundError for an unknown id."""
 
     def all(self) -> tuple[ApiKey, ...]:
-        """Every key, the oldest first."""
-        ...
+        """Return all keys, oldest first."""
 
     def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
-        """Let a key open nothing from a time on. S39. An end is never put off; told by an event."""
-        ...
+        """Expire a key at a time. S39. An expiry never moves later. Writes an event."""
 
     def record_use(self, last_used: Mapping[str, int]) -> None:
-        """Keep when keys were last used. S40. No time goes back; unknown ids are passed over."""
-        ...
+        """Store the last use of keys. S40. A later time is never overwritten; unknown ids are ignored."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps counters, documents, lines and turns, and changes them by the rules of `inturn.policy`."""
+    """Store counters, documents, lanes and the scheduler state, and change them by the rules of `inturn.policy`."""
 
     api_keys: ApiKeys
 
-    # -- documents come in ------------------------------------------------------------------------------------------
+    # -- submit -----------------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        """Look at a customer for n documents that wait elsewhere.
+        """Check a customer n times, for documents that wait in another queue.
 
-        S1. Exactly `PriorityPolicy.check`, n times at one instant, on the counter that submit uses too.
-        S2. Makes no line and no document.
-        S3. With a key, a repeat within 7 days returns the first answer and checks nothing; with another n: KeyConflict.
+        S1. Equals `PriorityPolicy.check` n times at one instant, on the counter that `submit` uses.
+        S2. Creates no lane and no document.
+        S3. With an idempotency key, a repeat within 7 days returns the first answer and checks nothing. A repeat with
+            another n raises KeyConflictError.
         """
-        ...
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
-        """Take documents in: one check each, at one instant, in the order given.
+        """Store new documents: one check each, at one instant, in the given order.
 
-        S4. When this returns, the documents are kept, and counter, level and line changed with them.
-        S5. Each waits in the line of its level, behind the customer's earlier ones (`delay`: from then on).
-        S37. A document whose cost was not given costs what the policy's `costs` say of its pages and size.
-        S6. With a key, a repeat within 7 days returns the first receipts and changes nothing; other content is refused
-            with KeyConflict. A call refused for any reason leaves no trace.
+        S4. When this returns, the documents are stored, and counter and lanes are updated with them.
+        S5. Each document waits in the lane of its level, behind the customer's earlier ones; with `delay`, once the
+            delay is over.
+        S37. A document without a cost of its own gets the policy's cost for its pages and size.
+        S6. With an idempotency key, a repeat within 7 days returns the first receipts and changes nothing. A repeat
+            with other content raises KeyConflictError. A refused call changes nothing.
         """
-        ...
 
     def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
-        """Several callers' submits: what each is answered, or the error that it would have been refused with.
+        """Submit for several callers: return the receipts, or the error, of each.
 
-        S44. The same as submitting them one by one in this order; a store may keep them by one commit.
+        S44. Equals submitting them one by one in this order. A store may commit them together.
         """
         return tuple([self._try_submit(submission, now) for submission in submissions])
 
     def _try_submit(self, submission: Submission, now: int | None) -> SubmitResult:
         try:
             return self.submit(submission, now=now)
-        except InturnError as refused:
-            return refused
+        except InturnError as error:
+            return error
 
     # -- workers ----------------------------------------------------------------------------------------------------
 
     def ack_and_claim(
-        self,
-        outcomes: Sequence[Outcome],
-        request: ClaimRequest | None,
-        *,
-        now: int | None = None,
+        self, outcomes: Sequence[Outcome], request: ClaimRequest | None, *, now: int | None = None
     ) -> AckAndClaim:
-        """Record outcomes, then claim, in one commit.
+        """Record outcomes, then claim documents, in one commit.
 
-        S7. An outcome counts once: RECORDED under the fence of the running claim, REPEATED when this very outcome was
-            recorded under this fence before, STALE otherwise; a stale outcome changes nothing.
-        S8. DONE keeps the result and its files. FAILED with `retry_in` and an attempt left delays; otherwise it fails
-            for good. An automatic retry keeps level and place (its seq) and is no check. HANDED_BACK (a
-            release) waits again as if it had not been claimed: no attempt, no charge to its line, the same `ready_at`.
-        S51. Whatever is recorded keeps when work began and how long it took, as the outcome's `work` says: begun
-            between the claim and now, and ended by now. A claim forgets both until then.
-        S9. A claim first moves on everything that is due: `start_by` (never started documents only), lost leases,
-            delays, rate limits. Each in the order of its time, then of seq or name.
-        S10. It then takes documents in the order of `inturn.policy.scheduler`; k at once equal k claims of one.
-        S11. A document is in one worker's hands at a time; fences are never given twice, and grow.
-        S12. Nothing is claimed from a paused queue or customer, above a cap or above a rate.
-        S13. With anything open and waiting, a claim with room never returns nothing (work conservation).
+        S7. An outcome is recorded once. RECORDED: its fence is that of the running claim. REPEATED: the same kind of
+            outcome was recorded under this fence before. STALE otherwise. Only RECORDED changes anything.
+        S8. DONE stores the result and its files. FAILED with `retry_in` and an attempt left delays the document;
+            otherwise the document fails for good. An automatic retry is no check and keeps level and seq. RELEASED
+            puts the document back as if never claimed: no attempt counted, its lane refunded, `ready_at` unchanged.
+        S51. A recorded outcome stores when processing began and how long it took, from its `work`. Both are clamped to
+            the time between the claim and now. A new claim clears them.
+        S9. A claim first processes everything due: `start_by` (documents never started), expired leases, delays, rate
+            limits. Each of the four goes by time, then by seq or name.
+        S10. It then takes documents in the order of `inturn.policy.scheduler`. A claim of k equals k claims of one.
+        S11. A document has at most one claim at a time. Fences grow and are never reused.
+        S12. Nothing is claimed from a paused queue or customer, above a cap or above a rate limit.
+        S13. A claim takes documents up to its limit as long as an open lane has one (work conservation).
         """
-        ...
 
     def claim(self, request: ClaimRequest, *, now: int | None = None) -> tuple[Claim, ...]:
-        """Exchange without outcomes: S9 to S13."""
+        """Claim without outcomes: S9 to S13."""
         return self.ack_and_claim((), request, now=now).claimed
 
     def finish(self, id: str, fence: int, result: str, *, now: int | None = None) -> None:
-        """Record success: S7 and S8; StaleFenceError when stale."""
+        """Record success: S7 and S8. StaleFenceError if the fence is stale."""
         self._record(Outcome(id, fence, OutcomeKind.DONE, result=result), now)
 
     def fail(self, id: str, fence: int, error: str, retry_in: int | None, *, now: int | None = None) -> None:
-        """Record failure: S7 and S8; StaleFenceError when stale."""
+        """Record failure: S7 and S8. StaleFenceError if the fence is stale."""
         self._record(Outcome(id, fence, OutcomeKind.FAILED, error=error, retry_in=retry_in), now)
 
     def release(self, id: str, fence: int, *, now: int | None = None) -> None:
-        """Give a document back unstarted: S7 and S8; StaleFenceError when stale."""
+        """Release an unstarted claim: S7 and S8. StaleFenceError if the fence is stale."""
         self._record(Outcome(id, fence, OutcomeKind.RELEASED), now)
 
     def _record(self, outcome: Outcome, now: int | None) -> None:
@@ -473,143 +210,110 @@ class Store(Protocol):
             )
 
     def heartbeat(
-        self,
-        claims: Sequence[tuple[str, int]],
-        lease: int,
-        *,
-        now: int | None = None,
+        self, claims: Sequence[tuple[str, int]], lease: int, *, now: int | None = None
     ) -> tuple[LeaseStatus, ...]:
         """Renew the leases of running claims, given as (id, fence).
 
-        S14. HELD claims last `lease` from now; nobody else can claim them before. The others are told apart:
-             CANCELLED (stop working) and LOST.
+        S14. A HELD claim now lasts `lease` from now, and cannot be claimed by another worker before. CANCELLED: stop
+             processing. LOST: the claim ended in any other way, or the document is unknown.
         """
-        ...
 
     def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
-        """A worker tells how it is.
+        """Store a worker's report.
 
-        S35. The last report of each name is kept, until the worker takes leave or has not been heard of for a day.
+        S35. The last report of each worker name is stored until `forget_worker`, or until it is a day old.
         """
-        ...
 
     def forget_worker(self, name: str) -> None:
-        """A worker takes leave: S35."""
-        ...
+        """Delete the report of a worker that stops: S35."""
 
     def workers(self) -> tuple[Worker, ...]:
-        """Workers by name, as last heard of: S35."""
-        ...
+        """Return the last report of each worker, by name: S35."""
 
     # -- operators --------------------------------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
-        """Cancel waiting, delayed and running documents; returns those it cancelled.
+        """Cancel waiting, delayed and running documents; return the ids that were cancelled.
 
-        S15. Ids that have ended already or are unknown are passed over. The counter is not given back; a running
-             document stays charged, and its fence is stale at once.
+        S15. Ended and unknown ids are skipped. The counter does not change. A running document stays charged to its
+             lane, and its fence is stale at once.
         """
-        ...
 
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
-        """Try ended documents again by hand; returns a receipt for each that waits again.
+        """Requeue failed, cancelled and expired documents by hand; return a receipt for each that waits again.
 
-        S16. A retry by hand is a new check: new level, new place, attempts from zero. Done, running, waiting and
-             unknown documents are passed over.
+        S16. A retry by hand is a new check: new level, new seq, attempts from zero. Done, running, waiting, delayed
+             and unknown documents are skipped.
         """
-        ...
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
-        """Move one waiting or delayed document before all levels; False when it is in no such state.
+        """Move a waiting or delayed document ahead of all levels; False if it is in no such state.
 
-        S17. It keeps its level and counts; expedited documents of several customers take turns. A closed line stays
-             closed. Told by an event with the operator.
+        S17. The document keeps its level and count. Expedited documents of several customers take turns. A closed lane
+             stays closed. The event has the operator.
         """
-        ...
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
-        """Delete a customer's documents, results and keys, in any state.
+        """Delete a customer's documents in any state, with results, idempotency keys and API keys.
 
-        S18. Counter and settings stay; running claims become stale; the event names operator and number. The
-             customer's access keys are deleted too.
+        S18. Counter and settings stay. Running claims become stale. The event has the operator and the number of
+             documents.
         """
-        ...
 
     def change_customer(
-        self,
-        customer: str,
-        changes: Mapping[str, Any],
-        operator: Operator,
-        *,
-        now: int | None = None,
+        self, customer: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
     ) -> CustomerSettings:
-        """Change some of a customer's settings (fields of `CustomerSettings`), known or not yet seen.
+        """Change some settings (fields of `CustomerSettings`) of a customer, known or new.
 
-        S19. Holds for what already waits. Closing (pause, cap, rate) keeps levels and places; opening joins at V: time
-             closed earns no credit. A weight scales the distance from V and changes no level.
+        S19. Applies to documents that already wait. Closing a lane (pause, cap, rate) keeps levels and order. A
+             reopened lane joins at V at the earliest: closed time earns no credit. A new weight scales the lane's
+             distance from V and changes no level.
         """
-        ...
 
     def pause(self, operator: Operator, *, now: int | None = None) -> None:
-        """Start nothing more in the whole queue. S20. What runs may finish; submits go on."""
-        ...
+        """Stop starting documents in the whole queue. S20. Running documents may finish; submits continue."""
 
     def resume(self, operator: Operator, *, now: int | None = None) -> None:
-        """Start again. S21. Lines stand where they stood."""
-        ...
+        """Start documents again. S21. Lanes keep their virtual time."""
 
     def paused(self) -> Operator | None:
-        """Who paused the queue and why; None when it runs."""
-        ...
+        """Return the operator who paused the queue, with the reason; None if it is not paused."""
 
     def policy(self) -> PolicyVersion:
-        """The policy in force."""
-        ...
+        """Return the policy in force."""
 
     def set_policy(
-        self,
-        policy: Policy,
-        operator: Operator,
-        *,
-        expected: int | None = None,
-        now: int | None = None,
+        self, policy: Policy, operator: Operator, *, expected: int | None = None, now: int | None = None
     ) -> PolicyVersion:
         """Put a policy in force.
 
-        S22. New levels are for new checks; a new order holds for what already waits. Versions count up from 1 and keep
-             who, when and why. When `expected` is not the version in force: VersionConflict.
+        S22. New levels apply to new checks; a new order applies to waiting documents too. Versions count up from 1 and
+             record operator, time and reason. VersionConflictError if `expected` is not the version in force.
         """
-        ...
 
     def policies(self) -> tuple[PolicyVersion, ...]:
-        """All versions, newest first."""
-        ...
+        """Return all policy versions, newest first."""
 
-    # -- what there is ----------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------------
 
     def document(self, id: str) -> Document:
-        """One document."""
-        ...
+        """Return one document."""
 
     def result(self, id: str) -> str | None:
-        """A done document's result as JSON text; None before."""
-        ...
+        """Return the result of a done document as JSON text; None in any other state."""
 
     def files(self, id: str) -> tuple[ResultFile, ...]:
-        """The files of a done document's result, by name; none before."""
-        ...
+        """Return the result files of a done document, by name; empty in any other state."""
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
-        """The earlier attempts at a document, oldest first, with their errors.
+        """Return the earlier attempts at a document, oldest first, with their errors.
 
-        S45. Every attempt that ended is told once: here, or by the document itself if it is its last and ended it. The
-             newest 50 are kept for as long as their document.
+        S45. Every ended attempt is stored once: here, or in the document itself if it ended the document. The newest
+             50 are stored for as long as the document.
         """
-        ...
 
     def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
-        """Which of these blobs no document and no result refers to. S36. Exact for blobs that nobody is submitting."""
-        ...
+        """Return those of the blobs that no document and no result refers to. S36. Exact unless being submitted."""
 
     def documents(
         self,
@@ -619,107 +323,83 @@ class Store(Protocol):
         after: str | None = None,
         sort: DocumentSort = DocumentSort.NEWEST,
     ) -> Page[Document]:
-        """Documents by when they came in, a retry by hand included.
+        """Return a page of documents by seq; a retry by hand gives a new seq.
 
-        S23. Pages neither repeat nor skip what stays unchanged meanwhile. A cursor is good for both ways.
+        S23. Pages neither repeat nor skip documents that do not change meanwhile. A cursor works in both directions.
         """
-        ...
 
     def customer(self, name: str) -> Customer:
-        """One customer."""
-        ...
+        """Return one customer."""
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
-        """Customers by name. S23 holds."""
-        ...
+        """Return a page of customers by name: S23."""
 
     def counts(self, where: DocumentFilter) -> Counts:
-        """How many. S24. States and levels with none are left out; lines agree with documents."""
-        ...
+        """Count documents by state and level. S24. Zeros are left out. Lane lengths agree with the documents."""
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
-        """What happened since event number `after`, oldest first.
+        """Return the events after number `after`, oldest first.
 
-        S25. Numbers grow and are never filled in later: who has read up to n misses nothing up to n.
+        S25. Numbers grow, and a gap is never filled later: a reader that has seen n has missed nothing up to n.
         """
-        ...
 
     def last_event(self) -> int:
-        """The number of the newest event; 0 before the first. S41. `events` after it tells what happens from now on."""
-        ...
+        """Return the number of the newest event; 0 before the first. S41. `events` after it returns only new ones."""
 
     def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
-        """Events that somebody caused by hand, newest first, with numbers below `before`; of one customer, or of all.
-
-        S42. None is ever pruned.
-        """
-        ...
+        """Return events with an operator and a number below `before`, newest first. S42. They are never pruned."""
 
     def stored_bytes(self, customer: str) -> int:
-        """Bytes of all the documents of a customer that are kept, whatever their state. S43. 0 for an unknown one."""
-        ...
+        """Sum the sizes of a customer's documents in any state. S43. 0 for an unknown customer."""
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """Where every open line stands, for estimates. S31. What a claim at this instant would find."""
-        ...
+        """Return all open lanes and the scheduler state, for estimates. S31. A claim now would start from it."""
 
     def ahead_in_lane(self, id: str) -> int:
-        """How many documents stand before this waiting one in its own line. S32. 0 for any that does not wait."""
-        ...
+        """Count the documents ahead of a waiting one in its own lane. S32. 0 in any other state."""
 
     def throughput(self, since: int) -> Throughput:
-        """How many documents were started and how many ended by their worker since a time, and how many run now.
+        """Count documents started and finished since a time, and documents running now.
 
-        S33. Counts documents that are still kept: those that run or have ended by their last start, those that are
-             done or failed by their end.
+        S33. Counts stored documents only. Starts: the last start of running and ended documents. Finishes: the end of
+             done and failed documents.
         """
-        ...
 
     def wait(self, timeout: float) -> None:
-        """Sleep until something may have become claimable, or `timeout` seconds have passed.
+        """Sleep until a document may have become claimable, or until `timeout` seconds have passed.
 
-        S34. Whatever another thread or process commits while this sleeps wakes it; it may also wake for nothing.
+        S34. A commit of another thread or process wakes it. It may also wake without a reason.
         """
-        ...
 
     def next_due(self) -> int | None:
-        """When a delay, a lease or a rate limit is due next. S26. Until then, waiting alone makes nothing claimable."""
-        ...
+        """Return when the next delay, lease or rate limit is due. S26. Before then, time alone changes nothing."""
 
-    # -- upkeep -----------------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------------------
 
     def sweep(self, *, now: int | None = None) -> SweepResult:
-        """Move on what is due (S9) without claiming.
+        """Process everything due (S9) without claiming.
 
-        S27. Any number may do it at once, as often as they like.
-        S46. First it looks at leases and delays that began in the future, by `inturn.policy.clock_skew.review_term`,
-        and
-             brings rates back to `inturn.policy.rates.clamped_tat`: once the clock is right nothing is held longer
-             than its
-             own length. A heartbeat ends the doubt in a lease. Workers last heard of more than a day in the future
-             are forgotten, like those that fell silent.
+        S27. Safe to run any number of times, concurrently.
+        S46. First it reviews leases and delays that begin in the future, by `inturn.policy.clock_skew.review_term`, and
+             clamps rate limits by `inturn.policy.rates.clamped_tat`. With a correct clock, none of them then lasts
+             longer than its own length. A heartbeat ends the doubt about a lease. Workers whose last report is more
+             than a day away, in the past or in the future, are forgotten.
         """
-        ...
 
     def now(self) -> int:
-        """The time, where `now` is left out. S47. The database's own clock rules where there is one."""
-        ...
+        """Return the time that replaces a missing `now`. S47. It is the database's own clock, if there is one."""
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
-        """Count what a clock ahead of this one has set. S48. Exactly what a sweep would doubt or bring back."""
-        ...
+        """Count what a clock ahead of this one has set. S48. Exactly what a sweep would doubt or clamp."""
 
     def maintenance(self) -> MaintenanceRecord | None:
-        """The record of the last maintenance round; None before the first. S49. As it was last set."""
-        ...
+        """Return the record of the last maintenance round; None before the first. S49. As last set."""
 
     def record_maintenance(self, record: MaintenanceRecord) -> None:
-        """Set the record of the last maintenance round: S49."""
-        ...
+        """Store the record of the last maintenance round: S49."""
 
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
-        """Count the ended documents that a prune would delete without its limit. S50. Nothing is deleted."""
-        ...
+        """Count the ended documents that `prune` without a limit would delete. S50. Deletes nothing."""
 
     def prune(
         self,
@@ -730,22 +410,18 @@ class Store(Protocol):
         up_to: int | None = None,
         now: int | None = None,
     ) -> PruneResult:
-        """Delete up to `limit` ended documents and as many events older than `before`, and outlived keys.
+        """Delete up to `limit` documents that ended, and up to `limit` events, before a time, and expired keys.
 
-        S28. Nothing that waits or runs is touched; events with an operator are kept. With a customer: its documents
-             alone, and nothing else; without: not those of customers with a `keep` of their own. With `up_to`: no
-             document with a higher seq, whatever its times say.
+        S28. Waiting and running documents stay, and so do events with an operator. With a customer, only its documents
+             are deleted; without, customers with a `keep` of their own are left out. With `up_to`, no document with a
+             higher seq is deleted, whatever its times are.
         """
-        ...
 
     def backup(self, path: Path) -> None:
-        """Write a consistent copy that can be opened as a store of the same kind. S29. Work goes on meanwhile."""
-        ...
+        """Write a consistent copy that opens as a store of the same kind. S29. Other calls continue meanwhile."""
 
     def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
-        """Compare every kept count with the documents, and set it right if told to. S30. None is found otherwise."""
-        ...
+        """Compare all stored counters with the documents, and correct them if `repair`. S30. They always agree."""
 
     def close(self) -> None:
-        """Let go of files and connections."""
-        ...
+        """Close files and connections."""

@@ -57,7 +57,7 @@ def test_a_document_is_expedited_once(inturn_here: Inturn) -> None:
     assert inturn_here("why", id_, "--json").records[0]["place"] == 0
     again = inturn_here("expedite", id_)
     assert again.returncode == 1
-    assert "in front already" in again.stderr
+    assert "expedited already" in again.stderr
 
 
 def test_the_policy_is_changed_with_its_difference_shown(inturn_here: Inturn) -> None:

@@ -1,4 +1,4 @@
-"""The memory store keeps the contract; against itself the steps test the machine."""
+"""The memory store passes the contract suite; the state machine runs it against itself."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The SQLite store keeps the contract, and takes every step as the memory store does."""
+"""The SQLite store passes the contract suite and the state machine."""
 
 import tempfile
 from pathlib import Path
@@ -23,7 +23,7 @@ class TestSqlite(StoreContract):
 
 
 class Temporary(SqliteStore):
-    """A store whose folder goes with it."""
+    """A store that deletes its folder on close."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
@@ -36,7 +36,7 @@ class Temporary(SqliteStore):
 
 
 class Forgetful(Temporary):
-    """As if another process had claimed before every claim: the lines are read from their table each time."""
+    """Reads the lanes from their table before every claim, as after a claim of another process."""
 
     def _load_window(self) -> ClaimWindow:
         self._queries.claim_window = None

@@ -48,7 +48,7 @@ def hear_all(kept: CustomerIndex, queue: Queue) -> None:
 def in_peace() -> None:
     """Until nobody reads beside us."""
     for thread in threading.enumerate():
-        if thread.name == "inturn-roster":
+        if thread.name == "inturn-customer-index":
             thread.join()
 
 

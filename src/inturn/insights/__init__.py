@@ -1,4 +1,4 @@
-"""The one read model for every screen: what waits, and why a document waits where it does. Data only, no prose."""
+"""The read model of all screens: queue state, and why a document waits. Data only; `explain` adds the prose."""
 
 from inturn.insights.customer_index import CustomerEntry, CustomerIndex, SortBy
 from inturn.insights.forecast import expected_start

@@ -1,7 +1,7 @@
-"""All customers in memory, a few figures each, so that lists of a hundred thousand can be searched, sorted and counted.
+"""Index all customers in memory, so that lists of a hundred thousand can be searched, sorted and counted.
 
-Everybody is read when somebody first asks: for a hundred thousand that takes a second or a few. From then on whoever
-was heard of in an event is read again, and everybody now and then, since checks for queues elsewhere tell no event.
+The first request reads all customers: 100,000 take one to a few seconds. Later, customers named in an event are read
+again. All customers are read again at intervals, because checks for other queues write no event.
 """
 
 import threading
@@ -18,37 +18,37 @@ from inturn.store import CustomerFilter, Event, Store
 PAGE_SIZE: Final = 1_000
 MIN_REFRESH_INTERVAL: Final = 60 * SECOND
 REFRESH_DURATION_FACTOR: Final = 20
-"""The least rest between two readings of everybody, and how many times as long as one takes."""
+"""The interval between two full reads is at least this many times the duration of one."""
 MAX_STALE_CUSTOMERS: Final = 5_000
-"""Customers heard of since they were read, above which everybody is read again."""
+"""Above this many stale customers, all are read again."""
 MAX_REFRESH_SECONDS: Final = 0.05
-"""Seconds that one look spends on customers heard of; the others are left to the next."""
+"""Time that one request spends on stale customers; the rest is left to the next request."""
 
 
 class CustomerEntry(NamedTuple):
-    """What is known of a customer between two looks."""
+    """The indexed fields of a customer."""
 
     name: str
     sort_name: str
-    """What it is called on screens, in lower case, for sorting."""
+    """Its display name in lower case."""
     waiting: int
     running: int
     count: int | None  # type: ignore[assignment]  # a field of this record, not tuple.count
     updated_at: int | None
     weight: float
     is_open: bool
-    """Whether it has a line that is served: then a share is due to it."""
+    """Whether it has an open lane with documents; then a share is due to it."""
     paused: bool
 
     def next_count(self, priority: PriorityPolicy, now: int) -> int:
-        """The count that its next check would leave: the lower, the later its level."""
+        """Return the counter after its next check. A lower counter means a worse level."""
         if self.count is None or self.updated_at is None or now - self.updated_at > priority.reset_interval:
             return 0
         return self.count - 1
 
 
 class CustomerListing(NamedTuple):
-    """Customers in order, how many fit in all, and the weight of everybody with an open line."""
+    """A page of customer names, the number of all matches, and the total weight of customers with an open lane."""
 
     names: tuple[str, ...]
     total: int
@@ -56,14 +56,14 @@ class CustomerListing(NamedTuple):
 
 
 class SortBy(NamedTuple):
-    """How to sort: by name, or by a figure. Who has none comes last either way, and equals are in order of name."""
+    """A sort order: by name, or by a figure. Entries without the figure come last; ties are by name."""
 
     figure: Callable[[CustomerEntry], float | None] | None = None
     is_descending: bool = False
 
 
 class CustomerIndex:
-    """An entry for each customer. `hear` is called by whoever reads events, `page` by anybody."""
+    """An entry for each customer. The event poller calls `on_events`; any thread may call `page`."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -77,34 +77,30 @@ class CustomerIndex:
         self._read_duration = 0
 
     def on_events(self, events: Sequence[Event]) -> None:
-        """Figures of these customers have changed."""
+        """Mark the customers of these events as stale."""
         if self._read_at is not None:
             with self._lock:
                 self._stale.update(event.customer for event in events if event.customer is not None)
 
     def page(self, where: CustomerFilter, sort: SortBy, *, limit: int, after: int) -> CustomerListing:
-        """Customers from a place on."""
-        everybody = self._refreshed_entries()
-        fitting = _matching(everybody, where)
-        if where.text is not None and len(fitting) < limit and self._add_unknown(where, limit):
-            everybody = self._refreshed_entries()
-            fitting = _matching(everybody, where)
-        names = [customer_entry.name for customer_entry in _sorted(fitting, sort)[after : after + limit]]
-        return CustomerListing(
-            tuple(names),
-            len(fitting),
-            sum(customer_entry.weight for customer_entry in everybody if customer_entry.is_open),
-        )
+        """Return a page of matching customers, from offset `after` on."""
+        entries = self._refreshed_entries()
+        matching = _matching(entries, where)
+        if where.text is not None and len(matching) < limit and self._add_unknown(where, limit):
+            entries = self._refreshed_entries()
+            matching = _matching(entries, where)
+        names = [entry.name for entry in _sorted(matching, sort)[after : after + limit]]
+        return CustomerListing(tuple(names), len(matching), sum(entry.weight for entry in entries if entry.is_open))
 
     def _refreshed_entries(self) -> list[CustomerEntry]:
-        """Everybody by name, as good as is to be had quickly."""
+        """Return all entries by name, refreshed as far as that is quick."""
         if self._entries is None:
             with self._read_lock:
                 if self._entries is None:
                     self._read_all()
         elif self._read_lock.acquire(blocking=False):
             if self._needs_full_read():
-                threading.Thread(target=self._refresh_all, name="inturn-roster", daemon=True).start()
+                threading.Thread(target=self._refresh_all, name="inturn-customer-index", daemon=True).start()
             else:
                 try:
                     self._refresh_stale()
@@ -112,14 +108,14 @@ class CustomerIndex:
                     self._read_lock.release()
         with self._lock:
             if self._ordered is None:
-                self._ordered = sorted(
-                    (self._entries or {}).values(),
-                    key=lambda customer_entry: (customer_entry.sort_name, customer_entry.name),
-                )
+                self._ordered = sorted((self._entries or {}).values(), key=lambda entry: (entry.sort_name, entry.name))
             return self._ordered
 
     def _add_unknown(self, where: CustomerFilter, limit: int) -> bool:
-        """Whether the store knows somebody of this name who is new: no event tells of one who was only checked."""
+        """Add matching customers that are new in the store, and return whether there were any.
+
+        A customer that was only checked has no event.
+        """
         customers = self._store.customers(CustomerFilter(where.text), limit=limit).items
         with self._lock:
             known = {} if self._entries is None else self._entries
@@ -130,29 +126,29 @@ class CustomerIndex:
         return bool(new)
 
     def _needs_full_read(self) -> bool:
-        rest = max(MIN_REFRESH_INTERVAL, REFRESH_DURATION_FACTOR * self._read_duration)
-        return len(self._stale) > MAX_STALE_CUSTOMERS or not 0 <= self._clock.now() - (self._read_at or 0) < rest
+        interval = max(MIN_REFRESH_INTERVAL, REFRESH_DURATION_FACTOR * self._read_duration)
+        return len(self._stale) > MAX_STALE_CUSTOMERS or not 0 <= self._clock.now() - (self._read_at or 0) < interval
 
     def _refresh_all(self) -> None:
-        """Beside those who ask: they get what is known."""
+        """Read all customers in a thread of its own; requests meanwhile get the old entries."""
         try:
             self._read_all()
         except InturnError:
-            pass  # who asks next tries again, and hears of it from the store where it must
+            pass  # the next request tries again
         finally:
             self._read_lock.release()
 
     def _read_all(self) -> None:
         began, before = time.monotonic(), self._read_at
-        self._read_at = self._clock.now()  # from here on events are heard: none falls between
+        self._read_at = self._clock.now()  # set before reading, so that no event is missed
         with self._lock:
             self._stale.clear()
-        result: dict[str, CustomerEntry] = {}
+        entries: dict[str, CustomerEntry] = {}
         after: str | None = None
         try:
             while True:
                 page = self._store.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
-                result |= {customer.name: entry_from_customer(customer) for customer in page.items}
+                entries |= {customer.name: entry_from_customer(customer) for customer in page.items}
                 after = page.next
                 if after is None:
                     break
@@ -160,7 +156,7 @@ class CustomerIndex:
             self._read_at = before
             raise
         with self._lock:
-            self._entries, self._ordered = result, None
+            self._entries, self._ordered = entries, None
         self._read_duration = round((time.monotonic() - began) * SECOND)
 
     def _refresh_stale(self) -> None:
@@ -169,17 +165,17 @@ class CustomerIndex:
             with self._lock:
                 name = self._stale.pop()
             try:
-                customer_entry = entry_from_customer(self._store.customer(name))
+                entry = entry_from_customer(self._store.customer(name))
             except NotFoundError:
                 continue
             with self._lock:
-                if self._entries is not None and self._entries.get(name) != customer_entry:
-                    self._entries[name] = customer_entry
+                if self._entries is not None and self._entries.get(name) != entry:
+                    self._entries[name] = entry
                     self._ordered = None
 
 
 def entry_from_customer(customer: Customer) -> CustomerEntry:
-    """What is kept of a customer."""
+    """Return the index entry of a customer."""
     settings = customer.settings
     return CustomerEntry(
         name=customer.name,
@@ -189,7 +185,7 @@ def entry_from_customer(customer: Customer) -> CustomerEntry:
         count=customer.count,
         updated_at=customer.updated_at,
         weight=settings.weight,
-        is_open=any(line.is_open and line.waiting > 0 for line in customer.lanes),
+        is_open=any(lane.is_open and lane.waiting > 0 for lane in customer.lanes),
         paused=settings.paused,
     )
 
@@ -208,7 +204,7 @@ def _matches(entry: CustomerEntry, where: CustomerFilter) -> bool:
 
 
 def _sorted(entries: list[CustomerEntry], sort: SortBy) -> list[CustomerEntry]:
-    """Entries come by name; sorting keeps that for equals."""
+    """Sort entries that are in order of name; the sort is stable."""
     if sort.figure is None:
         return entries[::-1] if sort.is_descending else entries
     known, unknown = [], []
@@ -219,4 +215,4 @@ def _sorted(entries: list[CustomerEntry], sort: SortBy) -> list[CustomerEntry]:
         else:
             known.append((figure, entry))
     known.sort(key=lambda pair: pair[0], reverse=sort.is_descending)
-    return [item for _, item in known] + unknown
+    return [entry for _, entry in known] + unknown

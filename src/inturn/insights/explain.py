@@ -1,4 +1,4 @@
-"""What insights found, in sentences of the reader's language."""
+"""Turn insights into sentences of a language."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -26,7 +26,7 @@ CLOSED_BY_TEXT_KEYS: Final = {
 
 
 def explain(why: Why, texts: Texts) -> Iterator[tuple[str, str]]:
-    """Labels and sentences, from what the document is to when it should start."""
+    """Yield labels and sentences, from what the document is to when it should start."""
     document = why.document
     yield texts.text("label_document"), f"{document.id} ({document.spec.name})"
     yield texts.text("label_customer"), document.customer
@@ -113,7 +113,7 @@ def _start(why: Why, texts: Texts) -> str:
 
 
 def explain_to_customer(why: Why, texts: Texts, place: int | None) -> Iterator[str]:
-    """The same for whose document it is: the level and the start, `place` as it was rounded, nothing of others."""
+    """Yield the sentences that a customer may see: level, rounded `place` and start, and no other customers."""
     yield f"{texts.text('label_level')}: {_level(why, texts)}"
     if why.document.state is not DocumentState.WAITING:
         return

@@ -1,8 +1,8 @@
-"""When a waiting document should start: how fast documents start while others wait, and what may still come before it.
+"""Forecast when a waiting document starts: from the start rate under load, and the documents that may overtake it.
 
-How many were finished lately tells how much there was to do, not how fast it goes: only starts made while others waited
-count. And a place counts what is there: better levels go on coming before it, and so do other customers of its own
-level, up to a turn for each document of its own line.
+Recent finishes measure the demand, not the capacity. Only starts made while other documents waited count. A place
+counts documents that already wait. New documents of better levels also go first, and so do those of other customers in
+the same level, up to one for each document of its own lane.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,140 +17,139 @@ from inturn.policy.position import Ahead
 from inturn.store import Event, EventKind
 
 HISTORY_WINDOW: Final = 600 * SECOND
-"""What happened longer ago tells nothing."""
+"""Older events are ignored."""
 SAMPLE_SIZES: Final = (100, 500)
-"""Starts made while others waited that a pace is measured by: how it went just now, and for a while."""
+"""Starts under load that a speed is measured by: a short and a long sample."""
 MIN_STARTS: Final = 20
 SPEEDUP_FACTOR, SLOWDOWN_FACTOR = 2.0, 2.0
-"""By how much it may go faster or slower than lately: with these about nine of ten starts lie within their span."""
+"""Margins on the measured speed. With these, about nine of ten starts lie within their span."""
 MAX_DELAY_FACTOR: Final = 20
-"""A start is not put off by newcomers for longer than so many times what is there takes."""
+"""New documents delay a start by at most this factor of the present backlog."""
 _QUEUEING_EVENTS: Final = frozenset(
     {EventKind.SUBMITTED, EventKind.RELEASED, EventKind.LEASE_LOST, EventKind.DUE, EventKind.RETRIED}
 )
-"""What lets documents wait. Delays and cancellations are few, and it is not told what they waited for."""
+"""Events that add waiting documents. Delays and cancellations are rare, and their events do not name a lane."""
 
 
 class Speed(NamedTuple):
-    """Microseconds from one start to the next: when it went fast lately, and when it went slowly."""
+    """Microseconds between two starts: the fastest and the slowest of the samples."""
 
     fast: float
     slow: float
     is_loaded: bool = True
-    """While others waited: it could not go faster."""
+    """Measured under load: the workers could not go faster."""
 
 
 class RecentArrivals(NamedTuple):
-    """Documents that came lately, by customer, and in how many microseconds."""
+    """Documents submitted in a window of so many microseconds, by customer."""
 
     documents: Mapping[str, int]
     window: int
 
 
 class ForecastTarget(NamedTuple):
-    """The document that is asked about."""
+    """The document of a forecast."""
 
     customer: str
     level: int
-    """Of its line."""
+    """The level of its lane."""
     other_lanes: int | None
-    """Other customers' open lines of that level; None where nobody of that level who comes later goes before."""
+    """Other customers' open lanes of that level; None if later documents of that level never go first."""
 
 
 class ArrivalRates(NamedTuple):
-    """Documents in a microsecond that are likely to come before one."""
+    """New documents per microsecond that are likely to start before one."""
 
     better: float
     same: float
     customers: int
-    """Customers who brought those of its own level."""
+    """Customers who submit those of its own level."""
 
 
 def arrival_rates(target: ForecastTarget, arrived: RecentArrivals, thresholds: Sequence[int]) -> ArrivalRates:
-    """If others go on as they did. Levels are those of a customer that was idle before: the best that it can get."""
+    """Extrapolate recent arrivals. Every customer is assumed to start idle, which gives it the best levels."""
     if target.level == EXPEDITED_LEVEL:
         return ArrivalRates(0.0, 0.0, 0)
     depths = [0, *(1 - threshold for threshold in thresholds)]
-    """Of a burst, so many documents have a better level than each."""
+    """By level: how many documents of a burst get a better level."""
     better = depths[min(target.level, len(depths)) - 1]
-    beyond = depths[target.level] if target.level < len(depths) else None
+    up_to_same = depths[target.level] if target.level < len(depths) else None
     others = [n for customer, n in arrived.documents.items() if customer != target.customer]
-    same = [(n if beyond is None else min(n, beyond)) - better for n in others if n > better]
+    same = [(n if up_to_same is None else min(n, up_to_same)) - better for n in others if n > better]
     return ArrivalRates(sum(min(n, better) for n in others) / arrived.window, sum(same) / arrived.window, len(same))
 
 
 def expected_start(ahead: Ahead, target: ForecastTarget, speed: Speed, rates: ArrivalRates, now: int) -> Span:
-    """From when to when the document should start.
+    """Return the earliest and latest expected start of a document.
 
-    Not before all that stands before it was started twice as fast as lately; if nobody had to wait lately, at any time.
-    Not after it was started half as fast, with newcomers as lately and one customer more in its level.
+    Earliest: everything ahead starts twice as fast as measured; at once, if the speed was not measured under load.
+    Latest: half as fast, with arrivals as before and one more customer in its level.
     """
     turns = ahead.own_line + 1
     more = 0 if target.other_lanes is None else turns
-    room = (
-        0 if target.other_lanes is None else max(0, turns * max(target.other_lanes, rates.customers) - ahead.same_level)
-    )
+    lanes = 0 if target.other_lanes is None else max(target.other_lanes, rates.customers)
+    max_same = max(0, turns * lanes - ahead.same_level)
     longest = MAX_DELAY_FACTOR * (ahead.place + more + 1) * speed.slow
     time = 0.0
     for _ in range(50):
-        newcomers = rates.better * time + min(rates.same * time, room) + more
+        newcomers = rates.better * time + min(rates.same * time, max_same) + more
         time = min((ahead.place + newcomers + 1) * speed.slow, longest)
     earliest = ahead.place * speed.fast / SPEEDUP_FACTOR if speed.is_loaded else 0.0
     return Span(now + round(earliest), now + round(time * SLOWDOWN_FACTOR))
 
 
 class StartTimes:
-    """Starts in the order of time, and after which of them others waited."""
+    """Start times in order, each with whether other documents still waited after it."""
 
     def __init__(self, starts: Iterable[tuple[int, bool]]) -> None:
         self._at: list[int] = []
         self._loaded = [0]
-        """Starts while others waited, up to each place, and the time that they took."""
+        """Prefix sums: starts under load, and in `_elapsed` the time they took."""
         self._elapsed = [0]
         was_loaded = False
         for at, is_loaded in starts:
-            loaded, over = (1, max(0, at - self._at[-1])) if was_loaded else (0, 0)
+            loaded, elapsed = (1, max(0, at - self._at[-1])) if was_loaded else (0, 0)
             self._loaded.append(self._loaded[-1] + loaded)
-            self._elapsed.append(self._elapsed[-1] + over)
+            self._elapsed.append(self._elapsed[-1] + elapsed)
             self._at.append(at)
             was_loaded = is_loaded
 
     def speed(self, now: int) -> Speed | None:
-        """By the newest before now; None if they are too few."""
+        """Measure the speed by the newest starts before now; None if they are too few."""
         end = bisect_left(self._at, now + 1)
         first = bisect_left(self._at, now - HISTORY_WINDOW)
-        item = []
-        for newest in SAMPLE_SIZES:
-            begin = max(first, bisect_left(self._loaded, self._loaded[end] - newest, 0, end + 1))
-            starts, over = self._loaded[end] - self._loaded[begin], self._elapsed[end] - self._elapsed[begin]
-            if starts >= MIN_STARTS and over:
-                item.append(over / starts)
-        return Speed(min(item), max(item)) if item else None
+        gaps = []
+        for size in SAMPLE_SIZES:
+            begin = max(first, bisect_left(self._loaded, self._loaded[end] - size, 0, end + 1))
+            starts, elapsed = self._loaded[end] - self._loaded[begin], self._elapsed[end] - self._elapsed[begin]
+            if starts >= MIN_STARTS and elapsed:
+                gaps.append(elapsed / starts)
+        return Speed(min(gaps), max(gaps)) if gaps else None
 
 
 def start_times_from_arrivals(arrived_at: Sequence[int], started_at: Sequence[int]) -> StartTimes:
-    """From when documents came and when they started, each in order."""
+    """Build start times from sorted times of arrivals and starts."""
     return StartTimes((at, bisect_right(arrived_at, at) > number) for number, at in enumerate(started_at, start=1))
 
 
 def start_times_from_events(events: Sequence[Event], waiting: int) -> StartTimes:
-    """From what happened, oldest first, and how many wait after it."""
-    result: list[tuple[int, bool]] = []
+    """Build start times from events, oldest first, and the documents that wait after the last one."""
+    starts: list[tuple[int, bool]] = []
     for event in reversed(events):
         n = len(event.documents)
         if event.kind is EventKind.STARTED:
-            result.extend((event.at, waiting + later > 0) for later in range(n))
+            starts.extend((event.at, waiting + later > 0) for later in range(n))
             waiting += n
         elif event.kind in _QUEUEING_EVENTS:
             waiting = max(0, waiting - n)
-    result.reverse()
-    return StartTimes(sorted(result, key=itemgetter(0)))
+    starts.reverse()
+    return StartTimes(sorted(starts, key=itemgetter(0)))
 
 
 def arrivals_from_events(events: Sequence[Event], since: int, now: int) -> RecentArrivals:
-    """Who brought how many since then."""
-    result: Counter[str] = Counter()
+    """Count the documents that each customer submitted or retried since a time."""
+    arrived: Counter[str] = Counter()
     for event in events:
         if event.kind in {EventKind.SUBMITTED, EventKind.RETRIED} and event.customer is not None and event.at >= since:
-            result[event.customer] += len(event.documents)
-    return RecentArrivals(result, max(SECOND, now - since))
+            arrived[event.customer] += len(event.documents)
+    return RecentArrivals(arrived, max(SECOND, now - since))

@@ -1,4 +1,4 @@
-"""Reads a store and works out what screens show."""
+"""Compute what screens show from a store."""
 
 import time
 from collections import Counter as CountOf
@@ -43,28 +43,27 @@ from inturn.policy.priority import Counter
 from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot, Store
 
 SNAPSHOT_MAX_AGE: Final = SECOND
-"""How old the summary of all lines may be for places and expected starts."""
+"""Maximum age of the cached scheduler snapshot for places and forecasts."""
 SNAPSHOT_AGE_FACTOR: Final = 10
-"""How many times as old as it takes to read it, for figures beside."""
+"""For other figures the snapshot may be this many times as old as its read takes."""
 THROUGHPUT_WINDOW: Final = 600 * SECOND
 MEDIUM_WINDOW: Final = 60 * SECOND
 REPORT_DELAY: Final = 2 * SECOND
-"""What was claimed so long before a report may be missing there: it is made before it is written."""
+"""A report may lack claims of this long before it: it is built before it is written."""
 WORKER_TIMEOUT: Final = 30 * SECOND
-"""A worker reports every ten seconds: one that has been silent for so long is gone."""
+"""A worker reports every 10 seconds; without a report for this long it counts as gone."""
 SHORT_WINDOW: Final = 10 * SECOND
 MAX_COST_SAMPLES: Final = 2_000
-"""Documents that costs are measured by."""
 DEFAULT_BUSIEST: Final = 12
 PAGE_SIZE: Final = 1_000
 SMALL_PAGE_SIZE: Final = 200
 MAX_FLOW_EVENTS: Final = 2_000
-"""The newest events, by which it is told how fast documents start."""
+"""The newest events, from which start rate and arrivals are computed."""
 MIN_FINISHES: Final = MIN_STARTS
 
 
 class Insights:
-    """Reads a store for people; changes nothing."""
+    """Read-only queries for screens, with cached snapshots."""
 
     def __init__(self, store: Store, clock: Clock | None = None) -> None:
         self._store = store
@@ -75,50 +74,50 @@ class Insights:
         self._recent_flow: tuple[int, StartTimes, RecentArrivals] | None = None
 
     def why(self, id: str, now: int | None = None) -> Why:
-        """Everything that decides when a document starts."""
+        """Return everything that decides when a document starts."""
         now = self._clock.now() if now is None else now
         document = self._store.document(clean_id(id))
         customer = self._store.customer(document.customer)
         closed_by = self._closed_by(document, customer)
-        before, no_place = self._ahead(document, closed_by, now)
-        start, no_start = self._start(document, before, no_place, now)
+        ahead, no_place = self._ahead(document, closed_by, now)
+        start, no_start = self._start(document, ahead, no_place, now)
         return Why(
             document=document,
             at=now,
             bounds=self._bounds(document),
             counter=self.counter(customer),
             closed_by=closed_by,
-            ahead=before,
+            ahead=ahead,
             no_place=no_place,
             start=start,
             no_start=no_start,
         )
 
     def overview(self, now: int | None = None) -> Overview:
-        """The queue at a glance."""
+        """Return a summary of the queue."""
         now = self._clock.now() if now is None else now
         counts = self._store.counts(DocumentFilter())
-        lines = self._scheduler_snapshot(now).lanes
+        lanes = self._scheduler_snapshot(now).lanes
         waiting = sum(counts.waiting.values())
         return Overview(
             at=now,
             states=counts.states,
             waiting=counts.waiting,
-            waiting_closed=max(0, waiting - sum(line.waiting for line in lines)),
-            customers=len({line.customer for line in lines}),
-            oldest_wait=max(0, now - min(line.head.ready_at for line in lines)) if lines else None,
+            waiting_closed=max(0, waiting - sum(lane.waiting for lane in lanes)),
+            customers=len({lane.customer for lane in lanes}),
+            oldest_wait=max(0, now - min(lane.head.ready_at for lane in lanes)) if lanes else None,
             throughput=self._store.throughput(now - THROUGHPUT_WINDOW),
             paused=self._store.paused(),
             policy=self._store.policy(),
         )
 
     def live(self, now: int | None = None, *, busiest_limit: int = DEFAULT_BUSIEST) -> LiveView:
-        """The queue as it goes on, with `most` of its busiest customers."""
+        """Return the live state of the queue, with up to `busiest_limit` of its busiest customers."""
         now = self._clock.now() if now is None else now
         counts = self._store.counts(DocumentFilter())
         waits: dict[int, int] = {}
-        for line in self._scheduler_snapshot(now).lanes:
-            waits[line.level] = max(waits.get(line.level, 0), now - line.head.ready_at)
+        for lane in self._scheduler_snapshot(now).lanes:
+            waits[lane.level] = max(waits.get(lane.level, 0), now - lane.head.ready_at)
         return LiveView(
             at=now,
             states=counts.states,
@@ -131,42 +130,42 @@ class Insights:
         )
 
     def counter(self, customer: Customer) -> CounterStatus | None:
-        """A customer's counter, if it was ever checked, and when it starts anew."""
+        """Return a customer's counter and when it resets; None if the customer was never checked."""
         return counter_status(customer, self._store.policy().policy.priority)
 
     def level(self, customer: Customer, now: int | None = None) -> int:
-        """The level that a customer's next document would get."""
+        """Return the level that a customer's next document would get."""
         now = self._clock.now() if now is None else now
         return self._store.policy().policy.priority.check(stored_counter(customer), now).level
 
     def policy(self) -> PolicyVersion:
-        """The policy in force."""
+        """Return the policy in force."""
         return self._store.policy()
 
     def scheduler_snapshot(self, now: int) -> SchedulerSnapshot:
-        """All open lines, as a summary that may be a second old, or ten times as old as it takes to read it."""
-        stored = self._snapshot
-        if stored is not None and 0 <= now - stored[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
-            return stored[1]
+        """Return a cached snapshot of all open lanes: up to 1 second old, or ten times as old as its read takes."""
+        cached = self._snapshot
+        if cached is not None and 0 <= now - cached[0] < SNAPSHOT_AGE_FACTOR * self._snapshot_duration:
+            return cached[1]
         return self._scheduler_snapshot(now)
 
     def batch(self, name: str) -> BatchStatus:
-        """How far a batch is; NotFoundError if no document is of it."""
-        result: dict[str, CountOf[DocumentState]] = {}
-        first, last = [], []
+        """Return the progress of a batch; NotFoundError if it has no document."""
+        customers: dict[str, CountOf[DocumentState]] = {}
+        submitted, ended = [], []
         for document in self._documents(DocumentFilter(batch=name)):
-            result.setdefault(document.customer, CountOf())[document.state] += 1
-            first.append(document.submitted_at)
+            customers.setdefault(document.customer, CountOf())[document.state] += 1
+            submitted.append(document.submitted_at)
             if document.finished_at is not None:
-                last.append(document.finished_at)
-        if not result:
+                ended.append(document.finished_at)
+        if not customers:
             raise NotFoundError(f"there is no document of a batch {name!r}")
-        states = sum(result.values(), CountOf())
-        by_size = sorted(result.items(), key=lambda item: (-item[1].total(), item[0]))
-        return BatchStatus(states, dict(by_size), min(first), max(last, default=None))
+        states = sum(customers.values(), CountOf())
+        by_size = sorted(customers.items(), key=lambda entry: (-entry[1].total(), entry[0]))
+        return BatchStatus(states, dict(by_size), min(submitted), max(ended, default=None))
 
     def measured_costs(self) -> CostFit | None:
-        """Seconds a document and a page took, by the newest documents that are done and have pages."""
+        """Fit the processing time by pages of the newest done documents."""
         done = self._documents(DocumentFilter(frozenset({DocumentState.DONE})))
         return fit_costs(
             CostSample(document.spec.pages, document.work_ended_at - document.work_began_at)
@@ -189,31 +188,31 @@ class Insights:
         recent = self._store.throughput(now - SHORT_WINDOW).finished
         if recent >= MIN_FINISHES:
             return recent * SECOND / observed_window(SHORT_WINDOW, self._queue_created_at(), now)
-        return (
-            self._store.throughput(now - MEDIUM_WINDOW).finished
-            * SECOND
-            / observed_window(MEDIUM_WINDOW, self._queue_created_at(), now)
-        )
+        finished = self._store.throughput(now - MEDIUM_WINDOW).finished
+        return finished * SECOND / observed_window(MEDIUM_WINDOW, self._queue_created_at(), now)
 
     def _busiest(self, now: int, limit: int) -> tuple[BusyCustomer, ...]:
-        """Of a page of customers with documents waiting and, if there are more of them, of the longest open lines."""
+        """Return the customers with the most waiting documents.
+
+        They come from one page of customers and, if there are more, from the longest open lanes.
+        """
         page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE_SIZE)
-        result = {customer.name: customer for customer in page.items}
+        customers = {customer.name: customer for customer in page.items}
         if page.next is not None:
             waiting: CountOf[str] = CountOf()
-            for line in self._scheduler_snapshot(now).lanes:
-                waiting[line.customer] += line.waiting
+            for lane in self._scheduler_snapshot(now).lanes:
+                waiting[lane.customer] += lane.waiting
             for name, _ in waiting.most_common(limit):
-                result.setdefault(name, self._store.customer(name))
+                customers.setdefault(name, self._store.customer(name))
         priority = self._store.policy().policy.priority
-        busiest = nlargest(limit, result.values(), key=lambda customer: customer.waiting)
-        busiest += self._recently_checked(now, result)[: limit - len(busiest)] if len(result) < limit else []
+        busiest = nlargest(limit, customers.values(), key=lambda customer: customer.waiting)
+        busiest += self._recently_checked(now, customers)[: limit - len(busiest)] if len(customers) < limit else []
         return tuple(
             BusyCustomer(customer, priority.check(stored_counter(customer), now).level) for customer in busiest
         )
 
     def _recently_checked(self, now: int, known: Collection[str]) -> list[Customer]:
-        """Of a page of the others, those whose counter runs, the lowest first: their documents wait in other queues."""
+        """Return other customers with an active counter, lowest first: their documents wait in other queues."""
         page = self._store.customers(CustomerFilter(), limit=SMALL_PAGE_SIZE).items
         counters = {
             customer.name: counter
@@ -231,26 +230,27 @@ class Insights:
         )
 
     def _scheduler_snapshot(self, now: int, *, fresh: bool = False) -> SchedulerSnapshot:
-        stored = self._snapshot
-        if stored is None or fresh or not 0 <= now - stored[0] < SNAPSHOT_MAX_AGE:
+        cached = self._snapshot
+        if cached is None or fresh or not 0 <= now - cached[0] < SNAPSHOT_MAX_AGE:
             began = time.monotonic()
-            stored = self._snapshot = (now, self._store.scheduler_snapshot())
+            cached = self._snapshot = (now, self._store.scheduler_snapshot())
             self._snapshot_duration = round((time.monotonic() - began) * SECOND)
-        return stored[1]
+        return cached[1]
 
     def _bounds(self, document: Document) -> Bounds | None:
-        """By the policy in force when it was submitted, or the latest that fits: a retry by hand is checked later."""
-        versions = [policy for policy in self._store.policies() if _matches_level(policy.policy.priority, document)]
-        then = next((version for version in versions if version.at <= document.submitted_at), None) or next(
-            iter(versions), None
-        )
-        if then is None:
+        """Return the thresholds of the document's level, by the policy in force at its submission.
+
+        If that policy does not give this level, the newest that does is used: a retry by hand is checked later.
+        """
+        versions = [version for version in self._store.policies() if _matches_level(version.policy.priority, document)]
+        if not versions:
             return None
-        thresholds = (None, *then.policy.priority.thresholds, None)
+        applied = next((version for version in versions if version.at <= document.submitted_at), versions[0])
+        thresholds = (None, *applied.policy.priority.thresholds, None)
         return Bounds(thresholds[document.level - 1], thresholds[document.level])
 
     def _closed_by(self, document: Document, customer: Customer) -> tuple[ClosedBy, ...]:
-        """All that closes a waiting document's line, the queue's own pause first."""
+        """Return everything that closes a waiting document's lane, the pause of the queue first."""
         if document.state is not DocumentState.WAITING:
             return ()
         settings = customer.settings
@@ -261,7 +261,7 @@ class Insights:
             reasons.append(ClosedBy.CUSTOMER_PAUSED)
         if settings.cap is not None and customer.running >= settings.cap:
             reasons.append(ClosedBy.CAP)
-        is_open = any(line.is_open for line in customer.lanes if line.level == document.lane_level)
+        is_open = any(lane.is_open for lane in customer.lanes if lane.level == document.lane_level)
         if not is_open and settings.rate is not None and not (settings.paused or ClosedBy.CAP in reasons):
             reasons.append(ClosedBy.RATE)
         return tuple(reasons)
@@ -275,10 +275,10 @@ class Insights:
             return None, NoPlace.CLOSED
         ahead = self._store.ahead_in_lane(document.id)
         for fresh in (False, True):
-            standings = self._scheduler_snapshot(now, fresh=fresh)
-            mine = _lane_index(document, standings)
-            if mine is not None and standings.lanes[mine].waiting > ahead:
-                return _count_ahead(standings, mine, ahead, document.seq), None
+            snapshot = self._scheduler_snapshot(now, fresh=fresh)
+            index = _lane_index(document, snapshot)
+            if index is not None and snapshot.lanes[index].waiting > ahead:
+                return _count_ahead(snapshot, index, ahead, document.seq), None
         return None, NoPlace.MOVED
 
     def _start(
@@ -293,45 +293,45 @@ class Insights:
         speed = starts.speed(now) or self._finish_speed(now)
         if speed is None:
             return None, NoStart.TOO_FEW_FINISHES
-        mine = forecast_target(document, self._scheduler_snapshot(now))
-        rates = arrival_rates(mine, arrived, self._store.policy().policy.priority.thresholds)
-        return expected_start(ahead, mine, speed, rates, now), None
+        target = forecast_target(document, self._scheduler_snapshot(now))
+        rates = arrival_rates(target, arrived, self._store.policy().policy.priority.thresholds)
+        return expected_start(ahead, target, speed, rates, now), None
 
     def _flow(self, now: int) -> tuple[StartTimes, RecentArrivals]:
-        """What was started lately, and what came; a summary that may be a second old."""
-        stored = self._recent_flow
-        if stored is None or not 0 <= now - stored[0] < SNAPSHOT_MAX_AGE:
+        """Return recent starts and arrivals, cached for a second."""
+        cached = self._recent_flow
+        if cached is None or not 0 <= now - cached[0] < SNAPSHOT_MAX_AGE:
             events = self._store.events(max(0, self._store.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
-            waiting = sum(line.waiting for line in self._scheduler_snapshot(now).lanes)
+            waiting = sum(lane.waiting for lane in self._scheduler_snapshot(now).lanes)
             since = max(
                 now - THROUGHPUT_WINDOW,
                 min(self._queue_created_at(), now),
                 events[0].at if len(events) == MAX_FLOW_EVENTS else 0,
             )
-            stored = self._recent_flow = (
+            cached = self._recent_flow = (
                 now,
                 start_times_from_events(events, waiting),
                 arrivals_from_events(events, since, now),
             )
-        return stored[1:]
+        return cached[1:]
 
     def _finish_speed(self, now: int) -> Speed | None:
-        """How many were finished lately, where too few were started while others waited."""
-        for over in (MEDIUM_WINDOW, THROUGHPUT_WINDOW):
-            finished = self._store.throughput(now - over).finished
+        """Measure the speed by recent finishes, where too few starts were under load."""
+        for window in (MEDIUM_WINDOW, THROUGHPUT_WINDOW):
+            finished = self._store.throughput(now - window).finished
             if finished >= MIN_FINISHES:
-                item = observed_window(over, self._queue_created_at(), now) / finished
-                return Speed(item, item, is_loaded=False)
+                gap = observed_window(window, self._queue_created_at(), now) / finished
+                return Speed(gap, gap, is_loaded=False)
         return None
 
     def _queue_created_at(self) -> int:
-        """When the queue was made: its first policy is as old."""
+        """Return when the queue was created: the time of its first policy version."""
         if self._created_at is None:
             self._created_at = self._store.policies()[-1].at
         return self._created_at
 
     def _has_worker(self, now: int) -> bool:
-        """Whether one reported lately, or somebody who never reports holds a claim: a loop of the library's users."""
+        """Return whether a worker reported recently, or a program without reports (a custom loop) holds a claim."""
         workers = self._store.workers()
         if any(abs(now - worker.seen_at) <= WORKER_TIMEOUT and not worker.report.stopping for worker in workers):
             return True
@@ -341,23 +341,23 @@ class Insights:
 
 
 def counter_status(customer: Customer, priority: PriorityPolicy) -> CounterStatus | None:
-    """A customer's counter by this policy."""
+    """Return a customer's counter and when it resets by this policy."""
     if customer.count is None or customer.updated_at is None:
         return None
     return CounterStatus(customer.count, customer.updated_at, customer.updated_at + priority.reset_interval)
 
 
 def stored_counter(customer: Customer) -> Counter | None:
-    """A customer's counter as a policy takes it."""
+    """Return a customer's counter as input for `PriorityPolicy.check`."""
     if customer.count is None or customer.updated_at is None:
         return None
     return Counter(customer.count, customer.updated_at)
 
 
 def observed_window(window: int, created_at: int, now: int) -> int:
-    """How much of the last `over` there was a queue that began then: what was finished was finished in that time.
+    """Return the part of the last `window` microseconds in which the queue existed, at least a second.
 
-    At least a second; all of it where the queue says that it began later than now.
+    It is the whole window if the queue was created in the future, by another clock.
     """
     return window if now < created_at else min(window, max(SECOND, now - created_at))
 
@@ -367,21 +367,21 @@ def _matches_level(priority: PriorityPolicy, document: Document) -> bool:
 
 
 def _lane_index(document: Document, snapshot: SchedulerSnapshot) -> int | None:
-    for number, line in enumerate(snapshot.lanes):
-        if line.customer == document.customer and line.level == document.lane_level:
-            return number
+    for index, lane in enumerate(snapshot.lanes):
+        if lane.customer == document.customer and lane.level == document.lane_level:
+            return index
     return None
 
 
 def _count_ahead(snapshot: SchedulerSnapshot, index: int, ahead: int, seq: int) -> Ahead:
-    lines = open_lanes(snapshot)
+    lanes = open_lanes(snapshot)
     if snapshot.policy.order is Order.FAIR:
-        return fair_ahead(lines, index, ahead)
-    return classic_ahead(lines, index, ahead, seq)
+        return fair_ahead(lanes, index, ahead)
+    return classic_ahead(lanes, index, ahead, seq)
 
 
 def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
-    """A worker and what it holds: first what it said to be at, then what it claimed since, up to its slots."""
+    """Return a worker's documents at work: those in its report, then claims since the report, up to its slots."""
     report, seen_at = worker
     reported = report.at_work or {}
     begun = [
@@ -395,21 +395,21 @@ def at_work(worker: Worker, held: Sequence[Document]) -> AtWork:
 
 
 def _may_be_at_work(document: Document, worker: Worker) -> bool:
-    """Whether its worker said nothing of it because it did not hold it yet, or never says."""
+    """Return whether the report may lack a document: claimed since, or the worker reports no documents at all."""
     return worker.report.at_work is None or (document.started_at or 0) > worker.seen_at - REPORT_DELAY
 
 
 def forecast_target(document: Document, snapshot: SchedulerSnapshot) -> ForecastTarget:
-    """What a forecast needs to know of a waiting document."""
+    """Return the forecast input of a waiting document."""
     level = document.lane_level
     is_fair = snapshot.policy.order is Order.FAIR
-    others = sum(line.level == level and line.customer != document.customer for line in snapshot.lanes)
+    others = sum(lane.level == level and lane.customer != document.customer for lane in snapshot.lanes)
     return ForecastTarget(document.customer, level, others if is_fair else None)
 
 
 def open_lanes(snapshot: SchedulerSnapshot) -> list[OpenLane]:
-    """The standings as `inturn.policy.position` takes them."""
+    """Convert a snapshot to the input of `inturn.policy.position`."""
     return [
-        OpenLane(line.level, line.turn, line.stamp, line.weight, line.waiting, line.head.cost, line.head.seq)
-        for line in snapshot.lanes
+        OpenLane(lane.level, lane.turn, lane.stamp, lane.weight, lane.waiting, lane.head.cost, lane.head.seq)
+        for lane in snapshot.lanes
     ]

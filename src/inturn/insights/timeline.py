@@ -1,4 +1,4 @@
-"""What happened to one document: its own times, its attempts, and what was done to it by hand, as one time line."""
+"""Build the timeline of one document from its times, its attempts and the audit log."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -8,9 +8,9 @@ from inturn.store import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operato
 
 PAGE_SIZE: Final = 500
 MAX_PAGES: Final = 10
-"""Of so many events done by hand to its customer at most."""
+"""Pages of the audit log that are searched for the document."""
 CLOCK_MARGIN: Final = SECOND
-"""Clocks of several machines differ, and events are numbered when they are written."""
+"""Allowance for clocks of several machines: events are numbered in the order of writing, not of time."""
 _END_EVENTS: Final = {
     DocumentState.DONE: EventKind.FINISHED,
     DocumentState.FAILED: EventKind.FAILED,
@@ -20,38 +20,44 @@ _END_EVENTS: Final = {
 
 
 class TimelineEntry(NamedTuple):
-    """Something that happened to a document."""
+    """One event in the timeline of a document."""
 
     at: int
     kind: EventKind
     attempt: int | None = None
-    """Which one began or ended."""
+    """The number of the attempt that began or ended."""
     error: str | None = None
     worker: str | None = None
     operator: Operator | None = None
 
 
 class Timeline(NamedTuple):
-    """A document's moments, oldest first; not whole if some are not kept, or lie too deep in the audit log."""
+    """The entries of a document, oldest first. Incomplete if attempts were dropped or the audit log is too long."""
 
     entries: tuple[TimelineEntry, ...]
     is_complete: bool
 
 
 def document_timeline(store: Store, document: Document) -> Timeline:
-    """All that is known of it. Of its delays only the last one's end is, if it then waited for a worker."""
+    """Build the timeline of a document. Of its delays, only the end of the last one is stored (`ready_at`)."""
     attempts = store.attempts(document.id)
-    deeds, are_all = _operator_entries(store, document)
-    moments = [TimelineEntry(document.submitted_at, EventKind.SUBMITTED), *_attempt_entries(attempts, deeds), *deeds]
-    moments += _document_entries(document, attempts, deeds)
-    if all(moment.at != document.ready_at for moment in moments):
-        moments.append(TimelineEntry(document.ready_at, EventKind.DUE))
-    is_whole = are_all and len(attempts) < MAX_STORED_ATTEMPTS and _has_all_attempts(document, attempts, deeds)
-    return Timeline(tuple(sorted(moments, key=lambda timeline_entry: timeline_entry.at)), is_whole)
+    by_operator, is_complete = _operator_entries(store, document)
+    entries = [
+        TimelineEntry(document.submitted_at, EventKind.SUBMITTED),
+        *_attempt_entries(attempts, by_operator),
+        *by_operator,
+        *_document_entries(document, attempts, by_operator),
+    ]
+    if all(entry.at != document.ready_at for entry in entries):
+        entries.append(TimelineEntry(document.ready_at, EventKind.DUE))
+    is_complete = (
+        is_complete and len(attempts) < MAX_STORED_ATTEMPTS and _has_all_attempts(document, attempts, by_operator)
+    )
+    return Timeline(tuple(sorted(entries, key=lambda entry: entry.at)), is_complete)
 
 
 def _attempt_entries(attempts: Iterable[Attempt], operator_entries: Sequence[TimelineEntry]) -> Iterable[TimelineEntry]:
-    """Beginnings and ends; a cancel is told by who did it."""
+    """Yield starts and ends of attempts; a cancel is already among the operator entries."""
     for attempt in attempts:
         began = attempt.started_at if attempt.began_at is None else attempt.began_at
         yield TimelineEntry(began, EventKind.STARTED, attempt.number, None, attempt.worker)
@@ -62,7 +68,7 @@ def _attempt_entries(attempts: Iterable[Attempt], operator_entries: Sequence[Tim
 def _document_entries(
     document: Document, attempts: Sequence[Attempt], operator_entries: Sequence[TimelineEntry]
 ) -> Iterable[TimelineEntry]:
-    """What the document itself says of its last attempt and of its end."""
+    """Yield the last attempt and the end, which are stored in the document itself."""
     is_own = _has_own_attempt(document, attempts)
     if is_own and document.started_at is not None:
         began = document.work_began_at or document.started_at
@@ -77,22 +83,19 @@ def _document_entries(
 
 
 def _has_own_attempt(document: Document, attempts: Sequence[Attempt]) -> bool:
-    """Whether its last start is not among its earlier attempts."""
+    """Return whether the last start is stored in the document only."""
     return document.started_at is not None and all(attempt.fence != document.fence for attempt in attempts)
 
 
 def _is_operator_entry(kind: EventKind, at: int, operator_entries: Sequence[TimelineEntry]) -> bool:
-    return any(operator_entry.kind is kind and operator_entry.at == at for operator_entry in operator_entries)
+    return any(entry.kind is kind and entry.at == at for entry in operator_entries)
 
 
 def _has_all_attempts(
     document: Document, attempts: Sequence[Attempt], operator_entries: Sequence[TimelineEntry]
 ) -> bool:
-    """Whether all attempts since its last retry by hand are there: they were not always kept."""
-    since = max(
-        (operator_entry.at for operator_entry in operator_entries if operator_entry.kind is EventKind.RETRIED),
-        default=0,
-    )
+    """Return whether all attempts since the last retry by hand are stored; older versions stored none."""
+    since = max((entry.at for entry in operator_entries if entry.kind is EventKind.RETRIED), default=0)
     known = {
         attempt.number
         for attempt in attempts
@@ -104,13 +107,15 @@ def _has_all_attempts(
 
 
 def _operator_entries(store: Store, document: Document) -> tuple[list[TimelineEntry], bool]:
-    """Oldest first, and whether that is all of it."""
-    result: list[Event] = []
+    """Return the document's entries of the audit log, oldest first, and whether all were read."""
+    matching: list[Event] = []
     before: int | None = None
+    is_complete = False
     for _ in range(MAX_PAGES):
         events = store.audit(limit=PAGE_SIZE, before=before, customer=document.customer)
-        result += [event for event in events if document.id in event.documents]
-        if len(events) < PAGE_SIZE or events[-1].at < document.submitted_at - CLOCK_MARGIN:
-            return [TimelineEntry(event.at, event.kind, operator=event.operator) for event in reversed(result)], True
+        matching += [event for event in events if document.id in event.documents]
+        is_complete = len(events) < PAGE_SIZE or events[-1].at < document.submitted_at - CLOCK_MARGIN
+        if is_complete:
+            break
         before = events[-1].number
-    return [TimelineEntry(event.at, event.kind, operator=event.operator) for event in reversed(result)], False
+    return [TimelineEntry(event.at, event.kind, operator=event.operator) for event in reversed(matching)], is_complete

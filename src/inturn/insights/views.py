@@ -1,4 +1,4 @@
-"""What screens show of a queue, as data."""
+"""Value types that screens show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from inturn.store import Operator, PolicyVersion, Throughput
 
 
 class ClosedBy(StrEnum):
-    """What keeps a line from being served."""
+    """What closes a lane."""
 
     QUEUE_PAUSED = "queue_paused"
     CUSTOMER_PAUSED = "customer_paused"
@@ -20,7 +20,7 @@ class ClosedBy(StrEnum):
 
 
 class NoPlace(StrEnum):
-    """Why a document has no place: its line is closed, it is not waiting, or it moved while we looked."""
+    """Why a document has no place: its lane is closed, it is not waiting, or it changed during the read."""
 
     CLOSED = "closed"
     DELAYED = "delayed"
@@ -33,7 +33,7 @@ class NoPlace(StrEnum):
 
 
 class NoStart(StrEnum):
-    """Why nobody can say when a document will start."""
+    """Why there is no forecast of a start."""
 
     CLOSED = "closed"
     NOT_WAITING = "not_waiting"
@@ -42,21 +42,21 @@ class NoStart(StrEnum):
 
 
 class Span(NamedTuple):
-    """From a time to a time, in microseconds."""
+    """A time range."""
 
     earliest: int
     latest: int
 
 
 class Bounds(NamedTuple):
-    """The thresholds around a level: counts `below` the one (None: level 1) and not below the other (None: last)."""
+    """The thresholds of a level: counts below `below` (None: level 1) and at least `not_below` (None: last level)."""
 
     below: int | None
     not_below: int | None
 
 
 class CounterStatus(NamedTuple):
-    """A customer's counter, and the time after which its next check starts at 0 again."""
+    """A customer's counter, and the time after which the next check resets it to 0."""
 
     count: int  # type: ignore[assignment]  # a field of this record, not tuple.count
     updated_at: int
@@ -65,12 +65,12 @@ class CounterStatus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a document is where it is. `before` and `start` are None with the reason beside them."""
+    """Why a document waits. Where `ahead` or `start` is None, `no_place` or `no_start` has the reason."""
 
     document: Document
     at: int
     bounds: Bounds | None
-    """None when no version of the policy gives this level for this count."""
+    """None if no version of the policy gives this level for this count."""
     counter: CounterStatus | None
     closed_by: tuple[ClosedBy, ...]
     ahead: Ahead | None
@@ -80,7 +80,7 @@ class Why:
 
     @property
     def place(self) -> int | None:
-        """How many would start before it; 0 is next."""
+        """How many documents would start before it; 0 is next."""
         return None if self.ahead is None else self.ahead.place
 
 
@@ -91,13 +91,13 @@ class Overview:
     at: int
     states: Mapping[DocumentState, int]
     waiting: Mapping[int, int]
-    """By the level of the line; 0 holds what operators expedited."""
+    """By the level of the lane; level 0 has the expedited documents."""
     waiting_closed: int
-    """Of the waiting documents, those in closed lines."""
+    """Waiting documents in closed lanes."""
     customers: int
-    """Customers with an open line."""
+    """Customers with an open lane."""
     oldest_wait: int | None
-    """Microseconds that the longest waiting head of an open line has waited."""
+    """Wait of the oldest head of an open lane, in microseconds."""
     throughput: Throughput
     """Over the last ten minutes."""
     paused: Operator | None
@@ -105,42 +105,42 @@ class Overview:
 
 
 class BusyCustomer(NamedTuple):
-    """A customer with documents waiting here or elsewhere, and the level that its next document would get."""
+    """A customer with documents waiting here or in another queue, and the level of its next document."""
 
     customer: Customer
     level: int
 
 
 class AtWork(NamedTuple):
-    """A worker, and the documents that its slots work on."""
+    """A worker, and the documents that its slots process."""
 
     worker: Worker
     documents: tuple[Document, ...]
     claimed_ahead: int = 0
-    """Documents that it holds besides."""
+    """Prefetched documents: claimed but not begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveView:
-    """The queue as it goes on, for screens that look every second."""
+    """The state of the queue, for screens that refresh every second."""
 
     at: int
     states: Mapping[DocumentState, int]
     waiting: Mapping[int, int]
-    """By the level of the line; 0 holds what operators expedited."""
+    """By the level of the lane; level 0 has the expedited documents."""
     oldest_waits: Mapping[int, int]
-    """By level: microseconds that the longest waiting head of an open line has waited."""
+    """By level: wait of the oldest head of an open lane, in microseconds."""
     per_second: float
-    """Documents finished, over the last seconds, or the last minute if those were few."""
+    """Finishes per second over the last 10 seconds; over the last minute if those were few."""
     busiest: tuple[BusyCustomer, ...]
-    """The customers with the most waiting, then those checked most of late for queues of their own."""
+    """The customers with the most waiting documents, then those with the lowest counters from other queues."""
     at_work: tuple[AtWork, ...]
     paused: Operator | None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """How far a batch is."""
+    """The progress of a batch."""
 
     states: Mapping[DocumentState, int]
     customers: Mapping[str, Mapping[DocumentState, int]]
@@ -150,7 +150,7 @@ class BatchStatus:
 
 
 class LaneGroup(NamedTuple):
-    """Customers with open lines of some levels, and the documents in these lines."""
+    """Customers with open lanes in some levels, and the documents in these lanes."""
 
     customers: int
     waiting: int
@@ -158,20 +158,20 @@ class LaneGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiveOverview:
-    """The queue at one moment, for a screen that shows all of it."""
+    """The state of the whole queue, for the overview screen."""
 
     live: LiveView
     policy: PolicyVersion
     customers: int
-    """Customers with an open line."""
+    """Customers with an open lane."""
     due: Mapping[str, float]
-    """By customer with an open line: the part of all starts that its weight gives it."""
+    """By customer with an open lane: its share of all starts by weight, 0 to 1."""
     overdue: tuple[int, ...]
-    """Levels with a head that has waited so long that the overdue slot serves them."""
+    """Levels with an overdue head."""
     overdue_uses: int
-    """Starts that the overdue slot has given since the queue began."""
+    """Uses of the overdue slot since the queue was created."""
     last_level: int
     quiet: LaneGroup
-    """Lines before the last level: of customers that have not sent much without a break."""
+    """Lanes before the last level: customers without a long burst."""
     busy: LaneGroup
-    """Lines of the last level."""
+    """Lanes of the last level."""

@@ -1,4 +1,4 @@
-"""The rules: which level a document gets, whose turn it is, when a failed one comes back. No clock, no I/O."""
+"""The scheduling rules: levels, order, costs, retries, retention. Pure functions and values, without clock or I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ __all__ = ["CheckResult", "CostPolicy", "Counter", "Order", "Policy", "PriorityP
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What an operator may change at run time: levels for new checks, order for what already waits."""
+    """The settings that an operator may change at run time: levels, order and costs."""
 
     priority: PriorityPolicy = field(default_factory=PriorityPolicy)
     turns: TurnPolicy = field(default_factory=TurnPolicy)
     costs: CostPolicy = field(default_factory=CostPolicy)
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON knows them, durations in microseconds."""
+        """Convert the policy to JSON values, durations in microseconds."""
         return {
             "reset_interval": self.priority.reset_interval,
             "thresholds": list(self.priority.thresholds),
@@ -35,7 +35,7 @@ class Policy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Policy":
-        """A policy read back from `plain`."""
+        """Parse the output of `to_dict`."""
         return cls(
             PriorityPolicy(data["reset_interval"], tuple(data["thresholds"])),
             TurnPolicy(Order(data["order"]), data["overdue_after"], data["overdue_every"]),

@@ -1,7 +1,7 @@
-"""What happens to a customer's lines: documents join and leave them, limits close them, settings change them.
+"""Update a customer's lanes: documents join and leave them, limits close them, settings change them.
 
-Every store tells this book the same things in the same order, so that every line stands alike in all of them. The book
-knows no documents: `first` tells it a line's head when the one it knew is gone.
+All stores call the tracker in the same order, so that lanes have the same virtual time in all of them. The tracker does
+not know the documents: `find_head` returns a lane's new head when the old one is gone.
 """
 
 from collections.abc import Callable
@@ -17,20 +17,20 @@ DEFAULT_SETTINGS = CustomerSettings()
 
 @dataclass(slots=True, eq=False)
 class CustomerLanes(Generic[LaneT]):
-    """One customer's lines by level, and what opens and closes them."""
+    """One customer's lanes by level, and the limits that close them."""
 
     name: str
     settings: CustomerSettings = DEFAULT_SETTINGS
     running: int = 0
-    """How many of its documents run: exact while it has a cap."""
+    """Running documents; exact only while the customer has a cap."""
     tat: int = 0
-    """When its rate allowance is whole again."""
+    """The theoretical arrival time of its rate limit (`inturn.policy.rates`)."""
     rate_closed_until: int | None = None
     lanes: dict[int, LaneT] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
-        """Whether its documents may be started now."""
+        """Whether its documents may be started now: no pause, cap or rate limit closes it."""
         settings = self.settings
         if settings is DEFAULT_SETTINGS:
             return True
@@ -40,7 +40,7 @@ class CustomerLanes(Generic[LaneT]):
 
 
 class LaneTracker(Generic[LaneT]):
-    """Keeps lines and turns in step with what is told."""
+    """Apply document and settings changes to lanes and scheduler."""
 
     __slots__ = ("_find_head", "scheduler")
 
@@ -49,7 +49,7 @@ class LaneTracker(Generic[LaneT]):
         self._find_head = find_head
 
     def joined(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head, n: int = 1) -> None:
-        """`n` documents came into the line; `head` is the first of them."""
+        """Add n documents to a lane; `head` is the first of them."""
         lane.waiting += n
         if lane.head is None:
             lane.head = head
@@ -59,23 +59,23 @@ class LaneTracker(Generic[LaneT]):
             self.scheduler.change_head(lane, head)
 
     def released(self, customer: CustomerLanes[LaneT], lane: LaneT, head: Head) -> None:
-        """A claim was given back unstarted: its document waits again, and its line is not charged for it."""
+        """Put a released claim back into its lane, and refund the lane."""
         self.scheduler.refund(lane, head.cost)
         self.joined(customer, lane, head)
 
     def left(self, lane: LaneT, seq: int) -> None:
-        """A document left the line otherwise than by a claim."""
+        """Remove a document that left the lane without a claim."""
         lane.waiting -= 1
         if lane.waiting == 0 or (lane.head is not None and lane.head.seq == seq):
             self.scheduler.change_head(lane, self._find_head(lane))
 
     def emptied(self, lane: LaneT) -> None:
-        """All documents of the line are gone."""
+        """Empty a lane whose documents were all deleted."""
         lane.waiting = 0
         self.scheduler.change_head(lane, None)
 
     def started(self, customer: CustomerLanes[LaneT], lane: LaneT, now: int) -> None:
-        """The head of a line that was taken runs: the next one is its head, and the customer's limits are charged."""
+        """Start the head of a lane that `Scheduler.take` returned, and charge the customer's cap and rate limit."""
         lane.waiting -= 1
         self.scheduler.put_back(lane, self._find_head(lane))
         customer.running += 1
@@ -89,43 +89,43 @@ class LaneTracker(Generic[LaneT]):
             self.open_or_close(customer)
 
     def stopped(self, customer: CustomerLanes[LaneT]) -> None:
-        """A document of the customer runs no more."""
+        """Count a document of the customer that no longer runs."""
         was_open = customer.is_open
         customer.running -= 1
         if not was_open:
             self.open_or_close(customer)
 
     def rate_reopened(self, customer: CustomerLanes[LaneT]) -> None:
-        """The time that a rate closed the customer for is over."""
+        """Reopen a customer whose rate limit allows another start."""
         customer.rate_closed_until = None
         self.open_or_close(customer)
 
     def clamp_rate(self, customer: CustomerLanes[LaneT], now: int) -> bool:
-        """Bring a closing by rate that a clock ahead of this one has set back to what the rate allows at `now`."""
+        """Clamp a rate limit that a clock ahead of this one has charged; return whether it changed."""
         rate = customer.settings.rate
         if rate is None or customer.rate_closed_until is None:
             return False
-        whole_at = rates.clamped_tat(rate, customer.tat, now)
-        if whole_at == customer.tat:
+        tat = rates.clamped_tat(rate, customer.tat, now)
+        if tat == customer.tat:
             return False
-        customer.tat, customer.rate_closed_until = whole_at, rates.opens_at(rate, whole_at)
+        customer.tat, customer.rate_closed_until = tat, rates.opens_at(rate, tat)
         return True
 
     def change(self, customer: CustomerLanes[LaneT], settings: CustomerSettings) -> None:
-        """New settings hold for what already waits."""
+        """Apply new settings to lanes that already wait."""
         before, customer.settings = customer.settings, settings
         if settings.rate != before.rate:
             customer.tat, customer.rate_closed_until = 0, None
         if settings.weight != before.weight:
-            for _, line in sorted(customer.lanes.items()):
-                self.scheduler.reweigh(line, settings.weight)
+            for _, lane in sorted(customer.lanes.items()):
+                self.scheduler.reweigh(lane, settings.weight)
         self.open_or_close(customer)
 
     def open_or_close(self, customer: CustomerLanes[LaneT]) -> None:
-        """Let the customer's lines be taken, or not."""
+        """Activate or deactivate the customer's lanes by its limits."""
         is_open = customer.is_open
-        for _, line in sorted(customer.lanes.items()):
+        for _, lane in sorted(customer.lanes.items()):
             if not is_open:
-                self.scheduler.deactivate(line)
-            elif line.head is not None and not line.scheduled:
-                self.scheduler.activate(line)
+                self.scheduler.deactivate(lane)
+            elif lane.head is not None and not lane.scheduled:
+                self.scheduler.activate(lane)

@@ -1,8 +1,9 @@
-"""A document's place: how many would start before it if nothing more came, no line closed and nothing were overdue.
+"""Compute a document's place: how many documents would start before it.
 
-Better levels go whole. Inside a level nothing has to be replayed: a line's next documents stand at `turn`,
-`turn + step`, `turn + 2 * step` and so on, so how many of them stand before a given one is a division. Later documents
-of a line are taken to cost what its head costs; where that holds, the answer is exactly what claims would do.
+The estimate assumes that nothing more is submitted, no lane closes and nothing is overdue. All documents of better
+levels go first. Inside a level no replay is needed: a lane's documents have the virtual times `turn`, `turn + step`,
+`turn + 2 * step` and so on, so a division gives how many of them go first. All documents of a lane are assumed to cost
+as much as its head; where that is true, the place is exact.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from inturn.policy.scheduler import increment
 
 
 class OpenLane(NamedTuple):
-    """Where an open line stands, and its head."""
+    """An open lane: its virtual time, its length and its head."""
 
     level: int
     turn: int
@@ -24,12 +25,12 @@ class OpenLane(NamedTuple):
 
     @property
     def step(self) -> int:
-        """How far each of its documents moves it on."""
+        """Virtual time of one document of this lane."""
         return increment(self.cost, self.weight)
 
 
 class Ahead(NamedTuple):
-    """Documents that would start before one: of better levels, of other lines in its level, of its own line."""
+    """Documents that would start before one: of better levels, of other lanes in its level, of its own lane."""
 
     better_levels: int
     same_level: int
@@ -37,44 +38,42 @@ class Ahead(NamedTuple):
 
     @property
     def place(self) -> int:
-        """All of them: 0 is next."""
+        """The sum; 0 is next."""
         return sum(self)
 
 
 def fair_ahead(lanes: Sequence[OpenLane], index: int, ahead: int) -> Ahead:
-    """What goes before the document with `ahead` documents before it in `lines[mine]`, when customers take turns."""
-    my_line = lanes[index]
-    my_step = my_line.step
-    my_turn = my_line.turn + ahead * my_step
+    """Count what starts before a document of `lanes[index]` with `ahead` documents before it, in fair order."""
+    own = lanes[index]
+    turn = own.turn + ahead * own.step
     same = 0
-    for number, line in enumerate(lanes):
-        if line.level == my_line.level and line.turn <= my_turn and number != index:
-            same += min(line.waiting, _turns_ahead(line, my_turn, (my_step, ahead, my_line.stamp)))
-    return Ahead(_better_levels(lanes, my_line.level), same, ahead)
+    for number, lane in enumerate(lanes):
+        if lane.level == own.level and lane.turn <= turn and number != index:
+            same += min(lane.waiting, _turns_ahead(lane, turn, (own.step, ahead, own.stamp)))
+    return Ahead(_better_levels(lanes, own.level), same, ahead)
 
 
 def classic_ahead(lanes: Sequence[OpenLane], index: int, ahead: int, seq: int) -> Ahead:
-    """What goes before the document with this seq at most, first come first served.
+    """Count what starts before the document with this seq at most, first come first served.
 
-    Only heads are known here, so this is an upper bound: no more can stand between two documents than seqs do.
+    Only the heads are known, so this is an upper bound: at most as many documents as seqs lie between two documents.
     """
     level = lanes[index].level
-    first = min(line.seq for line in lanes if line.level == level)
-    others = (line for number, line in enumerate(lanes) if line.level == level and number != index)
-    same = sum(min(line.waiting, max(0, seq - line.seq)) for line in others)
+    first = min(lane.seq for lane in lanes if lane.level == level)
+    others = (lane for number, lane in enumerate(lanes) if lane.level == level and number != index)
+    same = sum(min(lane.waiting, max(0, seq - lane.seq)) for lane in others)
     return Ahead(_better_levels(lanes, level), min(same, seq - first - ahead), ahead)
 
 
 def _better_levels(lanes: Iterable[OpenLane], level: int) -> int:
-    return sum(line.waiting for line in lanes if line.level < level)
+    return sum(lane.waiting for lane in lanes if lane.level < level)
 
 
 def _turns_ahead(lane: OpenLane, turn: int, target: tuple[int, int, int]) -> int:
-    """How many turns the line has before a document at `turn`, which got there by (step, documents ahead, stamp).
+    """Count the documents of a lane before a document at `turn` whose lane has (step, documents ahead, stamp).
 
-    At the same turn the lower stamp goes first. A line keeps its stamp until it is served, and gets a new one whenever
-    it is: so it went first whose step was longer, as it was served earlier for the last time; with equal steps, whoever
-    has been served less often; and with as many, whoever had the lower stamp to begin with.
+    At equal turns the lower stamp goes first, and a lane gets a new stamp whenever it is served. So the order is: the
+    longer step (its last service was earlier), then fewer services, then the lower initial stamp.
     """
     step, ahead, stamp = target
     earlier, rest = divmod(turn - lane.turn, lane.step)

@@ -1,8 +1,8 @@
-"""The priority system of the spec: a counter per customer, and the level it gives.
+"""Implement the priority system of the spec: a counter for each customer, which gives a level.
 
 A check at `now` lowers the customer's counter by one, or sets it to zero when the customer is new or more than
-`reset_interval` has passed since the counter's last update. The counter then maps to a level by fixed thresholds:
-level 1 goes first, and each threshold the count lies below adds one.
+`reset_interval` has passed since the counter's last update. Fixed thresholds map the counter to a level: level 1 goes
+first, and each threshold above the count adds one.
 """
 
 from bisect import bisect_left
@@ -28,30 +28,30 @@ class Counter(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """What one check gives: the counter as it stands now, and the document's level."""
+    """The result of one check: the counter after it, and the document's level."""
 
     counter: Counter
     level: int
 
 
 class BatchCheckResult(NamedTuple):
-    """What n checks at one instant give: the counter after the last, and how many documents got which level."""
+    """The result of n checks at one instant: the counter after the last, and pairs of level and documents."""
 
     counter: Counter
     levels: tuple[tuple[int, int], ...]
 
     def per_document(self) -> Iterable[tuple[int, int]]:
-        """Level and count of each document, in order."""
+        """Return level and count of each document, in order."""
         last = self.counter.count
-        (level, how_many), *more = self.levels
-        if how_many == 1 and not more:
+        (level, documents), *more = self.levels
+        if documents == 1 and not more:
             return ((level, last),)
         levels = self.document_levels()
         return zip(levels, range(last + len(levels) - 1, last - 1, -1), strict=True)
 
     def document_levels(self) -> list[int]:
-        """The level of each document, in order."""
-        return [level for level, how_many in self.levels for _ in range(how_many)]
+        """Return the level of each document, in order."""
+        return [level for level, documents in self.levels for _ in range(documents)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class PriorityPolicy:
         return len(self.thresholds) + 1
 
     def level(self, count: int) -> int:
-        """The level of a count: 1, plus one for every threshold the count is less than."""
+        """Return the level of a count: 1, plus one for every threshold that is greater than the count."""
         return 1 + bisect_left(self._depths, -count)
 
     def check(self, counter: Counter | None, now: int) -> CheckResult:
-        """One document of a customer is looked at."""
+        """Check one document of a customer."""
         after = self._decrement(counter, now)
         return CheckResult(after, self.level(after.count))
 
@@ -104,7 +104,7 @@ class PriorityPolicy:
         if elapsed > self.reset_interval:
             return Counter(0, now)
         if elapsed >= 0 or -elapsed > self.reset_interval:
-            # A time far in the future came from a broken clock: taken back to now, or it would hold off every reset.
+            # A time far in the future came from a broken clock. It would prevent every reset, so it is set to now.
             return Counter(counter.count - 1, now)
         return Counter(counter.count - 1, counter.updated_at)
 

@@ -1,7 +1,7 @@
-"""Decide whether a maintenance round may delete what is old: its clock has to agree with that of the last round.
+"""Decide whether a maintenance round may delete old documents: its clock has to agree with the last round's.
 
-The kernel's uptime is not changed by setting a clock. So between two rounds of one boot it tells how far the clock may
-have come. After a reboot, or on another machine, only the share of documents that a round would delete tells.
+Setting a clock does not change the kernel's uptime. Between two rounds of one boot, the uptime therefore verifies the
+clock. After a reboot, or on another machine, the decision depends on the share of documents that would be deleted.
 """
 
 from collections.abc import Sequence
@@ -11,17 +11,17 @@ from typing import Final, NamedTuple
 from inturn.model import SECOND
 
 MAX_DRIFT: Final = 86_400 * SECOND
-"""How far a clock may be from where it should be."""
+"""Allowed difference between a clock and the expected time."""
 UNVERIFIED_DELETE_DIVISOR: Final = 10
-"""A round whose clock cannot be verified may delete one document in so many."""
+"""A round with an unverified clock may delete at most one in this many ended documents."""
 CHECKPOINT_INTERVAL: Final = 86_400 * SECOND
 MAX_CHECKPOINTS: Final = 48
 MIN_SETTLED_UPTIME: Final = 3_600 * SECOND
-"""A machine that has been up for so long has had time to set its clock."""
+"""After this uptime, a machine has had time to set its clock."""
 
 
 class ClockReading(NamedTuple):
-    """The time of a round, and how long its machine had been up since which boot, where that is known."""
+    """The time of a round, and the boot id and uptime of its machine, where known."""
 
     at: int
     boot: str | None = None
@@ -29,17 +29,17 @@ class ClockReading(NamedTuple):
 
 
 class ClockTrust(StrEnum):
-    """Whether a clock agrees with the last round's."""
+    """Whether the clock of a round agrees with the last round's."""
 
     VERIFIED = "verified"
     UNVERIFIED = "unverified"
-    """The time that has passed since the last round is not known, and the clock says more than a day."""
+    """The clock shows more than a day since the last round, and no uptime verifies it."""
     CONTRADICTED = "contradicted"
-    """The kernel says that another time has passed, by more than a day."""
+    """Clock and uptime differ by more than a day."""
 
 
 class ClockJudgement(NamedTuple):
-    """A clock's trust, and by how many microseconds it is from where it should be."""
+    """The trust in a clock, and its difference from the expected time in microseconds."""
 
     trust: ClockTrust
     drift: int
@@ -57,16 +57,16 @@ def judge_clock(last: ClockReading, now: ClockReading) -> ClockJudgement:
 
 
 class Decision(StrEnum):
-    """What a round does about what is old."""
+    """What a round does with old documents."""
 
     DELETE = "delete"
     SKIP = "skip"
-    """No document is old: nothing is deleted, and nobody needs to know."""
+    """No document is old, so there is nothing to delete or to report."""
     REFUSE = "refuse"
 
 
 def decide(trust: ClockTrust, old: int, ended: int) -> Decision:
-    """Whether a round may delete `old` of all `ended` documents."""
+    """Decide whether a round may delete `old` of all `ended` documents."""
     if trust is ClockTrust.VERIFIED:
         return Decision.DELETE
     if old == 0:
@@ -76,9 +76,9 @@ def decide(trust: ClockTrust, old: int, ended: int) -> Decision:
 
 
 def is_reference(last: ClockReading | None, now: ClockReading, judgement: ClockJudgement) -> bool:
-    """Whether the next round is compared with one that was not refused.
+    """Return whether this round, if not refused, becomes the reference of the next one.
 
-    Not with one whose clock is known to be wrong, or behind. Right after a boot the clock may not have been set yet.
+    A round with a wrong or late clock does not. Right after a boot the clock may not have been set yet.
     """
     trust, drift = judgement
     if trust is ClockTrust.CONTRADICTED or (trust is ClockTrust.UNVERIFIED and drift < 0):
@@ -88,14 +88,14 @@ def is_reference(last: ClockReading | None, now: ClockReading, judgement: ClockJ
 
 
 class Checkpoint(NamedTuple):
-    """What a round whose clock was verified knows: every document with a higher seq was submitted after this time."""
+    """A fact from a round with a verified clock: documents with a higher seq were submitted after this time."""
 
     at: int
     seq: int
 
 
 def with_checkpoint(known: Sequence[Checkpoint], new: Checkpoint) -> tuple[Checkpoint, ...]:
-    """Add a checkpoint, at most one a day; of too many, every second of the older half goes."""
+    """Add a checkpoint, at most one a day. Above the limit, drop every second one of the older half."""
     checkpoints = [checkpoint for checkpoint in known if checkpoint.at <= new.at]
     if not checkpoints or new.at - checkpoints[-1].at >= CHECKPOINT_INTERVAL:
         checkpoints.append(new)
@@ -106,8 +106,8 @@ def with_checkpoint(known: Sequence[Checkpoint], new: Checkpoint) -> tuple[Check
 
 
 def last_prunable_seq(checkpoints: Sequence[Checkpoint], before: int) -> int | None:
-    """The highest seq of a document that may have been submitted before a time; None: nothing is known of it.
+    """Return the highest seq of a document that may have been submitted before a time; None if unknown.
 
-    Whatever a wrong clock wrote into later documents, they are younger.
+    Documents with a higher seq are younger, whatever a wrong clock wrote into them.
     """
     return next((checkpoint.seq for checkpoint in checkpoints if checkpoint.at >= before), None)

@@ -1,4 +1,4 @@
-"""When a document that failed is tried again: after a delay that doubles, spread by jitter."""
+"""Compute the delay before a retry: exponential backoff with jitter."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ MAX_DOUBLINGS: Final = 62
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """First and longest delay in microseconds, and the part of a delay that jitter may take away."""
+    """First and longest delay in microseconds, and the share of a delay that jitter may subtract."""
 
     first_delay: int = 10 * SECOND
     longest_delay: int = 3600 * SECOND
@@ -27,7 +27,7 @@ class RetryPolicy:
             raise InvalidInputError(f"jitter must lie between 0 and 1, not {self.jitter}")
 
     def delay(self, attempt: int, chance: float) -> int:
-        """Microseconds to wait after the given attempt (1 is the first); `chance`, 0 to 1, picks the jitter."""
+        """Return the delay in microseconds after an attempt (1 is the first); `chance`, 0 to 1, picks the jitter."""
         doubled = self.first_delay << min(max(attempt - 1, 0), MAX_DOUBLINGS)
-        longest = min(doubled, self.longest_delay)
-        return max(1, longest - round(longest * self.jitter * chance))
+        delay = min(doubled, self.longest_delay)
+        return max(1, delay - round(delay * self.jitter * chance))

@@ -1,19 +1,20 @@
-"""Whose turn it is: start-time fair queueing inside a level, strict order between levels, and the overdue slot.
+"""Schedule lanes: start-time fair queueing inside a level, strict priority between levels, and the overdue slot.
 
-Definitions. A *line* is one customer's waiting documents of one level, oldest first; its *head* is the first of them.
-A line stands at `(turn, stamp)`: `turn` is virtual time, `stamp` the queue's next number, given whenever the turn is
-set, so that ties go to whoever stood there first. `V` of a level is where the line last taken as its lowest stood.
+Definitions. A *lane* holds one customer's waiting documents of one level, oldest first; its *head* is the first of
+them. Each lane has a virtual time `(turn, stamp)`. `turn` is the start time of its head in virtual time. `stamp` is a
+queue-wide sequence number, renewed whenever the turn is set, so that ties go to the lane that got there first. `V` of a
+level is the virtual time of the lane last taken as its lowest.
 
-- A claim takes the lowest open line of the first level that has one. V moves there; the line's turn goes up by
+- A claim takes the lowest open lane of the first level that has one. V moves there; the lane's turn grows by
   `cost / weight`.
-- A line that gets its first document, or opens again, stands at V at the earliest: idle or closed time earns nothing.
-- A level without any open line forgets who was ahead: V jumps to the highest turn ever set in it.
-- Every `overdue_every`-th document goes to a level in which a head has waited `overdue_after` or longer, the overdue
-  levels by rotation; every tenth time that a level is so served, to its longest waiting head, not its lowest line.
+- A lane that gets its first document, or reopens, joins at V at the earliest: idle or closed time earns no credit.
+- When a level has no open lane left, V jumps to the highest turn ever set in it: no lane keeps an advantage.
+- Every `overdue_every`-th document goes to a level whose oldest head has waited `overdue_after` or longer. Overdue
+  levels take this slot by rotation. Every tenth use by a level goes to its longest waiting head, not its lowest lane.
 
-`Scheduler` works on the lines it is given: all of a queue's (memory store), or as many as one claim can reach (SQL
-stores:
-for k documents, of each level the k lowest open lines and the k longest waiting heads). Either way the order is this.
+`Scheduler` works on the lanes it is given. The memory store gives it all lanes. SQL stores load those that one
+claim can reach: for k documents, the k lowest open lanes and the k longest waiting heads of each
+level. The order is the same.
 """
 
 from dataclasses import dataclass, field
@@ -25,26 +26,26 @@ from inturn.errors import InvalidInputError
 from inturn.model import EXPEDITED_LEVEL, MAX_TIME, SECOND
 
 VIRTUAL_TIME_UNIT: Final = 1_000_000
-"""Virtual time that a document of cost 1 takes at weight 1."""
+"""Virtual time of a document of cost 1 at weight 1."""
 LEVELS: Final = range(EXPEDITED_LEVEL, 10)
 OLDEST_HEAD_INTERVAL: Final = 10
-"""Every so many uses of the overdue slot by a level go to its longest waiting head."""
+"""Every n-th use of the overdue slot by a level goes to its longest waiting head."""
 MAX_OVERDUE_EVERY: Final = 1_000
 OUT_OF_TURN_DIVISOR: Final = 10
-"""A line is started out of turn at most once in this part of `overdue_after`."""
+"""A lane is started out of turn at most once in this fraction of `overdue_after`."""
 
 
 class Order(StrEnum):
-    """How a level is served."""
+    """The order inside a level."""
 
     FAIR = "fair"
     CLASSIC = "classic"
-    """The literal spec: first come first served inside a level, no overdue slot, nothing charged."""
+    """The literal spec: first come first served, no overdue slot, no charges."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPolicy:
-    """The order, and when waiting becomes overdue (microseconds)."""
+    """The order, when a document becomes overdue (microseconds), and how often the overdue slot comes."""
 
     order: Order = Order.FAIR
     overdue_after: int = 900 * SECOND
@@ -65,9 +66,9 @@ class TurnPolicy:
 
     @property
     def out_of_turn_interval(self) -> int:
-        """Microseconds for which a line that was started out of turn is not started so again.
+        """Microseconds before a lane that was started out of turn may be started so again.
 
-        Without it the first line of a long backlog gets 3 shares among 300 equal ones, and 8 among 1,000.
+        Without it, the first lane of a long backlog gets 3 shares among 300 equal lanes, and 8 among 1,000.
         """
         return self.overdue_after // OUT_OF_TURN_DIVISOR
 
@@ -80,7 +81,7 @@ class VirtualTime(NamedTuple):
 
 
 class Head(NamedTuple):
-    """What the order needs to know of a line's first document."""
+    """The fields of a lane's first document that the order depends on."""
 
     seq: int
     ready_at: int
@@ -89,7 +90,7 @@ class Head(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """Where one customer's line of one level stands. `filed` while it is open, has a head, and may be taken."""
+    """The scheduling state of one lane. `scheduled` while it is open and has a head."""
 
     customer: str
     level: int
@@ -100,7 +101,7 @@ class Lane:
     head: Head | None = None
     scheduled: bool = False
     out_of_turn_at: int = 0
-    """When the overdue slot last started its head ahead of its turn; 0: never."""
+    """When the overdue slot last started its head out of turn; 0: never."""
     turn_entry: tuple[int, int, Self] | None = None
     age_entry: tuple[int, int, int, Self] | None = None
 
@@ -111,7 +112,7 @@ VIRTUAL_START: Final = VirtualTime(0, 0)
 
 @dataclass(slots=True, eq=False)
 class Level(Generic[LaneT]):
-    """One level's virtual time, and the open lines in it."""
+    """One level: its virtual time, and heaps of its open lanes by turn and by age."""
 
     number: int
     virtual_time: VirtualTime = VIRTUAL_START
@@ -122,7 +123,7 @@ class Level(Generic[LaneT]):
     by_age: list[tuple[int, int, int, LaneT]] = field(default_factory=list)
 
     def lowest(self) -> LaneT | None:
-        """The open line whose turn it is."""
+        """Return the open lane with the lowest virtual time."""
         heap = self.by_turn
         while heap:
             entry = heap[0]
@@ -132,7 +133,7 @@ class Level(Generic[LaneT]):
         return None
 
     def oldest(self) -> LaneT | None:
-        """The open line whose head has waited longest."""
+        """Return the open lane whose head has waited longest."""
         heap = self.by_age
         while heap:
             entry = heap[0]
@@ -142,22 +143,22 @@ class Level(Generic[LaneT]):
         return None
 
     def oldest_eligible(self, now: int, interval: int) -> LaneT | None:
-        """The open line whose head has waited longest, of those not started out of turn within the interval."""
-        resting = []
-        while (line := self.oldest()) is not None and now - interval < line.out_of_turn_at <= now:
-            resting.append(heappop(self.by_age))
-        for entry in resting:
+        """Return the lane with the oldest head among those not started out of turn within the interval."""
+        skipped = []
+        while (lane := self.oldest()) is not None and now - interval < lane.out_of_turn_at <= now:
+            skipped.append(heappop(self.by_age))
+        for entry in skipped:
             heappush(self.by_age, entry)
-        return line
+        return lane
 
     @property
     def next_use_is_out_of_turn(self) -> bool:
-        """Whether the level's next overdue slot goes to its longest waiting head."""
+        """Whether the level's next use of the overdue slot goes to its longest waiting head."""
         return (self.overdue_uses + 1) % OLDEST_HEAD_INTERVAL == 0
 
 
 class Scheduler(Generic[LaneT]):
-    """The levels, and whose turn it is."""
+    """The levels, and the choice of the next lane."""
 
     __slots__ = ("_fair", "_tick", "dispatched", "levels", "next_stamp", "policy", "rotation")
 
@@ -171,26 +172,26 @@ class Scheduler(Generic[LaneT]):
         self._tick = 0
 
     def set_policy(self, policy: TurnPolicy) -> None:
-        """A new order holds for what already waits: the open lines are filed anew, where they stand."""
-        refile = policy.order is not self.policy.order
+        """Put a policy in force. A new order applies to open lanes at once; their virtual times stay."""
+        reorder = policy.order is not self.policy.order
         self.policy = policy
         self._fair = policy.order is Order.FAIR
-        for level in self.levels if refile else ():
-            lines = [entry[3] for entry in level.by_age if entry[3].age_entry is entry]
+        for level in self.levels if reorder else ():
+            lanes = [entry[3] for entry in level.by_age if entry[3].age_entry is entry]
             level.by_turn.clear()
             level.by_age.clear()
-            for line in lines:
-                self.schedule(line)
+            for lane in lanes:
+                self.schedule(lane)
 
     def reset_lanes(self, policy: TurnPolicy) -> None:
-        """Forget the lines, not where the levels are: the ones in reach will be filed anew."""
+        """Drop all lanes and keep the state of the levels; the caller schedules the loaded lanes anew."""
         for level in self.levels:
             level.by_turn.clear()
             level.by_age.clear()
         self.set_policy(policy)
 
     def activate(self, lane: LaneT) -> None:
-        """A line got its first document, or opened: it stands at V at the earliest, behind all who stand there."""
+        """Add a lane that got its first document, or reopened: at V at the earliest, behind lanes already there."""
         level = self.levels[lane.level]
         if level.open_lanes == 0 and level.max_turn > level.virtual_time.turn:
             level.virtual_time = VirtualTime(level.max_turn, 0)
@@ -199,10 +200,10 @@ class Scheduler(Generic[LaneT]):
         self.schedule(lane)
 
     def schedule(self, lane: LaneT) -> None:
-        """Let a line that stands somewhere already be taken."""
+        """Add a lane at its present virtual time to the heaps of its level."""
         level, head = self.levels[lane.level], lane.head
         if head is None:
-            raise AssertionError(f"an empty line of {lane.customer!r} cannot be taken")
+            raise AssertionError(f"an empty lane of {lane.customer!r} cannot be scheduled")
         self._tick = tick = self._tick + 1
         by_turn = (lane.turn, lane.stamp, lane) if self._fair else (head.seq, tick, lane)
         by_age = (head.ready_at, head.seq, tick, lane)
@@ -213,13 +214,13 @@ class Scheduler(Generic[LaneT]):
             _drop_stale(level)
 
     def deactivate(self, lane: LaneT) -> None:
-        """A line closed or became empty. Its turn is kept: coming back early gains nothing."""
+        """Remove a lane that closed or became empty. It keeps its turn, so that leaving and rejoining gains nothing."""
         if lane.scheduled:
             self._unschedule(lane)
             self.levels[lane.level].open_lanes -= 1
 
     def change_head(self, lane: LaneT, head: Head | None) -> None:
-        """The head was cancelled, or an older document came back in front of it."""
+        """Replace the head: it left the lane, or an older document came back."""
         if not lane.scheduled:
             lane.head = head
         elif head is None:
@@ -231,26 +232,26 @@ class Scheduler(Generic[LaneT]):
             self.schedule(lane)
 
     def take(self, now: int) -> LaneT | None:
-        """Choose the line whose head is started next, and charge it. Then call `put_back` with its new head."""
+        """Choose the lane whose head is started next, and charge it. The caller then calls `put_back`."""
         slot = self._overdue_level(now) if (self.dispatched + 1) % self.policy.overdue_every == 0 else None
         out_of_turn = None if slot is None else self._use_overdue_slot(slot, now)
-        line = out_of_turn or (self._next_lane() if slot is None else slot.lowest())
-        if line is not None:
+        lane = out_of_turn or (self._next_lane() if slot is None else slot.lowest())
+        if lane is not None:
             self.dispatched += 1
-            self._charge(line, advance_virtual_time=out_of_turn is None)
-        return line
+            self._charge(lane, advance_virtual_time=out_of_turn is None)
+        return lane
 
     def _use_overdue_slot(self, slot: Level[LaneT], now: int) -> LaneT | None:
-        """Count the use; every tenth goes to the line that has waited longest, if one may be started out of turn."""
-        line = slot.oldest_eligible(now, self.policy.out_of_turn_interval) if slot.next_use_is_out_of_turn else None
+        """Count a use of the overdue slot; return the lane to start out of turn, if it is such a use."""
+        lane = slot.oldest_eligible(now, self.policy.out_of_turn_interval) if slot.next_use_is_out_of_turn else None
         self.rotation = slot.number
         slot.overdue_uses += 1
-        if line is not None:
-            line.out_of_turn_at = now
-        return line
+        if lane is not None:
+            lane.out_of_turn_at = now
+        return lane
 
     def put_back(self, lane: LaneT, head: Head | None) -> None:
-        """A line that was taken goes on with its next document, if it has one."""
+        """Give a taken lane its next head; None if it is empty."""
         lane.head = head
         if head is None:
             self.levels[lane.level].open_lanes -= 1
@@ -258,35 +259,35 @@ class Scheduler(Generic[LaneT]):
             self.schedule(lane)
 
     def reweigh(self, lane: LaneT, weight: float) -> None:
-        """A new weight holds for what already waits: the line's distance from V is scaled by old / new."""
+        """Change the weight of a lane: its distance from V is scaled by old / new."""
         level = self.levels[lane.level]
-        filed = lane.scheduled
-        if filed:
+        was_scheduled = lane.scheduled
+        if was_scheduled:
             self._unschedule(lane)
         ahead = lane.turn - level.virtual_time.turn
-        if ahead > 0:  # a line that stands at V keeps its place among those that stand there too
+        if ahead > 0:  # a lane at V keeps its stamp, and so its place among the lanes at V
             self._set_turn(lane, level, level.virtual_time.turn + round(ahead * lane.weight / weight))
         lane.weight = weight
-        if filed:
+        if was_scheduled:
             self.schedule(lane)
 
     def refund(self, lane: LaneT, cost: float) -> None:
-        """Take back what a document of this cost was charged: its claim was released. No line gets before V."""
+        """Refund the charge of a released document, but move no lane before V."""
         level = self.levels[lane.level]
         turn = max(lane.turn - increment(cost, lane.weight), level.virtual_time.turn)
         if not self._fair or turn >= lane.turn:
             return
-        filed = lane.scheduled
-        if filed:
+        was_scheduled = lane.scheduled
+        if was_scheduled:
             self._unschedule(lane)
         self._set_turn(lane, level, turn)
-        if filed:
+        if was_scheduled:
             self.schedule(lane)
 
     def is_spent(self, lane: LaneT, now: int | None = None) -> bool:
-        """Whether nothing is lost by forgetting this line: it is empty, not ahead of V, and may go out of turn.
+        """Return whether a lane can be deleted without effect: empty, not ahead of V, free to go out of turn.
 
-        Where `now` is not known, only a line that never went out of turn is spent.
+        Without `now`, only a lane that never went out of turn is spent.
         """
         if lane.head is not None or lane.turn > self.levels[lane.level].virtual_time.turn:
             return False
@@ -301,7 +302,7 @@ class Scheduler(Generic[LaneT]):
         return None
 
     def _overdue_level(self, now: int) -> Level[LaneT] | None:
-        """The next level in rotation in which a head has waited too long."""
+        """Return the next level in rotation with an overdue head."""
         if not self._fair:
             return None
         since = now - self.policy.overdue_after
@@ -336,12 +337,12 @@ class Scheduler(Generic[LaneT]):
 
 
 def increment(cost: float, weight: float) -> int:
-    """Virtual time that one document of this cost takes at this weight."""
+    """Return the virtual time of one document of this cost at this weight."""
     return max(1, round(cost * VIRTUAL_TIME_UNIT / weight))
 
 
 def _drop_stale(level: Level[LaneT]) -> None:
-    """Entries of lines that moved on are dropped when they come up; here all at once, before they pile up."""
+    """Drop all stale heap entries of a level at once. Otherwise they are dropped only when they come up."""
     level.by_turn = [entry for entry in level.by_turn if entry[2].turn_entry is entry]
     level.by_age = [entry for entry in level.by_age if entry[3].age_entry is entry]
     heapify(level.by_turn)

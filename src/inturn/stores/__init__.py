@@ -1,4 +1,4 @@
-"""Opens a store by its address. The only place that names the stores."""
+"""Open stores by address. Only this module names the store packages."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,10 +21,10 @@ REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "redis+cluster://", "rediss
 
 
 def open_store(url: str, clock: Clock | None = None) -> Store:
-    """A store by its address.
+    """Open the store at an address.
 
-    A path or `sqlite://path` for a file, `postgresql://host/database?schema=inturn` for many machines, `memory://` for
-    as long as this process lives. A file is made and upgraded when it is opened, a schema of PostgreSQL only by
+    An address is a path or `sqlite://path` for a file, `postgresql://host/database?schema=inturn` for several machines,
+    or `memory://` for this process only. A file is created and upgraded on opening, a PostgreSQL schema only by
     `migrate`.
     """
     if url == MEMORY_URL:
@@ -40,14 +40,14 @@ def open_store(url: str, clock: Clock | None = None) -> Store:
 
 
 def open_redis(url: str, clock: Clock | None = None) -> "RedisCounters":
-    """Counters alone: Redis keeps no documents."""
+    """Open counters in Redis, which stores no documents."""
     from inturn.stores.redis import RedisCounters  # noqa: PLC0415 - the stores need no redis
 
     return RedisCounters(url, clock)
 
 
 def require_known_url(url: str) -> None:
-    """Refuse what no store and no counters are known by, or what a package is missing for; nothing is opened."""
+    """Refuse an unknown address, or one whose Python package is missing, without opening anything."""
     if url.startswith(REDIS_SCHEMES):
         if find_spec("redis") is None or find_spec("hiredis") is None:
             raise InvalidInputError("Redis needs redis-py and hiredis: pip install 'inturn[redis]'")
@@ -58,9 +58,9 @@ def require_known_url(url: str) -> None:
 
 
 def open_transfer_endpoint(url: str) -> TransferEndpoint:
-    """The store at an address as one end of a move."""
+    """Open the store at an address as source or target of a transfer."""
     if url == MEMORY_URL:
-        raise InvalidInputError("a queue in memory ends with its process; move one that is in a file or a database")
+        raise InvalidInputError("a queue in memory ends with its process; transfer one that is in a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
         _require_psycopg()
         from inturn.stores.postgres.transfer import PostgresEndpoint  # noqa: PLC0415
@@ -72,7 +72,7 @@ def open_transfer_endpoint(url: str) -> TransferEndpoint:
 
 
 def snapshot_source(url: str) -> SnapshotSource:
-    """The queue at an address, for a backup."""
+    """Open the queue at an address for a backup."""
     if url == MEMORY_URL:
         raise InvalidInputError("a queue in memory ends with its process; back up one that is in a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
@@ -86,7 +86,7 @@ def snapshot_source(url: str) -> SnapshotSource:
 
 
 def snapshot_file(kind: str, path: Path) -> SnapshotFile:
-    """A snapshot that a store of this kind wrote."""
+    """Open a snapshot that a store of this kind wrote."""
     if kind == "postgresql":
         _require_psycopg()
         from inturn.stores.postgres.backup import PostgresSnapshot  # noqa: PLC0415
@@ -98,7 +98,7 @@ def snapshot_file(kind: str, path: Path) -> SnapshotFile:
 
 
 def restore_target(url: str) -> RestoreTarget:
-    """The place at an address, for a restore."""
+    """Open an address as the target of a restore."""
     if url == MEMORY_URL:
         raise InvalidInputError("a queue in memory ends with its process; restore to a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
@@ -112,7 +112,7 @@ def restore_target(url: str) -> RestoreTarget:
 
 
 def migrate(url: str) -> list[str]:
-    """Make the queue at an address, or bring it to the newest schema; the names of the migrations applied."""
+    """Create the queue at an address, or upgrade its schema; return the names of the applied migrations."""
     if url == MEMORY_URL:
         return []
     if url.startswith(POSTGRES_SCHEMES):
@@ -132,7 +132,7 @@ def migrate(url: str) -> list[str]:
 
 
 def store_files(url: str) -> tuple[Path, ...]:
-    """The files on this machine that belong to the store at an address, whether they are there now or not."""
+    """Return the local files of the store at an address, existing or not."""
     if url == MEMORY_URL or url.startswith(POSTGRES_SCHEMES):
         return ()
     from inturn.stores.sqlite.connection import database_files  # noqa: PLC0415
@@ -141,7 +141,7 @@ def store_files(url: str) -> tuple[Path, ...]:
 
 
 def migrations_sql(url: str) -> str:
-    """The SQL of all migrations of the store at an address."""
+    """Return the SQL of all migrations of the store at an address."""
     if url == MEMORY_URL:
         return ""
     if url.startswith(POSTGRES_SCHEMES):
@@ -157,7 +157,7 @@ def migrations_sql(url: str) -> str:
 
 def _sqlite_path(url: str) -> Path:
     if url.startswith(REDIS_SCHEMES):
-        raise InvalidInputError("Redis keeps counters alone, no documents: open them with inturn.open_counters")
+        raise InvalidInputError("Redis stores counters, not documents; open them with inturn.open_counters")
     path = url.removeprefix(SQLITE_SCHEME)
     if not path or "://" in path or "\0" in path:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""For tests of programs that use Inturn: a queue in memory with a clock that you move, and processors run inline.
+"""Helpers for tests of programs that use Inturn: a queue in memory, a manual clock, inline processors.
 
 Authors of stores find the contract suite in `inturn.testing.contract` (needs the extra `testing`).
 """
@@ -12,6 +12,6 @@ __all__ = ["GivenDocument", "ManualClock", "memory_queue", "run_inline"]
 
 
 def memory_queue(clock: ManualClock | None = None) -> Queue:
-    """A queue that lives as long as the test; without a clock, time stands still at 0."""
+    """Create a queue in memory; without a clock, the time is always 0."""
     clock = clock or ManualClock()
     return Queue(open_store("memory://", clock), clock=clock)

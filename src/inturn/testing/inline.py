@@ -1,4 +1,4 @@
-"""Processors in a user's tests: called in the test's own process, on a queue in memory or on a document made up."""
+"""Run processors inline, in the test's own process, on a queue or on a fake document."""
 
 import asyncio
 import io
@@ -31,7 +31,7 @@ WORKER_NAME: Final = "inline"
 
 
 class GivenDocument:
-    """A document made up for a test, as a processor sees it."""
+    """A fake document for a processor."""
 
     def __init__(  # noqa: PLR0913 - one for each thing a processor may look at
         self,
@@ -55,16 +55,16 @@ class GivenDocument:
         self.metadata = metadata
         self.cancelled = False
         self.progress_reports: list[Progress] = []
-        """What the processor said of its progress."""
+        """The progress that the processor reported."""
         self._content = content
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def open(self) -> BinaryIO:
-        """Its bytes."""
+        """Open the content."""
         return io.BytesIO(self._content)
 
     def path(self) -> Path:
-        """A file with its bytes, there as long as this object."""
+        """Write the content to a temporary file, which `close` removes."""
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="inturn-given-")
         path = Path(self._folder.name) / "document"
@@ -72,7 +72,7 @@ class GivenDocument:
         return path
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Remembers it in `told`."""
+        """Append to `progress_reports`."""
         self.progress_reports.append(Progress(done, total))
 
     def close(self) -> None:
@@ -85,42 +85,42 @@ class GivenDocument:
 def run_inline(
     queue: Queue, processor: Callable[..., Any], *, blobs: Blobs | None = None, limit: int = 1_000
 ) -> list[Document]:
-    """Process whatever can be claimed, one after another, here and now; the documents as they stand afterwards.
+    """Process all claimable documents one by one; return them in their new states.
 
-    What is to be tried again waits for its delay, as it would in earnest: advance the clock and call this again.
+    Retries keep their delay: advance the clock and call this again.
     """
-    ledger, desk = InflightJobs(queue, WORKER_NAME, DEFAULT_LEASE), ContentIO(blobs, None)
-    seen: list[str] = []
-    while len(seen) < limit:
-        jobs = ledger.ack_and_claim(1)
+    inflight, content_io = InflightJobs(queue, WORKER_NAME, DEFAULT_LEASE), ContentIO(blobs, None)
+    ids: list[str] = []
+    while len(ids) < limit:
+        jobs = inflight.ack_and_claim(1)
         if not jobs:
             break
-        seen.append(jobs[0].claim.document.id)
-        _process(ledger, desk, jobs[0], processor)
-    ledger.ack_and_claim(0)
-    return [queue.document(id_) for id_ in dict.fromkeys(seen)]
+        ids.append(jobs[0].claim.document.id)
+        _process(inflight, content_io, jobs[0], processor)
+    inflight.ack_and_claim(0)
+    return [queue.document(id_) for id_ in dict.fromkeys(ids)]
 
 
 def _process(inflight: InflightJobs, content_io: ContentIO, job: Job, processor: Callable[..., Any]) -> None:
     try:
         with _open_document(content_io, job.claim) as document:
             job.begun_at = time.monotonic()
-            invocation_result = _invoke(processor, document)
+            result = _invoke(processor, document)
     except (Reject, Retry) as error:
         inflight.fail(job, error)
         return
-    if invocation_result.status is InvocationStatus.DONE:
+    if result.status is InvocationStatus.DONE:
         with tempfile.TemporaryDirectory(prefix="inturn-inline-") as folder:
-            files = write_files(invocation_result.files, Path(folder), count())
-            inflight.finish(job, content_io.store_result(json_text(invocation_result.value), files, Path(folder)))
-    elif invocation_result.status is InvocationStatus.ERROR:
-        inflight.fail(job, invocation_result.reason)
+            files = write_files(result.files, Path(folder), count())
+            inflight.finish(job, content_io.store_result(json_text(result.value), files, Path(folder)))
+    elif result.status is InvocationStatus.ERROR:
+        inflight.fail(job, result.reason)
     else:
         inflight.fail(
             job,
-            Retry(invocation_result.reason, after=invocation_result.value)
-            if invocation_result.status is InvocationStatus.RETRY
-            else Reject(invocation_result.reason),
+            Retry(result.reason, after=result.value)
+            if result.status is InvocationStatus.RETRY
+            else Reject(result.reason),
         )
 
 
@@ -131,26 +131,26 @@ def _invoke(processor: Callable[..., Any], document: GivenDocument) -> Invocatio
 
 
 @contextmanager
-def _open_document(content_io: ContentIO, claimed: Claim) -> Iterator[GivenDocument]:
-    stored, given = claimed.document, claimed.document.spec
+def _open_document(content_io: ContentIO, claim: Claim) -> Iterator[GivenDocument]:
+    document, spec = claim.document, claim.document.spec
     content = b""
-    if content_io.has_content(given):
-        document_content = content_io.prepare(given)
+    if content_io.has_content(spec):
+        document_content = content_io.prepare(spec)
         try:
             content = document_content.path.read_bytes()
         finally:
             document_content.close()
-    document = GivenDocument(
+    fake = GivenDocument(
         content,
-        name=given.name,
-        customer=stored.customer,
-        media_type=given.media_type,
-        metadata=given.metadata,
-        attempt=stored.attempt,
-        id=stored.id,
-        uri=given.uri,
+        name=spec.name,
+        customer=document.customer,
+        media_type=spec.media_type,
+        metadata=spec.metadata,
+        attempt=document.attempt,
+        id=document.id,
+        uri=spec.uri,
     )
     try:
-        yield document
+        yield fake
     finally:
-        document.close()
+        fake.close()

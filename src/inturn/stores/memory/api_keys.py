@@ -1,4 +1,4 @@
-"""The access keys of a queue in memory."""
+"""API keys of the memory store."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -10,7 +10,7 @@ from inturn.stores.memory.state import State
 
 
 class MemoryApiKeys(ApiKeys):
-    """Keys in a dictionary, under the store's lock."""
+    """API keys in a dictionary, under the store's lock."""
 
     def __init__(
         self, lock: AbstractContextManager[bool], state: Callable[[], State], now: Callable[[int | None], int]
@@ -45,10 +45,10 @@ class MemoryApiKeys(ApiKeys):
 
     def record_use(self, last_used: Mapping[str, int]) -> None:
         with self._lock:
-            access = self._state().api_keys
+            api_keys = self._state().api_keys
             for id_, at in last_used.items():
-                if id_ in access:
-                    access[id_] = access[id_]._replace(used_at=max(at, access[id_].used_at or 0))
+                if id_ in api_keys:
+                    api_keys[id_] = api_keys[id_]._replace(used_at=max(at, api_keys[id_].used_at or 0))
 
     def _log(self, kind: EventKind, key: ApiKey, operator: Operator, now: int | None) -> None:
         detail = {"key": key.id, "scope": str(key.scope), "name": key.name}

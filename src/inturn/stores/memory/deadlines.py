@@ -1,4 +1,4 @@
-"""Times at which the memory store has something to do: heaps in which what is no longer true is passed over."""
+"""Deadlines of the memory store: heaps whose stale entries are skipped when they come up."""
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
@@ -11,24 +11,23 @@ MIN_COMPACT_SIZE: Final = 1_000
 
 
 class Deadline:
-    """Documents by one of their times, added each time it is set. `time_of` tells the present one, or None."""
+    """A heap of documents by one of their times. An entry is stale unless it equals `time_of` its row."""
 
     def __init__(self, time_of: Callable[[Row], int | None]) -> None:
         self._heap: list[tuple[int, int, str, Row]] = []
         self._compact_at = MIN_COMPACT_SIZE
         self.time_of = time_of
         self.earliest: float = inf
-        """Nothing is due before this."""
+        """Lower bound: no entry is due before this."""
 
     def add(self, at: int, row: Row) -> None:
-        """Remember that this document has something to do at a time."""
         heappush(self._heap, (at, row.seq, row.id, row))
         self.earliest = min(self.earliest, at)
         if len(self._heap) > self._compact_at:
             self._compact()
 
     def next(self) -> int | None:
-        """The earliest time, if there is one."""
+        """Return the earliest current time."""
         heap = self._heap
         while heap:
             if self._is_current(heap[0]):
@@ -39,7 +38,7 @@ class Deadline:
         return None
 
     def _compact(self) -> None:
-        """Let go of what is no longer true, or every document that ever ran would be held until its lease ends."""
+        """Drop stale entries: they would hold every processed document in memory until its lease ends."""
         self._heap = [entry for entry in self._heap if self._is_current(entry)]
         heapify(self._heap)
         self._compact_at = 2 * len(self._heap) + MIN_COMPACT_SIZE
@@ -49,11 +48,14 @@ class Deadline:
         return seq == row.seq and self.time_of(row) == at
 
     def rows(self) -> list[Row]:
-        """Every document that has something to do, by seq."""
+        """Return the documents with a current entry, by seq."""
         return sorted({entry[1]: entry[3] for entry in self._heap if self._is_current(entry)}.values(), key=_by_seq)
 
     def due(self, now: int) -> Iterator[Row]:
-        """Take out what is due, by time, then by seq. Move each on before asking for the next: entries may repeat."""
+        """Pop due documents by time, then by seq.
+
+        Change each row before taking the next: a document may have two entries for one time.
+        """
         while self.earliest <= now and (at := self.next()) is not None and at <= now:
             yield heappop(self._heap)[3]
 
@@ -63,16 +65,16 @@ def _by_seq(row: Row) -> int:
 
 
 def lease_of(row: Row) -> int | None:
-    """When a running document's lease ends."""
+    """Return when the lease of a running document ends."""
     return row.lease_until if row.state is RUNNING else None
 
 
 def delay_of(row: Row) -> int | None:
-    """When a delayed document waits again."""
+    """Return when the delay of a delayed document ends."""
     return row.due_at if row.state is DELAYED else None
 
 
 def start_by_of(row: Row) -> int | None:
-    """When a document that never started expires."""
+    """Return when a document expires that was never started."""
     never_started = row.attempt == 0 and row.state in {WAITING, DELAYED}
     return row.spec.start_by if never_started else None

@@ -1,4 +1,4 @@
-"""The memory store's numbered events."""
+"""The event log of the memory store."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
-        """The fields of `Event`: values are made of them when they are read, which most never are."""
+        """Tuples of the fields of `Event`. Events are built on reading, because most are never read."""
         self.last = 0
 
     def append(
@@ -28,14 +28,13 @@ class Journal:
         operator: Operator | None = None,
         detail: Mapping[str, Any] = NO_METADATA,
     ) -> None:
-        """Add an event."""
         self.last = number = self.last + 1
         self.events.append((number, at, kind, customer, documents, operator, detail))
 
     def append_by_customer(
         self, kind: EventKind, at: int, rows: Sequence[Row], operator: Operator | None = None
     ) -> None:
-        """Add an event for each customer, in the order of their first document."""
+        """Add one event for each customer, in the order of their first documents."""
         if len(rows) == 1:
             self.append(kind, at, rows[0].customer, (rows[0].id,), operator)
             return
@@ -46,29 +45,28 @@ class Journal:
             self.append(kind, at, customer, tuple(documents), operator)
 
     def since(self, after: int, limit: int) -> tuple[Event, ...]:
-        """Up to `limit` events with higher numbers."""
         start = bisect_right(self.events, after, key=itemgetter(0))
         return tuple(map(Event._make, self.events[start : start + limit]))
 
     def by_operator(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
-        """Up to `limit` events of operators, newest first; of one customer, or of all."""
-        result = (
+        """Return up to `limit` events with an operator, newest first."""
+        events = (
             event
             for event in reversed(self.events)
             if event[5] is not None
             and (before is None or event[0] < before)
             and (customer is None or event[3] == customer)
         )
-        return tuple(map(Event._make, islice(result, limit)))
+        return tuple(map(Event._make, islice(events, limit)))
 
     def prune(self, before: int, limit: int) -> int:
-        """Drop up to `limit` events older than `before` that no operator caused."""
-        stored, dropped = [], 0
+        """Delete up to `limit` events older than `before` that have no operator; return how many."""
+        remaining, dropped = [], 0
         for event in self.events:
             if event[1] < before and event[5] is None and dropped < limit:
                 dropped += 1
             else:
-                stored.append(event)
+                remaining.append(event)
         if dropped:
-            self.events = stored
+            self.events = remaining
         return dropped

@@ -21,19 +21,19 @@ from inturn.stores.memory.rows import CustomerRow, Row
 def page_of_documents(
     rows: Iterable[Row], where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort
 ) -> Page[Document]:
-    """By seq; the cursor is the last one shown."""
-    way = 1 if sort is DocumentSort.OLDEST else -1
-    seen = None if after is None else way * int(after)
-    result = sorted(
-        (row for row in rows if (seen is None or way * row.seq > seen) and _matches(row, where)),
-        key=lambda row: way * row.seq,
+    """Return a page of documents by seq; the cursor is the last seq of the page."""
+    sign = 1 if sort is DocumentSort.OLDEST else -1
+    seen = None if after is None else sign * int(after)
+    matching = sorted(
+        (row for row in rows if (seen is None or sign * row.seq > seen) and _matches(row, where)),
+        key=lambda row: sign * row.seq,
     )
-    more = len(result) > limit
-    return Page(tuple(row.view() for row in result[:limit]), str(result[limit - 1].seq) if more else None)
+    more = len(matching) > limit
+    return Page(tuple(row.view() for row in matching[:limit]), str(matching[limit - 1].seq) if more else None)
 
 
 def count_documents(rows: Iterable[Row], where: DocumentFilter) -> Counts:
-    """How many documents match, by state and, waiting, by level."""
+    """Count matching documents by state, and waiting ones by the level of their lane."""
     states: Tally[DocumentState] = Tally()
     waiting: Tally[int] = Tally()
     for row in rows:
@@ -50,7 +50,7 @@ def page_of_customers(
     limit: int,
     after: str | None,
 ) -> Page[Customer]:
-    """By name; the cursor is the last name shown."""
+    """Return a page of customers by name; the cursor is the last name of the page."""
     customer_rows = sorted(
         (
             customer
@@ -67,26 +67,26 @@ def page_of_customers(
 
 
 def customer_view(row: CustomerRow) -> Customer:
-    """A customer as callers see it."""
+    """Return the immutable view of a customer."""
     count, updated_at = (None, None) if row.counter is None else row.counter
     return Customer(row.name, count, updated_at, row.settings, row.running, row.lane_statuses())
 
 
 def scheduler_snapshot(lanes: Lanes) -> SchedulerSnapshot:
-    """Every open line, in the order of levels and turns."""
-    turns = lanes.scheduler
-    standing = [
-        LaneSnapshot(line.customer, line.level, line.weight, line.turn, line.stamp, line.waiting, line.head)
-        for line in lanes.all()
-        if line.scheduled and line.head is not None
+    """Return the scheduler state and every open lane, by level and virtual time."""
+    scheduler = lanes.scheduler
+    snapshots = [
+        LaneSnapshot(lane.customer, lane.level, lane.weight, lane.turn, lane.stamp, lane.waiting, lane.head)
+        for lane in lanes.all()
+        if lane.scheduled and lane.head is not None
     ]
-    standing.sort(key=lambda line: (line.level, line.turn, line.stamp))
-    uses = tuple(level.overdue_uses for level in turns.levels)
-    return SchedulerSnapshot(turns.policy, turns.dispatched, turns.rotation, uses, tuple(standing))
+    snapshots.sort(key=lambda lane: (lane.level, lane.turn, lane.stamp))
+    overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
+    return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(snapshots))
 
 
 def throughput(rows: Iterable[Row], since: int) -> Throughput:
-    """Starts and ends since a time, and what runs."""
+    """Count starts and finishes since a time, and running documents (S33)."""
     started = finished = running = 0
     for row in rows:
         runs, ended_at = row.state is DocumentState.RUNNING, row.finished_at
@@ -110,6 +110,6 @@ def _matches(row: Row, where: DocumentFilter) -> bool:
 def _customer_matches(row: CustomerRow, where: CustomerFilter) -> bool:
     return (
         (where.text is None or where.text.lower() in row.name.lower())
-        and (where.waiting is None or where.waiting == any(line.waiting for line in row.lanes.values()))
+        and (where.waiting is None or where.waiting == any(lane.waiting for lane in row.lanes.values()))
         and (where.paused is None or where.paused == row.settings.paused)
     )

@@ -1,4 +1,4 @@
-"""Compares what the memory store's lines and customers count with the documents themselves."""
+"""Compare the counters of the memory store with its documents, and repair them."""
 
 from collections import Counter as Tally
 
@@ -8,27 +8,27 @@ from inturn.stores.memory.state import State
 
 
 def discrepancies(state: State) -> tuple[Discrepancy, ...]:
-    """Every count that does not agree, by customer and level."""
+    """Return every counter that differs, by customer and level."""
     waiting, running = _count_documents(state)
-    result = []
+    differing = []
     for name, customer in sorted(state.lanes.customers.items()):
-        levels = sorted({level for item, level in waiting if item == name} | set(customer.lanes))
+        levels = sorted({level for owner, level in waiting if owner == name} | set(customer.lanes))
         for level in levels:
-            line = customer.lanes.get(level)
-            stored = 0 if line is None else line.waiting
+            lane = customer.lanes.get(level)
+            stored = 0 if lane is None else lane.waiting
             if stored != waiting[name, level]:
-                result.append(Discrepancy(name, f"waiting in level {level}", stored, waiting[name, level]))
+                differing.append(Discrepancy(name, f"waiting in level {level}", stored, waiting[name, level]))
         if customer.running != running[name]:
-            result.append(Discrepancy(name, "running", customer.running, running[name]))
-    return tuple(result)
+            differing.append(Discrepancy(name, "running", customer.running, running[name]))
+    return tuple(differing)
 
 
 def repair(state: State) -> None:
-    """Set every count right, and let each line stand on the documents it really has."""
+    """Correct every counter and rebuild every lane from the documents."""
     _, running = _count_documents(state)
-    for line in state.lanes.all():
-        state.lanes.scheduler.deactivate(line)
-        line.rows, line.waiting, line.head = [], 0, None
+    for lane in state.lanes.all():
+        state.lanes.scheduler.deactivate(lane)
+        lane.rows, lane.waiting, lane.head = [], 0, None
     for name, customer in state.lanes.customers.items():
         customer.running = running[name]
     for row in sorted(state.documents.values(), key=lambda row: row.seq):

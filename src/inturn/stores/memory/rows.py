@@ -1,4 +1,4 @@
-"""What the memory store keeps: a row per document and customer, changed in place."""
+"""Mutable rows of the memory store: one for each document, lane and customer."""
 
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -9,13 +9,13 @@ from inturn.policy.lanes import CustomerLanes
 from inturn.policy.scheduler import Head
 from inturn.store import OutcomeKind
 
-# Bound once: in Python 3.11 a member read off its Enum costs ten times a plain name, and every claim reads many.
+# Bound once: in Python 3.11 an Enum member lookup costs ten times a global name, and every claim does many.
 WAITING, RUNNING, DELAYED = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED
 
 
 @dataclass(slots=True, eq=False)
 class Row:
-    """A document: the fields of `Document`, its result, and the outcome last recorded under its fence."""
+    """A document: the fields of `Document`, its result, and the last recorded outcome (`settled`)."""
 
     id: str
     customer: str
@@ -41,24 +41,22 @@ class Row:
     files: tuple[ResultFile, ...] = ()
     settled: OutcomeKind | None = None
     leased_at: int | None = None
-    """When its lease was given or last renewed, by the clock of whoever did so."""
+    """When the lease was given or last renewed, by the clock of that call."""
     delayed_at: int | None = None
-    """When its delay began."""
     doubted_at: int | None = None
-    """When a sweep first found its lease or delay to begin in the future."""
+    """When a sweep first saw that the lease or delay begins in the future."""
     lane_level: int = -1
-    """The level whose line it waits in: its own, or that of the expedited."""
+    """The level of its lane: its own level, or 0 once expedited. Stored because every claim reads it."""
 
     def __post_init__(self) -> None:
         self.lane_level = EXPEDITED_LEVEL if self.expedited else self.level
 
     def blobs(self) -> tuple[str, ...]:
-        """What it refers to."""
+        """Return the blobs of the document and of its result files."""
         own = () if self.spec.blob is None else (self.spec.blob,)
         return (*own, *(file.blob for file in self.files))
 
     def view(self) -> Document:
-        """The frozen document as callers see it."""
         return Document._make(_FIELDS(self))
 
 
@@ -67,28 +65,28 @@ _FIELDS = attrgetter(*Document._fields)
 
 @dataclass(slots=True, eq=False)
 class MemoryLane(scheduler.Lane):
-    """A line with its documents: a heap by seq, in which those that left other than by a claim are passed over."""
+    """A lane with its documents: a heap by seq. Documents that left without a claim are skipped when they come up."""
 
     rows: list[tuple[int, Row]] = field(default_factory=list)
 
-    def is_here(self, seq: int, row: Row) -> bool:
-        """Whether the document of a heap entry still waits in this line at that place."""
+    def is_current(self, seq: int, row: Row) -> bool:
+        """Return whether the document of a heap entry still waits in this lane under that seq."""
         return row.state is WAITING and row.seq == seq and row.lane_level == self.level
 
 
 def head_of(row: Row) -> Head:
-    """What the order needs to know of a document."""
+    """Return what the scheduler needs of a document."""
     return Head(row.seq, row.ready_at, row.spec.cost)
 
 
 @dataclass(slots=True, eq=False)
 class CustomerRow(CustomerLanes[MemoryLane]):
-    """A customer: its counter and its lines."""
+    """A customer: its counter and its lanes."""
 
     counter: Counter | None = None
 
     def lane_statuses(self) -> tuple[LaneStatus, ...]:
-        """Its lines that have documents, as callers see them."""
+        """Return the lanes that have documents."""
         return tuple(
-            LaneStatus(level, line.waiting, self.is_open) for level, line in sorted(self.lanes.items()) if line.waiting
+            LaneStatus(level, lane.waiting, self.is_open) for level, lane in sorted(self.lanes.items()) if lane.waiting
         )

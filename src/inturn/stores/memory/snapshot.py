@@ -1,4 +1,4 @@
-"""The memory store written to a JSON file and read back."""
+"""Write the memory store to a JSON file and read it back."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,15 @@ from typing import Any
 from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.errors import StoreError
 from inturn.files import write_private
-from inturn.model import DocumentState, NewDocument, Receipt, ResultFile, settings_from_dict, settings_to_dict
+from inturn.model import (
+    DOCUMENT_COLUMNS,
+    DocumentState,
+    NewDocument,
+    Receipt,
+    ResultFile,
+    settings_from_dict,
+    settings_to_dict,
+)
 from inturn.policy import Counter, Policy
 from inturn.policy.scheduler import LEVELS, VirtualTime
 from inturn.store import Attempt, Event, EventKind, Operator, OutcomeKind, PolicyVersion
@@ -18,12 +26,12 @@ from inturn.stores.memory.rows import CustomerRow, Row
 from inturn.stores.memory.state import IdempotencyRecord, State
 
 FORMAT_VERSION = 1
-SPEC_FIELDS = NewDocument._fields
+SPEC_FIELDS = DOCUMENT_COLUMNS
 ROW_FIELDS = [field.name for field in fields(Row) if field.name not in {"spec", "lane_level"}]
 
 
 def write(state: State, path: Path) -> None:
-    """All of it, or no file."""
+    """Write the state to a file atomically."""
     text = json.dumps(
         {
             "format": FORMAT_VERSION,
@@ -38,7 +46,7 @@ def write(state: State, path: Path) -> None:
             "last_event": state.journal.last,
             "turns": _scheduler_to_json(state.lanes),
             "access": list(state.api_keys.values()),
-            "attempts": [[id_, *attempt] for id_, stored in state.attempts.items() for attempt in stored.values()],
+            "attempts": [[id_, *attempt] for id_, by_fence in state.attempts.items() for attempt in by_fence.values()],
         }
     )
     part = path.with_name(path.name + ".part")
@@ -48,18 +56,18 @@ def write(state: State, path: Path) -> None:
 
 
 def read(path: Path) -> State:
-    """The state as it was written."""
+    """Read a file that `write` wrote."""
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise StoreError(f"{path} is not a backup of a memory store: {error}") from error
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT_VERSION:
+    if not isinstance(data, dict) or data.get("format") != FORMAT_VERSION:
         raise StoreError(f"{path} is not a backup of a memory store that this version can read")
-    return state_from_json(stored)
+    return state_from_json(data)
 
 
 def state_from_json(data: Mapping[str, Any]) -> State:
-    """The state from what JSON makes of it."""
+    """Build the state from parsed JSON."""
     versions = [
         PolicyVersion(number, Policy.from_dict(policy), at, Operator(*operator))
         for number, policy, at, operator in data["policies"]
@@ -69,13 +77,13 @@ def state_from_json(data: Mapping[str, Any]) -> State:
     state.seq, state.fence = data["seq"], data["fence"]
     state.paused = None if data["paused"] is None else Operator(*data["paused"])
     state.idempotency_keys = {
-        (customer, key): IdempotencyRecord(fingerprint, at, tuple(Receipt(*item) for item in answer))
+        (customer, key): IdempotencyRecord(fingerprint, at, tuple(Receipt(*receipt) for receipt in answer))
         for customer, key, fingerprint, at, answer in data["keys"]
     }
-    state.journal.events = [_event(*item) for item in data["events"]]
+    state.journal.events = [_event(*event) for event in data["events"]]
     state.journal.last = data["last_event"]
-    for item in data["customers"]:
-        _read_customer(state.lanes, item)
+    for customer in data["customers"]:
+        _read_customer(state.lanes, customer)
     _read_scheduler(state.lanes, data["turns"])
     _read_documents(state, data["documents"])
     for id_, sha256, scope, *rest in data.get("access", ()):
@@ -86,27 +94,25 @@ def state_from_json(data: Mapping[str, Any]) -> State:
 
 
 def _row_to_json(row: Row) -> list[Any]:
-    given = {name: getattr(row.spec, name) for name in SPEC_FIELDS}
-    given["metadata"] = dict(row.spec.metadata)
-    return [given, *(getattr(row, name) for name in ROW_FIELDS)]
+    return [row.spec.to_dict(), *(getattr(row, name) for name in ROW_FIELDS)]
 
 
 def _customer_to_json(customer: CustomerRow) -> list[Any]:
-    lines = [[line.level, line.turn, line.stamp, line.out_of_turn_at] for line in customer.lanes.values()]
+    lanes = [[lane.level, lane.turn, lane.stamp, lane.out_of_turn_at] for lane in customer.lanes.values()]
     return [
         customer.name,
         customer.counter,
         settings_to_dict(customer.settings._asdict()),
         customer.tat,
         customer.rate_closed_until,
-        lines,
+        lanes,
     ]
 
 
 def _scheduler_to_json(lanes: Lanes) -> list[Any]:
-    turns = lanes.scheduler
-    levels = [[*level.virtual_time, level.max_turn, level.overdue_uses] for level in turns.levels]
-    return [turns.next_stamp, turns.dispatched, turns.rotation, levels]
+    scheduler = lanes.scheduler
+    levels = [[*level.virtual_time, level.max_turn, level.overdue_uses] for level in scheduler.levels]
+    return [scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels]
 
 
 def _event(number: int, at: int, kind: str, customer: str | None, documents: list[str], *rest: Any) -> Event:
@@ -115,21 +121,21 @@ def _event(number: int, at: int, kind: str, customer: str | None, documents: lis
 
 
 def _read_customer(lanes: Lanes, data: list[Any]) -> None:
-    name, counter, settings, whole_at, rate_closed_until, stood = data
+    name, counter, settings, tat, rate_closed_until, lane_times = data
     customer = lanes.customer(name)
     customer.counter = None if counter is None else Counter(*counter)
     customer.settings = settings_from_dict(settings)
-    customer.tat = whole_at
-    lanes.restore(customer, rate_closed_until, stood)
+    customer.tat = tat
+    lanes.restore(customer, rate_closed_until, lane_times)
 
 
 def _read_documents(state: State, data: Iterable[list[Any]]) -> None:
-    for given, *rest in sorted(data, key=lambda item: item[1 + ROW_FIELDS.index("seq")]):
-        values = dict(zip(ROW_FIELDS, rest, strict=False))  # an older backup knows fewer
+    for spec, *rest in sorted(data, key=lambda row: row[1 + ROW_FIELDS.index("seq")]):
+        values = dict(zip(ROW_FIELDS, rest, strict=False))  # an older backup has fewer
         values["state"] = DocumentState(values["state"])
         values["files"] = tuple(ResultFile(*value) for value in values["files"])
         values["settled"] = values["settled"] and OutcomeKind(values["settled"])
-        state.restore_row(Row(spec=NewDocument(**given), **values))
+        state.restore_row(Row(spec=NewDocument(**spec), **values))
     state.lanes.schedule_all()
 
 
@@ -139,8 +145,8 @@ def _read_attempt(attempts: dict[int, Attempt], fence: int, *rest: Any) -> None:
 
 
 def _read_scheduler(lanes: Lanes, data: list[Any]) -> None:
-    turns = lanes.scheduler
-    turns.next_stamp, turns.dispatched, turns.rotation, levels = data
-    for number, (turn, stamp, highest, uses) in zip(LEVELS, levels, strict=True):
-        level = turns.levels[number]
-        level.virtual_time, level.max_turn, level.overdue_uses = VirtualTime(turn, stamp), highest, uses
+    scheduler = lanes.scheduler
+    scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels = data
+    for number, (turn, stamp, max_turn, overdue_uses) in zip(LEVELS, levels, strict=True):
+        level = scheduler.levels[number]
+        level.virtual_time, level.max_turn, level.overdue_uses = VirtualTime(turn, stamp), max_turn, overdue_uses

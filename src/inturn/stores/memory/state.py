@@ -1,6 +1,7 @@
-"""What the memory store holds, and the moves that keep documents, lines and deadlines in step."""
+"""Hold the memory store's data, and change documents, lanes and deadlines together."""
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from inturn.api_keys import ApiKey
@@ -17,6 +18,7 @@ from inturn.store import (
     Attempt,
     ClaimRequest,
     EventKind,
+    LeaseStatus,
     MaintenanceRecord,
     Operator,
     Outcome,
@@ -34,7 +36,7 @@ EMPTY_SWEEP: Final = SweepResult()
 
 
 class IdempotencyRecord(NamedTuple):
-    """An idempotency key's first call: its content and its answer."""
+    """The first call under an idempotency key: content hash, time and answer."""
 
     fingerprint: str
     at: int
@@ -42,7 +44,7 @@ class IdempotencyRecord(NamedTuple):
 
 
 class State:
-    """Everything there is. Not locked: the store does that."""
+    """All data of the store. The store holds the lock."""
 
     def __init__(self, first: PolicyVersion) -> None:
         self.documents: dict[str, Row] = {}
@@ -65,22 +67,20 @@ class State:
         self._deadlines = (self.leases, self.delays, self.start_bys)
 
     def set_policy(self, version: PolicyVersion) -> None:
-        """Put a policy in force."""
         self.policies.append(version)
         self.policy = version.policy
         self.lanes.scheduler.set_policy(version.policy.turns)
 
     def row(self, id: str) -> Row:
-        """A document's row."""
         try:
             return self.documents[id]
         except KeyError:
             raise NotFoundError(f"there is no document {id}") from None
 
-    # -- in ---------------------------------------------------------------------------------------------------------
+    # -- submit -----------------------------------------------------------------------------------------------------
 
     def find_repeat(self, customer: str, key: str, fingerprint: str, now: int) -> IdempotencyRecord | None:
-        """The first call under this key, if it is remembered and was the same."""
+        """Return the first call under this key; None if there is none. KeyConflictError if its content differs."""
         record = self.idempotency_keys.get((customer, key))
         if record is None or now - record.at > IDEMPOTENCY_KEY_RETENTION:
             return None
@@ -91,7 +91,7 @@ class State:
         return record
 
     def check(self, customer: CustomerRow, n: int, now: int) -> Iterable[tuple[int, int]]:
-        """Lower the customer's counter n times; level and count of each check."""
+        """Check the customer n times; return (level, count) of each check."""
         if n == 1:
             customer.counter, level = self.policy.priority.check(customer.counter, now)
             return ((level, customer.counter.count),)
@@ -105,23 +105,23 @@ class State:
         documents: Iterable[tuple[str, NewDocument, tuple[int, int]]],
         now: int,
     ) -> tuple[Receipt, ...]:
-        """Keep documents that were checked at this instant."""
-        answer = []
-        for id_, given, (level, count) in documents:
+        """Store documents, given as (id, spec, (level, count))."""
+        receipts = []
+        for id_, spec, (level, count) in documents:
             self.seq += 1
-            row = Row(id_, customer, self.seq, given, level, count, WAITING, now, now)
+            row = Row(id_, customer, self.seq, spec, level, count, WAITING, now, now)
             self.documents[id_] = row
-            if given.delay:
-                self.delay(row, given.delay, now)
+            if spec.delay:
+                self.delay(row, spec.delay, now)
             else:
                 self.lanes.join(row)
-            if given.start_by is not None:
-                self.start_bys.add(given.start_by, row)
-            answer.append(Receipt(id_, level, count))
-        return tuple(answer)
+            if spec.start_by is not None:
+                self.start_bys.add(spec.start_by, row)
+            receipts.append(Receipt(id_, level, count))
+        return tuple(receipts)
 
     def restore_row(self, row: Row) -> None:
-        """Take a document over as it was kept, its line's turn unchanged."""
+        """Restore a document from a backup; virtual times do not change."""
         self.documents[row.id] = row
         if row.state in {WAITING, RUNNING}:
             self.lanes.restore_document(row)
@@ -130,10 +130,10 @@ class State:
             if at is not None:
                 deadline.add(at, row)
 
-    # -- work -------------------------------------------------------------------------------------------------------
+    # -- workers ----------------------------------------------------------------------------------------------------
 
     def take(self, request: ClaimRequest, now: int) -> Row | None:
-        """Put the document whose turn it is into a worker's hands."""
+        """Claim the next document; None if no open lane has one."""
         row = self.lanes.take(now)
         if row is not None:
             self.fence += 1
@@ -144,7 +144,7 @@ class State:
         return row
 
     def ack(self, outcome: Outcome, now: int, events: list[tuple[EventKind, Row]]) -> AckStatus:
-        """Record an outcome once, and put down what to tell of it."""
+        """Record an outcome (S7, S8), and add its event to `events`."""
         row = self.documents.get(outcome.id)
         if row is None or row.fence != outcome.fence:
             return AckStatus.STALE
@@ -180,20 +180,28 @@ class State:
             self.delay(row, outcome.retry_in, now)
             events.append((EventKind.DELAYED, row))
 
-    # -- moves ------------------------------------------------------------------------------------------------------
+    def renew_lease(self, id: str, fence: int, length: int, now: int) -> LeaseStatus:
+        """Renew the lease of a claim if it is still held (S14)."""
+        row = self.documents.get(id)
+        if row is None or row.fence != fence:
+            return LeaseStatus.LOST
+        if row.state is not RUNNING:
+            return LeaseStatus.CANCELLED if row.state is DocumentState.CANCELLED else LeaseStatus.LOST
+        self.lease(row, length, now)
+        return LeaseStatus.HELD
+
+    # -- transitions ------------------------------------------------------------------------------------------------
 
     def lease(self, row: Row, length: int, now: int) -> None:
-        """Give or renew the lease of a running document."""
         row.leased_at, row.lease_until, row.doubted_at = now, now + length, None
         self.leases.add(row.lease_until, row)
 
     def delay(self, row: Row, length: int, now: int) -> None:
-        """Out of the line for a while."""
         row.state, row.delayed_at, row.due_at, row.doubted_at = DELAYED, now, now + length, None
         self.delays.add(row.due_at, row)
 
     def requeue(self, row: Row, now: int) -> None:
-        """Back into its line by its seq."""
+        """Put a document back into its lane; its seq decides the place."""
         self._stop(row)
         row.state, row.ready_at, row.due_at = WAITING, now, None
         self.lanes.join(row)
@@ -204,7 +212,7 @@ class State:
             self.start_bys.add(row.spec.start_by, row)
 
     def end(self, row: Row, state: DocumentState, now: int) -> None:
-        """The document's life ends, wherever it was."""
+        """Move a document to a final state, from any other state."""
         was_waiting = row.state is WAITING
         self._stop(row)
         row.state, row.finished_at, row.due_at = state, now, None
@@ -212,7 +220,7 @@ class State:
             self.lanes.left(row, row.lane_level)
 
     def retry(self, row: Row, now: int) -> None:
-        """A retry by hand: as if it had just been submitted, `start_by` left aside."""
+        """Requeue an ended document by hand: a new check and seq, without `start_by` (S16)."""
         if row.fence is not None and row.state is not DocumentState.EXPIRED:
             error = row.error if row.state is DocumentState.FAILED else None
             self._end_attempt(row, EventKind(row.state), error, row.finished_at or now)
@@ -226,7 +234,7 @@ class State:
         self.requeue(row, now)
 
     def expedite(self, row: Row, now: int) -> None:
-        """To the front; a delay ends."""
+        """Move a document to the expedited lane; a delay ends."""
         was_waiting, level = row.state is WAITING, row.lane_level
         row.expedited, row.lane_level = True, EXPEDITED_LEVEL
         if was_waiting:
@@ -236,7 +244,10 @@ class State:
             self.requeue(row, now)
 
     def delete(self, rows: Sequence[Row], now: int) -> tuple[str, ...]:
-        """Delete documents, the running ones last, so that no line opens for a document about to go."""
+        """Delete documents and return their blobs.
+
+        Running documents go last, so that no lane opens for a document that is about to be deleted.
+        """
         for row in sorted(rows, key=lambda row: row.state is RUNNING):
             if row.finished_at is None:
                 self.end(row, DocumentState.CANCELLED, now)
@@ -244,8 +255,31 @@ class State:
             self.attempts.pop(row.id, None)
         return tuple(blob for row in rows for blob in row.blobs())
 
+    def ended_before(self, before: int, customer: str | None, up_to: int | None) -> list[Row]:
+        """Return ended documents by end time: of one customer, or of all customers without a `keep` of their own."""
+        customers = self.lanes.customers
+        rows = [
+            row
+            for row in self.documents.values()
+            if row.finished_at is not None
+            and row.finished_at < before
+            and (up_to is None or row.seq <= up_to)
+            and (customers[row.customer].settings.keep is None if customer is None else row.customer == customer)
+        ]
+        return sorted(rows, key=attrgetter("finished_at", "seq"))
+
+    def prune_keys(self, now: int) -> int:
+        """Delete expired idempotency keys; return how many."""
+        records = self.idempotency_keys.items()
+        expired = [key for key, record in records if now - record.at > IDEMPOTENCY_KEY_RETENTION]
+        for key in expired:
+            del self.idempotency_keys[key]
+        return len(expired)
+
+    # -- due --------------------------------------------------------------------------------------------------------
+
     def review(self, now: int) -> None:
-        """Doubt, or end, what a clock ahead of this one has set."""
+        """Review leases, delays and rate limits that a clock ahead of this one has set (S46)."""
         self.lanes.clamp_rates(now)
         for row in self.leases.rows():
             if (term := review_term(_lease(row), now)) != _lease(row):
@@ -257,13 +291,13 @@ class State:
                 self.delays.add(term.ends_at, row)
 
     def ahead_of_clock(self, now: int) -> AheadOfClock:
-        """What `review` would doubt or bring back."""
+        """Count what `review` would change (S48)."""
         leases = sum(_lease(row).began_at > now for row in self.leases.rows())
         delays = sum(_delay(row).began_at > now for row in self.delays.rows())
         return AheadOfClock(leases, delays, self.lanes.rates_ahead(now))
 
     def process_due(self, now: int) -> SweepResult:
-        """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
+        """Process due `start_by` times, leases, delays and rate limits, in this order (S9)."""
         nothing_timed = self.leases.earliest > now and self.delays.earliest > now and self.start_bys.earliest > now
         if nothing_timed and not self.lanes.has_openings:
             return EMPTY_SWEEP
@@ -290,7 +324,6 @@ class State:
             self.requeue(row, now)
 
     def next_due(self) -> int | None:
-        """When the next lease, delay or rate limit is due."""
         times = (self.leases.next(), self.delays.next(), self.lanes.next_opening())
         return min((at for at in times if at is not None), default=None)
 
@@ -306,13 +339,13 @@ class State:
             self.journal.append_by_customer(kind, now, rows)
 
     def _end_attempt(self, row: Row, ended: EventKind, error: str | None, now: int) -> None:
-        """Remember an attempt under its fence, unless it was told already; the oldest are forgotten."""
-        stored = self.attempts.setdefault(row.id, {})
+        """Store an attempt once under its fence, and drop the oldest above the limit."""
+        attempts = self.attempts.setdefault(row.id, {})
         fence = row.fence or 0
         times, work = (row.started_at or 0, now), (row.began_at, row.worked)
-        stored.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
-        if len(stored) > MAX_STORED_ATTEMPTS:
-            del stored[next(iter(stored))]
+        attempts.setdefault(fence, Attempt(fence, row.attempt, *times, ended, error, row.worker, *work))
+        if len(attempts) > MAX_STORED_ATTEMPTS:
+            del attempts[next(iter(attempts))]
 
     def _stop(self, row: Row) -> None:
         if row.state is RUNNING:

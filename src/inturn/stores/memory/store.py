@@ -1,8 +1,7 @@
-"""The reference store: plain Python, one lock, everything in memory. Tests and the simulator run on it."""
+"""Implement the store contract in memory, under one lock. It is the reference that other stores are compared with."""
 
 import threading
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from inturn.model import (
 )
 from inturn.policy import Policy
 from inturn.store import (
-    IDEMPOTENCY_KEY_RETENTION,
     OUTCOME_EVENTS,
     SYSTEM_OPERATOR,
     WORKER_RETENTION,
@@ -63,7 +61,7 @@ from inturn.stores.memory.state import IdempotencyRecord, State
 
 
 class MemoryStore(Store):
-    """The contract on plain Python objects."""
+    """The contract on plain Python objects; tests and the simulator use it."""
 
     def __init__(self, clock: Clock | None = None, policy: Policy | None = None) -> None:
         self._clock = clock or SystemClock()
@@ -75,12 +73,12 @@ class MemoryStore(Store):
 
     @classmethod
     def restore(cls, path: Path, clock: Clock | None = None) -> "MemoryStore":
-        """A store as it was when `backup` wrote this file."""
+        """Read a store back from a file that `backup` wrote."""
         store = cls(clock)
         store._state = snapshot.read(path)
         return store
 
-    # -- documents come in ------------------------------------------------------------------------------------------
+    # -- submit -----------------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
         with self._lock:
@@ -116,29 +114,25 @@ class MemoryStore(Store):
     # -- workers ----------------------------------------------------------------------------------------------------
 
     def ack_and_claim(
-        self,
-        outcomes: Sequence[Outcome],
-        request: ClaimRequest | None,
-        *,
-        now: int | None = None,
+        self, outcomes: Sequence[Outcome], request: ClaimRequest | None, *, now: int | None = None
     ) -> AckAndClaim:
         with self._lock:
             now = self._now(now)
-            verdicts = self._ack(outcomes, now) if outcomes else ()
+            statuses = self._ack(outcomes, now) if outcomes else ()
             self._notify()
             claimed = self._claim(request, now) if request is not None else ()
-            return AckAndClaim(verdicts, claimed)
+            return AckAndClaim(statuses, claimed)
 
     def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
         state = self._state
-        reported: list[tuple[EventKind, Row]] = []
-        verdicts = tuple([state.ack(outcome, now, reported) for outcome in outcomes])
-        if len(reported) == 1:
-            state.journal.append_by_customer(reported[0][0], now, [reported[0][1]])
+        events: list[tuple[EventKind, Row]] = []
+        statuses = tuple([state.ack(outcome, now, events) for outcome in outcomes])
+        if len(events) == 1:
+            state.journal.append_by_customer(events[0][0], now, [events[0][1]])
         else:
             for kind in OUTCOME_EVENTS:
-                state.journal.append_by_customer(kind, now, [row for said, row in reported if said is kind])
-        return verdicts
+                state.journal.append_by_customer(kind, now, [row for event, row in events if event is kind])
+        return statuses
 
     def _claim(self, request: ClaimRequest, now: int) -> tuple[Claim, ...]:
         state = self._state
@@ -153,26 +147,11 @@ class MemoryStore(Store):
         return tuple([Claim(row.view(), row.fence or 0) for row in rows])
 
     def heartbeat(
-        self,
-        claims: Sequence[tuple[str, int]],
-        lease: int,
-        *,
-        now: int | None = None,
+        self, claims: Sequence[tuple[str, int]], lease: int, *, now: int | None = None
     ) -> tuple[LeaseStatus, ...]:
         with self._lock:
             now = self._now(now)
-            return tuple(self._renew_lease(id_, fence, lease, now) for id_, fence in claims)
-
-    def _renew_lease(self, id_: str, fence: int, lease: int, now: int) -> LeaseStatus:
-        row = self._state.documents.get(id_)
-        if row is None or row.fence != fence:
-            return LeaseStatus.LOST
-        if row.state is DocumentState.CANCELLED:
-            return LeaseStatus.CANCELLED
-        if row.state is not DocumentState.RUNNING:
-            return LeaseStatus.LOST
-        self._state.lease(row, lease, now)
-        return LeaseStatus.HELD
+            return tuple(self._state.renew_lease(id_, fence, lease, now) for id_, fence in claims)
 
     def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         with self._lock:
@@ -231,12 +210,7 @@ class MemoryStore(Store):
             return PruneResult(len(rows), 0, len(keys), blobs)
 
     def change_customer(
-        self,
-        customer: str,
-        changes: Mapping[str, Any],
-        operator: Operator,
-        *,
-        now: int | None = None,
+        self, customer: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
     ) -> CustomerSettings:
         with self._lock:
             now, state = self._now(now), self._state
@@ -268,12 +242,7 @@ class MemoryStore(Store):
             return self._state.policies[-1]
 
     def set_policy(
-        self,
-        policy: Policy,
-        operator: Operator,
-        *,
-        expected: int | None = None,
-        now: int | None = None,
+        self, policy: Policy, operator: Operator, *, expected: int | None = None, now: int | None = None
     ) -> PolicyVersion:
         with self._lock:
             now, state = self._now(now), self._state
@@ -291,7 +260,7 @@ class MemoryStore(Store):
         with self._lock:
             return tuple(reversed(self._state.policies))
 
-    # -- what there is ----------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------------
 
     def document(self, id: str) -> Document:
         with self._lock:
@@ -311,8 +280,7 @@ class MemoryStore(Store):
 
     def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
         with self._lock:
-            known = {blob for row in self._state.documents.values() for blob in row.blobs()}
-            return frozenset(blobs) - known
+            return frozenset(blobs) - {blob for row in self._state.documents.values() for blob in row.blobs()}
 
     def documents(
         self,
@@ -364,8 +332,8 @@ class MemoryStore(Store):
             row = self._state.row(id)
             if row.state is not DocumentState.WAITING:
                 return 0
-            line = self._state.lanes.customers[row.customer].lanes[row.lane_level]
-            return sum(seq < row.seq and line.is_here(seq, item) for seq, item in line.rows)
+            lane = self._state.lanes.customers[row.customer].lanes[row.lane_level]
+            return sum(seq < row.seq and lane.is_current(seq, other) for seq, other in lane.rows)
 
     def throughput(self, since: int) -> Throughput:
         with self._lock:
@@ -381,7 +349,7 @@ class MemoryStore(Store):
         with self._lock:
             return self._state.next_due()
 
-    # -- upkeep -----------------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------------------
 
     def sweep(self, *, now: int | None = None) -> SweepResult:
         with self._lock:
@@ -413,7 +381,7 @@ class MemoryStore(Store):
         with self._lock:
             if customer is not None:
                 self._require_customer(customer)
-            return len(self._ended(before, customer, up_to))
+            return len(self._state.ended_before(before, customer, up_to))
 
     def prune(
         self,
@@ -428,28 +396,11 @@ class MemoryStore(Store):
             now, state = self._now(now), self._state
             if customer is not None:
                 self._require_customer(customer)
-            rows = self._ended(before, customer, up_to)[:limit]
+            rows = state.ended_before(before, customer, up_to)[:limit]
+            blobs = state.delete(rows, now)
             if customer is not None:
-                return PruneResult(len(rows), 0, 0, state.delete(rows, now))
-            keys = [
-                key for key, record in state.idempotency_keys.items() if now - record.at > IDEMPOTENCY_KEY_RETENTION
-            ]
-            for key in keys:
-                del state.idempotency_keys[key]
-            return PruneResult(len(rows), state.journal.prune(before, limit), len(keys), state.delete(rows, now))
-
-    def _ended(self, before: int, customer: str | None, up_to: int | None) -> list[Row]:
-        """Of one customer, or of all that have no time of their own."""
-        customers = self._state.lanes.customers
-        old = [
-            row
-            for row in self._state.documents.values()
-            if row.finished_at is not None
-            and row.finished_at < before
-            and (up_to is None or row.seq <= up_to)
-            and (customers[row.customer].settings.keep is None if customer is None else row.customer == customer)
-        ]
-        return sorted(old, key=attrgetter("finished_at", "seq"))
+                return PruneResult(len(rows), 0, 0, blobs)
+            return PruneResult(len(rows), state.journal.prune(before, limit), state.prune_keys(now), blobs)
 
     def backup(self, path: Path) -> None:
         with self._lock:
@@ -466,7 +417,7 @@ class MemoryStore(Store):
             return discrepancies
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no file and no connection."""
 
     # -- helpers ----------------------------------------------------------------------------------------------------
 

@@ -235,10 +235,8 @@ class MemoryTransferReader(TransferReader):
 
     def _document(self) -> Iterator[Row]:
         for row in self._in_order():
-            stored = row.spec._asdict()
-            given = (stored[name] for name in SPEC_FIELDS)
             own = (getattr(row, name) for name in ROW_COLUMNS)
-            yield (*own, *given, self._ids[row.customer], row.lane_level)
+            yield (*own, *row.spec, self._ids[row.customer], row.lane_level)
 
     def _file(self) -> Iterator[Row]:
         for row in self._in_order():

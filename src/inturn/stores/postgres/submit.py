@@ -8,7 +8,7 @@ from typing import Any, Final
 from psycopg import errors
 
 from inturn.errors import InvalidInputError, KeyConflictError
-from inturn.model import Check, NewDocument, Receipt
+from inturn.model import DOCUMENT_COLUMNS, Check, NewDocument, Receipt
 from inturn.policy import Counter, Policy
 from inturn.policy.priority import BatchCheckResult, PriorityPolicy
 from inturn.store import IDEMPOTENCY_KEY_RETENTION, Submission, check_fingerprint
@@ -193,7 +193,7 @@ def _is_plain(documents: Sequence[NewDocument]) -> bool:
 
 def _single_insert(id_: str, document: NewDocument) -> tuple[str, dict[str, Any]]:
     """The statement for one plain document, and its values."""
-    values = document._asdict()
+    values = dict(zip(DOCUMENT_COLUMNS, document, strict=True))
     del values["delay"], values["start_by"]
     values.update(id=id_, cost=float(document.cost), lower_name=search_name(document.name))
     return "take_in_one", values

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from inturn.model import NewDocument, Receipt
+from inturn.model import DOCUMENT_COLUMNS, NewDocument, Receipt
 from inturn.policy.priority import BatchCheckResult
 
 _make_receipt: Final = partial(tuple.__new__, Receipt)
@@ -13,7 +13,7 @@ _make_receipt: Final = partial(tuple.__new__, Receipt)
 
 def document_columns(documents: Sequence[NewDocument]) -> dict[str, list[Any]]:
     """A list for each column."""
-    return dict(zip(NewDocument._fields, map(list, zip(*documents, strict=True)), strict=True))
+    return dict(zip(DOCUMENT_COLUMNS, map(list, zip(*documents, strict=True)), strict=True))
 
 
 def all_equal(values: Sequence[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The contract suite: one test or more for each numbered guarantee of `inturn.store`, for any store.
+"""The contract suite: at least one test for each numbered guarantee of `inturn.store`, for any store.
 
 class TestMyStore(StoreContract):
     def make_store(self, clock, folder):
@@ -15,7 +15,7 @@ TestMyStoreSteps = same_steps(MyStore.in_a_temporary_folder)
 """
 
 try:
-    import hypothesis  # noqa: F401 - the steps of `same_steps` are drawn by it
+    import hypothesis  # noqa: F401 - `same_steps` needs it
     import pytest
 except ImportError as missing:
     raise ImportError("the contract suite needs pytest and hypothesis: pip install 'inturn[testing]'") from missing
@@ -64,4 +64,4 @@ class StoreContract(
     ClockSkewTests,
     WorkTimeTests,
 ):
-    """Everything that a store promises."""
+    """All tests of the store contract."""

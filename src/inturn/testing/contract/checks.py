@@ -1,4 +1,4 @@
-"""S1 and S3: checks, on the counters of a store or on counters alone."""
+"""S1 and S3: checks, on the counters of a store or on separate counters."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -18,10 +18,9 @@ RESET_INTERVAL: Final = seconds(1500)
 
 
 class CheckTests:
-    """How customers are looked at. Needs the fixtures `counters` and `clock`."""
+    """Test checks. Needs the fixtures `counters` and `clock`."""
 
-    def test_s1_a_check_is_the_policys(self, counters: Counters) -> None:
-        """Counts and levels of a burst."""
+    def test_s1_a_check_equals_the_policy(self, counters: Counters) -> None:
         checks = counters.check("acme", 25)
         assert [check.level for check in checks] == BURST_LEVELS
         assert [check.count for check in checks] == list(range(0, -25, -1))
@@ -35,7 +34,6 @@ class CheckTests:
         assert counters.check("acme")[0] == (1, 0)
 
     def test_s1_a_clock_that_runs_backwards_resets_no_counter(self, counters: Counters, clock: ManualClock) -> None:
-        """By the interval or less: the time stays. By more: it is taken back, or no reset would ever come."""
         counters.check("acme", 2)
         clock.advance(-100)
         assert counters.check("acme")[0].count == -2
@@ -47,15 +45,13 @@ class CheckTests:
         counters.check("acme")
         assert counters.counter("acme") == Counter(-4, START - RESET_INTERVAL - 1)
 
-    def test_s1_names_are_told_apart(self, counters: Counters) -> None:
-        """By case, by braces and by percent signs, which some store might take for something else."""
+    def test_s1_similar_names_have_separate_counters(self, counters: Counters) -> None:
         names = ["acme", "Acme", "{acme}", "}", "{", "{}", "a}b", "%7B", "%", "ąćmę", "a b", "a:counter", "x" * 255]
         for name in names:
             assert counters.check(name, 3, key="k")[-1].count == -2
         assert [counters.check(name, 3, key="k")[0].count for name in names] == [0] * len(names)
 
     def test_s1_any_sequence_of_checks_equals_the_policy(self, counters: Counters, clock: ManualClock) -> None:
-        """Bursts and pauses of many lengths."""
         policy, counter = PriorityPolicy(), None
         for step in range(60):
             clock.advance(seconds((step * 397) % 1800))
@@ -67,7 +63,6 @@ class CheckTests:
             assert counters.counter("acme") == counter
 
     def test_s1_another_policy_is_for_new_checks(self, counters: Counters, clock: ManualClock) -> None:
-        """Thresholds and interval, on counters that are there already."""
         counters.check("acme", 3)
         counters.set_policy(PriorityPolicy(seconds(10), (-1, -5)), ANNA)
         assert counters.policy() == PriorityPolicy(seconds(10), (-1, -5))
@@ -78,14 +73,12 @@ class CheckTests:
         clock.advance(RESET_INTERVAL)
         assert counters.check("acme")[0] == (1, -1)
 
-    def test_s1_a_counter_that_nobody_checked_is_none(self, counters: Counters) -> None:
-        """Looking makes none."""
+    def test_s1_a_customer_never_checked_has_no_counter(self, counters: Counters) -> None:
         assert counters.counter("acme") is None
         assert counters.counter("acme") is None
         assert counters.check("acme")[0].count == 0
 
     def test_s3_a_check_with_a_key_counts_once(self, counters: Counters, clock: ManualClock) -> None:
-        """Repeated, it answers the same; with another n it is refused."""
         first = counters.check("acme", 2, key="k")
         clock.advance(seconds(10))
         assert counters.check("acme", 2, key="k") == first
@@ -95,13 +88,11 @@ class CheckTests:
         assert counters.check("acme")[0].count == -2
 
     def test_s3_a_repeat_answers_as_the_first_did(self, counters: Counters) -> None:
-        """Whatever the policy says meanwhile."""
         first = counters.check("acme", 5, key="k")
         counters.set_policy(PriorityPolicy(thresholds=(-1,)), ANNA)
         assert counters.check("acme", 5, key="k") == first
 
     def test_s3_a_key_is_forgotten_after_seven_days(self, counters: Counters, clock: ManualClock) -> None:
-        """Kept for exactly that long."""
         first = counters.check("acme", 2, key="k")
         clock.advance(IDEMPOTENCY_KEY_RETENTION)
         assert counters.check("acme", 2, key="k") == first
@@ -112,14 +103,12 @@ class CheckTests:
             counters.check("acme", 2, key="k")
 
     def test_a1_the_time_of_a_check_may_be_given(self, counters: Counters) -> None:
-        """Then it rules instead of the clock."""
         counters.check("acme", now=5)
         assert counters.counter("acme") == Counter(0, 5)
         assert counters.check("acme", now=5 + RESET_INTERVAL)[0].count == -1
 
     @pytest.mark.parametrize("n", [0, -1, True, 1.0, 10_001])
-    def test_a2_what_makes_no_sense_is_refused(self, counters: Counters, n: Any) -> None:
-        """And nothing is counted."""
+    def test_a2_invalid_checks_are_refused(self, counters: Counters, n: Any) -> None:
         with pytest.raises(InvalidInputError):
             counters.check("acme", n)
         with pytest.raises(InvalidInputError):
@@ -130,19 +119,17 @@ class CheckTests:
 
 
 class CountersContract(CheckTests):
-    """Everything that counters alone promise."""
+    """All tests of counters without a queue."""
 
     def make_counters(self, clock: Clock) -> Counters:
-        """New ones, which nobody else uses, that tell the time by this clock when `now` is left out."""
+        """Create empty counters that use this clock where `now` is left out."""
         raise NotImplementedError
 
     @pytest.fixture
     def clock(self) -> ManualClock:
-        """Stands still until it is moved."""
         return ManualClock(START)
 
     @pytest.fixture
     def counters(self, clock: ManualClock) -> Iterator[Counters]:
-        """The counters under test."""
         with self.make_counters(clock) as made:
             yield made

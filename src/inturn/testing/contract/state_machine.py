@@ -1,5 +1,6 @@
-"""A Hypothesis state machine that takes a store and the memory store through the same steps and compares all that can
-be seen: documents, customers, lines, counts, events, what is due, and every answer.
+"""A Hypothesis state machine that runs the same steps on a store and on the memory store.
+
+After each step it compares documents, customers, lanes, counters, events, deadlines and the answers.
 """
 
 from collections.abc import Callable
@@ -57,20 +58,20 @@ SETTING_CHANGES: st.SearchStrategy[dict[str, Any]] = st.one_of(
 
 
 class FixedIds:
-    """The same ids for both stores."""
+    """Sequential ids, equal in both stores."""
 
     def __init__(self) -> None:
         self._next = 0
 
     def make(self, n: int, now: int) -> list[str]:
-        """UUIDs by number."""
+        """Return the next n UUIDs."""
         del now
         first, self._next = self._next, self._next + n
         return [f"00000000-0000-7000-8000-{number:012}" for number in range(first, first + n)]
 
 
 class StoreStateMachine(RuleBasedStateMachine):
-    """The same steps on both stores. Fences are compared by meaning, not by number."""
+    """The same steps on both stores. Fences may differ in number; the claims they identify are compared."""
 
     make_store: Callable[[ManualClock], Store]
 
@@ -80,18 +81,18 @@ class StoreStateMachine(RuleBasedStateMachine):
         self.stores = (type(self).make_store(self.clock), open_store("memory://", self.clock))
         self.queues = tuple(Queue(store, clock=self.clock, ids=FixedIds()) for store in self.stores)
         self.claims: list[tuple[str, int, int]] = []
-        """Claims ever made: the id, and its fence in each store."""
+        """All claims: the id, and its fence in each store."""
         self.ids: list[str] = []
         self.last_events = [0, 0]
 
     def on_both(self, call: Callable[[int], Any]) -> Any:
-        """Do it to both, compare the answers or errors, and return the memory store's."""
+        """Call both stores, compare answers or errors, and return the memory store's."""
         answers = []
         for which in (0, 1):
             try:
                 answers.append(call(which))
-            except InturnError as refused:
-                answers.append((type(refused), str(refused)))
+            except InturnError as error:
+                answers.append((type(error), str(error)))
         assert answers[0] == answers[1]
         return answers[1]
 
@@ -99,7 +100,6 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     @initialize(policy=POLICIES)
     def begin(self, policy: Policy) -> None:
-        """Some policy."""
         self.on_both(lambda which: self.stores[which].set_policy(policy, ANNA))
 
     @rule(
@@ -108,12 +108,10 @@ class StoreStateMachine(RuleBasedStateMachine):
         )
     )
     def advance_clock(self, by: int) -> None:
-        """Or goes back a little, or jumps."""
         self.clock.advance(by)
 
     @rule(customer=CUSTOMERS, n=st.integers(1, 4), key=IDEMPOTENCY_KEYS)
     def check(self, customer: str, n: int, key: str | None) -> None:
-        """A check alone."""
         self.on_both(lambda which: self.stores[which].check(customer, n, key=key))
 
     @rule(
@@ -128,16 +126,14 @@ class StoreStateMachine(RuleBasedStateMachine):
     def submit(  # noqa: PLR0913, PLR0917 - drawn by Hypothesis
         self, customer: str, n: int, key: str | None, cost: float, delay: int, start_in: int | None, attempts: int
     ) -> None:
-        """Several documents at once."""
         start_by = None if start_in is None else self.clock.now() + start_in
-        given = NewDocument("x", cost=cost, delay=delay, start_by=start_by, max_attempts=attempts)
-        answer = self.on_both(lambda which: self.queues[which].submit(customer, [given] * n, key=key))
+        document = NewDocument("x", cost=cost, delay=delay, start_by=start_by, max_attempts=attempts)
+        answer = self.on_both(lambda which: self.queues[which].submit(customer, [document] * n, key=key))
         if not isinstance(answer[0], type):
             self.ids += [receipt.id for receipt in answer if receipt.id not in self.ids]
 
     @rule(n=st.integers(1, 12))
     def claim(self, n: int) -> None:
-        """By one worker."""
         self._ack_and_claim([], n)
 
     @rule(
@@ -145,15 +141,15 @@ class StoreStateMachine(RuleBasedStateMachine):
         n=st.integers(0, 6),
     )
     def ack_and_claim(self, which: list[tuple[int, OutcomeKind, bool]], n: int) -> None:
-        """Outcomes of claims present and past, then a claim."""
+        """Record outcomes of current and old claims, then claim."""
         picked = [(self._pick_claim(pick), kind, final) for pick, kind, final in which if self.claims]
         self._ack_and_claim(picked, n)
 
     @rule(pick=st.lists(INDEXES, min_size=1, max_size=4), lease=st.sampled_from([seconds(5), LEASE]))
     @precondition(lambda self: bool(self.claims))
     def heartbeat(self, pick: list[int], lease: int) -> None:
-        """Of claims present and past."""
-        claims = [self._pick_claim(item) for item in pick]
+        """Renew the leases of current and old claims."""
+        claims = [self._pick_claim(index) for index in pick]
         self.on_both(
             lambda which: self.stores[which].heartbeat([(id_, fences[which]) for id_, *fences in claims], lease)
         )
@@ -161,50 +157,42 @@ class StoreStateMachine(RuleBasedStateMachine):
     @rule(pick=st.lists(INDEXES, min_size=1, max_size=3), what=st.sampled_from(["cancel", "retry"]))
     @precondition(lambda self: bool(self.ids))
     def cancel_or_retry(self, pick: list[int], what: str) -> None:
-        """By hand."""
-        ids = [self.ids[item % len(self.ids)] for item in pick]
+        ids = [self.ids[index % len(self.ids)] for index in pick]
         self.on_both(lambda which: getattr(self.stores[which], what)(ids, ANNA))
 
     @rule(pick=INDEXES)
     @precondition(lambda self: bool(self.ids))
     def expedite(self, pick: int) -> None:
-        """To the front."""
         id_ = self.ids[pick % len(self.ids)]
         self.on_both(lambda which: self.stores[which].expedite(id_, ANNA))
 
     @rule(customer=CUSTOMERS)
     def purge(self, customer: str) -> None:
-        """All of a customer."""
         self.on_both(lambda which: _with_sorted_blobs(self.stores[which].purge(customer, ANNA)))
 
     @rule(customer=CUSTOMERS, changes=SETTING_CHANGES)
     def change_customer(self, customer: str, changes: dict[str, Any]) -> None:
-        """Weight, cap, rate, pause."""
         self.on_both(lambda which: self.stores[which].change_customer(customer, changes, ANNA))
 
     @rule(what=st.sampled_from(["pause", "resume", "resume"]))
     def pause_or_resume(self, what: str) -> None:
-        """The whole queue."""
         self.on_both(lambda which: getattr(self.stores[which], what)(ANNA))
 
     @rule(policy=POLICIES)
     def set_policy(self, policy: Policy) -> None:
-        """At run time."""
         self.on_both(lambda which: self.stores[which].set_policy(policy, ANNA))
 
     @rule()
     def sweep(self) -> None:
-        """Upkeep."""
         self.on_both(lambda which: self.stores[which].sweep())
 
     @rule(ago=st.sampled_from([0, seconds(10)]), limit=st.integers(1, 5))
     def prune(self, ago: int, limit: int) -> None:
-        """History goes."""
         self.on_both(lambda which: _with_sorted_blobs(self.stores[which].prune(self.clock.now() - ago, limit=limit)))
 
     @rule(what=st.sampled_from(NO_OPS), pick=INDEXES)
     def write_no_op(self, what: str, pick: int) -> None:
-        """A write transaction that changes no row."""
+        """Run a write transaction that changes no row."""
         nothing: dict[str, Callable[[Store], Any]] = {
             "prune": lambda store: store.prune(0, limit=10),
             "cancel": lambda store: store.cancel([UNKNOWN_ID], ANNA),
@@ -220,7 +208,7 @@ class StoreStateMachine(RuleBasedStateMachine):
     @rule(calls=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(CALLS), INDEXES), min_size=2, max_size=9))
     @precondition(lambda self: self._has_clients())
     def interleave_clients(self, calls: list[tuple[int, str, int]]) -> None:
-        """Several openings of the store, perhaps in several processes, write in between each other."""
+        """Interleave writes of several clients of one store, in one or several processes."""
         for opening, call, pick in calls:
             self.stores[0].use(opening)  # type: ignore[attr-defined]  # see the precondition
             if call == "submit":
@@ -232,11 +220,11 @@ class StoreStateMachine(RuleBasedStateMachine):
             elif self.claims:
                 self._ack_and_claim([(self._pick_claim(pick), OutcomeKind(call), False)], pick % 2)
 
-    # -- what must be the same --------------------------------------------------------------------------------------
+    # -- comparisons ------------------------------------------------------------------------------------------------
 
     @invariant()
     def documents_are_the_same(self) -> None:
-        """All but the fences' numbers."""
+        """Compare everything but the numbers of fences."""
         self.on_both(
             lambda which: [_without_fence(document) for document in self._documents(which, DocumentSort.NEWEST)]
         )
@@ -244,12 +232,11 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def customers_are_the_same(self) -> None:
-        """Counters, settings, lines."""
         self.on_both(lambda which: self.stores[which].customers(CustomerFilter(), limit=100))
 
     @invariant()
     def events_are_the_same(self) -> None:
-        """But for their numbers, which only grow."""
+        """Compare everything but the numbers, which only have to grow."""
         news = []
         for which in (0, 1):
             events = self.stores[which].events(self.last_events[which], limit=1_000)
@@ -261,13 +248,13 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def lanes_are_the_same(self) -> None:
-        """After every step, unless several openings take turns: a look at the lines folds changes, as a claim does."""
+        """Compare lanes after every step, except with several clients: reading lanes folds changes, as a claim does."""
         if not self._has_clients():
             self.compare_lanes()
 
     @rule()
     def compare_lanes(self) -> None:
-        """Every turn and stamp, where the overdue slot is, what is due, and that the counts are right."""
+        """Compare virtual times, the overdue slot and deadlines, and recount."""
         self.on_both(lambda which: self.stores[which].scheduler_snapshot())
         self.on_both(lambda which: self.stores[which].next_due())
         self.on_both(lambda which: self.stores[which].paused())
@@ -275,12 +262,12 @@ class StoreStateMachine(RuleBasedStateMachine):
         assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
 
     def teardown(self) -> None:
-        """At the end all attempts are remembered alike, and everything still comes out in the same order."""
+        """Compare all attempts, then claim everything and compare the order."""
         self.compare_lanes()
         self.on_both(
             lambda which: [_without_fence(document) for document in self._documents(which, DocumentSort.OLDEST)]
         )
-        self.on_both(lambda which: [self._attempts(which, item) for item in self.ids])
+        self.on_both(lambda which: [self._attempts(which, id_) for id_ in self.ids])
         self.on_both(lambda which: self.stores[which].resume(ANNA))
         for _ in range(200):
             if not self._ack_and_claim([], 3):
@@ -294,7 +281,7 @@ class StoreStateMachine(RuleBasedStateMachine):
         return hasattr(self.stores[0], "use")
 
     def _pick_claim(self, pick: int) -> tuple[str, int, int]:
-        """Mostly a recent claim: those are the interesting ones."""
+        """Pick one of the last 8 claims: old ones are all stale."""
         recent = self.claims[-8:]
         return recent[pick % len(recent)]
 
@@ -305,14 +292,14 @@ class StoreStateMachine(RuleBasedStateMachine):
         def call(which: int) -> Any:
             outcomes = [
                 Outcome(
-                    id_, fences_of[which], kind, "1", "wrong", None if final else seconds(2), work=_work_report(id_)
+                    id_, fences_of[which], kind, "1", "failed", None if final else seconds(2), work=_work_report(id_)
                 )
                 for (id_, *fences_of), kind, final in picked
             ]
-            exchanged = self.stores[which].ack_and_claim(outcomes, request)
-            fences[which] = [claimed.fence for claimed in exchanged.claimed]
+            statuses, claims = self.stores[which].ack_and_claim(outcomes, request)
+            fences[which] = [claim.fence for claim in claims]
             assert fences[which] == sorted(set(fences[which]))
-            return exchanged.statuses, [_without_fence(claimed.document) for claimed in exchanged.claimed]
+            return statuses, [_without_fence(claim.document) for claim in claims]
 
         _, documents = self.on_both(call)
         self.claims += [(document.id, *both) for document, *both in zip(documents, *fences, strict=True)]
@@ -336,12 +323,12 @@ class StoreStateMachine(RuleBasedStateMachine):
 
 
 def same_steps(make_store: Callable[[ManualClock], Store]) -> type[StoreStateMachine]:
-    """The state machine for stores that this makes; its `TestCase` is what pytest runs."""
+    """Return the state machine for stores made by `make_store`; pytest runs its `TestCase`."""
     return type("SameSteps", (StoreStateMachine,), {"make_store": staticmethod(make_store)})
 
 
 def _work_report(id_: str) -> Work | None:
-    """Some say nothing of it, some too much."""
+    """Vary the reported processing times: none, plausible, too long."""
     return (None, Work(seconds(3), seconds(2)), Work(seconds(90), seconds(90)))[int(id_[-1], 16) % 3]
 
 
@@ -349,5 +336,5 @@ def _without_fence(document: Document) -> Document:
     return document._replace(fence=None if document.fence is None else -1)
 
 
-def _with_sorted_blobs(removed: Any) -> Any:
-    return removed._replace(blobs=tuple(sorted(removed.blobs)))
+def _with_sorted_blobs(pruned: Any) -> Any:
+    return pruned._replace(blobs=tuple(sorted(pruned.blobs)))

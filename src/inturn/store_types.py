@@ -1,0 +1,336 @@
+"""Value types of the store contract: requests, answers, filters, events. `inturn.store` re-exports all of them.
+
+Times and durations are integer microseconds.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from inturn.errors import InturnError
+from inturn.model import NO_METADATA, SECOND, Claim, DocumentState, NewDocument, Receipt, ResultFile
+from inturn.policy import Policy, TurnPolicy
+from inturn.policy.retention import Checkpoint
+from inturn.policy.scheduler import Head
+
+IDEMPOTENCY_KEY_RETENTION: Final = 7 * 86_400 * SECOND
+WORKER_RETENTION: Final = 86_400 * SECOND
+"""A worker without a report for this long is forgotten."""
+MAX_STORED_ATTEMPTS: Final = 50
+"""Earlier attempts stored for one document; older ones are dropped."""
+MAX_SEQ: Final = 2**63 - 1
+LEASE_LOST_ERROR: Final = "the lease was lost: the worker stopped answering in the last attempt"
+
+Item = TypeVar("Item")
+
+
+class Operator(NamedTuple):
+    """The person who acts on the queue, and the reason. Both are stored in the event."""
+
+    name: str
+    why: str
+
+
+SYSTEM_OPERATOR: Final = Operator("inturn", "the defaults of a new queue")
+
+
+class Submission(NamedTuple):
+    """The documents of one customer in one call."""
+
+    customer: str
+    ids: Sequence[str]
+    documents: Sequence[NewDocument]
+    idempotency_key: str | None = None
+    fingerprint: str = ""
+    """Hash of the content. With an idempotency key it distinguishes a repeat from a conflict."""
+
+
+SubmitResult = tuple[Receipt, ...] | InturnError
+"""The receipts of a submission, or the error that refused it."""
+
+
+class ClaimRequest(NamedTuple):
+    """A worker's request for up to `limit` documents, each leased for `lease` microseconds."""
+
+    worker: str
+    limit: int
+    lease: int
+
+
+class OutcomeKind(StrEnum):
+    """How a claim ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    RELEASED = "handed_back"
+
+
+class Work(NamedTuple):
+    """When processing began and how long it took.
+
+    Both are durations, relative to the claim, because the worker's clock may differ from the store's.
+    """
+
+    began_after: int
+    worked: int
+
+
+class Outcome(NamedTuple):
+    """The outcome of one claim, identified by document id and fence."""
+
+    id: str
+    fence: int
+    kind: OutcomeKind
+    result: str | None = None
+    """JSON text; only with DONE."""
+    error: str | None = None
+    retry_in: int | None = None
+    """With FAILED: retry after this delay, if attempts are left. None fails the document for good."""
+    files: tuple[ResultFile, ...] = ()
+    """Only with DONE."""
+    work: Work | None = None
+    """None: processing lasted from the claim until now. A released claim was not processed."""
+
+
+class AckStatus(StrEnum):
+    """What the store did with an outcome (S7)."""
+
+    RECORDED = "recorded"
+    REPEATED = "repeated"
+    STALE = "stale"
+
+
+class AckAndClaim(NamedTuple):
+    """A status for each outcome, in order, and the claimed documents."""
+
+    statuses: tuple[AckStatus, ...]
+    claimed: tuple[Claim, ...]
+
+
+class LeaseStatus(StrEnum):
+    """The state of a claim at a heartbeat (S14)."""
+
+    HELD = "held"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+
+
+class DocumentFilter(NamedTuple):
+    """Conditions on documents, joined by AND; None matches all. `text` is a case-insensitive substring of the name."""
+
+    states: frozenset[DocumentState] | None = None
+    customer: str | None = None
+    level: int | None = None
+    batch: str | None = None
+    text: str | None = None
+
+
+class DocumentSort(StrEnum):
+    """The order of a document list, by submission."""
+
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+class CustomerFilter(NamedTuple):
+    """Conditions on customers, joined by AND; None matches all. `text` is a case-insensitive substring of the name."""
+
+    text: str | None = None
+    waiting: bool | None = None
+    paused: bool | None = None
+
+
+class Page(NamedTuple, Generic[Item]):
+    """One page of a list. `next` is the cursor for the following page; None on the last page."""
+
+    items: tuple[Item, ...]
+    next: str | None
+
+
+class Counts(NamedTuple):
+    """Documents by state, and waiting documents by the level of their lane."""
+
+    states: Mapping[DocumentState, int]
+    waiting: Mapping[int, int]
+
+
+class EventKind(StrEnum):
+    """What happened in an event."""
+
+    SUBMITTED = "submitted"
+    STARTED = "started"
+    FINISHED = "finished"
+    DELAYED = "delayed"
+    FAILED = "failed"
+    RELEASED = "handed_back"
+    LEASE_LOST = "lease_lost"
+    DUE = "due"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    RETRIED = "retried"
+    EXPEDITED = "expedited"
+    PURGED = "purged"
+    CUSTOMER_CHANGED = "customer_changed"
+    QUEUE_PAUSED = "queue_paused"
+    QUEUE_RESUMED = "queue_resumed"
+    POLICY_SET = "policy_set"
+    REPAIRED = "repaired"
+    KEY_MADE = "key_made"
+    KEY_ENDED = "key_ended"
+
+
+OUTCOME_EVENTS: Final = (EventKind.FINISHED, EventKind.DELAYED, EventKind.FAILED, EventKind.RELEASED)
+"""The order in which one `ack_and_claim` writes the events of its outcomes."""
+
+
+class Event(NamedTuple):
+    """The effect of one call on the documents of one customer, or an operator's action."""
+
+    number: int
+    at: int
+    kind: EventKind
+    customer: str | None
+    documents: tuple[str, ...] = ()
+    operator: Operator | None = None
+    detail: Mapping[str, Any] = NO_METADATA
+
+
+class Attempt(NamedTuple):
+    """An earlier attempt at a document. The attempt that ended the document is stored in the document itself."""
+
+    fence: int
+    number: int
+    """The document's attempt counter. A retry by hand restarts it at 1; a release does not count."""
+    started_at: int
+    """When it was claimed."""
+    ended_at: int
+    ended: EventKind
+    """DELAYED, LEASE_LOST or RELEASED; after a retry by hand also FAILED or CANCELLED."""
+    error: str | None
+    worker: str | None
+    """None for an attempt that ended its document."""
+    began_at: int | None = None
+    """When a worker slot began processing. None if it never began, or if the lease was lost."""
+    worked: int | None = None
+    """Processing time in microseconds; None together with `began_at`."""
+
+
+class PolicyVersion(NamedTuple):
+    """One version of the policy, with the operator who set it."""
+
+    number: int
+    policy: Policy
+    at: int
+    operator: Operator
+
+
+class LaneSnapshot(NamedTuple):
+    """An open lane: its virtual time `(turn, stamp)`, its length and its head."""
+
+    customer: str
+    level: int
+    weight: float
+    turn: int
+    stamp: int
+    waiting: int
+    head: Head
+
+
+class SchedulerSnapshot(NamedTuple):
+    """The scheduler's state: all open lanes by (level, turn, stamp), and the counters of the overdue slot."""
+
+    policy: TurnPolicy
+    dispatched: int
+    rotation: int
+    overdue_uses: tuple[int, ...]
+    """By level, from 0."""
+    lanes: tuple[LaneSnapshot, ...]
+
+
+class Throughput(NamedTuple):
+    """Documents started and finished since a time, and documents running now."""
+
+    started: int
+    finished: int
+    running: int
+
+
+class SweepResult(NamedTuple):
+    """How many documents and customers a sweep changed."""
+
+    expired: int = 0
+    leases_lost: int = 0
+    due: int = 0
+    customers_opened: int = 0
+
+
+class AheadOfClock(NamedTuple):
+    """How many leases, delays and rate limits begin in the future: a clock ahead of this one set them."""
+
+    leases: int = 0
+    delays: int = 0
+    rates: int = 0
+
+
+class MaintenanceRecord(NamedTuple):
+    """The last maintenance round that was allowed to delete, and the last refusal since then."""
+
+    at: int
+    boot: str | None = None
+    """The boot id of the machine that ran the round, where the kernel provides one."""
+    uptime: int | None = None
+    """Microseconds from that boot to the round."""
+    refused_at: int | None = None
+    """When a round was last refused since `at`; None if none was."""
+    drift: int | None = None
+    """Difference between the refused round's clock and the expected time, in microseconds."""
+    old: int | None = None
+    """Documents that the refused round would have deleted."""
+    ended: int | None = None
+    """All ended documents at the refused round."""
+    checkpoints: tuple[Checkpoint, ...] = ()
+    """Oldest first."""
+
+    @classmethod
+    def from_json(cls, text: str) -> "MaintenanceRecord":
+        """Parse the output of `to_json`."""
+        fields = json.loads(text)
+        return cls(**{**fields, "checkpoints": tuple(Checkpoint(*field) for field in fields.get("checkpoints", ()))})
+
+    def to_json(self) -> str:
+        """Serialize the record for a store."""
+        return json.dumps(self._asdict())
+
+
+class PruneResult(NamedTuple):
+    """Counts of deleted documents, events and idempotency keys, and the blobs of the deleted documents."""
+
+    documents: int
+    events: int
+    keys: int
+    blobs: tuple[str, ...]
+
+
+class Discrepancy(NamedTuple):
+    """A stored counter that differs from the documents it counts."""
+
+    customer: str
+    what: str
+    kept: int
+    counted: int
+
+
+def work_times(outcome: Outcome, started_at: int, now: int) -> tuple[int | None, int | None]:
+    """Compute `began_at` and `worked` of an outcome recorded now, clamped to the time since the claim (S51)."""
+    if outcome.work is None and outcome.kind is OutcomeKind.RELEASED:
+        return None, None
+    held = max(0, now - started_at)
+    began_after, worked = outcome.work or (0, held)
+    began_after = min(began_after, held)
+    return started_at + began_after, min(worked, held - began_after)
+
+
+def check_fingerprint(n: int) -> str:
+    """Return the fingerprint that an idempotency key of `check` is stored with."""
+    return f"check {n}"
