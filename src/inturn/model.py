@@ -60,14 +60,7 @@ TRANSITIONS: Final[Mapping[DocumentState, frozenset[DocumentState]]] = MappingPr
 )
 """Allowed state changes. Running to waiting is a release or a lost lease. Ended to waiting is a retry by hand."""
 
-ENDED: Final = frozenset(
-    {
-        DocumentState.DONE,
-        DocumentState.FAILED,
-        DocumentState.CANCELLED,
-        DocumentState.EXPIRED,
-    }
-)
+ENDED: Final = frozenset({DocumentState.DONE, DocumentState.FAILED, DocumentState.CANCELLED, DocumentState.EXPIRED})
 CANCELLABLE: Final = frozenset(state for state, after in TRANSITIONS.items() if DocumentState.CANCELLED in after)
 RETRYABLE: Final = frozenset(state for state in ENDED if DocumentState.WAITING in TRANSITIONS[state])
 DEFAULT_COST: Final = 1.0
@@ -225,7 +218,6 @@ class NewDocument(_DocumentFields):
         return {**values, "metadata": dict(self.metadata)}
 
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]:
-        """Return the arguments with which pickle and copy call the constructor."""
         return (), self.to_dict()
 
     def _replace(self, **changes: Any) -> Self:
