@@ -1,6 +1,6 @@
 """Chooses how each kind of document is read: by the reader that keeps most of its words.
 
-Measured on real files as the share of words that come out (`tests/processing/test_recall.py` holds each kind to 0.98):
+Measured on real files as the share of words that come out (`tests/extract/test_recall.py` holds each kind to 0.98):
 kreuzberg keeps all words of PDF, XLSX, XLS and PPT. It loses some of HTML, e-mail, DOCX, PPTX, DOC, OpenDocument, EPUB
 and RTF, whatever its output format: these are read here.
 """

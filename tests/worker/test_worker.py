@@ -3,7 +3,6 @@
 import json
 import os
 import time
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +19,26 @@ from inturn.stores.sqlite import SqliteStore
 from inturn.worker.content import RESULT_FILE, read_result
 from inturn.worker.pool import ProcessorError
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
-from worker_harness import SECOND, TEST_OPERATOR, WorkerHarness, children_of, eventually, sha256
+from worker_harness import (
+    DONE,
+    FAILED,
+    PROCESSORS,
+    SECOND,
+    TEST_OPERATOR,
+    WorkerHarness,
+    children_of,
+    eventually,
+    max_overlap,
+    sha256,
+)
 
-DONE, FAILED = DocumentState.DONE, DocumentState.FAILED
-EVERYWHERE = ("processors:act", "processors:act_in_threads", "processors:act_in_loop")
 SMALL_BOX = SandboxLimits(memory_bytes=400 << 20, cpu_seconds=10, wall_seconds=30.0)
-
-
-def busiest(log: Path) -> int:
-    """How many of `processors.overlap` ran at a time at most."""
-    return max(accumulate(1 if sign == "+" else -1 for sign in log.read_text(encoding="ascii")))
 
 
 # -- results --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_processor_gets_the_document_and_its_result_is_recorded(shop: WorkerHarness, processor: str) -> None:
     content = b"some bytes"
     id_ = shop.submit("echo", "Böhm", content, name="Straße.txt", extra=[1, None, "é"])
@@ -205,13 +208,13 @@ def test_every_slot_works_at_once_in_a_process_of_its_own(shop: WorkerHarness, p
     assert len({shop.queue.result(id_) for id_ in ids}) == slots
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_slots_are_never_exceeded(shop: WorkerHarness, tmp_path: Path, processor: str) -> None:
     log = tmp_path / "log"
     for customer in ("a", "b", "c"):
         shop.submit_many(10, "overlap", customer, log=str(log), seconds=0.03)
     assert shop.run_until_empty(processor, slots=3) == OutcomeCounts(done=30)
-    assert busiest(log) <= 3
+    assert max_overlap(log) <= 3
 
 
 def test_only_what_can_start_is_claimed(shop: WorkerHarness, place: Path) -> None:
@@ -250,14 +253,14 @@ def test_a_child_is_replaced_after_so_many_documents(shop: WorkerHarness) -> Non
     assert all(by_child.count(pid) == 4 for pid in by_child)
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE[1:])
+@pytest.mark.parametrize("processor", PROCESSORS[1:])
 def test_documents_are_worked_on_together_in_one_child(shop: WorkerHarness, processor: str) -> None:
     for n in range(6):
         shop.submit("meet", f"customer {n}", n=6)
     assert shop.run_until_empty(processor, slots=6) == OutcomeCounts(done=6)
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_exceptions_are_outcomes_wherever_a_processor_runs(shop: WorkerHarness, processor: str) -> None:
     failed, rejected = shop.submit("fail", max_attempts=1), shop.submit("reject")
     retried, good = shop.submit("retry", until=2, after=0), shop.submit("echo")
@@ -282,7 +285,7 @@ def test_a_function_is_as_good_as_its_name(shop: WorkerHarness) -> None:
 # -- progress and cancelling ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE[:2])
+@pytest.mark.parametrize("processor", PROCESSORS[:2])
 def test_progress_is_seen_in_the_workers_report(shop: WorkerHarness, place: Path, processor: str) -> None:
     id_ = shop.submit("progress", place=str(place), sign="go")
     running = shop.start_worker(processor, lease=SECOND)
@@ -294,7 +297,7 @@ def test_progress_is_seen_in_the_workers_report(shop: WorkerHarness, place: Path
     running.stop()
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_a_running_document_notices_that_it_was_cancelled(shop: WorkerHarness, place: Path, processor: str) -> None:
     id_ = shop.submit("watch", place=str(place))
     running = shop.start_worker(processor, lease=SECOND)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_worker import DONE, EVERYWHERE, FAILED, busiest
 
 import processors
 from inturn.blobs import BlobWriter, FolderBlobs
@@ -19,6 +18,9 @@ from inturn.worker.heartbeat import Waiter
 from inturn.worker.pool import ProcessorError
 from inturn.worker.worker import OutcomeCounts
 from worker_harness import (
+    DONE,
+    FAILED,
+    PROCESSORS,
     SECOND,
     TEST_OPERATOR,
     TIMEOUT_SECONDS,
@@ -27,12 +29,13 @@ from worker_harness import (
     descendants_of,
     eventually,
     is_alive,
+    max_overlap,
 )
 
 # -- results that are hard to keep ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("processor", PROCESSORS)
 def test_text_that_no_database_takes_fails_its_document_alone(shop: WorkerHarness, processor: str) -> None:
     """File names and badly decoded text have lone surrogates; Python passes them on, UTF-8 does not."""
     bad, good = shop.submit("surrogate", max_attempts=2), shop.submit("echo", "other")
@@ -149,7 +152,7 @@ def test_a_worker_told_to_stop_while_it_fetches_bytes_hands_them_back_and_ends(s
 # -- slots ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE)
+@pytest.mark.parametrize("processor", PROCESSORS)
 @pytest.mark.parametrize("documents_per_child", [1, 7, 1_000])
 def test_quick_documents_exceed_no_slots(
     shop: WorkerHarness, tmp_path: Path, processor: str, documents_per_child: int
@@ -160,7 +163,7 @@ def test_quick_documents_exceed_no_slots(
         shop.submit_many(times, "overlap", customer, log=str(log), seconds=0.001)
     shop.run_until_empty(processor, slots=2, documents_per_child=documents_per_child)
     assert shop.states() == {"done": 3 * times}
-    assert busiest(log) <= 2
+    assert max_overlap(log) <= 2
 
 
 def test_a_slow_document_holds_up_no_other(shop: WorkerHarness, place: Path) -> None:
@@ -189,11 +192,11 @@ def test_cancelling_what_stands_behind_a_slow_document_leaves_that_alone(shop: W
     assert (shop.state(slow), shop.queue.document(slow).error) == (DONE, None)
 
 
-@pytest.mark.parametrize("processor", EVERYWHERE[1:])
+@pytest.mark.parametrize("processor", PROCESSORS[1:])
 def test_one_that_hangs_costs_the_others_in_its_child_no_attempt(
     shop: WorkerHarness, place: Path, processor: str
 ) -> None:
-    bad = shop.submit("sleep" if processor == EVERYWHERE[1] else "watch", place=str(place), max_attempts=1)
+    bad = shop.submit("sleep" if processor == PROCESSORS[1] else "watch", place=str(place), max_attempts=1)
     others = shop.submit_many(3, "meet", "other", n=99, max_attempts=1)
     running = shop.start_worker(processor, slots=4, timeout=SECOND)
     eventually(lambda: shop.state(bad) is FAILED)

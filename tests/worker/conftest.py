@@ -1,0 +1,5 @@
+"""Real workers with real child processes."""
+
+from worker_fixtures import place, shop, start
+
+__all__ = ["place", "shop", "start"]
