@@ -14,8 +14,8 @@ import processors
 from inturn.blobs import BlobWriter, FolderBlobs
 from inturn.model import DocumentState
 from inturn.store import EventKind
-from inturn.worker.heartbeat import Waiter
 from inturn.worker.pool import ProcessorError
+from inturn.worker.waiter import Waiter
 from inturn.worker.worker import OutcomeCounts
 from worker_harness import (
     DONE,

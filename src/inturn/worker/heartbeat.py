@@ -78,39 +78,3 @@ class Heartbeat(threading.Thread):
         if report != self._last_report or now >= self._last_report_at + MAX_REPORT_INTERVAL_SECONDS:
             self._queue.store.record_worker(report)
             self._last_report, self._last_report_at = report, now
-
-
-class Waiter(threading.Thread):
-    """Waits for the store to ring while the worker's main loop listens to its children."""
-
-    def __init__(self, queue: Queue, on_notify: Callable[[], None]) -> None:
-        super().__init__(name="inturn-bell", daemon=True)
-        self._queue = queue
-        self._on_notify = on_notify
-        self._wait_requested = threading.Event()
-        self._is_stopping = False
-        self._timeout = 1.0
-
-    def start_waiting(self, timeout: float) -> None:
-        """Ring once: when something may have become claimable, or after so many seconds."""
-        self._timeout = max(0.0, timeout)
-        self._wait_requested.set()
-
-    def run(self) -> None:  # noqa: D102 - a thread's own
-        while True:
-            self._wait_requested.wait()
-            self._wait_requested.clear()
-            if self._is_stopping:
-                return
-            try:
-                self._queue.store.wait(self._timeout)
-            except Exception:  # noqa: BLE001 - the claim that follows tells what is wrong
-                time.sleep(0.5)
-            if not self._is_stopping:
-                self._on_notify()
-
-    def stop(self) -> None:
-        """Listen no more."""
-        self._is_stopping = True
-        self._wait_requested.set()
-        self.join()

@@ -29,7 +29,7 @@ from inturn.sandbox import confinement
 from inturn.store import LeaseStatus, Operator
 from inturn.worker.content import ContentIO
 from inturn.worker.dispatcher import Callback, Dispatcher, try_call
-from inturn.worker.heartbeat import Heartbeat, Waiter
+from inturn.worker.heartbeat import Heartbeat
 from inturn.worker.inflight import InflightJobs, OutcomeCounts
 from inturn.worker.invoke import DEFAULT_PROCESSOR
 from inturn.worker.maintenance import Maintenance, MaintenanceThread
@@ -37,6 +37,7 @@ from inturn.worker.options import WorkerOptions
 from inturn.worker.pool import ChildSpec, ProcessorError, ProcessPool
 from inturn.worker.scratch import ScratchDir
 from inturn.worker.store_errors import Backoff, log_store_error
+from inturn.worker.waiter import Waiter
 
 __all__ = ["OutcomeCounts", "ProcessorError", "Worker", "WorkerOptions"]
 
