@@ -21,12 +21,12 @@ from typing import Any
 
 import inturn
 from inturn.blobs import Blobs, FolderBlobs
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import Document, DocumentState, NewDocument
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, Event, EventKind, Operator
 from inturn.stores.sqlite import SqliteStore
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
 
 TIMEOUT_SECONDS = 30.0

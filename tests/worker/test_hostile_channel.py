@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo import make_document
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from worker_harness import WorkerHarness, WorkerThread, eventually
 
 SPEAKER = """

@@ -10,9 +10,9 @@ import old_office
 import sample_documents
 from demo import make_document
 from hostile_files import HOSTILE_FILES, HostileFile, hidden_bomb_pdf, nested_forms_pdf
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from worker_harness import WorkerHarness, children_of, descendants_of, eventually, proc_stat
 
 BOX = SandboxLimits(cpu_seconds=10, wall_seconds=60.0, documents_per_child=5)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import processors
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InvalidInputError
+from inturn.extract.extract import extract
 from inturn.model import DocumentState, Progress
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
@@ -17,6 +19,7 @@ from inturn.sandbox.confinement import SandboxLimits
 from inturn.store import EventKind
 from inturn.stores.sqlite import SqliteStore
 from inturn.worker.content import RESULT_FILE, read_result
+from inturn.worker.invoke import load_processor
 from inturn.worker.pool import ProcessorError
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
 from worker_harness import (
@@ -33,6 +36,16 @@ from worker_harness import (
 )
 
 SMALL_BOX = SandboxLimits(memory_bytes=400 << 20, cpu_seconds=10, wall_seconds=30.0)
+
+
+# -- the processor's name ---------------------------------------------------------------------------------------------
+
+
+def test_earlier_name_of_the_default_processor_still_runs_it_in_the_sandbox(shop: WorkerHarness) -> None:
+    worker = Worker(shop.queue, "inturn.processing.extract:extract", blobs=shop.blobs)
+    assert worker.report().processor == DEFAULT_PROCESSOR
+    assert worker._pool.spec.limits == SandboxLimits()
+    assert load_processor("inturn.processing.extract:extract") is extract
 
 
 # -- results --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import pytest
 
 import processors
 from inturn.blobs import BlobWriter, FolderBlobs
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState
 from inturn.store import EventKind
 from inturn.worker.pool import ProcessorError
@@ -276,8 +277,6 @@ def test_nothing_is_claimed_before_the_processor_is_known_to_work(shop: WorkerHa
 
 def test_the_nursery_may_be_killed(shop: WorkerHarness) -> None:
     """Out of memory the kernel may choose it; the worker starts another."""
-    from inturn.worker.invoke import DEFAULT_PROCESSOR  # noqa: PLC0415
-
     others = set(children_of(os.getpid()))
     running = shop.start_worker(DEFAULT_PROCESSOR, slots=1)
     first = shop.submit("", content=b"# Title\n\nSome words.", name="a.md")

@@ -15,7 +15,7 @@ from inturn.blobs import Blobs
 from inturn.cli import logs
 from inturn.cli.host_checks import sandbox_layers
 from inturn.cli.session import Session, redact_password
-from inturn.config import BUILT_IN_PROCESSOR, DAY_SECONDS, Settings
+from inturn.config import DAY_SECONDS, DEFAULT_PROCESSOR, Settings
 from inturn.errors import InturnError, RetentionRefusedError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
 from inturn.model import SECOND, clean_text, seconds
@@ -129,7 +129,7 @@ def _stop_at_end_of_stdin(worker: "Worker") -> None:
 
 def _sandbox_limits(settings: Settings, *, is_requested: bool) -> SandboxLimits | None:
     """The sandbox; with a timeout of its own it gets CPU time in proportion."""
-    if not is_requested and settings.processor != BUILT_IN_PROCESSOR:
+    if not is_requested and settings.processor != DEFAULT_PROCESSOR:
         return None
     usual, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
     if settings.timeout is None:

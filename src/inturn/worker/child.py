@@ -25,6 +25,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
 from inturn.extract import parser
 from inturn.extract.limits import ExtractLimits
@@ -32,7 +33,6 @@ from inturn.processor import Reject, describe_unfetched
 from inturn.sandbox import allowed_paths, confinement, privileges
 from inturn.worker.channel import Channel, Message, encode_result
 from inturn.worker.invoke import (
-    DEFAULT_PROCESSOR,
     ExecutionMode,
     InvocationResult,
     InvocationStatus,

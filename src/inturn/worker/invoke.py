@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from inturn.config import current_processor_name
 from inturn.errors import InturnError, InvalidInputError
 from inturn.processor import OpenDocument, Reject, Result, Retry
 
@@ -19,8 +20,6 @@ Processor = Callable[[OpenDocument], Any]
 ProcessorT = TypeVar("ProcessorT", bound=Callable[..., Any])
 MODE_ATTRIBUTE: Final = "inturn_runs_in"
 MAX_REASON_CHARS: Final = 8_000
-DEFAULT_PROCESSOR: Final = "inturn.extract.extract:extract"
-"""The processor that comes with Inturn."""
 
 
 class ExecutionMode(StrEnum):
@@ -56,7 +55,7 @@ def execution_mode(processor: Callable[..., Any]) -> ExecutionMode:
 
 def load_processor(path: str) -> Processor:
     """The processor that `package.module:function` names."""
-    module, colon, name = path.partition(":")
+    module, colon, name = current_processor_name(path).partition(":")
     if not (module and colon and name):
         raise InvalidInputError(f"a processor is named as package.module:function, not {path!r}")
     try:

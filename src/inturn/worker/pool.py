@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
 from inturn.extract import parser
 from inturn.extract.limits import ExtractLimits
@@ -22,7 +23,7 @@ from inturn.sandbox import allowed_paths, confinement
 from inturn.worker.channel import Channel, ChannelError, Message
 from inturn.worker.child_output import ChildOutput
 from inturn.worker.inflight import Job
-from inturn.worker.invoke import DEFAULT_PROCESSOR, ExecutionMode
+from inturn.worker.invoke import ExecutionMode
 from inturn.worker.scratch import ScratchDir, make_world_readable, remove_tree
 
 START_TIMEOUT_SECONDS: Final = 60.0

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from inturn.blobs import Blobs
+from inturn.config import DEFAULT_PROCESSOR, current_processor_name
 from inturn.errors import InvalidInputError, StoreError
 from inturn.fetch import Fetcher
 from inturn.model import SECOND, Claim, WorkerReport, seconds
@@ -31,7 +32,6 @@ from inturn.worker.content import ContentIO
 from inturn.worker.dispatcher import Callback, Dispatcher, try_call
 from inturn.worker.heartbeat import Heartbeat
 from inturn.worker.inflight import InflightJobs, OutcomeCounts
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from inturn.worker.maintenance import Maintenance, MaintenanceThread
 from inturn.worker.options import WorkerOptions
 from inturn.worker.pool import ChildSpec, ProcessorError, ProcessPool
@@ -60,7 +60,7 @@ class Worker:
         options: WorkerOptions | None = None,
     ) -> None:
         self._options = options = options or WorkerOptions()
-        path = processor if isinstance(processor, str) else processor_path(processor)
+        path = current_processor_name(processor if isinstance(processor, str) else processor_path(processor))
         box = options.box or (confinement.SandboxLimits() if path == DEFAULT_PROCESSOR else None)
         self.name = options.name or f"{socket.gethostname()[:200]}-{os.getpid()}-{secrets.token_hex(3)}"
         self._queue = queue
