@@ -154,11 +154,14 @@ def test_it_refuses_to_begin_if_what_is_protected_can_be_opened_from_inside(tmp_
     store.touch(mode=0o644)
     program = f"""
 from pathlib import Path
-from inturn.worker import sandbox
+from inturn.sandbox import confinement
 tmp = Path({str(tmp_path)!r})
 try:
-    sandbox.enter(sandbox.Limits(), [*sandbox.needed_paths(), tmp], tmp / "scratch", protected=[tmp / "store.db"])
-except sandbox.SandboxError as error:
+    readable = [*confinement.needed_paths(), tmp]
+    confinement.enter_sandbox(
+        confinement.SandboxLimits(), readable, tmp / "scratch", protected=[tmp / "store.db"]
+    )
+except confinement.SandboxError as error:
     print(error)
 """
     source = str(Path(confinement.__file__).parents[2])
