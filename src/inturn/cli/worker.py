@@ -75,9 +75,7 @@ def worker(
     _log_start(settings, at_work.name, box)
     if until_stdin_closes:
         threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
-    tally = at_work.run()
-    came = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in tally._asdict().items())
-    logs.info(f"worker {at_work.name} ended: {came}", **tally._asdict())
+    at_work.run()
     paused = session.queue.store.paused() if until_empty else None
     if paused is not None:
         raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")

@@ -13,7 +13,7 @@ from inturn.model import SECOND, Progress
 from inturn.processor import Reject, Retry
 from inturn.queue import MAX_RESULT_BYTES
 from inturn.worker.channel import JsonText, Message
-from inturn.worker.circuit_breaker import CircuitBreaker
+from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
 from inturn.worker.content import ContentIO, DocumentContent, StoredResult
 from inturn.worker.inflight import InflightJobs, Job
 from inturn.worker.invoke import ExecutionMode, InvocationStatus
@@ -237,6 +237,7 @@ class Dispatcher:
         elif word == "begun":
             if job.begun_at is None:  # a child cannot begin again to gain time
                 job.begun_at = min(max(job.sent_at, _finite_number(rest[1])), time.monotonic())
+                log.debug("document %s: started in child %d", job.claim.document.id, child.pid)
         elif word == "progress":
             job.progress = Progress(_finite_number(rest[1]), None if rest[2] is None else _finite_number(rest[2]))
         else:
@@ -291,6 +292,9 @@ class Dispatcher:
             return
         elif self._breaker.record_failure(job.claim.document.id, job.claim.document.customer):
             self.breaker_error, self._last_job_at_trip = error, self._inflight.last_number
+            log.info(
+                "circuit breaker tripped: %d documents of %d customers failed in a row", TRIP_FAILURES, TRIP_CUSTOMERS
+            )
 
     def _retire_if_due(self, child: ChildProcess) -> None:
         if child not in self.pool.children:

@@ -175,6 +175,7 @@ class InflightJobs:
         job = Job(claim, self.last_number, claimed_at=claimed_at)
         with self._lock:
             self._jobs[job.number] = job
+        log.debug("document %s: claimed, attempt %d", claim.document.id, claim.document.attempt)
         return job
 
     def _on_recorded(self, job: Job, outcome: Outcome, ack_status: AckStatus) -> None:
@@ -190,6 +191,7 @@ class InflightJobs:
             _log_failure(document, outcome.error or "", again=again)
         else:
             self._counts[outcome.kind] += 1
+            log.debug("document %s: %s", outcome.id, "released" if outcome.kind is OutcomeKind.RELEASED else "finished")
 
     # -- what came of it --------------------------------------------------------------------------------------------
 
@@ -213,6 +215,7 @@ class InflightJobs:
         job.is_settled = True
         with self._lock:
             self._jobs.pop(job.number, None)
+        log.debug("document %s: dropped", job.claim.document.id)
 
     def _settle(self, job: Job, outcome: Outcome) -> None:
         job.close()

@@ -30,7 +30,7 @@ from inturn.queue import Queue
 from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
 from inturn.worker.store_errors import log_store_error
 
-log: Final = logging.getLogger("inturn.upkeep")
+log: Final = logging.getLogger("inturn.maintenance")
 DAY: Final = 86_400 * SECOND
 DEFAULT_KEEP: Final = 30 * DAY
 """How long ended documents and events are kept, where nobody said otherwise."""

@@ -106,7 +106,13 @@ class Worker:
                     self._dispatcher.dispatch()
             finally:
                 self._shut_down()
-        return self._inflight.outcome_counts()
+        counts = self._inflight.outcome_counts()
+        _log_info(
+            f"worker {self.name} ended: "
+            + ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in counts._asdict().items()),
+            **counts._asdict(),
+        )
+        return counts
 
     def stop(self, *, at_once: bool = False) -> None:
         """Claim nothing more, finish what runs within the grace, hand the rest back; or hand all back at once."""
@@ -144,6 +150,13 @@ class Worker:
         for thread in (self._heartbeat, self._waiter, self._maintenance):
             if thread is not None:
                 thread.start()
+        slots, processor = self._options.slots, self._pool.spec.processor
+        _log_info(
+            f"worker {self.name} is ready: {slots} {'slot' if slots == 1 else 'slots'}, processor {processor}",
+            worker=self.name,
+            slots=slots,
+            processor=processor,
+        )
 
     def _shut_down(self) -> None:
         self._dispatcher.close()
@@ -216,6 +229,7 @@ class Worker:
             self._pause_queue(self._dispatcher.breaker_error)
         if self._stop_requests and self._grace_ends_at is None:
             self._grace_ends_at = now + self._options.grace / SECOND
+            log.info("worker %s stops: running documents have %g s to finish", self.name, self._options.grace / SECOND)
             self._dispatcher.is_closing = True
             self._dispatcher.release_all_unstarted()
         if self._grace_ends_at is not None and now >= self._grace_ends_at:
@@ -230,7 +244,7 @@ class Worker:
         except Exception as refused:  # noqa: BLE001 - no error of the store ends a worker
             log_store_error("the queue should be paused and cannot be", refused)
         else:
-            log.error("the queue is paused: %s; inturn status tells more", why)
+            log.error("the queue is paused: %s; see inturn status, then inturn resume", why)
             self._dispatcher.breaker_error = None
 
     # -- the store --------------------------------------------------------------------------------------------------
@@ -282,7 +296,8 @@ class Worker:
         """A claim was cancelled or lost."""
         job = next((job for job in self._inflight.unsettled() if job.claim is claim), None)
         if job is not None and not job.is_dropped:
-            log.info("document %s: its claim is %s", claim.document.id, lease_status)
+            reason = "its lease was lost" if lease_status is LeaseStatus.LOST else "it was cancelled"
+            log.info("document %s: %s, so its processing stops", claim.document.id, reason)
             self._dispatcher.cancel(job)
 
     def _post(self, callback: Callable[[], None]) -> None:
@@ -310,6 +325,11 @@ class Worker:
         finally:
             for signals, handler in before.items():
                 signal.signal(signals, handler)
+
+
+def _log_info(message: str, **facts: object) -> None:
+    """Log a line; the facts become fields of the JSON log."""
+    log.info(message, extra={"facts": facts})
 
 
 def processor_path(processor: Callable[..., Any]) -> str:
