@@ -86,7 +86,7 @@ def test_a_module_beside_the_store_or_the_blobs_is_refused_before_anything_is_cl
     importing(folders[place])
     try:
         id_ = shop.submit("")
-        with pytest.raises(ProcessorError, match=r"lies beside .* to a folder of their own"):
+        with pytest.raises(ProcessorError, match=r"in the same folder as .* to a folder of their own"):
             shop.run_until_empty(f"beside_the_{place}_alone:act", box=BOX)
         assert (shop.state(id_), shop.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
         shop.run_until_empty(f"beside_the_{place}_alone:act")  # outside the sandbox it may lie where it wants

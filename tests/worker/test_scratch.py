@@ -67,7 +67,7 @@ def test_what_belongs_to_others_is_left_alone(temporary: Path) -> None:
 
 
 def test_a_killed_process_holds_nothing(temporary: Path) -> None:
-    program = "from inturn.worker.scratch import Workplace as W; w = W(); print(w.path, flush=True); input()"
+    program = "from inturn.worker.scratch import ScratchDir; d = ScratchDir(); print(d.path, flush=True); input()"
     source = str(Path(content.__file__).parents[2])
     with subprocess.Popen(  # noqa: S603 - our own
         [sys.executable, "-c", program],
@@ -130,7 +130,7 @@ def test_a_boxed_child_cannot_fill_the_disk(shop: WorkerHarness, place: Path, fi
     bad = shop.submit("write_much", content=b"x", files=files, size=size, place=str(place), max_attempts=1)
     good = shop.submit("echo", "other")
     shop.run_until_empty(box=BOX)
-    assert "it left more than 4 MB or 10,000 files on the disk" in (shop.queue.document(bad).error or "")
+    assert "it wrote more than 4 MB or 10,000 files to disk" in (shop.queue.document(bad).error or "")
     assert shop.state(good) is DONE
 
 
@@ -149,7 +149,7 @@ def test_a_result_that_is_far_too_long_is_told_as_such(shop: WorkerHarness) -> N
     bad = shop.submit("talk_long", max_attempts=1)
     shop.run_until_empty(slots=1)
     error = shop.queue.document(bad).error or ""
-    assert "it said more than 64 MB at once" in error
+    assert "its result has more than 64 MB" in error
     assert "out of memory" not in error
 
 
