@@ -1,5 +1,5 @@
 """Real children in the real sandbox, with kreuzberg's PDF library unpacked once for all of them."""
 
-from worker_fixtures import boxed, library
+from worker_fixtures import library, run_in_sandbox
 
-__all__ = ["boxed", "library"]
+__all__ = ["library", "run_in_sandbox"]

@@ -24,7 +24,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
+def run_in_sandbox(tmp_path: Path, library: Path) -> RunInSandbox:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
@@ -41,7 +41,7 @@ def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[WorkerHarness]:
+def harness(tmp_path: Path) -> Iterator[WorkerHarness]:
     """A queue with workers; those that still run at the end are stopped."""
     made = WorkerHarness(tmp_path)
     try:
@@ -51,7 +51,7 @@ def shop(tmp_path: Path) -> Iterator[WorkerHarness]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def marker_dir(tmp_path: Path) -> Path:
     """Where processors leave signs."""
     folder = tmp_path / "signs"
     folder.mkdir()

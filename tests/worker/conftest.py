@@ -1,5 +1,5 @@
 """Real workers with real child processes."""
 
-from worker_fixtures import place, shop, start
+from worker_fixtures import harness, marker_dir, start
 
-__all__ = ["place", "shop", "start"]
+__all__ = ["harness", "marker_dir", "start"]

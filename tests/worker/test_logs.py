@@ -9,11 +9,11 @@ from worker_harness import DONE, WorkerHarness, eventually
 TEXT = "the text of a document"
 
 
-def test_each_state_change_of_a_document_is_logged(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_state_change_of_a_document_is_logged(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "inturn.worker")
-    good = shop.submit("echo", content=TEXT.encode(), value=TEXT)
-    bad = shop.submit("fail", message=TEXT, max_attempts=2)
-    shop.run_until_empty()
+    good = harness.submit("echo", content=TEXT.encode(), value=TEXT)
+    bad = harness.submit("fail", message=TEXT, max_attempts=2)
+    harness.run_until_empty()
     messages = [record.getMessage() for record in caplog.records if record.name == "inturn.worker"]
 
     def of(id_: str) -> list[str]:
@@ -28,11 +28,11 @@ def test_each_state_change_of_a_document_is_logged(shop: WorkerHarness, caplog: 
     assert TEXT not in caplog.text
 
 
-def test_start_and_end_of_a_worker_are_logged(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def test_start_and_end_of_a_worker_are_logged(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "inturn.worker")
-    running = shop.start_worker(name="mill", slots=1)
-    id_ = shop.submit("echo")
-    eventually(lambda: shop.state(id_) is DONE)
+    running = harness.start_worker(name="mill", slots=1)
+    id_ = harness.submit("echo")
+    eventually(lambda: harness.state(id_) is DONE)
     running.stop()
     assert [record.getMessage() for record in caplog.records] == [
         "worker mill is ready: 1 slot, processor processors:act",
