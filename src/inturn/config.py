@@ -15,7 +15,10 @@ from inturn.errors import InvalidInputError
 
 CONFIG_FILE: Final = "inturn.toml"
 CONFIG_FILE_VARIABLE: Final = "INTURN_CONFIG"
-BUILT_IN_PROCESSOR: Final = "inturn.extract.extract:extract"
+DEFAULT_PROCESSOR: Final = "inturn.extract.extract:extract"
+"""The processor that comes with Inturn."""
+PROCESSOR_ALIASES: Final = {"inturn.processing.extract:extract": DEFAULT_PROCESSOR}
+"""Names that processors had in earlier versions, and that users' settings may still hold."""
 DAY_SECONDS: Final = 86_400
 
 Value = str | int | float | None
@@ -85,7 +88,7 @@ class Settings:
     operator: str | None = None
     blobs: str | None = None
     """Address of the blob store; None: a folder beside the store's file, or none if the store is not a file."""
-    processor: str = BUILT_IN_PROCESSOR
+    processor: str = DEFAULT_PROCESSOR
     slots: int = 2
     lease: float = 60
     timeout: float | None = None
@@ -141,10 +144,17 @@ def load(flags: Mapping[str, Value], environ: Mapping[str, str], folder: Path) -
         if value is not None:
             settings[name] = Setting(name, value, "flag")
     settings = {name: _parse_number(setting) for name, setting in settings.items()}
+    name, processor, origin = settings["processor"]
+    settings["processor"] = Setting(name, current_processor_name(str(processor)), origin)
     if settings["blobs"].value is None:
         settings["blobs"] = Setting("blobs", default_blob_folder(str(settings["store"].value)), "default")
     values: dict[str, Any] = {name: setting.value for name, setting in settings.items()}
     return Settings(**values, origins=tuple(settings.values()))
+
+
+def current_processor_name(name: str) -> str:
+    """Replace a processor's earlier name by its present one; other names stay as they are."""
+    return PROCESSOR_ALIASES.get(name, name)
 
 
 def store_file(url: str) -> Path | None:

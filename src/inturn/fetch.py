@@ -1,9 +1,9 @@
-"""Fetches documents that were given as a `uri`. Off until an operator names the hosts that may be asked.
+"""Fetch documents that were submitted as a `uri`. Off until an operator names the allowed hosts.
 
-A uri comes from a stranger and is followed from inside the operator's network, so the order of the checks matters:
-the uri is parsed strictly, its host looked up in the list, its name resolved once, every answer checked, and the
-connection made to one of those very answers. A redirect starts again from the first check. Errors name the host
-alone: the rest of a uri may be somebody's secret.
+A uri comes from a customer and is requested from inside the operator's network, so the order of checks matters. The uri
+is parsed strictly, its host must be on the list, and its name is resolved once. Every address is checked, and the
+connection goes to one of these addresses. A redirect starts again with the first check. Errors name only the host: the
+rest of a uri may be a secret.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from inturn.model import SECOND, clean_time
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Sequence[str]]
-"""The addresses of a host and port, as text."""
+"""Returns the addresses of a host and port, as text."""
 
 _CHUNK_BYTES: Final = 64 * 1024
 _HTTPS_PORT: Final = 443
@@ -54,7 +54,7 @@ _NOT_PUBLIC: Final = tuple(
 
 
 class FetchResult(NamedTuple):
-    """What came: its length, its hash, and the type that the server claims."""
+    """A fetched document: its size, its hash, and the type that the server sent."""
 
     size: int
     sha256: str
@@ -62,16 +62,16 @@ class FetchResult(NamedTuple):
 
 
 class Sink(Protocol):
-    """Takes bytes: a file, or a blob that is being written."""
+    """Receives bytes: a file, or a blob writer."""
 
     def write(self, chunk: bytes, /) -> object:
-        """Take all of the chunk."""
+        """Write the whole chunk."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How much a server may cost us: bytes, microseconds in all, microseconds of silence, redirects."""
+    """Limits of a fetch: bytes, microseconds in all, microseconds without data, redirects."""
 
     size: int = 50 * 1024 * 1024
     total: int = 120 * SECOND
@@ -86,8 +86,6 @@ class FetchLimits:
 
 
 class _ParsedUri(NamedTuple):
-    """A uri, taken apart."""
-
     host: str
     port: int
     target: str
@@ -95,7 +93,7 @@ class _ParsedUri(NamedTuple):
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the open internet: unicast, and not a disguise of another address."""
+    """Return whether an address is on the public internet: unicast, and without another address embedded in it."""
     if any(address in network for network in _NOT_PUBLIC if network.version == address.version):
         return False
     if isinstance(address, ipaddress.IPv6Address):
@@ -104,16 +102,15 @@ def is_public(address: Address) -> bool:
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the system for a host's addresses."""
-    return [str(result[4][0]) for result in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    """Resolve a host's addresses with the system's resolver."""
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 class Fetcher:
-    """Fetches from the hosts it was given and from no others.
+    """Fetches from the given hosts and from no others.
 
     A host is a name such as `files.example.com`, or `*.example.com` for every name below example.com (not that name
-    itself). Without a port it means 443. What resolves names, verifies certificates and judges addresses can be
-    replaced in tests.
+    itself). The default port is 443. Tests can replace the resolver, the TLS context and the check of addresses.
     """
 
     def __init__(
@@ -132,40 +129,40 @@ class Fetcher:
         self._is_allowed: Final = is_allowed
 
     def fetch(self, uri: str, into: Sink) -> FetchResult:
-        """Copy what the uri points to. After an error the sink holds a part at most: throw it away."""
+        """Copy a document into the sink. After an error the sink may hold a part of it, to be discarded."""
         deadline = _Deadline(self._limits)
-        place = self._require_allowed(uri)
+        parsed = self._require_allowed(uri)
         for _ in range(self._limits.redirects + 1):
-            with self._request(place, deadline) as answer:
-                if answer.status not in _REDIRECT_STATUSES:
-                    return self._receive(answer, place.host, into)
-                place = self._require_allowed(_redirect_uri(place, answer))
-        raise FetchRefusedError(f"{place.host}: more than {self._limits.redirects} redirects")
+            with self._request(parsed, deadline) as response:
+                if response.status not in _REDIRECT_STATUSES:
+                    return self._receive(response, parsed.host, into)
+                parsed = self._require_allowed(_redirect_uri(parsed, response))
+        raise FetchRefusedError(f"{parsed.host}: more than {self._limits.redirects} redirects")
 
     def _require_allowed(self, uri: str) -> _ParsedUri:
         if not self._hosts:
             raise FetchRefusedError(
                 "fetching documents by uri is off: name the hosts with --fetch (setting fetch), or send the file itself"
             )
-        place = _parse_uri(uri)
-        names = [place.host, *(f"*.{place.host.split('.', n)[n]}" for n in range(1, place.host.count(".") + 1))]
-        if not any((name, place.port) in self._hosts for name in names):
-            name = place.host if place.port == _HTTPS_PORT else f"{place.host}:{place.port}"
+        parsed = _parse_uri(uri)
+        names = [parsed.host, *(f"*.{parsed.host.split('.', n)[n]}" for n in range(1, parsed.host.count(".") + 1))]
+        if not any((name, parsed.port) in self._hosts for name in names):
+            name = parsed.host if parsed.port == _HTTPS_PORT else f"{parsed.host}:{parsed.port}"
             raise FetchRefusedError(
                 f"{name} is not among the hosts that documents may be fetched from: add it to --fetch (setting fetch),"
                 f" or send the file itself"
             )
-        return place
+        return parsed
 
     def _resolve_public(self, parsed: _ParsedUri) -> Sequence[str]:
-        """Resolved once, here: whoever answers differently the next time is never asked a next time."""
+        """Resolve a host once: a name server could give another, private address the next time."""
         with _translate_errors(parsed.host):
-            result = self._resolve(parsed.host, parsed.port)
-        if not result:
+            addresses = self._resolve(parsed.host, parsed.port)
+        if not addresses:
             raise FetchError(f"{parsed.host} has no address")
-        if not all(self._is_allowed(ipaddress.ip_address(text)) for text in result):
+        if not all(self._is_allowed(ipaddress.ip_address(text)) for text in addresses):
             raise FetchRefusedError(f"{parsed.host} leads to an address that is not on the public internet")
-        return result
+        return addresses
 
     @contextmanager
     def _request(self, parsed: _ParsedUri, deadline: "_Deadline") -> Iterator[http.client.HTTPResponse]:
@@ -173,9 +170,9 @@ class Fetcher:
         try:
             with _translate_errors(parsed.host):
                 connection.request("GET", parsed.target, headers=_HEADERS)
-                answer = connection.getresponse()
-            with answer:
-                yield answer
+                response = connection.getresponse()
+            with response:
+                yield response
         finally:
             connection.close()
 
@@ -184,25 +181,25 @@ class Fetcher:
             raise FetchError(f"{host} answered with status {response.status}")
         if (response.getheader("Content-Encoding") or "identity").strip().lower() != "identity":
             raise FetchError(f"{host} sent a compressed answer although it was asked not to")
-        size, summed = 0, hashlib.sha256()
+        size, digest = 0, hashlib.sha256()
         for chunk in _chunks(response, host):
             size += len(chunk)
             if size + (response.length or 0) > self._limits.size:
                 raise FetchRefusedError(f"{host}: the document has more than the allowed {self._limits.size:,} bytes")
-            summed.update(chunk)
+            digest.update(chunk)
             into.write(chunk)
-        return FetchResult(size, summed.hexdigest(), _media_type(response))
+        return FetchResult(size, digest.hexdigest(), _media_type(response))
 
 
 class _Deadline:
-    """When all has to be over, however often the server sends a little."""
+    """The end of a fetch, which a server cannot delay by sending a little at a time."""
 
     def __init__(self, limits: FetchLimits) -> None:
         self._expires_at = time.monotonic() + limits.total / SECOND
         self._idle_timeout = limits.silence / SECOND
 
     def remaining(self) -> float:
-        """Seconds that the next step may take."""
+        """Return the seconds that the next step may take."""
         left = self._expires_at - time.monotonic()
         if left <= 0:
             raise TimeoutError("took too long in all")
@@ -210,7 +207,7 @@ class _Deadline:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Speaks to an address that was checked, and expects the certificate of the host. It knows no proxies."""
+    """Connects to a checked address, without a proxy, and verifies the certificate of the host."""
 
     default_port = _HTTPS_PORT
 
@@ -221,11 +218,11 @@ class _Connection(http.client.HTTPConnection):
         self._deadline = deadline
 
     def connect(self) -> None:
-        """Take the first address that answers."""
+        """Connect to the first address that answers."""
         plain = self._connect_first()
         try:
             plain.settimeout(self._deadline.remaining())
-            # A body without a length ends with the connection: an end that TLS did not announce is no end.
+            # A body without a length ends with the connection: without TLS's close_notify it may be cut off.
             secured = self._tls.wrap_socket(plain, server_hostname=self.host, suppress_ragged_eofs=False)
         except BaseException:
             plain.close()
@@ -233,17 +230,17 @@ class _Connection(http.client.HTTPConnection):
         self.sock = _TimedSocket(secured, self._deadline)
 
     def _connect_first(self) -> socket.socket:
-        trouble: OSError | None = None
+        last_error: OSError | None = None
         for address in self._addresses:
             try:
                 return socket.create_connection((address, self.port), timeout=self._deadline.remaining())
             except OSError as error:
-                trouble = error
-        raise trouble or OSError("has no address")
+                last_error = error
+        raise last_error or OSError("has no address")
 
 
 class _TimedSocket:
-    """What http.client needs of a socket, with a fresh timeout for each step."""
+    """The socket methods that http.client uses, with a new timeout for each call."""
 
     def __init__(self, tls_socket: ssl.SSLSocket, deadline: _Deadline) -> None:
         self._tls_socket = tls_socket
@@ -280,7 +277,7 @@ class _TimedReader(io.RawIOBase):
 
 @contextmanager
 def _translate_errors(host: str) -> Iterator[None]:
-    """Turn the network's errors into ours. What a server wrote is not repeated."""
+    """Turn errors of the network into FetchError, without text that a server sent."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:
@@ -288,7 +285,7 @@ def _translate_errors(host: str) -> Iterator[None]:
     except OSError as error:
         raise FetchError(f"{host} cannot be reached: {error.strerror or error}") from error
     except http.client.HTTPException as error:
-        raise FetchError(f"{host} does not speak HTTP as it should ({type(error).__name__})") from error
+        raise FetchError(f"{host} sent an invalid HTTP response ({type(error).__name__})") from error
 
 
 def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
@@ -299,11 +296,11 @@ def _chunks(response: http.client.HTTPResponse, host: str) -> Iterator[bytes]:
             break
         yield chunk
     if response.length:
-        raise FetchError(f"{host} broke off before the end")
+        raise FetchError(f"{host} closed the connection before the end of the document")
 
 
 def _parse_uri(uri: str) -> _ParsedUri:
-    """Only what every reader of addresses reads the same way: no user name, no bare IP address, nothing but ASCII."""
+    """Parse a uri that all parsers read alike: no user name, no bare IP address, only ASCII."""
     match = _URI.fullmatch(uri)
     if not match:
         raise FetchRefusedError(
@@ -313,8 +310,8 @@ def _parse_uri(uri: str) -> _ParsedUri:
 
 
 def _request_target(rest: str) -> str:
-    asked = rest.partition("#")[0]
-    return asked if asked.startswith("/") else f"/{asked}"
+    target = rest.partition("#")[0]
+    return target if target.startswith("/") else f"/{target}"
 
 
 def _host_and_port(text: str, error_type: type[InturnError]) -> tuple[str, int]:
@@ -330,7 +327,7 @@ def _host_and_port(text: str, error_type: type[InturnError]) -> tuple[str, int]:
 
 
 def _clean_host(text: str) -> tuple[str, int]:
-    """An entry of the list; the asterisk stays in the name."""
+    """Parse an entry of the list of hosts; the asterisk stays in the name."""
     star = "*." if text.startswith("*.") else ""
     host, port = _host_and_port(text.removeprefix("*."), InvalidInputError)
     if star and "." not in host:
@@ -345,7 +342,7 @@ def _redirect_uri(parsed: _ParsedUri, response: http.client.HTTPResponse) -> str
     try:
         return urljoin(parsed.uri, target)
     except ValueError as error:
-        raise FetchRefusedError(f"{parsed.host} redirects to something that is no address") from error
+        raise FetchRefusedError(f"{parsed.host} redirects to something that is not a uri") from error
 
 
 def _media_type(response: http.client.HTTPResponse) -> str | None:

@@ -1,4 +1,4 @@
-"""What a processor gets, what it may return, and what it may raise."""
+"""The interface of processors: the document they get, the result they return, the exceptions they raise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,20 +7,20 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import urlsplit
 
 
-class Retry(Exception):  # noqa: N818 - it asks for something; nothing went wrong with the program
-    """Raised by a processor: try this document again, after so many seconds or after the usual doubling delay."""
+class Retry(Exception):  # noqa: N818 - a request, not an error
+    """Raised by a processor to try the document again, `after` seconds or after the usual backoff."""
 
     def __init__(self, reason: str = "the processor asked for another attempt", *, after: float | None = None) -> None:
         super().__init__(reason)
         self.after = after
 
 
-class Reject(Exception):  # noqa: N818 - a verdict on the document, not an error of the program
-    """Raised by a processor: this document can never be processed; it fails at once, with this reason."""
+class Reject(Exception):  # noqa: N818 - about the document, not an error of the program
+    """Raised by a processor to fail the document at once and for good, with this reason."""
 
 
 def describe_unfetched(uri: str) -> str:
-    """Explain why a reference was not fetched, and what allows it. The rest of a uri may be a secret: hosts alone."""
+    """Explain why a uri was not fetched, and how to allow it. Only the host is named: the rest may be a secret."""
     try:
         parts = urlsplit(uri)
         scheme, host = parts.scheme.lower(), parts.hostname
@@ -39,14 +39,14 @@ def describe_unfetched(uri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a processor may return instead of a bare value: the value, which JSON can hold, and files by name."""
+    """A processor's return value with files: a JSON value, and bytes or paths by file name."""
 
     value: Any = None
     files: Mapping[str, bytes | Path] = field(default_factory=dict)
 
 
 class OpenDocument(Protocol):
-    """A document as a processor sees it."""
+    """The document that a processor gets."""
 
     @property
     def id(self) -> str: ...
@@ -54,24 +54,24 @@ class OpenDocument(Protocol):
     def customer(self) -> str: ...
     @property
     def name(self) -> str:
-        """As the customer gave it: never a path to open."""
+        """From the customer: never open a file by this name."""
         ...
 
     @property
     def media_type(self) -> str | None:
-        """As the customer gave it: a hint, not a fact."""
+        """From the customer: not verified."""
         ...
 
     @property
     def size(self) -> int | None: ...
     @property
     def uri(self) -> str | None:
-        """Where it is, if it is a reference."""
+        """Its address, if it was submitted as a reference."""
         ...
 
     @property
     def attempt(self) -> int:
-        """1 at first."""
+        """The number of this attempt, from 1."""
         ...
 
     @property
@@ -79,17 +79,17 @@ class OpenDocument(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """Somebody cancelled it, or the claim was lost: stop, nobody will keep the result."""
+        """Whether it was cancelled or its claim was lost: the result will not be recorded."""
         ...
 
     def open(self) -> BinaryIO:
-        """Its bytes, from the beginning."""
+        """Open its content for reading, from the start."""
         ...
 
     def path(self) -> Path:
-        """A file with its bytes, to be read only, that is there until the processor returns."""
+        """Return a file with its content, for reading only; it exists until the processor returns."""
         ...
 
     def progress(self, done: float, total: float | None = None) -> None:
-        """Tell how far the work is."""
+        """Report progress, which `inturn top` and the web page show."""
         ...

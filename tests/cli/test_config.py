@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inturn.config import Settings, load
+from inturn.config import DEFAULT_PROCESSOR, Settings, load
 from inturn.errors import InvalidInputError
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 
 
 def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
@@ -83,5 +82,6 @@ def test_numbers_come_as_numbers_or_as_text(tmp_path: Path) -> None:
         load({}, {"INTURN_SLOTS": "many"}, tmp_path)
 
 
-def test_the_built_in_processor_is_the_default() -> None:
-    assert Settings().processor == DEFAULT_PROCESSOR
+def test_earlier_name_of_the_default_processor_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "inturn.toml").write_text('processor = "inturn.processing.extract:extract"')
+    assert load({}, {}, tmp_path).processor == Settings().processor == DEFAULT_PROCESSOR

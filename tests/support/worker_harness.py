@@ -14,18 +14,19 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import inturn
 from inturn.blobs import Blobs, FolderBlobs
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import Document, DocumentState, NewDocument
 from inturn.policy import RetryPolicy
 from inturn.queue import Queue
 from inturn.store import DocumentFilter, Event, EventKind, Operator
 from inturn.stores.sqlite import SqliteStore
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
 
 TIMEOUT_SECONDS = 30.0
@@ -35,6 +36,9 @@ FAST_RETRIES = RetryPolicy(first_delay=1_000, longest_delay=8_000)
 SOURCE = Path(inturn.__file__).parents[1]
 HERE = Path(__file__).parent
 TEST_OPERATOR = Operator("a test", "to see what happens")
+DONE, FAILED = DocumentState.DONE, DocumentState.FAILED
+PROCESSORS = ("processors:act", "processors:act_in_threads", "processors:act_in_loop")
+"""One processor of each kind: a plain function, a function with threads, a coroutine function."""
 
 
 def eventually(condition: Callable[[], Any], message: str = "") -> Any:
@@ -266,6 +270,11 @@ def proc_stat(pid: int) -> Sequence[str] | None:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     except (OSError, ValueError):
         return None
+
+
+def max_overlap(log: Path) -> int:
+    """The most calls of `processors.overlap` that ran at the same time."""
+    return max(accumulate(1 if sign == "+" else -1 for sign in log.read_text(encoding="ascii")))
 
 
 def sha256(data: bytes) -> str:

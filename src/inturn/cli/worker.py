@@ -15,7 +15,7 @@ from inturn.blobs import Blobs
 from inturn.cli import logs
 from inturn.cli.host_checks import sandbox_layers
 from inturn.cli.session import Session, redact_password
-from inturn.config import BUILT_IN_PROCESSOR, DAY_SECONDS, Settings
+from inturn.config import DAY_SECONDS, DEFAULT_PROCESSOR, Settings
 from inturn.errors import InturnError, RetentionRefusedError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
 from inturn.model import SECOND, clean_text, seconds
@@ -75,9 +75,7 @@ def worker(
     _log_start(settings, at_work.name, box)
     if until_stdin_closes:
         threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
-    tally = at_work.run()
-    came = ", ".join(f"{n} {what.replace('_', ' ')}" for what, n in tally._asdict().items())
-    logs.info(f"worker {at_work.name} ended: {came}", **tally._asdict())
+    at_work.run()
     paused = session.queue.store.paused() if until_empty else None
     if paused is not None:
         raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
@@ -129,7 +127,7 @@ def _stop_at_end_of_stdin(worker: "Worker") -> None:
 
 def _sandbox_limits(settings: Settings, *, is_requested: bool) -> SandboxLimits | None:
     """The sandbox; with a timeout of its own it gets CPU time in proportion."""
-    if not is_requested and settings.processor != BUILT_IN_PROCESSOR:
+    if not is_requested and settings.processor != DEFAULT_PROCESSOR:
         return None
     usual, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
     if settings.timeout is None:

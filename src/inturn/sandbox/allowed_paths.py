@@ -1,7 +1,7 @@
-"""Which files a boxed child may read: the interpreter, installed packages, system libraries, and what it has loaded.
+"""List the files that a sandboxed child may read: interpreter, installed packages, system libraries, loaded modules.
 
-Never a folder of the import path as such: the working directory is one, and holds what its owner put there. Of each
-module that lies outside the installed packages its own package folder is readable, or its one file.
+No folder of the import path is readable as a whole: the working directory is one of them and may hold anything. Of a
+module outside the installed packages only its package folder is readable, or its single file.
 """
 
 import os
@@ -15,30 +15,30 @@ from types import ModuleType
 from inturn.errors import InturnError
 
 PACKAGE_FOLDER = Path(__file__).resolve().parents[1]
-"""The package itself, not the folder it lies in: in a source tree that may hold anything."""
+"""The package itself, not its parent folder, which in a source tree may hold anything."""
 
 
 class SandboxError(InturnError):
-    """The sandbox cannot be entered, or does not hold what was insisted on."""
+    """The sandbox cannot be entered, or lacks a layer that is required."""
 
     code = "sandbox"
 
 
 def needed_paths() -> tuple[Path, ...]:
-    """What the interpreter, Inturn and kreuzberg read once they run, as far as it is there on this machine."""
-    wanted: list[Path] = [*installed_paths(), Path(sys.base_prefix, "lib"), PACKAGE_FOLDER]
-    wanted += [Path("/lib"), Path("/lib64"), Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")]
-    wanted += [Path("/etc/ld.so.cache"), Path("/etc/localtime"), Path("/usr/share/zoneinfo")]
-    wanted += [Path("/dev/null"), Path("/dev/urandom"), Path("/dev/zero")]
-    # Rust and glibc ask how many processors and how much memory there are.
-    wanted += [Path("/proc/cpuinfo"), Path("/proc/meminfo"), Path("/sys/devices/system/cpu")]
-    # The PDF library that `parser.prepare` unpacked, and nothing else below TMPDIR.
-    wanted += [Path(os.environ.get("TMPDIR", "/nonexistent"), "kreuzberg-pdfium"), *ocr_folders()]
-    return without_nested(path.resolve() for path in wanted if path.exists())
+    """Return the paths that the interpreter, Inturn and kreuzberg read at run time and that exist here."""
+    paths: list[Path] = [*installed_paths(), Path(sys.base_prefix, "lib"), PACKAGE_FOLDER]
+    paths += [Path("/lib"), Path("/lib64"), Path("/usr/lib"), Path("/usr/lib64"), Path("/usr/local/lib")]
+    paths += [Path("/etc/ld.so.cache"), Path("/etc/localtime"), Path("/usr/share/zoneinfo")]
+    paths += [Path("/dev/null"), Path("/dev/urandom"), Path("/dev/zero")]
+    # Rust and glibc read the number of CPUs and the size of the memory.
+    paths += [Path("/proc/cpuinfo"), Path("/proc/meminfo"), Path("/sys/devices/system/cpu")]
+    # The PDF library that `parser.prepare` has unpacked, and nothing else below TMPDIR.
+    paths += [Path(os.environ.get("TMPDIR", "/nonexistent"), "kreuzberg-pdfium"), *ocr_folders()]
+    return without_nested(path.resolve() for path in paths if path.exists())
 
 
 def installed_paths() -> list[Path]:
-    """Where the standard library and installed packages lie."""
+    """Return the folders of the standard library and of installed packages."""
     schemes = sysconfig.get_paths()
     paths = [schemes[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += site.getsitepackages()
@@ -48,7 +48,7 @@ def installed_paths() -> list[Path]:
 
 
 def import_path() -> list[str]:
-    """This process's import path, without the working directory unless Inturn itself lies there."""
+    """Return this process's import path without the working directory, unless Inturn itself is there."""
     here = Path.cwd()
     return [
         entry
@@ -58,7 +58,7 @@ def import_path() -> list[str]:
 
 
 def loaded_paths(modules: Mapping[str, ModuleType | None]) -> list[Path]:
-    """The package folder, or the one file, of each top-level module that was loaded."""
+    """Return the package folder, or the single file, of each loaded top-level module."""
     return [
         Path(path).resolve()
         for name, module in list(modules.items())
@@ -69,7 +69,7 @@ def loaded_paths(modules: Mapping[str, ModuleType | None]) -> list[Path]:
 
 
 def module_paths(module: ModuleType) -> Sequence[str]:
-    """Where a module lies: a package's folders, or a file."""
+    """Return a package's folders, or a module's file."""
     folders = getattr(module, "__path__", None)
     if folders is not None:
         return [folder for folder in folders if isinstance(folder, str)]
@@ -78,9 +78,10 @@ def module_paths(module: ModuleType) -> Sequence[str]:
 
 
 def readable_paths(processor: str, extra: Iterable[Path], protected: Sequence[Path]) -> tuple[Path, ...]:
-    """All that a child may read, after its processor was loaded; refuses what would open a store or blobs.
+    """Return all paths that a child may read, once its processor is loaded.
 
-    A processor's plain module that lies beside them is refused, too: what it may want to read lies there as well.
+    Raise SandboxError if they include the store or the blobs, or if the processor is a single file beside them: its own
+    data would be in the same folder.
     """
     _refuse_adjacent_module(processor, protected)
     paths = without_nested([*needed_paths(), *extra, *loaded_paths(sys.modules)])
@@ -89,7 +90,7 @@ def readable_paths(processor: str, extra: Iterable[Path], protected: Sequence[Pa
 
 
 def refuse_protected(paths: Iterable[Path], protected: Sequence[Path]) -> None:
-    """Raise if a path that children may read holds the store or blobs, or lies inside the blobs."""
+    """Raise SandboxError if a readable path contains the store or the blobs, or is inside the blobs."""
     for path in paths:
         for secret in resolved_paths(protected):
             if secret.is_relative_to(path) or (secret.is_dir() and path.is_relative_to(secret)):
@@ -100,7 +101,7 @@ def refuse_protected(paths: Iterable[Path], protected: Sequence[Path]) -> None:
 
 
 def resolved_paths(protected: Iterable[Path]) -> Iterator[Path]:
-    """Where they lie: by their own name, and where a link leads."""
+    """Yield the path of each, and the target if it is a link."""
     for secret in protected:
         yield secret.parent.resolve() / secret.name
         yield secret.resolve()
@@ -115,25 +116,25 @@ def _refuse_adjacent_module(processor: str, protected: Sequence[Path]) -> None:
         beside = next((secret for secret in resolved_paths(protected) if secret.parent == folder), None)
         if beside is not None:
             raise SandboxError(
-                f"the processor's module {path} lies beside {beside}, which the sandbox must keep from it."
-                f" Move the store and the blobs, or the module, to a folder of their own; a package's folder is one"
+                f"the processor's module {path} is in the same folder as {beside}, which the sandbox must protect."
+                f" Move the store and the blobs to a folder of their own, or the module into a package"
             )
 
 
 def without_nested(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Leave out what lies below another of them."""
-    stored: list[Path] = []
+    """Leave out paths that are below another of them."""
+    outermost: list[Path] = []
     for path in sorted(set(paths)):
-        if not any(path.is_relative_to(other) for other in stored):
-            stored.append(path)
-    return tuple(stored)
+        if not any(path.is_relative_to(other) for other in outermost):
+            outermost.append(path)
+    return tuple(outermost)
 
 
 def ocr_folders() -> list[Path]:
-    """Where Tesseract's language data lies, if it is installed."""
-    wanted = [Path("/usr/share/tessdata"), Path("/usr/local/share/tessdata")]
-    wanted += Path("/usr/share/tesseract-ocr").glob("*/tessdata")
-    named = os.environ.get("TESSDATA_PREFIX")
-    if named:
-        wanted = [Path(named), Path(named, "tessdata"), *wanted]
-    return [folder for folder in wanted if any(folder.glob("*.traineddata"))]
+    """Return the folders of Tesseract's language data, if it is installed."""
+    paths = [Path("/usr/share/tessdata"), Path("/usr/local/share/tessdata")]
+    paths += Path("/usr/share/tesseract-ocr").glob("*/tessdata")
+    prefix = os.environ.get("TESSDATA_PREFIX")
+    if prefix:
+        paths = [Path(prefix), Path(prefix, "tessdata"), *paths]
+    return [folder for folder in paths if any(folder.glob("*.traineddata"))]

@@ -1,7 +1,7 @@
-"""The box that parsers of foreign files run in: limits of the process, Landlock for files, seccomp for system calls.
+"""Enter the sandbox for parsers: resource limits, Landlock for files, seccomp for system calls.
 
-A child calls `enter` once, before its first thread and before it reads anything a customer sent. Nothing here can be
-undone from inside, and whatever the kernel does not offer is said in the `Confinement`, never passed over.
+A child calls `enter_sandbox` once, before its first thread and before it reads anything that a customer sent. It cannot
+be undone. The `Confinement` lists layers that the kernel lacks.
 """
 
 import ctypes
@@ -28,14 +28,14 @@ __all__ = [
 
 MEGABYTE = 1 << 20
 CPU_CLOCK_ID = -8
-"""The clock that RLIMIT_CPU is held against: it counts ticks and, on a busy machine, runs ahead of `process_time`."""
+"""The clock that RLIMIT_CPU uses. It counts ticks and, on a busy machine, runs ahead of `process_time`."""
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 CHILD_ENVIRONMENT = {
-    "MALLOC_ARENA_MAX": "2",  # each arena reserves 64 MB of addresses, and addresses are what RLIMIT_AS counts
-    # What glibc learns with the first large document. Until then it gives memory back after every page and asks for it
-    # again: four times the page faults, 20 ms for each new child.
+    "MALLOC_ARENA_MAX": "2",  # each arena reserves 64 MB of addresses, which RLIMIT_AS counts
+    # The values that glibc adapts to with the first large document. Until then it returns memory after every page and
+    # allocates it again: four times the page faults, 20 ms for each new child.
     "MALLOC_MMAP_THRESHOLD_": str(32 * MEGABYTE),
     "MALLOC_TRIM_THRESHOLD_": str(64 * MEGABYTE),
     "RAYON_NUM_THREADS": "1",
@@ -46,12 +46,12 @@ CHILD_ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PATH": "/nonexistent",
 }
-"""What a child is started with instead of its parent's environment: one thread each, few arenas, and no secrets."""
+"""A child's environment, instead of its parent's: one thread per library, few arenas, no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What one child may use. The worker enforces `wall`, `documents` and `scratch`, the kernel the rest."""
+    """Limits of one child. The worker enforces time, documents and disk space in all, the kernel the rest."""
 
     memory_bytes: int = 1024 * MEGABYTE
     cpu_seconds: int = 60
@@ -60,39 +60,39 @@ class SandboxLimits:
     open_files: int = 64
     documents_per_child: int = 20
     scratch_bytes: int = 256 * MEGABYTE
-    """What may lie in its folder at a time."""
+    """Bytes in its folder at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """Which layers hold in this process, and what is missing of them, in words."""
+    """The layers that are active in this process, and a description of missing ones."""
 
     limits: SandboxLimits
     landlock_version: int
-    """The version of Landlock's interface in force; 0 if the kernel has none."""
+    """The active version of Landlock's ABI; 0 if the kernel has none."""
     files: bool
     tcp: bool
     signals: bool
-    """Whether other processes are out of reach of its signals."""
+    """Whether it cannot send signals to other processes."""
     seccomp: bool
     uid: int | None
-    """The user id of its own that it got because the worker is root; None: the worker's."""
+    """Its own user id, if the worker is root; None: the worker's."""
     closed_path: str | None = None
-    """What only root may read and the child has to: for its sake one capability stays, CAP_DAC_READ_SEARCH."""
+    """A path that only root may read and the child must: because of it the child keeps CAP_DAC_READ_SEARCH."""
     missing: tuple[str, ...] = ()
 
     def renew_cpu_limit(self) -> None:
-        """Give the next document its own seconds: the kernel counts a process's whole life, not a document."""
+        """Allow the next document its full CPU time: the kernel counts that of the whole process."""
         renew_cpu_limit(self.limits)
 
     def __str__(self) -> str:
-        held = [f"Landlock {self.landlock_version}"] if self.files else []
-        held += ["seccomp"] if self.seccomp else []
-        held += [] if self.uid is None else ["a user of its own"]
-        words = ", ".join(["limits", *held])
+        active = [f"Landlock {self.landlock_version}"] if self.files else []
+        active += ["seccomp"] if self.seccomp else []
+        active += [] if self.uid is None else ["a user of its own"]
+        text = ", ".join(["limits", *active])
         if self.closed_path is not None:
-            words += f" (with CAP_DAC_READ_SEARCH, for {self.closed_path} is closed to others)"
-        return f"{words}; missing: {'; '.join(self.missing)}" if self.missing else words
+            text += f" (with CAP_DAC_READ_SEARCH, because only root may read {self.closed_path})"
+        return f"{text}; missing: {'; '.join(self.missing)}" if self.missing else text
 
 
 def enter_sandbox(
@@ -105,15 +105,17 @@ def enter_sandbox(
 ) -> Confinement:
     """Confine this process for good: it reads below `readable`, writes below `writable` and has no network.
 
-    It starts no program and reaches no other process. If it is root, it becomes a user of its own. It raises if it can
-    still open one of the `protected`; with `insist` also instead of going on without Landlock or seccomp.
+    It can start no program and reach no other process. A root process becomes a user of its own. Raise SandboxError if
+    one of the `protected` paths can still be opened; with `strict` also if Landlock or seccomp is missing.
     """
     if _running_threads() > 1:
-        raise SandboxError("the sandbox must be entered before the first thread: Landlock holds for one thread only")
+        raise SandboxError(
+            "the sandbox must be entered before the first thread is started: Landlock confines one thread only"
+        )
     parent, was_root = os.getppid(), privileges.is_root()
     closed = privileges.path_closed_to_others(tuple(readable), writable.parent) if was_root else None
     is_user = privileges.drop(writable, may_search=closed is not None)
-    # A new user clears both.
+    # A change of user has cleared both.
     die_with_parent(parent)
     _prctl(PR_SET_DUMPABLE, 0)
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
@@ -121,7 +123,7 @@ def enter_sandbox(
     lacking = layers.missing_layers(files.version, seccomp=calls, user=is_user)
     missing = tuple(layer.describe(is_root=was_root, may_search=closed is not None) for layer in lacking)
     if strict and missing:
-        raise SandboxError(f"the sandbox was insisted on, but this machine lacks {'; '.join(missing)}")
+        raise SandboxError(f"the sandbox is required, but this machine lacks {'; '.join(missing)}")
     _require_closed(protected if files.files else ())
     # Last, so that a tight limit cannot break the steps above.
     _set_rlimits(limits)
@@ -130,7 +132,7 @@ def enter_sandbox(
 
 
 def die_with_parent(parent: int | None = None) -> None:
-    """Let the kernel kill this process when the thread that started it ends; `parent` was its process before."""
+    """Let the kernel kill this process when its parent thread ends; `parent` is the parent's process id."""
     parent = parent or os.getppid()
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -138,21 +140,21 @@ def die_with_parent(parent: int | None = None) -> None:
 
 
 def child_environment(library: Path) -> dict[str, str]:
-    """A child's whole environment; `library` is the folder that `parser.prepare` filled."""
-    reported = {**CHILD_ENVIRONMENT, "TMPDIR": str(library)}
+    """Return a child's whole environment; `library` is the folder that `parser.prepare` has filled."""
+    environment = {**CHILD_ENVIRONMENT, "TMPDIR": str(library)}
     if folders := ocr_folders():
-        reported["TESSDATA_PREFIX"] = str(folders[0])
-    return reported
+        environment["TESSDATA_PREFIX"] = str(folders[0])
+    return environment
 
 
 def _require_closed(protected: Sequence[Path]) -> None:
-    """Try what must not work, from inside: links and mounts may lead where no path says so."""
-    for place in resolved_paths(protected):
+    """Try to open the protected paths from inside: links and mounts may lead to them by other names."""
+    for path in resolved_paths(protected):
         try:
-            os.close(os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
         except OSError:
             continue
-        raise SandboxError(f"the sandbox does not keep {place} closed: move it to a folder of its own")
+        raise SandboxError(f"the sandbox does not keep {path} closed: move it to a folder of its own")
 
 
 def _running_threads() -> int:
@@ -160,22 +162,22 @@ def _running_threads() -> int:
 
 
 def _set_rlimits(limits: SandboxLimits) -> None:
-    for kind, most in (
+    for kind, limit in (
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_AS, limits.memory_bytes),
     ):
         hard = resource.getrlimit(kind)[1]
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(kind, (least, least))
+        allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (allowed, allowed))
     # A write beyond the limit then fails with EFBIG instead of ending the process.
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     renew_cpu_limit(limits)
 
 
 def renew_cpu_limit(limits: SandboxLimits) -> None:
-    """Set the soft limit anew, at which SIGXCPU ends the process; the hard one stays, so that the next can be set."""
+    """Raise the soft limit, at which SIGXCPU ends the process; the hard limit stays, so it can be raised again."""
     soft = int(time.clock_gettime(CPU_CLOCK_ID)) + 1 + limits.cpu_seconds
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))

@@ -1,6 +1,6 @@
-"""Landlock: which files this process may touch, and that it reaches no TCP port and no process outside.
+"""Restrict file access, TCP ports and signals of this process with Landlock.
 
-The kernel's own description is Documentation/userspace-api/landlock.rst; the numbers are from linux/landlock.h.
+The kernel's documentation is Documentation/userspace-api/landlock.rst; the numbers are from linux/landlock.h.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ FILESYSTEM_RIGHTS_BY_VERSION = {
     4: (1 << 15) - 1,
     5: (1 << 16) - 1,
 }
-"""Every right the version knows: what is handled and not granted is refused. Version 5 added ioctl on devices."""
+"""All rights that a version knows; those that no rule grants are refused. Version 5 added ioctl on devices."""
 TCP_BIND_AND_CONNECT = 3  # version 4
 ABSTRACT_SOCKETS_AND_SIGNALS = 3  # version 6
 FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
@@ -37,7 +37,7 @@ _LIBC.syscall.restype = ctypes.c_long
 
 @dataclass(frozen=True, slots=True)
 class LandlockStatus:
-    """What Landlock holds here."""
+    """What Landlock restricts in this process."""
 
     version: int = 0
     files: bool = False
@@ -55,21 +55,21 @@ class _PathBeneathAttr(ctypes.Structure):
 
 
 def version() -> int:
-    """The version of Landlock's interface that this kernel offers; 0 if it has none or has it switched off."""
+    """Return the version of Landlock's ABI in this kernel; 0 if it has none or it is disabled."""
     return max(0, _call(CREATE_RULESET, None, 0, CREATE_RULESET_VERSION))
 
 
 def restrict(readable: Sequence[Path], writable: Path) -> LandlockStatus:
-    """Confine the calling thread and all it starts; needs PR_SET_NO_NEW_PRIVS."""
-    known = version()
-    if known == 0:
+    """Confine the calling thread and all that it starts; needs PR_SET_NO_NEW_PRIVS."""
+    abi = version()
+    if abi == 0:
         return LandlockStatus()
-    rights = FILESYSTEM_RIGHTS_BY_VERSION[min(known, 5)]
+    rights = FILESYSTEM_RIGHTS_BY_VERSION[min(abi, 5)]
     rules = _RulesetAttr(
-        rights, TCP_BIND_AND_CONNECT if known >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if known >= 6 else 0
+        rights, TCP_BIND_AND_CONNECT if abi >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0
     )
     # Older kernels refuse fields they do not know.
-    size = 24 if known >= 6 else 16 if known >= 4 else 8
+    size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = _require_success("create_ruleset", _call(CREATE_RULESET, ctypes.byref(rules), size, 0))
     try:
         for path in readable:
@@ -79,23 +79,23 @@ def restrict(readable: Sequence[Path], writable: Path) -> LandlockStatus:
         _require_success("restrict_self", _call(RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
-    return LandlockStatus(known, files=True, tcp=known >= 4, signals=known >= 6)
+    return LandlockStatus(abi, files=True, tcp=abi >= 4, signals=abi >= 6)
 
 
 def _allow(ruleset: int, path: Path, rights: int) -> None:
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
-        if not stat.S_ISDIR(os.fstat(place).st_mode):
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
             rights &= FILE_RIGHTS
-        rule = _PathBeneathAttr(rights, place)
+        rule = _PathBeneathAttr(rights, fd)
         _require_success("add_rule", _call(ADD_RULE, ruleset, RULE_PATH_BENEATH, ctypes.byref(rule), 0))
     finally:
-        os.close(place)
+        os.close(fd)
 
 
 def _call(number: int, *arguments: object) -> int:
-    given = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
-    return int(_LIBC.syscall(ctypes.c_long(number), *given))
+    c_arguments = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    return int(_LIBC.syscall(ctypes.c_long(number), *c_arguments))
 
 
 def _require_success(step: str, result: int) -> int:

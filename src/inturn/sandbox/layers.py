@@ -1,7 +1,7 @@
-"""The layers of the sandbox, and what a parser that was taken over could do on a kernel that lacks one.
+"""Describe the layers of the sandbox, and what a hostile parser could do on a kernel that lacks one.
 
-The one table of it: the worker, `inturn doctor` and docs/processing.md show it. Tests take each layer away, let a
-hostile parser try every probe, and compare what passes with the probes named here.
+The worker, `inturn doctor` and docs/processing.md show this table. Tests disable each layer, let a hostile parser try
+every probe, and compare those that pass with the probes listed here.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """Something a parser could do, in words, and the probes of the tests that then pass."""
+    """Something a hostile parser could do, and the probes of the tests that then pass."""
 
     description: str
     probes: tuple[str, ...]
@@ -33,7 +33,7 @@ CHANGE_FILES: Final = Exposure(
 )
 READ_ENVIRONMENT: Final = Exposure("read the environment of the worker", ("read_others_environment",))
 SHARED_RESOURCES: Final = Exposure(
-    "see which processes run, and write where everybody may",
+    "see which processes run, and write to world-writable places",
     ("list_processes", "write_shared_memory", "symlink_in_scratch"),
 )
 TRUNCATE_PACKAGES: Final = Exposure(
@@ -74,28 +74,28 @@ STAY_ROOT: Final = Exposure(
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer, since when Linux has it, and what it alone holds."""
+    """One layer, the Linux version that introduced it, and the exposures that only it prevents."""
 
     key: str
     name: str
     since: str
     user_exposures: tuple[Exposure, ...]
-    """Without it, if the worker runs as an ordinary user."""
+    """Without it, with a worker that runs as an ordinary user."""
     root_exposures: tuple[Exposure, ...]
-    """Without it, if the worker is root and the child therefore a user of its own."""
+    """Without it, with a worker that is root and whose children are users of their own."""
 
     def describe(self, *, is_root: bool, may_search: bool = False) -> str:
-        """Say what a parser could do without it; `may_search`: its interpreter is closed to others."""
-        powers = self.exposures(is_root=is_root, may_search=may_search)
-        could = "; ".join(power.description for power in powers) or "nothing more: another layer holds it as well"
-        return f"{self.name} ({self.since}); without it a parser that was taken over could {could}"
+        """Describe what a parser could do without the layer; `may_search`: it keeps CAP_DAC_READ_SEARCH."""
+        exposures = self.exposures(is_root=is_root, may_search=may_search)
+        risks = "; ".join(item.description for item in exposures) or "nothing more: another layer prevents it as well"
+        return f"{self.name} ({self.since}); without it a parser that was taken over could {risks}"
 
     def exposures(self, *, is_root: bool, may_search: bool = False) -> tuple[Exposure, ...]:
-        """What it opens to whom."""
+        """Return what a parser could do without the layer."""
         if not is_root:
             return self.user_exposures
-        searching = tuple(power for power in (READ_FILES, WATCH_BLOBS) if may_search and power in self.user_exposures)
-        return (*searching, *self.root_exposures)
+        by_search = tuple(item for item in (READ_FILES, WATCH_BLOBS) if may_search and item in self.user_exposures)
+        return (*by_search, *self.root_exposures)
 
 
 LAYERS: Final = (
@@ -122,7 +122,7 @@ LAYERS_BY_KEY: Final = {layer.key: layer for layer in LAYERS}
 
 
 def missing_layers(landlock: int, *, seccomp: bool, user: bool) -> Iterator[Layer]:
-    """The layers that a child does without, as far as something is open for it."""
+    """Yield the layers that are missing and whose absence exposes something."""
     if landlock == 0:
         yield LAYERS_BY_KEY["landlock"]
     elif landlock < 3:
@@ -134,12 +134,12 @@ def missing_layers(landlock: int, *, seccomp: bool, user: bool) -> Iterator[Laye
 
 
 def markdown_table() -> str:
-    """The table of docs/processing.md."""
+    """Render the table of docs/processing.md."""
     lines = ["| if it is missing | Linux has it since | a worker that is not root: the parser could | a root worker |"]
     lines.append("|---|---|---|---|")
     for layer in LAYERS:
         cells = [
-            "; ".join(power.description for power in layer.exposures(is_root=root)) or "nothing more"
+            "; ".join(item.description for item in layer.exposures(is_root=root)) or "nothing more"
             for root in (False, True)
         ]
         lines.append(f"| {layer.name} | {layer.since} | {cells[0]} | {cells[1]} |")

@@ -1,6 +1,6 @@
-"""The user that a boxed child runs as: nobody's own, without groups and capabilities, when the worker is root.
+"""Give a child of a root worker an unprivileged user id, without groups and capabilities.
 
-Each child gets a user id of its own, made of its process id: no other child, and no service of the machine, has it.
+The user id is derived from the child's process id. No other child and no service of the machine has it.
 """
 
 import ctypes
@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Final
 
 FIRST_CHILD_UID: Final = 0x70000000
-"""Ids from here to 0x7FFDFFFF are given to nobody by Linux distributions and systemd; process ids end at 2^22."""
+"""Linux distributions and systemd do not use ids from here to 0x7FFDFFFF; process ids end at 2^22."""
 MAX_PID: Final = 1 << 22
 OVERFLOW_UID: Final = 65534
-"""Where a container maps no such high ids."""
+"""For containers that do not map such high ids."""
 
 CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_KILL, CAP_SETGID, CAP_SETUID = 0, 1, 2, 5, 6, 7
 REQUIRED_CAPABILITIES: Final = sum(
-    1 << item for item in (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID)
+    1 << capability for capability in (CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID)
 )
-"""Root without these could not change the user, or not end the child and read its results afterwards."""
+"""Without these, root could not change the user, or not kill the child and read its results."""
 PR_SET_KEEPCAPS = 8
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -38,15 +38,15 @@ class _CapabilitySets(ctypes.Structure):
 
 
 def is_root() -> bool:
-    """Tell whether this process runs as root."""
+    """Return whether this process runs as root."""
     return os.geteuid() == 0
 
 
 def drop(scratch: Path, *, may_search: bool) -> bool:
-    """Give up root for good, and the scratch folder to the new user; return whether this process is not root now.
+    """Give up root for good, and give the scratch folder to the new user; return whether this process is not root now.
 
-    With `may_search` the one capability stays that lets a process read where others may not: Landlock still says
-    where that is. An interpreter below /root needs it.
+    With `may_search` it keeps CAP_DAC_READ_SEARCH, to read files that other users may not; Landlock still restricts
+    which. An interpreter below /root needs it.
     """
     if not is_root():
         _set_capabilities(0)
@@ -65,21 +65,21 @@ def drop(scratch: Path, *, may_search: bool) -> bool:
 
 
 def child_uid() -> int:
-    """Choose the user and group id of this process."""
+    """Return the user and group id for this process."""
     return FIRST_CHILD_UID + os.getpid() if has_high_uids() else OVERFLOW_UID
 
 
 @cache
 def has_high_uids() -> bool:
-    """Tell whether this user namespace has the ids that children get; remembered, as children are forked."""
+    """Return whether this user namespace maps the ids that children get; cached for forked children."""
     return all(_is_mapped(FIRST_CHILD_UID, FIRST_CHILD_UID + MAX_PID, table) for table in ("uid_map", "gid_map"))
 
 
 @cache
 def path_closed_to_others(readable: tuple[Path, ...], folder: Path) -> str | None:
-    """What of these, and of the modules loaded so far, is closed to other users; None if nothing is.
+    """Return the first of these paths, or of the loaded modules, that other users may not read; None if there is none.
 
-    Remembered, so that the children forked later need not look again.
+    Cached for children that are forked later.
     """
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     paths = [*readable, *(Path(file) for file in files if isinstance(file, str) and Path(file).is_absolute())]
@@ -89,7 +89,7 @@ def path_closed_to_others(readable: tuple[Path, ...], folder: Path) -> str | Non
 
 
 def has_required_capabilities() -> bool:
-    """Tell whether this process may make a child another user's, and still handle it then."""
+    """Return whether this process can change its user, and its parent still kill it and read its files."""
     header, sets = _CapabilityHeader(CAPABILITY_VERSION_3, 0), (_CapabilitySets * 2)()
     if _LIBC.capget(ctypes.byref(header), sets) != 0:
         return False
@@ -109,7 +109,7 @@ def _others_can_enter(folder: Path) -> bool:
 
 
 def _is_mapped(first_id: int, last_id: int, table: str) -> bool:
-    """Look into this user namespace's map: lines of first id inside, first id outside, and how many."""
+    """Read this user namespace's map: each line has the first id inside, the first id outside, and the count."""
     try:
         lines = Path("/proc/self", table).read_text(encoding="ascii").splitlines()
     except OSError:
@@ -119,11 +119,11 @@ def _is_mapped(first_id: int, last_id: int, table: str) -> bool:
 
 
 def _chown_tree(folder: Path, uid: int) -> None:
-    """Give the folder away, with what the processor left in it when it was loaded."""
+    """Change the owner of a folder and of all that the processor has created in it while loading."""
     os.chown(folder, uid, uid, follow_symlinks=False)
-    for place, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            os.chown(Path(place, name), uid, uid, follow_symlinks=False)
+            os.chown(Path(parent, name), uid, uid, follow_symlinks=False)
 
 
 def _set_capabilities(permitted: int) -> None:

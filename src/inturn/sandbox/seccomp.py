@@ -1,7 +1,7 @@
-"""Seccomp: system calls that reach outside a boxed child fail; `syscalls` lists them.
+"""Refuse system calls that reach outside a sandboxed child, with a seccomp filter; `syscalls` lists them.
 
-Landlock rules over opening and making files. Attributes of files, signals, sockets other than TCP, shared memory,
-namespaces and the kernel's own interfaces are refused here.
+Landlock restricts opening and creating files. This filter covers file attributes, signals, sockets other than TCP,
+shared memory, namespaces and interfaces of the kernel.
 """
 
 import ctypes
@@ -27,14 +27,14 @@ CLONE_NAMESPACES = 0x7E020080
 AF_UNIX, SOCK_STREAM, SOCK_TYPE_MASK = 1, 1, 0xF
 PRIO_PROCESS, IOPRIO_WHO_PROCESS = 0, 1
 REFUSED_FCNTL_COMMANDS = (8, 10, 15)
-"""F_SETOWN, F_SETSIG and F_SETOWN_EX: any signal to any process of the same user, when a pipe can be read."""
+"""F_SETOWN, F_SETSIG and F_SETOWN_EX would send any signal to any process of the same user."""
 REFUSED_IOCTL_COMMANDS = (
     *(0x5412, 0x541C, 0x5410),  # TIOCSTI, TIOCLINUX, TIOCSPGRP: typing into the worker's terminal
     *(0x8901, 0x8902),  # FIOSETOWN, SIOCSPGRP
     *(0x40086602, 0x40046602, 0x401C5820, 0x40087602),  # FS_IOC_SETFLAGS, FS_IOC32_SETFLAGS, FSSETXATTR, SETVERSION
 )
 REFUSED_PRCTL_OPTIONS = (1, 4, 35, 36, 0x59616D61)
-"""PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER and PR_SET_PTRACER: all are set by now."""
+"""PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_MM, PR_SET_CHILD_SUBREAPER and PR_SET_PTRACER."""
 
 SOCK_FILTER: Final = struct.Struct("=HBBI")
 """struct sock_filter."""
@@ -46,14 +46,14 @@ REFUSE: Final[Instruction] = (RETURN, 0, 0, ERRNO | errno.EPERM)
 
 
 class Argument(NamedTuple):
-    """The lower or upper half of a system call's argument, as far as the mask covers it."""
+    """The lower or upper half of a system call's argument, reduced to the bits of the mask."""
 
     position: int
     mask: int | None = None
     upper: bool = False
 
     def load(self) -> list[Instruction]:
-        """The instructions that load it."""
+        """Return the instructions that load it."""
         steps: list[Instruction] = [(LOAD, 0, 0, ARGUMENTS_OFFSET + 8 * self.position + 4 * self.upper)]
         return steps if self.mask is None else [*steps, (AND, 0, 0, self.mask)]
 
@@ -63,7 +63,7 @@ class _Program(ctypes.Structure):
 
 
 def restrict() -> bool:
-    """Install the filter for this process; return whether it holds."""
+    """Install the filter for this process; return False if the kernel or the architecture has none."""
     machine = platform.machine()
     if machine not in syscalls.AUDIT_ARCHITECTURE:
         return False
@@ -76,7 +76,7 @@ def build_filter(machine: str, pid: int) -> list[Instruction]:
     """Build the filter of one process: for each call a test of its number, then a block that always returns."""
     steps: list[Instruction] = [
         (LOAD, 0, 0, ARCHITECTURE_OFFSET),
-        # A 32-bit call has other numbers: none gets through.
+        # A 32-bit call has other numbers: refuse all.
         (JUMP_EQUAL, 1, 0, syscalls.AUDIT_ARCHITECTURE[machine]),
         REFUSE,
         (LOAD, 0, 0, NUMBER_OFFSET),
@@ -95,7 +95,7 @@ def _blocks(pid: int) -> Iterator[tuple[Call, list[Instruction]]]:
         yield call, [(RETURN, 0, 0, ERRNO | errno.EACCES)]
     for call in syscalls.REFUSED:
         yield call, [REFUSE]
-    # Its flags lie in memory, where a filter cannot look; libc then falls back to clone.
+    # Its flags are in memory, which a filter cannot read; libc then falls back to clone.
     yield syscalls.CLONE3, [(RETURN, 0, 0, ERRNO | errno.ENOSYS)]
     yield syscalls.CLONE, _threads_only()
     yield from _self_only_blocks(pid)

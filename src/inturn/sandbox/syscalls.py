@@ -1,6 +1,6 @@
-"""System calls that a boxed child never needs, by group, with their numbers on each architecture.
+"""List system calls that a sandboxed child never needs, by group, with their numbers on each architecture.
 
-A list of refusals, not of permissions: a new libc or a new kreuzberg must not break on a call missing from a list.
+It lists refused calls, not allowed ones: a new libc or kreuzberg must not fail because of a call that is not listed.
 Numbers are from the kernel's unistd headers. Calls since Linux 5.1 have one number everywhere.
 """
 
@@ -21,7 +21,7 @@ class Call:
     aarch64: int | None
 
     def number(self, machine: str) -> int | None:
-        """Its number on a machine."""
+        """Return its number on an architecture."""
         return self.x86_64 if machine == X86_64 else self.aarch64
 
 
@@ -40,7 +40,7 @@ NETWORK: Final = _calls(
     ("listen", 50, 201),
     ("accept", 43, 202),
     ("accept4", 288, 242),
-    # They name an address in memory, where a filter cannot look: a pair of datagram sockets would reach anybody.
+    # Their address is in memory, which a filter cannot read: a pair of datagram sockets would reach any socket.
     ("sendmsg", 46, 211),
     ("sendmmsg", 307, 269),
 )
@@ -67,7 +67,7 @@ ATTRIBUTES: Final = (
     ),
     *_same_number_calls(fchmodat2=452, setxattrat=463, removexattrat=466, file_setattr=469),
 )
-"""What Landlock does not cover: it rules over opening and making files, not over their attributes."""
+"""Landlock covers opening and creating files, not their attributes."""
 PROCESSES: Final = (
     *_calls(
         ("ptrace", 101, 117),
@@ -99,7 +99,7 @@ SHARED_MEMORY: Final = _calls(
     ("mq_open", 240, 180),
     ("mq_unlink", 241, 181),
 )
-"""System V's and POSIX's: Landlock does not see them, and another process of the same user may be at the other end."""
+"""Of System V and POSIX: Landlock does not cover them, and they reach other processes of the same user."""
 NAMESPACES: Final = (
     *_calls(
         ("unshare", 272, 97),
@@ -123,7 +123,7 @@ FILE_WATCHES: Final = _calls(
     ("inotify_init1", 294, 26),
     ("inotify_add_watch", 254, 27),
 )
-"""A watch on the blobs tells the name of every new one; Landlock does not see it."""
+"""A watch on the blobs shows the name of every new one; Landlock does not cover it."""
 KERNEL: Final = (
     *_calls(
         ("bpf", 321, 280),

@@ -1,1 +1,1 @@
-"""Workers that turn documents into results: the worker, its children, the sandbox, the default processor, upkeep."""
+"""The worker: its loop, its child processes, their channel, and maintenance."""

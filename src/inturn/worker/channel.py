@@ -1,9 +1,9 @@
-"""What worker and children say to each other: a line of JSON each, with file descriptors beside it.
+"""Send messages between the worker and a child: one line of JSON each, with file descriptors beside it.
 
-JSON and never pickle: a child that a hostile file has taken over can say wrong things, but make nobody run them.
+JSON and never pickle: a child that a hostile file has taken over can send false data, but no code.
 
-A result is a line of its own, before the message that speaks of it: whoever keeps it keeps it as it was written, and
-nobody writes it twice.
+A result is a line of its own, before the message that it belongs to. The worker stores that line unchanged and does not
+encode the result again.
 """
 
 import json
@@ -18,33 +18,33 @@ from inturn.queue import json_text
 RECEIVE_BYTES: Final = 1 << 18
 MAX_FDS: Final = 64
 MAX_LINE_BYTES: Final = 64 << 20
-"""Bytes of one line: more is no result but an attack, or a mistake."""
+"""Bytes of one line, which may be a result."""
 MAX_MESSAGE_BYTES: Final = 16 << 20
-"""Bytes of one message without its text: a reason, and names of files."""
+"""Bytes of one message without its result: a reason, and names of files."""
 MAX_JSON_VALUES: Final = 4_000_000
-"""Values in one line, counted by its punctuation: each becomes an object of some 60 bytes when it is read."""
+"""Values in one line, counted by its punctuation. A parsed value is an object of about 60 bytes."""
 
 TEXT_PREFIX: Final = b"="
-"""What a line begins with that is no message, but JSON that the next message speaks of."""
+"""Starts a line that is not a message, but the result of the next message."""
 
 Message = list[Any]
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 class JsonText(NamedTuple):
-    """JSON as the other side wrote it, and looked through: a message cannot hold one otherwise."""
+    """The text of a result, checked to be JSON. Only the channel adds one to a message, so a child cannot forge it."""
 
     json: str
     size: int
-    """Its bytes."""
+    """In bytes."""
 
 
 class ChannelError(Exception):
-    """The other side says what nobody can understand."""
+    """The other side sent something that is not a message."""
 
 
 class Channel:
-    """One end of the line."""
+    """One end of a socket pair."""
 
     def __init__(self, sock: socket.socket, *, takes_fds: bool = False) -> None:
         self._socket = sock
@@ -56,15 +56,16 @@ class Channel:
         self._pending_text: JsonText | None = None
 
     def fileno(self) -> int:
-        """For selectors."""
+        """Return the socket's descriptor, for selectors."""
         return self._socket.fileno()
 
     def send(self, *message: Any, fds: Sequence[int] = (), text: bytes | None = None, more: bool = False) -> None:
-        """Send a message, and the `text` that it speaks of, however long the other side takes; with `more` it is held
-        until the next one is sent, or until `release`.
+        """Send a message and its result, the `text`; block until the other side has taken them.
+
+        With `more` the message is buffered until the next `send`, or until `send_buffered`.
         """
-        before = self._send_buffer if text is None else b"".join((self._send_buffer, TEXT_PREFIX, text, b"\n"))
-        data, self._send_buffer = before + _encode_line(message), b""
+        buffered = self._send_buffer if text is None else b"".join((self._send_buffer, TEXT_PREFIX, text, b"\n"))
+        data, self._send_buffer = buffered + _encode_line(message), b""
         if more:
             self._send_buffer = data
             return
@@ -72,17 +73,17 @@ class Channel:
         self._socket.sendall(data[sent:])
 
     def send_buffered(self) -> None:
-        """Send what is held, if anything is."""
+        """Send the buffered messages, if there are any."""
         data, self._send_buffer = self._send_buffer, b""
         self._socket.sendall(data)
 
     def send_nowait(self, *message: Any, fds: Sequence[int] = ()) -> None:
-        """Send a message as far as the other side takes it now; `flush` sends the rest. The fds stay the caller's."""
+        """Send a message without blocking; `flush` sends the rest. The caller keeps and closes the fds."""
         self._unsent.append((_encode_line(message), fds))
         self.flush()
 
     def flush(self) -> bool:
-        """Send what can be sent now; whether all was."""
+        """Send as much as the socket takes now; return whether nothing is left."""
         while self._unsent:
             data, fds = self._unsent.popleft()
             try:
@@ -91,19 +92,19 @@ class Channel:
                 self._unsent.appendleft((data, fds))
                 return False
             except OSError:
-                self._unsent.clear()  # whoever reads hears that the other side is gone
+                self._unsent.clear()  # the next receive reports that the other side is gone
                 return True
             if sent < len(data):
                 self._unsent.appendleft((data[sent:], ()))
         return True
 
     def receive(self) -> list[Message] | None:
-        """The messages that have come, after waiting for some; None when the other side is gone."""
+        """Wait for data and return the complete messages; None when the other side is gone."""
         try:
             if self._takes_fds:
                 data, fds, _, _ = socket.recv_fds(self._socket, RECEIVE_BYTES, MAX_FDS)
                 self._fds.extend(fds)
-            else:  # the kernel drops what a child may send along
+            else:  # the kernel drops descriptors that a child may send
                 data = self._socket.recv(RECEIVE_BYTES)
         except ConnectionError:
             return None
@@ -113,7 +114,7 @@ class Channel:
             self._receive_buffer += data
             if len(self._receive_buffer) > MAX_LINE_BYTES:
                 raise ChannelError(
-                    f"it said more than {MAX_LINE_BYTES >> 20} MB at once: large output belongs into a result's files"
+                    f"its result has more than {MAX_LINE_BYTES >> 20} MB: return large output as files of the result"
                 )
             return []
         *lines, rest = (bytes(self._receive_buffer) + data).split(b"\n")
@@ -121,7 +122,7 @@ class Channel:
         return list(self._parse_lines(lines))
 
     def _parse_lines(self, lines: Sequence[bytes]) -> Iterator[Message]:
-        """The messages up to the first that nobody can understand, which is told by a word of its own."""
+        """Yield the messages up to the first malformed line, for which `["nonsense"]` is yielded."""
         for line in lines:
             try:
                 if line.startswith(TEXT_PREFIX):
@@ -142,18 +143,18 @@ class Channel:
         self._pending_text = _parse_text(line)
 
     def take_fd(self) -> int:
-        """The descriptor that came beside the message in hand."""
+        """Return the descriptor that came beside the current message."""
         return self._fds.popleft()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket, and descriptors that were not taken."""
         while self._fds:
             socket.close(self._fds.popleft())
         self._socket.close()
 
 
 def encode_result(result: Any) -> bytes:
-    """A result as a `text` to be said; ValueError or TypeError if it is no JSON."""
+    """Encode a result as the `text` of a message; raise ValueError or TypeError if it is not JSON."""
     return _ENCODER.encode(result).encode()
 
 
@@ -162,13 +163,13 @@ def _encode_line(message: Sequence[Any]) -> bytes:
 
 
 def _check_value_count(line: bytes) -> None:
-    """64 MB of empty lists would become 1.4 GB in the worker."""
+    """Refuse lines that would take too much memory: 64 MB of empty lists become 1.4 GB in the worker."""
     if len(line) > MAX_JSON_VALUES and sum(map(line.count, (b",", b"[", b"{", b":"))) > MAX_JSON_VALUES:
-        raise ChannelError(f"a result of more than {MAX_JSON_VALUES:,} parts")
+        raise ChannelError(f"a result with more than {MAX_JSON_VALUES:,} values")
 
 
 def _parse_text(line: bytes) -> JsonText:
-    """What is no JSON that all can read is refused: not a number, numbers too large to be one, half letters."""
+    """Refuse JSON that other readers could not read: NaN, infinite numbers, lone surrogates."""
     _check_value_count(line)
     try:
         text = line.decode()
@@ -177,7 +178,7 @@ def _parse_text(line: bytes) -> JsonText:
             text = json_text(value)
             line = text.encode()
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ChannelError("a result that is no JSON") from error
+        raise ChannelError("a result that is not JSON") from error
     return JsonText(text, len(line))
 
 
@@ -202,7 +203,7 @@ def _parse_message(line: bytes) -> Message:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ChannelError("a message that is no JSON") from error
+        raise ChannelError("a message that is not JSON") from error
     if not isinstance(message, list) or not message or not isinstance(message[0], str):
-        raise ChannelError("a message without a word at its head")
+        raise ChannelError("a message that does not start with its kind")
     return message

@@ -1,7 +1,7 @@
-"""The program of a worker's child: it processes what the worker hands it, and says what came of it.
+"""Run a worker's child process: it processes the documents that the worker sends, and replies with their results.
 
-Started as `python -m inturn.worker.child N SPEC`: descriptor N is its end of the wire. It holds no store and no
-blobs: bytes come in as open files, and the files of a result are left in a folder for the worker to pick up.
+Started as `python -m inturn.worker.child N SPEC`: descriptor N is its end of the channel. It opens neither store nor
+blobs. Contents come in as open files, and the files of a result are left in a folder for the worker.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
 from inturn.extract import parser
 from inturn.extract.limits import ExtractLimits
@@ -32,7 +33,6 @@ from inturn.processor import Reject, describe_unfetched
 from inturn.sandbox import allowed_paths, confinement, privileges
 from inturn.worker.channel import Channel, Message, encode_result
 from inturn.worker.invoke import (
-    DEFAULT_PROCESSOR,
     ExecutionMode,
     InvocationResult,
     InvocationStatus,
@@ -46,11 +46,11 @@ from inturn.worker.invoke import (
 
 STDERR_FD: Final = 2
 PROGRESS_INTERVAL_SECONDS: Final = 0.25
-"""Seconds between two tellings of progress: a processor may call it for every page."""
+"""Seconds between two progress messages of a document: a processor may report every page."""
 
 
 class DescriptorReader(io.RawIOBase):
-    """A file read from a place of its own: all readings of one descriptor share the kernel's."""
+    """Reads a file at an offset of its own; readers of one descriptor would share the kernel's offset."""
 
     def __init__(self, fd: int) -> None:
         super().__init__()
@@ -64,9 +64,9 @@ class DescriptorReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        result = os.preadv(self._fd, [buffer], self._offset)
-        self._offset += result
-        return result
+        size = os.preadv(self._fd, [buffer], self._offset)
+        self._offset += size
+        return size
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._offset, os.SEEK_END: os.fstat(self._fd).st_size}[whence]
@@ -80,7 +80,7 @@ class DescriptorReader(io.RawIOBase):
 
 
 class ChildDocument:
-    """An `OpenDocument`, as the child has it: its methods are described there."""
+    """Implements `OpenDocument`, which describes the methods."""
 
     def __init__(self, child: "Child", number: int, fields: Mapping[str, Any], fd: int | None) -> None:
         self.number = number
@@ -133,7 +133,7 @@ class ChildDocument:
         raise Reject("this document has no content: nothing was uploaded, and it names no uri")
 
     def close(self) -> None:
-        """Let go of the bytes."""
+        """Close the content and delete its copy."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -142,7 +142,7 @@ class ChildDocument:
 
 
 class Child:
-    """Processes documents in one of three ways."""
+    """Processes documents one by one, in threads, or in an event loop."""
 
     def __init__(
         self, channel: Channel, scratch: Path, processor: Processor, before_document: Callable[[], None] | None = None
@@ -158,7 +158,7 @@ class Child:
         self._is_single_threaded = True
 
     def serve(self, mode: ExecutionMode, slots: int) -> None:
-        """Until the worker hangs up."""
+        """Process documents until the worker closes the channel."""
         self._is_single_threaded = mode is ExecutionMode.PROCESSES
         if mode is ExecutionMode.PROCESSES:
             self._serve_sequentially()
@@ -168,28 +168,28 @@ class Child:
             asyncio.run(self._serve_in_event_loop(slots))
 
     def send(self, *message: Any, text: bytes | None = None, more: bool = False) -> None:
-        """Tell the worker."""
+        """Send a message to the worker; threads may call it."""
         with self._send_lock:
             self._channel.send(*message, text=text, more=more)
 
     def poll_messages(self) -> None:
-        """Hear what the worker says meanwhile, if nobody else listens."""
+        """Read new messages of the worker without waiting, unless another thread or the loop reads them."""
         if self._is_single_threaded and select.select([self._channel], [], [], 0)[0]:
             self._receive()
 
     def _receive(self) -> list[ChildDocument] | None:
-        """New documents, which also stand in line; None when the worker is gone."""
+        """Wait for messages and return new documents, also added to the pending ones; None when the worker is gone."""
         messages = self._channel.receive()
         if messages is None:
             return None
-        came = [document for message in messages if (document := self._handle_message(message)) is not None]
-        self._pending.extend(came)
-        return came
+        documents = [document for message in messages if (document := self._handle_message(message)) is not None]
+        self._pending.extend(documents)
+        return documents
 
     def _handle_message(self, message: Message) -> ChildDocument | None:
         if message[0] == "work":
-            _, number, facts, has_file = message
-            document = ChildDocument(self, number, facts, self._channel.take_fd() if has_file else None)
+            _, number, fields, has_file = message
+            document = ChildDocument(self, number, fields, self._channel.take_fd() if has_file else None)
             self._documents[number] = document
             return document
         if message[0] == "cancel" and message[1] in self._documents:
@@ -204,7 +204,7 @@ class Child:
                 self._process(self._pending.popleft())
 
     def _begin_unless_cancelled(self, document: ChildDocument) -> bool:
-        """Whether it is still wanted; if so, the worker is told."""
+        """Report the start of a document to the worker; return False if it was cancelled before."""
         if document.cancel_requested:
             self._documents.pop(document.number, None)
             document.close()
@@ -225,7 +225,7 @@ class Child:
         self._send_reply(document, invocation_result)
 
     def _send_reply(self, document: ChildDocument, result: InvocationResult) -> None:
-        """Say what came of it; if the next one can begin now, in one breath with that."""
+        """Send the result; in one write with the start of the next document, if that can start now."""
         number, reason = document.number, result.reason.encode(errors="replace").decode()
         more = self._is_single_threaded and bool(self._pending) and not self._pending[0].cancel_requested
         self._documents.pop(number, None)
@@ -236,43 +236,43 @@ class Child:
             took = time.monotonic() - document.began_at
             self.send(result.status, number, took, reason, files, *value, text=text, more=more)
         except (OSError, TypeError, ValueError, RecursionError) as error:
-            why = str(error).encode(errors="replace").decode()
-            reason = f"the result cannot be kept: {why}; a result is JSON, and its files are bytes or paths"
+            detail = str(error).encode(errors="replace").decode()
+            reason = f"the result cannot be stored: {detail}; a result is JSON, and its files are bytes or paths"
             took = time.monotonic() - document.began_at
             self.send(InvocationStatus.ERROR, number, took, reason, [], None, more=more)
         finally:
             document.close()
 
-    # -- by threads -------------------------------------------------------------------------------------------------
+    # -- in threads -------------------------------------------------------------------------------------------------
 
     def _serve_in_threads(self, slots: int) -> None:
         with ThreadPoolExecutor(slots) as threads:
-            while (came := self._receive()) is not None:
-                for document in came:
+            while (documents := self._receive()) is not None:
+                for document in documents:
                     threads.submit(self._process, document)
-            os._exit(0)  # nobody is there to hear of what the threads still do
+            os._exit(0)  # the worker is gone, and so is the reader of what the threads still do
 
-    # -- by loop ----------------------------------------------------------------------------------------------------
+    # -- in an event loop ------------------------------------------------------------------------------------------
 
     async def _serve_in_event_loop(self, slots: int) -> None:
-        loop, gone, room = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(slots)
+        loop, closed, free_slots = asyncio.get_running_loop(), asyncio.Event(), asyncio.Semaphore(slots)
         tasks: dict[int, asyncio.Task[None]] = {}
 
-        def hear() -> None:
-            came = self._receive()
-            if came is None:
+        def on_readable() -> None:
+            documents = self._receive()
+            if documents is None:
                 loop.remove_reader(self._channel)
-                gone.set()
+                closed.set()
                 return
-            for document in came:
-                tasks[document.number] = loop.create_task(self._process_async(document, room))
+            for document in documents:
+                tasks[document.number] = loop.create_task(self._process_async(document, free_slots))
                 tasks[document.number].add_done_callback(partial(_remove_task, tasks, document.number))
             for number, task in tasks.items():
                 if number in self._documents and self._documents[number].cancel_requested:
                     task.cancel()
 
-        loop.add_reader(self._channel, hear)
-        await gone.wait()
+        loop.add_reader(self._channel, on_readable)
+        await closed.wait()
         os._exit(0)
 
     async def _process_async(self, document: ChildDocument, slots: asyncio.Semaphore) -> None:
@@ -287,9 +287,9 @@ class Child:
 
 
 class ForkServerProcess:
-    """Loads the processor once, then forks a child whenever the worker asks: a new child costs next to nothing.
+    """Loads the processor once, then forks a child for each request of the worker.
 
-    It has no threads and opens no foreign file, so that what it forks is as good as new.
+    It has no threads and opens no customer's file, so a forked child starts in a clean state.
     """
 
     def __init__(self, channel: Channel, start_child: Callable[[Channel, Path], None]) -> None:
@@ -298,10 +298,10 @@ class ForkServerProcess:
         self._wakeup_r, self._wakeup_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def serve(self) -> None:
-        """Until the worker hangs up."""
+        """Fork children until the worker closes the channel."""
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wakeup_w, warn_on_full_buffer=False)
-        gc.freeze()  # no collection in a child touches, and thereby copies, what all share
+        gc.freeze()  # a collection in a child would touch, and so copy, the pages that all share
         while True:
             ready, _, _ = select.select([self._channel.fileno(), self._wakeup_r], [], [])
             if self._wakeup_r in ready:
@@ -315,28 +315,28 @@ class ForkServerProcess:
                     self._fork(Path(scratch))
 
     def _fork(self, scratch: Path) -> None:
-        end, parent = socket.socket(fileno=self._channel.take_fd()), os.getpid()
-        process = os.fork()
-        if process:
-            end.close()
-            self._channel.send("forked", process)
+        child_end, parent = socket.socket(fileno=self._channel.take_fd()), os.getpid()
+        pid = os.fork()
+        if pid:
+            child_end.close()
+            self._channel.send("forked", pid)
             return
         status = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            close_other_fds(end.fileno())  # the nursery's own among them, by which the worker would hear lies
+            close_other_fds(child_end.fileno())  # the fork server's channel too: a child must not speak for it
             confinement.die_with_parent(parent)
-            self._start_child(Channel(end, takes_fds=True), scratch)
+            self._start_child(Channel(child_end, takes_fds=True), scratch)
             status = 0
         finally:
             os._exit(status)
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
-            while (result := os.wait4(-1, os.WNOHANG))[0]:
-                process, status, usage = result
-                self._channel.send("ended", process, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
+            while (ended := os.wait4(-1, os.WNOHANG))[0]:
+                pid, status, usage = ended
+                self._channel.send("ended", pid, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
 
 
 def _remove_task(tasks: dict[int, asyncio.Task[None]], number: int, _: asyncio.Task[None]) -> None:
@@ -344,75 +344,76 @@ def _remove_task(tasks: dict[int, asyncio.Task[None]], number: int, _: asyncio.T
 
 
 def main() -> None:
-    """Begin as the worker says."""
+    """Start as a child or as the fork server, by the worker's arguments."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the worker decides when its children end
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     confinement.die_with_parent()
-    wire = Channel(socket.socket(fileno=int(sys.argv[1])), takes_fds=True)
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])), takes_fds=True)
     spec = json.loads(sys.argv[2])
     limits = None if spec["limits"] is None else confinement.SandboxLimits(**spec["limits"])
-    is_nursery = spec["scratch"] is None
+    is_fork_server = spec["scratch"] is None
     try:
         processor: Any = load_processor(spec["processor"])
         if spec["processor"] == DEFAULT_PROCESSOR:
             processor = partial(processor, bounds=ExtractLimits(**spec["bounds"]))
-        if is_nursery:  # of the default processor: there is no other
+        if is_fork_server:  # only the default processor has one
             parser.warm()
-    except Exception as error:  # noqa: BLE001 - the worker says it and ends
+    except Exception as error:  # noqa: BLE001 - the worker reports it and ends
         reason = str(error) if isinstance(error, InturnError) else f"{type(error).__name__}: {error}"
-        wire.send("unready", f"the processor {spec['processor']} cannot be loaded: {reason}")
+        channel.send("unready", f"the processor {spec['processor']} cannot be loaded: {reason}")
         return
 
     try:
-        start = _starter(spec, processor, limits)
+        start_child = _child_starter(spec, processor, limits)
     except (InturnError, OSError) as error:
-        wire.send("unready", str(error))
+        channel.send("unready", str(error))
         return
-    if is_nursery:
-        wire.send("ready", ExecutionMode.PROCESSES)
-        ForkServerProcess(wire, start).serve()
+    if is_fork_server:
+        channel.send("ready", ExecutionMode.PROCESSES)
+        ForkServerProcess(channel, start_child).serve()
     else:
-        start(wire, Path(spec["scratch"]))
+        start_child(channel, Path(spec["scratch"]))
 
 
-def _starter(
+def _child_starter(
     spec: Mapping[str, Any], processor: Processor, limits: confinement.SandboxLimits | None
 ) -> Callable[[Channel, Path], None]:
-    """Find out once, for all that the nursery forks, what a child may read; return what makes a process a child."""
+    """Return a function that turns this process into a child; its readable paths are computed once for all forks."""
     protected = [Path(path) for path in spec["protected"]]
     readable: tuple[Path, ...] = ()
     if limits is not None:
         library = Path(spec["library"])
         readable = allowed_paths.readable_paths(spec["processor"], [library] if library.exists() else [], protected)
-        privileges.path_closed_to_others(readable, library.parent)  # both are remembered
+        privileges.path_closed_to_others(readable, library.parent)  # both results are cached for the forks
         privileges.has_high_uids()
 
-    def start(own: Channel, scratch: Path) -> None:
-        where, box = execution_mode(processor), None
+    def start_child(channel: Channel, scratch: Path) -> None:
+        mode, renew_limit = execution_mode(processor), None
         if limits is not None:
             try:
                 _leave_working_directory(scratch)
                 if isinstance(sys.stdout, io.TextIOWrapper):
-                    sys.stdout.reconfigure(line_buffering=True)  # it ends without a chance to print the rest
-                box = confinement.enter_sandbox(limits, readable, scratch, protected=protected).renew_cpu_limit
+                    sys.stdout.reconfigure(line_buffering=True)  # its end flushes nothing
+                sandboxed = confinement.enter_sandbox(limits, readable, scratch, protected=protected)
+                renew_limit = sandboxed.renew_cpu_limit
             except (InturnError, OSError) as error:
-                own.send("unready", f"the sandbox cannot be entered: {error}")
+                channel.send("unready", f"the sandbox cannot be entered: {error}")
                 return
-        own.send("ready", where)
-        Child(own, scratch, processor, box).serve(where, spec["slots"])
+        channel.send("ready", mode)
+        Child(channel, scratch, processor, renew_limit).serve(mode, spec["slots"])
 
-    return start
+    return start_child
 
 
 def _leave_working_directory(scratch: Path) -> None:
-    """Work in the folder that may be written to, and import nothing from where the worker was started."""
+    """Change to the writable folder, and import nothing from the folder that the worker was started in."""
     here = Path.cwd()
     sys.path[:] = [entry for entry in sys.path if Path(entry).is_absolute() and Path(entry) != here]
     os.chdir(scratch)
 
 
 def close_other_fds(fd: int) -> None:
-    """Close every descriptor but the standard ones and this."""
+    """Close every descriptor but the standard ones and `fd`."""
     for descriptor in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
         if descriptor > STDERR_FD and descriptor != fd:
             with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""What boxed children print: it goes to the worker's log line by line, marked as theirs.
+"""Log the output of sandboxed children line by line, marked as theirs.
 
-A child that was taken over must not write to the worker's terminal or into its log as if it were the worker.
+A child that was taken over must not write to the worker's terminal, nor into its log in the worker's name.
 """
 
 import logging
@@ -12,13 +12,13 @@ from typing import Final
 
 log: Final = logging.getLogger("inturn.worker")
 MAX_LINE_BYTES: Final = 2_000
-"""Bytes of one line; the rest of it is left out."""
+"""Bytes of one line; the rest is cut off."""
 MAX_LINES_PER_SECOND: Final = 100
 READ_BYTES: Final = 1 << 16
 
 
 class ChildOutput:
-    """A pipe that children print into, and the thread that logs what comes out of it."""
+    """A pipe for the children's output, and the thread that logs it."""
 
     def __init__(self) -> None:
         self._read_fd, self.write_fd = os.pipe2(os.O_CLOEXEC)
@@ -28,7 +28,7 @@ class ChildOutput:
         self._thread.start()
 
     def close(self) -> None:
-        """Log what is left, once no child holds the other end."""
+        """Log the rest, once no child holds the other end; wait a second at most."""
         os.close(self.write_fd)
         self._thread.join(1.0)
 
@@ -44,9 +44,7 @@ class ChildOutput:
             self._log(line)
 
     def _log(self, line: bytes) -> None:
-        text = "".join(
-            letter if letter.isprintable() else " " for letter in line[:MAX_LINE_BYTES].decode(errors="replace")
-        )
+        text = "".join(char if char.isprintable() else " " for char in line[:MAX_LINE_BYTES].decode(errors="replace"))
         if not text.strip():
             return
         now = time.monotonic()
@@ -56,4 +54,4 @@ class ChildOutput:
         if self._lines_in_window <= MAX_LINES_PER_SECOND:
             log.info("a child printed: %s", text.rstrip())
         elif self._lines_in_window == MAX_LINES_PER_SECOND + 1:
-            log.info("children print more than %d lines a second: the rest of them is left out", MAX_LINES_PER_SECOND)
+            log.info("children print more than %d lines a second: the rest is not logged", MAX_LINES_PER_SECOND)

@@ -1,4 +1,4 @@
-"""Notices that everything fails: a bad deploy must not burn every attempt of every document."""
+"""Detect that all documents fail, so that a bad deploy does not use up every attempt of every document."""
 
 from typing import Final
 
@@ -7,10 +7,10 @@ TRIP_CUSTOMERS: Final = 5
 
 
 class CircuitBreaker:
-    """Blows when so many documents of so many customers failed in a row, with nothing processed in between.
+    """Trips when 20 documents of at least 5 customers failed in a row, with none processed in between.
 
-    Documents are counted, not attempts: one that fails three times is one. A document that a processor rejected counts
-    as processed: the processor works, and the document does not.
+    It counts documents, not attempts: one that fails three times counts once. A rejected document counts as processed,
+    because the processor works and the document is at fault.
     """
 
     def __init__(self, failures: int = TRIP_FAILURES, customers: int = TRIP_CUSTOMERS) -> None:
@@ -20,12 +20,12 @@ class CircuitBreaker:
         self._failed_customers: set[str] = set()
 
     def record_success(self) -> None:
-        """A document was processed."""
+        """Reset the count: a document was processed."""
         self._failed_documents.clear()
         self._failed_customers.clear()
 
     def record_failure(self, document: str, customer: str) -> bool:
-        """A document failed; whether that was one too many."""
+        """Count a failed document; return whether the breaker trips, which resets it."""
         if len(self._failed_documents) < self._trip_failures:
             self._failed_documents.add(document)
         if len(self._failed_customers) < self._trip_customers:

@@ -1,4 +1,4 @@
-"""Bytes on their way: a document's to the child that processes it, and a result's files into the blobs."""
+"""Open a document's content for its child, and store a result's files as blobs."""
 
 import json
 import os
@@ -18,16 +18,16 @@ from inturn.queue import Queue, fits_row
 from inturn.worker.scratch import ScratchDir
 
 MAX_INLINE_BYTES: Final = 1 << 20
-"""Bytes of a file that is read and compared with its hash on the spot; larger ones wait for nobody in a thread."""
+"""Bytes of a file that the main loop itself reads and checks by its hash; a thread does it for larger ones."""
 RESULT_FILE: Final = "result.json"
 """The file that holds a result too large for its row."""
 MAX_FILES: Final = 1_000
 MAX_FILES_BYTES: Final = 1 << 30
-"""Bytes of one result's files together: whoever makes more has a place of its own for them."""
+"""Bytes of one result's files together."""
 
 
 class DocumentContent(NamedTuple):
-    """A document's bytes: a file opened for reading, where it lies, and how to let go of both."""
+    """A document's content: an open file, its path, and a function that closes and removes both."""
 
     fd: int
     path: Path
@@ -35,14 +35,14 @@ class DocumentContent(NamedTuple):
 
 
 class StoredResult(NamedTuple):
-    """A result as the store keeps it."""
+    """A result as the store holds it: JSON text and files."""
 
     text: str
     files: tuple[ResultFile, ...] = ()
 
 
 class ContentIO:
-    """Knows where bytes come from and where they go."""
+    """Reads contents from blobs and uris, and writes result files to blobs."""
 
     def __init__(self, blobs: Blobs | None, fetcher: Fetcher | None, scratch_dir: ScratchDir | None = None) -> None:
         self._blobs = blobs
@@ -50,15 +50,15 @@ class ContentIO:
         self._scratch_dir = scratch_dir
 
     def has_content(self, spec: NewDocument) -> bool:
-        """Whether there is anything to prepare."""
+        """Return whether there is a blob, or a uri that this worker may fetch."""
         return spec.blob is not None or (spec.uri is not None and self._fetcher is not None)
 
     def can_prepare_inline(self, spec: NewDocument) -> bool:
-        """Whether preparing it keeps nobody waiting."""
+        """Return whether `prepare` is quick enough for the main loop."""
         return isinstance(self._blobs, FolderBlobs) and spec.uri is None and (spec.size or 0) <= MAX_INLINE_BYTES
 
     def prepare(self, spec: NewDocument) -> DocumentContent:
-        """A document's bytes; Reject or Retry when they cannot be had."""
+        """Open a document's content; raise Reject or Retry if that fails."""
         try:
             return self._from_blob(spec) if spec.blob is not None else self._from_uri(spec)
         except (BlobDamagedError, FetchRefusedError) as error:
@@ -77,29 +77,29 @@ class ContentIO:
 
     def _from_uri(self, spec: NewDocument) -> DocumentContent:
         if self._fetcher is None:
-            raise AssertionError("nothing to fetch with")
+            raise AssertionError("has_content was not checked")
         with ExitStack() as stack:
-            stored = stack.enter_context(tempfile.NamedTemporaryFile(prefix="fetched-", dir=self._temp_dir()))
-            fetched = self._fetcher.fetch(spec.uri or "", stored)
+            copy = stack.enter_context(tempfile.NamedTemporaryFile(prefix="fetched-", dir=self._temp_dir()))
+            fetched = self._fetcher.fetch(spec.uri or "", copy)
             if spec.sha256 is not None and fetched.sha256 != spec.sha256.lower():
                 raise FetchRefusedError(f"{spec.uri} has other bytes than were announced: their SHA-256 differs")
-            stored.flush()
-            file = os.open(stored.name, os.O_RDONLY | os.O_CLOEXEC)
+            copy.flush()
+            file = os.open(copy.name, os.O_RDONLY | os.O_CLOEXEC)
             stack.callback(os.close, file)
-            return DocumentContent(file, Path(stored.name), stack.pop_all().close)
+            return DocumentContent(file, Path(copy.name), stack.pop_all().close)
 
     def _temp_dir(self) -> Path | None:
-        """Where copies lie; None: among the machine's temporary files."""
+        """Return the folder for copies; None: the system's temporary folder."""
         return None if self._scratch_dir is None else self._scratch_dir.path
 
     def store_result(self, text: str, files: Sequence[Sequence[str]], scratch: Path) -> StoredResult:
-        """A result, with its files picked up from the folder that the child left them in."""
+        """Store a result's files, which the child left in its folder, as blobs."""
         if len(files) > MAX_FILES:
             raise Reject(f"a result may have {MAX_FILES} files, not {len(files)}")
-        stored, room = [], MAX_FILES_BYTES
-        for name, left in files:
-            stored.append(self._store_file(name, scratch / Path(left).name, room))
-            room -= stored[-1].size
+        stored, bytes_left = [], MAX_FILES_BYTES
+        for name, file_name in files:
+            stored.append(self._store_file(name, scratch / Path(file_name).name, bytes_left))
+            bytes_left -= stored[-1].size
         if not fits_row(text):
             stored.append(self._store_bytes(RESULT_FILE, text.encode(), "application/json"))
             text = "null"
@@ -108,7 +108,7 @@ class ContentIO:
         return StoredResult(text, tuple(sorted(stored)))
 
     def _store_file(self, name: str, path: Path, max_bytes: int) -> ResultFile:
-        """The child may be in hostile hands: what it left is opened as a plain file or not at all."""
+        """Move a file into the blobs. The flags refuse links, and pipes that would block: the child may be hostile."""
         name = clean_text("a result file's name", name)
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as source:
@@ -132,17 +132,17 @@ class ContentIO:
 
 
 def read_result(queue: Queue, blobs: Blobs | None, id_: str) -> Any:
-    """A done document's result, wherever it is kept; None before."""
+    """Read a done document's result from its row or its blob; None before it is done."""
     return json.loads(read_result_text(queue, blobs, id_))
 
 
 def read_result_text(queue: Queue, blobs: Blobs | None, id_: str) -> str:
-    """Read a done document's result as the JSON text that was stored, however deeply it is nested; null before."""
+    """Read a done document's result as stored JSON text, without parsing it; `null` before it is done."""
     files = {file.name: file for file in queue.files(id_)}
     if RESULT_FILE not in files:
         return queue.store.result(clean_id(id_)) or "null"
     if blobs is None:
-        raise InturnError("this result is kept in the blobs: say where they are, with --blobs")
+        raise InturnError("this result is stored in the blobs: name their place with --blobs")
     blobs.check(files[RESULT_FILE].blob, files[RESULT_FILE].sha256)
     with blobs.open(files[RESULT_FILE].blob) as source:
         return source.read().decode()

@@ -1,4 +1,4 @@
-"""Where documents are processed: children get them, say what came of them, are replaced, and some have to be ended."""
+"""Send documents to children, handle their replies, and replace or kill children."""
 
 import logging
 import math
@@ -7,13 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from inturn.model import SECOND, Progress
 from inturn.processor import Reject, Retry
 from inturn.queue import MAX_RESULT_BYTES
 from inturn.worker.channel import JsonText, Message
-from inturn.worker.circuit_breaker import CircuitBreaker
+from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
 from inturn.worker.content import ContentIO, DocumentContent, StoredResult
 from inturn.worker.inflight import InflightJobs, Job
 from inturn.worker.invoke import ExecutionMode, InvocationStatus
@@ -31,19 +31,29 @@ from inturn.worker.scratch import exceeds_size
 log: Final = logging.getLogger("inturn.worker")
 MAX_CLAIM_BATCH: Final = 1_000
 CANCEL_GRACE_SECONDS: Final = 5.0
-"""Seconds in which a processor may notice that its document was cancelled, before its process is ended."""
+"""Seconds that a processor has to notice that its document was cancelled, before its process is killed."""
 MAX_FAILED_STARTS: Final = 5
 SCRATCH_CHECK_INTERVAL_SECONDS: Final = 1.0
-"""Seconds between two looks at what a child in a box has written."""
+"""Seconds between two checks of the disk space that a sandboxed child uses."""
 MAX_SCRATCH_ENTRIES: Final = 10_000
 
 Callback = Callable[[Any, Exception | None], None]
 RunInThread = Callable[[Callable[[], Any], Callback], None]
-"""Does work in another thread, then calls back in the loop's own."""
+"""Calls a function in another thread, then the callback in the loop's thread."""
+
+
+class Reply(NamedTuple):
+    """A child's message about the end of a document."""
+
+    status: InvocationStatus
+    value: Any
+    """With DONE a `JsonText`; with RETRY the seconds until then, or None."""
+    reason: str
+    files: Any
 
 
 class Dispatcher:
-    """The children at work, and the documents among them. Used by the worker's loop alone."""
+    """Distributes claimed documents among the children. Used by the worker's loop alone."""
 
     def __init__(
         self,
@@ -56,26 +66,26 @@ class Dispatcher:
         self.pool = pool
         self.selector = selectors.DefaultSelector()
         self.pending: deque[Job] = deque()
-        """Claimed, and waiting for a child."""
+        """Claimed documents that wait for a child."""
         self.is_closing = False
         self._inflight = inflight
         self._content = content
         self._run_in_thread = run_in_thread
         self._breaker = CircuitBreaker()
-        box = pool.spec.limits
-        self._timeout = options.timeout / SECOND if box is None else box.wall_seconds
-        self._max_documents_per_child = options.documents_per_child if box is None else box.documents_per_child
+        limits = pool.spec.limits
+        self._timeout = options.timeout / SECOND if limits is None else limits.wall_seconds
+        self._max_documents_per_child = options.documents_per_child if limits is None else limits.documents_per_child
         self._max_child_memory = (
-            options.memory_per_child if box is None else int(box.memory_bytes * RECYCLE_MEMORY_SHARE)
+            options.memory_per_child if limits is None else int(limits.memory_bytes * RECYCLE_MEMORY_SHARE)
         )
         self._failed_starts = 0
         self._prefetch = PrefetchEstimator()
         self.breaker_error: str | None = None
-        """Why nothing more should be started, once the fuse has blown."""
+        """The last error, once the breaker has tripped: nothing more is claimed until the queue is paused."""
         self._last_job_at_trip = 0
 
     def free_slots(self) -> int:
-        """How many documents could be started now, or within a moment."""
+        """Return how many documents could be started now, or within `CLAIM_LEAD_SECONDS`."""
         if self.breaker_error is not None:
             return 0
         now = time.monotonic()
@@ -84,13 +94,13 @@ class Dispatcher:
         return max(0, min(capacity - len(self._inflight) + len(self._inflight.outcomes), MAX_CLAIM_BATCH))
 
     def next_claim_times(self) -> Iterator[float]:
-        """When each child should be given what comes after its document."""
+        """Return the time at which the next document may be claimed, for each child with a predicted end."""
         return (end.claim_at for end in self._predicted_ends())
 
     def record_at(self, now: float) -> float:
-        """When outcomes are recorded: with the next claim if that comes a moment after the first, otherwise now.
+        """Return when to record outcomes: with the next claim if that is due soon, otherwise now.
 
-        Among short documents at once: a claim that takes more with it is a claim that hears of newcomers later.
+        Outcomes of short documents are recorded at once: a delay would let later submissions wait longer for a claim.
         """
         claims = (
             end.claim_at
@@ -101,54 +111,54 @@ class Dispatcher:
         return claim if claim <= self._inflight.oldest_outcome_at + CLAIM_LEAD_SECONDS else now
 
     def _predicted_ends(self) -> Iterator[PredictedEnd]:
-        """When children should be done with documents that take longer than a moment, if that can be told."""
+        """Yield the ends of running documents that can be predicted; none while documents are prefetched."""
         if self.pool.jobs_per_child() == 1 and not self._prefetch.depth():
-            for hand in self.pool.children:
-                if (end := self._predicted_end(hand)) is not None:
+            for child in self.pool.children:
+                if (end := self._predicted_end(child)) is not None:
                     yield end
 
     def _predicted_end(self, child: ChildProcess) -> PredictedEnd | None:
-        at_work = next((job for job in child.jobs.values() if job.begun_at is not None and not job.is_finished), None)
-        if at_work is None or at_work.begun_at is None:
+        running = next((job for job in child.jobs.values() if job.begun_at is not None and not job.is_finished), None)
+        if running is None or running.begun_at is None:
             return None
-        return self._prefetch.predict_end(at_work.begun_at, at_work.claim.document.spec.pages)
+        return self._prefetch.predict_end(running.begun_at, running.claim.document.spec.pages)
 
     def start_child(self) -> ChildProcess:
-        """One child more."""
-        hand = self.pool.start_child()
-        self.selector.register(hand.channel, selectors.EVENT_READ, hand)
-        return hand
+        """Start a child and listen to its channel."""
+        child = self.pool.start_child()
+        self.selector.register(child.channel, selectors.EVENT_READ, child)
+        return child
 
     def close(self) -> None:
-        """End all children."""
+        """Kill all children."""
         self.is_closing = True
         self.pool.close()
         self.selector.close()
 
-    # -- documents go out -------------------------------------------------------------------------------------------
+    # -- sending documents ------------------------------------------------------------------------------------------
 
     def dispatch(self) -> None:
-        """Give children what they can start."""
-        while self.pending and not self.is_closing and (hand := self._free_child()) is not None:
+        """Send pending documents to children that can take them."""
+        while self.pending and not self.is_closing and (child := self._free_child()) is not None:
             job = self.pending.popleft()
-            given = job.claim.document.spec
+            spec = job.claim.document.spec
             if job.is_dropped:
                 self._inflight.drop(job)
-            elif job.content is not None or not self._content.has_content(given):
-                self._send_job(hand, job)
-            elif self._content.can_prepare_inline(given):
-                self._on_prepared(job, *try_call(partial(self._content.prepare, given)))
+            elif job.content is not None or not self._content.has_content(spec):
+                self._send_job(child, job)
+            elif self._content.can_prepare_inline(spec):
+                self._on_prepared(job, *try_call(partial(self._content.prepare, spec)))
             else:
-                self._run_in_thread(partial(self._content.prepare, given), partial(self._on_prepared, job))
+                self._run_in_thread(partial(self._content.prepare, spec), partial(self._on_prepared, job))
 
     def release_all_unstarted(self) -> None:
-        """What no child has begun goes back."""
+        """Release the documents that no child has started."""
         self.pending.clear()
-        for hand in self.pool.children:
-            self._release_unstarted(hand)
-        given = {number for hand in self.pool.children for number in hand.jobs}
+        for child in self.pool.children:
+            self._release_unstarted(child)
+        sent = {number for child in self.pool.children for number in child.jobs}
         for job in self._inflight.unsettled():
-            if job.number not in given:
+            if job.number not in sent:
                 self._inflight.release(job)
 
     def _on_prepared(self, job: Job, content: DocumentContent | None, error: Exception | None) -> None:
@@ -164,53 +174,51 @@ class Dispatcher:
             self.pending.appendleft(job)
 
     def _send_job(self, child: ChildProcess, job: Job) -> None:
-        document, document_content = job.claim.document, job.content
-        given = document.spec
-        facts: dict[str, object] = {
+        document, content = job.claim.document, job.content
+        spec = document.spec
+        fields: dict[str, object] = {
             "id": document.id,
             "customer": document.customer,
-            "name": given.name,
-            "media_type": given.media_type,
-            "size": given.size,
-            "uri": given.uri,
+            "name": spec.name,
+            "media_type": spec.media_type,
+            "size": spec.size,
+            "uri": spec.uri,
             "attempt": document.attempt,
-            "metadata": dict(given.metadata),
-            "path": None
-            if document_content is None or self.pool.spec.limits is not None
-            else str(document_content.path),
+            "metadata": dict(spec.metadata),
+            "path": None if content is None or self.pool.spec.limits is not None else str(content.path),
         }
-        child.send_job(job, facts, None if document_content is None else document_content.fd)
+        child.send_job(job, fields, None if content is None else content.fd)
         child.jobs_sent += 1
         if not child.channel.flush():
             self.selector.modify(child.channel, selectors.EVENT_READ | selectors.EVENT_WRITE, child)
         if child.jobs_sent >= self._max_documents_per_child and not child.is_retiring:
             child.is_retiring = True
-            self.start_child()  # while the other is still at its last document
+            self.start_child()  # while the other processes its last document
 
     def _free_child(self) -> ChildProcess | None:
-        """The child with the least to do; a new one if all have something and there may be more."""
-        usable = [hand for hand in self.pool.children if not hand.is_retiring and not hand.is_killed]
-        busy = [hand for hand in self.pool.children if hand.is_busy()]
-        if len(busy) >= self.pool.max_children():  # one that retires still has its slot
+        """Return the child with the fewest documents, or a new one if all are busy and the pool may grow."""
+        usable = [child for child in self.pool.children if not child.is_retiring and not child.is_killed]
+        busy = [child for child in self.pool.children if child.is_busy()]
+        if len(busy) >= self.pool.max_children():  # a retiring child occupies its slot
             if self.pool.jobs_per_child() == 1 and not self._prefetch.depth():
                 return self._soon_free_child(busy, usable)
-            return min((hand for hand in busy if hand in usable), key=lambda hand: len(hand.jobs), default=None)
-        best = min(usable, key=lambda hand: len(hand.jobs), default=None)
+            return min((child for child in busy if child in usable), key=lambda child: len(child.jobs), default=None)
+        best = min(usable, key=lambda child: len(child.jobs), default=None)
         if (best is None or len(best.jobs) >= self.pool.jobs_per_child()) and len(usable) < self.pool.max_children():
             return self.start_child()
         return best
 
     def _soon_free_child(self, busy: Sequence[ChildProcess], usable: Sequence[ChildProcess]) -> ChildProcess | None:
-        """The child that should be free within a moment, if it goes on after that and has nothing before it yet."""
-        ends = [(end, hand.pid, hand) for hand in busy if (end := self._predicted_end(hand)) is not None]
+        """Return the child that should be free first, if that is near and it has no next document yet."""
+        ends = [(end, child.pid, child) for child in busy if (end := self._predicted_end(child)) is not None]
         alone = [end for end in ends if len(end[-1].jobs) == 1]
-        end, _, hand = min(alone, default=(PredictedEnd(math.inf, 0), 0, None))
-        return hand if hand in usable and end.is_claimable(time.monotonic()) else None
+        end, _, child = min(alone, default=(PredictedEnd(math.inf, 0), 0, None))
+        return child if child in usable and end.is_claimable(time.monotonic()) else None
 
-    # -- what children say ------------------------------------------------------------------------------------------
+    # -- messages of children ---------------------------------------------------------------------------------------
 
     def on_io_event(self, child: ChildProcess, mask: int) -> None:
-        """A child has something to say, or takes more."""
+        """Read a child's messages, and send it what its socket did not take before."""
         if mask & selectors.EVENT_WRITE and child.channel.flush():
             self.selector.modify(child.channel, selectors.EVENT_READ, child)
         if mask & selectors.EVENT_READ:
@@ -219,44 +227,46 @@ class Dispatcher:
                 try:
                     self._on_message(child, message)
                 except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError):
-                    log.error("a child talks nonsense and is ended")  # noqa: TRY400 - what it said is nobody's business
-                    child.kill("it said what nobody can understand")
+                    # The error is not logged: it may quote the document.
+                    log.error("child %d sent a malformed message and is killed", child.pid)  # noqa: TRY400
+                    child.kill("it sent a malformed message")
                     break
             if messages is None:
                 self._reap(child)
 
     def _on_message(self, child: ChildProcess, message: Message) -> None:
-        word, *rest = message
-        if not child.is_ready:  # only its first word is about itself: no document has been near it
-            if word != "ready":
+        kind, *rest = message
+        if not child.is_ready:  # its first message is about the child: it has no document yet
+            if kind != "ready":
                 raise ProcessorError(str(rest[0]))
             child.is_ready, child.free_since, self._failed_starts = True, time.monotonic(), 0
             self.pool.mode = self.pool.mode or ExecutionMode(rest[0])
         elif (job := child.jobs.get(rest[0])) is None or job.is_finished:
-            return  # it was given up meanwhile
-        elif word == "begun":
-            if job.begun_at is None:  # a child cannot begin again to gain time
+            return  # the worker has given it up meanwhile
+        elif kind == "begun":
+            if job.begun_at is None:  # a second start would gain time
                 job.begun_at = min(max(job.sent_at, _finite_number(rest[1])), time.monotonic())
-        elif word == "progress":
+                log.debug("document %s: started in child %d", job.claim.document.id, child.pid)
+        elif kind == "progress":
             job.progress = Progress(_finite_number(rest[1]), None if rest[2] is None else _finite_number(rest[2]))
         else:
-            (_, took, reason, files, value), said = rest, InvocationStatus(word)
-            took = job.record_duration(_finite_number(took))
-            if said is InvocationStatus.DONE and not isinstance(value, JsonText):
-                raise TypeError("a result that was not looked through")
-            if said is InvocationStatus.ERROR:
+            (_, duration, reason, files, value), status = rest, InvocationStatus(kind)
+            duration = job.record_duration(_finite_number(duration))
+            if status is InvocationStatus.DONE and not isinstance(value, JsonText):
+                raise TypeError("a result that the channel has not checked")
+            if status is InvocationStatus.ERROR:
                 self._prefetch.reset()
             else:
-                self._prefetch.record_duration(took, job.claim.document.spec.pages)
-            self._on_reply(child, job, said, (value, str(reason), files))
+                self._prefetch.record_duration(duration, job.claim.document.spec.pages)
+            self._on_reply(child, job, Reply(status, value, str(reason), files))
 
-    def _on_reply(self, child: ChildProcess, job: Job, status: InvocationStatus, reply: tuple[Any, str, Any]) -> None:
-        value, reason, files = reply
+    def _on_reply(self, child: ChildProcess, job: Job, reply: Reply) -> None:
+        status, value, reason, files = reply
         job.is_finished, child.free_since = True, time.monotonic()
         if status is InvocationStatus.DONE:
             if (files or value.size > MAX_RESULT_BYTES) and not job.is_dropped:
-                keep = partial(self._content.store_result, value.json, files, child.scratch)
-                self._run_in_thread(keep, partial(self._on_result_stored, child, job))
+                store_result = partial(self._content.store_result, value.json, files, child.scratch)
+                self._run_in_thread(store_result, partial(self._on_result_stored, child, job))
                 return
             self._inflight.finish(job, StoredResult(value.json))
         del child.jobs[job.number]
@@ -284,13 +294,16 @@ class Dispatcher:
         self._retire_if_due(child)
 
     def _update_breaker(self, job: Job, error: str | None) -> None:
-        """Too many errors in a row blow the fuse; what was claimed before it blew says nothing new."""
+        """Count an error or a success; documents claimed before the breaker last tripped are not counted again."""
         if error is None:
             self._breaker.record_success()
         elif job.number <= self._last_job_at_trip or job.is_dropped:
             return
         elif self._breaker.record_failure(job.claim.document.id, job.claim.document.customer):
             self.breaker_error, self._last_job_at_trip = error, self._inflight.last_number
+            log.info(
+                "circuit breaker tripped: %d documents of %d customers failed in a row", TRIP_FAILURES, TRIP_CUSTOMERS
+            )
 
     def _retire_if_due(self, child: ChildProcess) -> None:
         if child not in self.pool.children:
@@ -303,9 +316,9 @@ class Dispatcher:
             self.pool.retire(child)
 
     def _reap(self, child: ChildProcess) -> None:
-        """A child is gone: what it had begun failed, what it had not goes to another."""
+        """Clean up after a child that has ended: fail the document it had started, give the others to another child."""
         self.selector.unregister(child.channel)
-        words = self.pool.remove(child)
+        exit_reason = self.pool.remove(child)
         for job in sorted(child.jobs.values(), key=lambda job: -job.number):
             if job.is_finished:
                 continue
@@ -313,55 +326,59 @@ class Dispatcher:
             if job.begun_at is None:
                 self.pending.appendleft(job)
             elif child.killed_by_worker:
-                self._inflight.release(job)  # for what another of its documents did
+                self._inflight.release(job)  # another of its documents was at fault
             elif (reason := self.pool.exceeded_limit(child)) is not None:
                 self._inflight.fail(job, Reject(reason))
                 self._update_breaker(job, None)
             else:
-                self._inflight.fail(job, f"the processor did not finish: {words}")
-                self._update_breaker(job, words)
+                self._inflight.fail(job, f"the processor did not finish: {exit_reason}")
+                self._update_breaker(job, exit_reason)
         if not child.is_ready:
             self._failed_starts += 1
             if self._failed_starts >= MAX_FAILED_STARTS:
-                raise ProcessorError(f"the processor's process does not start: {words}")
+                raise ProcessorError(f"the processor's process does not start: {exit_reason}")
 
-    # -- what has to be enforced ------------------------------------------------------------------------------------
+    # -- deadlines -------------------------------------------------------------------------------------------------
 
     def deadlines(self) -> Iterator[float]:
-        """When something may have to be enforced."""
-        for hand in self.pool.children:
-            if not hand.is_ready:
-                yield hand.started_at + START_TIMEOUT_SECONDS
-            if self.pool.spec.limits is not None and hand.is_busy():
-                yield hand.scratch_checked_at + SCRATCH_CHECK_INTERVAL_SECONDS
-            if (since := hand.stalled_since()) is not None:
+        """Yield the times at which `enforce_deadlines` may have something to do."""
+        for child in self.pool.children:
+            if not child.is_ready:
+                yield child.started_at + START_TIMEOUT_SECONDS
+            if self.pool.spec.limits is not None and child.is_busy():
+                yield child.scratch_checked_at + SCRATCH_CHECK_INTERVAL_SECONDS
+            if (since := child.stalled_since()) is not None:
                 yield since + self._timeout
-            is_ahead = self.pool.jobs_per_child() == 1 and any(job.begun_at is None for job in hand.jobs.values())
-            for job in hand.jobs.values():
+            has_next = self.pool.jobs_per_child() == 1 and any(job.begun_at is None for job in child.jobs.values())
+            for job in child.jobs.values():
                 if job.begun_at is not None and not job.is_finished:
                     late = self._prefetch.late_after(job.claim.document.spec.pages)
-                    yield job.begun_at + (min(late, self._timeout) if is_ahead else self._timeout)
+                    yield job.begun_at + (min(late, self._timeout) if has_next else self._timeout)
                     if job.kill_at is not None:
                         yield job.kill_at
 
     def enforce_deadlines(self, now: float) -> None:
-        """End children that take too long to start, to finish, or to notice that a document was cancelled."""
+        """Kill children that take too long to start, to finish a document, or to notice that it was cancelled."""
         self.pool.reap_retired()
-        for hand in list(self.pool.children):
-            if not hand.is_ready and now > hand.started_at + START_TIMEOUT_SECONDS:
-                hand.kill(f"it did not start within {START_TIMEOUT_SECONDS:g} s")
-            box = self.pool.spec.limits
-            if box is not None and hand.is_busy() and now >= hand.scratch_checked_at + SCRATCH_CHECK_INTERVAL_SECONDS:
-                hand.scratch_checked_at = now
-                if exceeds_size(hand.scratch, box.scratch_bytes, MAX_SCRATCH_ENTRIES):
-                    hand.kill(
-                        f"it left more than {box.scratch_bytes >> 20} MB or {MAX_SCRATCH_ENTRIES:,} files on the disk"
+        for child in list(self.pool.children):
+            if not child.is_ready and now > child.started_at + START_TIMEOUT_SECONDS:
+                child.kill(f"it did not start within {START_TIMEOUT_SECONDS:g} s")
+            limits = self.pool.spec.limits
+            if (
+                limits is not None
+                and child.is_busy()
+                and now >= child.scratch_checked_at + SCRATCH_CHECK_INTERVAL_SECONDS
+            ):
+                child.scratch_checked_at = now
+                if exceeds_size(child.scratch, limits.scratch_bytes, MAX_SCRATCH_ENTRIES):
+                    child.kill(
+                        f"it wrote more than {limits.scratch_bytes >> 20} MB or {MAX_SCRATCH_ENTRIES:,} files to disk"
                     )
-            if (since := hand.stalled_since()) is not None and now > since + self._timeout:
-                hand.kill(f"it did not begin a document within {self._timeout:g} s")
-            for job in list(hand.jobs.values()):
-                if job.number in hand.jobs and job.begun_at is not None and not job.is_finished:
-                    self._enforce_job_deadlines(hand, job, job.begun_at, now)
+            if (since := child.stalled_since()) is not None and now > since + self._timeout:
+                child.kill(f"it did not begin a document within {self._timeout:g} s")
+            for job in list(child.jobs.values()):
+                if job.number in child.jobs and job.begun_at is not None and not job.is_finished:
+                    self._enforce_job_deadlines(child, job, job.begun_at, now)
 
     def _enforce_job_deadlines(self, child: ChildProcess, job: Job, begun_at: float, now: float) -> None:
         pages = job.claim.document.spec.pages
@@ -378,41 +395,41 @@ class Dispatcher:
             child.killed_by_worker = True
             child.kill("its document was cancelled")
         elif now >= begun_at + self._prefetch.late_after(pages) and self.pool.jobs_per_child() == 1:
-            # It takes longer than those before it: what stands behind goes back to whoever is free.
+            # It takes longer than expected: the documents behind it may run elsewhere.
             self._release_unstarted(child)
             self._prefetch.record_late(pages)
 
     def _release_unstarted(self, child: ChildProcess) -> None:
-        """What it has not begun is nobody's again."""
+        """Release the documents that a child has not started."""
         for job in [job for job in child.jobs.values() if job.begun_at is None]:
             del child.jobs[job.number]
             child.cancel(job)
             self._inflight.release(job)
 
     def cancel(self, job: Job) -> None:
-        """Nobody wants it any more: its processor is told, and ended if it does not listen."""
+        """Cancel a document whose claim is gone: notify its processor, and kill a child that does not react."""
         job.is_dropped = True
-        for hand in self.pool.children:
-            if job.number in hand.jobs:
-                hand.cancel(job)
-                if job.begun_at is None:  # the child passes over it without a word
-                    del hand.jobs[job.number]
+        for child in self.pool.children:
+            if job.number in child.jobs:
+                child.cancel(job)
+                if job.begun_at is None:  # the child skips it without a reply
+                    del child.jobs[job.number]
                     self._inflight.drop(job)
                 elif self.pool.mode is ExecutionMode.PROCESSES:
                     job.kill_at = time.monotonic() + CANCEL_GRACE_SECONDS
 
 
 def try_call(function: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """What came of it, or what went wrong."""
+    """Call a function; return its value, or the exception that it raised."""
     try:
         return function(), None
-    except Exception as error:  # noqa: BLE001 - told to whoever asked
+    except Exception as error:  # noqa: BLE001 - returned to the caller
         return None, error
 
 
 def _finite_number(value: Any) -> float:
-    """A finite number; whatever else a child says is nonsense."""
+    """Convert a number in a child's message; raise ValueError or TypeError unless it is finite."""
     number = float(value)
     if not math.isfinite(number):
-        raise ValueError("no finite number")
+        raise ValueError("not a finite number")
     return number

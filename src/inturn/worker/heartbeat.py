@@ -1,4 +1,4 @@
-"""What goes on beside a worker's main loop, so that nothing it does can stall it: heartbeats and the doorbell."""
+"""Renew leases and report the worker's state in a thread, so that the main loop cannot delay them."""
 
 import logging
 import threading
@@ -13,13 +13,13 @@ from inturn.worker.store_errors import log_store_error
 
 log: Final = logging.getLogger("inturn.worker")
 REPORT_INTERVAL_SECONDS: Final = 2.0
-"""Seconds after which a changed report is told."""
+"""Seconds between two reports, if they differ."""
 MAX_REPORT_INTERVAL_SECONDS: Final = 10.0
-"""Seconds after which one is told that has not changed: nobody else says that the worker is alive."""
+"""Seconds after which an unchanged report is sent again: it shows that the worker is alive."""
 
 
 class Heartbeat(threading.Thread):
-    """Renews the leases of what the worker holds, and tells how the worker is."""
+    """Renews the leases of the worker's documents four times per lease, and reports the worker's state."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class Heartbeat(threading.Thread):
         self._last_report_at = 0.0
 
     def run(self) -> None:  # noqa: D102 - a thread's own
-        every = self._lease / SECOND / 4
+        interval = self._lease / SECOND / 4
         next_beat = next_report = time.monotonic()
         while not self._stop_event.is_set():
             now = time.monotonic()
             if now >= next_beat:
-                next_beat = now + (every if self._try(self._renew_leases) else min(every, 0.5))
+                next_beat = now + (interval if self._try(self._renew_leases) else min(interval, 0.5))
             if now >= next_report:
                 self._try(self._send_report)
-                next_report = now + min(REPORT_INTERVAL_SECONDS, every)
+                next_report = now + min(REPORT_INTERVAL_SECONDS, interval)
             self._stop_event.wait(max(0.01, min(next_beat, next_report) - time.monotonic()))
 
     def stop(self) -> None:
-        """No more beats."""
+        """End the thread, after a renewal that is under way."""
         self._stop_event.set()
         self.join()
 
@@ -67,9 +67,9 @@ class Heartbeat(threading.Thread):
     def _renew_leases(self) -> None:
         held = self._held_claims()
         if held:
-            for claimed, hold in zip(held, self._queue.heartbeat(held, lease=self._lease), strict=True):
-                if hold is not LeaseStatus.HELD:
-                    self._on_lost_claim(claimed, hold)
+            for claim, lease_status in zip(held, self._queue.heartbeat(held, lease=self._lease), strict=True):
+                if lease_status is not LeaseStatus.HELD:
+                    self._on_lost_claim(claim, lease_status)
         self._last_report = None
 
     def _send_report(self) -> None:
@@ -78,39 +78,3 @@ class Heartbeat(threading.Thread):
         if report != self._last_report or now >= self._last_report_at + MAX_REPORT_INTERVAL_SECONDS:
             self._queue.store.record_worker(report)
             self._last_report, self._last_report_at = report, now
-
-
-class Waiter(threading.Thread):
-    """Waits for the store to ring while the worker's main loop listens to its children."""
-
-    def __init__(self, queue: Queue, on_notify: Callable[[], None]) -> None:
-        super().__init__(name="inturn-bell", daemon=True)
-        self._queue = queue
-        self._on_notify = on_notify
-        self._wait_requested = threading.Event()
-        self._is_stopping = False
-        self._timeout = 1.0
-
-    def start_waiting(self, timeout: float) -> None:
-        """Ring once: when something may have become claimable, or after so many seconds."""
-        self._timeout = max(0.0, timeout)
-        self._wait_requested.set()
-
-    def run(self) -> None:  # noqa: D102 - a thread's own
-        while True:
-            self._wait_requested.wait()
-            self._wait_requested.clear()
-            if self._is_stopping:
-                return
-            try:
-                self._queue.store.wait(self._timeout)
-            except Exception:  # noqa: BLE001 - the claim that follows tells what is wrong
-                time.sleep(0.5)
-            if not self._is_stopping:
-                self._on_notify()
-
-    def stop(self) -> None:
-        """Listen no more."""
-        self._is_stopping = True
-        self._wait_requested.set()
-        self.join()

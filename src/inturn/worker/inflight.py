@@ -1,4 +1,4 @@
-"""What a worker holds: every document claimed and not yet recorded, and what came of it."""
+"""Track the documents that a worker has claimed, until their outcomes are recorded."""
 
 import logging
 import math
@@ -21,15 +21,15 @@ from inturn.worker.content import DocumentContent, StoredResult
 log: Final = logging.getLogger("inturn.worker")
 MAX_RETRY_DELAY: Final = 30 * 86_400 * SECOND
 MAX_RECORD_FAILURES: Final = 3
-"""Tries to record one outcome alone before it is dropped."""
+"""Attempts to record a single outcome before it is dropped."""
 MAX_LOGGED_CHARS: Final = 200
-"""Characters of a reason that are logged."""
+"""Characters of a failure's reason in the log."""
 _FRAME: Final = re.compile(r'^  File "([^"\n]*)", line (\d+), in ([^\n]*)$', re.MULTILINE)
 _CLASS: Final = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
 class OutcomeCounts(NamedTuple):
-    """What a worker's documents came to."""
+    """How many outcomes of each kind a worker has recorded."""
 
     done: int = 0
     retried: int = 0
@@ -46,32 +46,31 @@ class Job:
     number: int
     content: DocumentContent | None = None
     claimed_at: float = 0.0
-    """The instant of the claim; times here are those of `time.monotonic`."""
+    """All times here are those of `time.monotonic`."""
     sent_at: float = 0.0
-    """When a child was given it."""
     begun_at: float | None = None
     ended_at: float | None = None
     progress: Progress | None = None
     kill_at: float | None = None
-    """When a child that does not hear of a cancellation is ended."""
+    """When the child is killed if it has not reacted to a cancellation."""
     is_dropped: bool = False
-    """It was cancelled or its claim was lost: nobody wants its outcome any more."""
+    """It was cancelled or its claim was lost: its outcome is not recorded."""
     is_finished: bool = False
-    """Its processor is done with it."""
+    """The processor has replied."""
     is_settled: bool = False
-    """What came of it is known: nothing that comes later counts."""
+    """Its outcome is known; later replies are ignored."""
     record_failures: int = 0
-    """How often the store refused its outcome with an error that is not the store's state."""
+    """How often the store refused its outcome with an unexpected error."""
 
     def record_duration(self, duration: float) -> float:
-        """Note its end by the seconds that a child says it took, as far as they can be true."""
+        """Set the end by the seconds that a child reports, at most until now; return the seconds."""
         now = time.monotonic()
         began = now if self.begun_at is None else self.begun_at
         self.begun_at, self.ended_at = began, min(now, began + max(0.0, duration))
         return self.ended_at - began
 
     def work_time(self, now: float, kind: OutcomeKind) -> Work | None:
-        """What an outcome that is sent now says of the work on it."""
+        """Return the work times for an outcome that is recorded now; None if it was released unstarted."""
         if self.begun_at is None and kind is OutcomeKind.RELEASED:
             return None
         began = now if self.begun_at is None else self.begun_at
@@ -79,14 +78,14 @@ class Job:
         return Work(max(0, round((began - self.claimed_at) * SECOND)), max(0, round((ended - began) * SECOND)))
 
     def close(self) -> None:
-        """Let go of its bytes."""
+        """Close its content."""
         if self.content is not None:
             self.content.close()
             self.content = None
 
 
 class InflightJobs:
-    """Jobs by number, and the outcomes that wait for the next exchange. Its jobs are read by the heartbeat as well."""
+    """Holds jobs by number, and outcomes that wait for the next commit. The heartbeat's thread reads the jobs too."""
 
     def __init__(self, queue: Queue, worker: str, lease: int) -> None:
         self._queue = queue
@@ -95,38 +94,38 @@ class InflightJobs:
         self._jobs: dict[int, Job] = {}
         self._lock = threading.Lock()
         self.last_number = 0
-        """The number of the job that was claimed last."""
+        """The number of the latest job."""
         self._counts: Counter[str] = Counter()
         self.outcomes: list[tuple[Job, Outcome]] = []
         self.oldest_outcome_at = 0.0
-        """When the first of them came."""
+        """When the first of the waiting outcomes was added."""
         self._clock_offset = -math.inf
-        """Seconds that the store's clock is ahead of `time.monotonic`, as the quickest claim showed."""
+        """Seconds that the store's clock is ahead of `time.monotonic`, by the quickest claim so far."""
 
     def __len__(self) -> int:
         return len(self._jobs)
 
     def jobs(self) -> list[Job]:
-        """All of them, in the order of their claims."""
+        """Return all jobs, in the order of their claims."""
         with self._lock:
             return list(self._jobs.values())
 
     def held_claims(self) -> list[Claim]:
-        """Claims whose leases must be renewed."""
+        """Return the claims whose leases must be renewed."""
         return [job.claim for job in self.jobs() if not job.is_dropped]
 
     def unsettled(self) -> list[Job]:
-        """Those of which nothing has been said yet."""
+        """Return the jobs without an outcome."""
         return [job for job in self.jobs() if not job.is_settled]
 
     def outcome_counts(self) -> OutcomeCounts:
-        """What became of the rest."""
+        """Return the counts of recorded outcomes."""
         return OutcomeCounts(**self._counts)
 
     # -- the store --------------------------------------------------------------------------------------------------
 
     def ack_and_claim(self, limit: int) -> list[Job]:
-        """Record what came of documents, and claim up to `room` others in the same commit."""
+        """Record the waiting outcomes, and claim up to `limit` documents in the same commit."""
         outcomes, self.outcomes = self.outcomes, []
         try:
             return self._send(outcomes, limit)
@@ -135,9 +134,9 @@ class InflightJobs:
             raise
 
     def record_one_by_one(self) -> None:
-        """Record each outcome alone, after the store refused them together with an error of an unexpected class.
+        """Record each outcome alone, after the store refused them together with an unexpected error.
 
-        An outcome that is refused again and again is dropped: its lease ends as an attempt, and the worker goes on.
+        An outcome that is refused three times is dropped. Its lease then expires, which costs the document an attempt.
         """
         outcomes, self.outcomes = self.outcomes, []
         for job, outcome in outcomes:
@@ -157,15 +156,15 @@ class InflightJobs:
         now = time.monotonic()
         timed = [outcome._replace(work=job.work_time(now, outcome.kind)) for job, outcome in outcomes]
         if limit:
-            verdicts, claimed = self._queue.ack_and_claim(timed, self._worker, limit, lease=self._lease)
+            acks, claims = self._queue.ack_and_claim(timed, self._worker, limit, lease=self._lease)
         else:
-            verdicts, claimed = self._queue.store.ack_and_claim(timed, None)
-        for (job, outcome), verdict in zip(outcomes, verdicts, strict=True):
-            self._on_recorded(job, outcome, verdict)
-        return self._add_claims(claimed, now, time.monotonic()) if claimed else []
+            acks, claims = self._queue.store.ack_and_claim(timed, None)
+        for (job, outcome), ack_status in zip(outcomes, acks, strict=True):
+            self._on_recorded(job, outcome, ack_status)
+        return self._add_claims(claims, now, time.monotonic()) if claims else []
 
     def _add_claims(self, claims: Sequence[Claim], called_at: float, returned_at: float) -> list[Job]:
-        """The instant of a claim lies between call and return: the longer of the two a commit takes tells nothing."""
+        """Add jobs, with claim times on this machine's clock: a claim happened between call and return."""
         at = (claims[0].document.started_at or 0) / SECOND
         self._clock_offset = min(max(self._clock_offset, at - returned_at), at - called_at)
         return [self._add_claim(claim, at - self._clock_offset) for claim in claims]
@@ -175,6 +174,7 @@ class InflightJobs:
         job = Job(claim, self.last_number, claimed_at=claimed_at)
         with self._lock:
             self._jobs[job.number] = job
+        log.debug("document %s: claimed, attempt %d", claim.document.id, claim.document.attempt)
         return job
 
     def _on_recorded(self, job: Job, outcome: Outcome, ack_status: AckStatus) -> None:
@@ -190,29 +190,31 @@ class InflightJobs:
             _log_failure(document, outcome.error or "", again=again)
         else:
             self._counts[outcome.kind] += 1
+            log.debug("document %s: %s", outcome.id, "released" if outcome.kind is OutcomeKind.RELEASED else "finished")
 
-    # -- what came of it --------------------------------------------------------------------------------------------
+    # -- outcomes ---------------------------------------------------------------------------------------------------
 
     def finish(self, job: Job, result: StoredResult) -> None:
-        """It has a result."""
+        """Record a result with the next commit."""
         self._settle(job, self._queue.done(job.claim)._replace(result=result.text, files=result.files))
 
     def fail(self, job: Job, reason: Exception | str) -> None:
-        """It failed: for good if it was rejected, otherwise to be tried again."""
+        """Record a failure with the next commit: a `Reject` is final, other reasons allow another attempt."""
         after = _retry_delay(reason.after) if isinstance(reason, Retry) else None
         final = isinstance(reason, Reject)
         self._settle(job, self._queue.failed(job.claim, str(reason), final=final, retry_in=after))
 
     def release(self, job: Job) -> None:
-        """It was not begun, or its worker has to go."""
+        """Give the claim back with the next commit; that costs no attempt."""
         self._settle(job, self._queue.released(job.claim))
 
     def drop(self, job: Job) -> None:
-        """Nobody wants it any more, and there is nothing to record."""
+        """Forget a job without recording an outcome."""
         job.close()
         job.is_settled = True
         with self._lock:
             self._jobs.pop(job.number, None)
+        log.debug("document %s: dropped", job.claim.document.id)
 
     def _settle(self, job: Job, outcome: Outcome) -> None:
         job.close()
@@ -228,16 +230,16 @@ class InflightJobs:
 
 
 def _log_failure(document: Document, error: str, *, again: bool) -> None:
-    attempt, most, reason = document.attempt, document.spec.max_attempts, describe_failure(error)
+    attempt, max_attempts, reason = document.attempt, document.spec.max_attempts, describe_failure(error)
     log.warning(
         "document %s of customer %s: attempt %d of %d failed, %s: %s",
-        *(document.id, document.customer, attempt, most, "to be tried again" if again else "for good", reason),
+        *(document.id, document.customer, attempt, max_attempts, "to be tried again" if again else "for good", reason),
         extra={
             "facts": {
                 "document": document.id,
                 "customer": document.customer,
                 "attempt": attempt,
-                "max_attempts": most,
+                "max_attempts": max_attempts,
                 "again": again,
                 "reason": reason,
             }
@@ -260,7 +262,7 @@ def describe_failure(error: str) -> str:
 
 
 def _retry_delay(after: Any) -> int | None:
-    """A delay that a processor asked for, as far as it makes sense; None is the usual one."""
+    """Convert the delay that a processor asked for, at most 30 days; None for the usual backoff."""
     try:
         return min(MAX_RETRY_DELAY, max(0, seconds(float(after))))
     except (TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Calls a processor with a document and puts what came of it into words."""
+"""Load a processor, call it with a document, and turn its return value or exception into a result."""
 
 import asyncio
 import importlib
@@ -12,6 +12,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from inturn.config import current_processor_name
 from inturn.errors import InturnError, InvalidInputError
 from inturn.processor import OpenDocument, Reject, Result, Retry
 
@@ -19,15 +20,13 @@ Processor = Callable[[OpenDocument], Any]
 ProcessorT = TypeVar("ProcessorT", bound=Callable[..., Any])
 MODE_ATTRIBUTE: Final = "inturn_runs_in"
 MAX_REASON_CHARS: Final = 8_000
-DEFAULT_PROCESSOR: Final = "inturn.extract.extract:extract"
-"""The processor that comes with Inturn."""
 
 
 class ExecutionMode(StrEnum):
-    """Where a processor runs."""
+    """How a processor's calls run side by side."""
 
     PROCESSES = "processes"
-    """One child process for each slot: for work that needs the CPU, and what may crash."""
+    """One child process per slot: for work that needs the CPU, or may crash."""
     THREADS = "threads"
     """Threads of one child: for work that mostly waits."""
     LOOP = "loop"
@@ -35,7 +34,7 @@ class ExecutionMode(StrEnum):
 
 
 def runs_in(where: str) -> Callable[[ProcessorT], ProcessorT]:
-    """Ask for `threads` instead of `processes`, for a processor that mostly waits for others."""
+    """Mark a processor to run in `threads` instead of `processes`, because it mostly waits."""
     if where not in {ExecutionMode.PROCESSES, ExecutionMode.THREADS}:
         raise InvalidInputError(f"a processor runs in processes or threads, not {where!r}; async def runs in a loop")
 
@@ -47,7 +46,7 @@ def runs_in(where: str) -> Callable[[ProcessorT], ProcessorT]:
 
 
 def execution_mode(processor: Callable[..., Any]) -> ExecutionMode:
-    """Where this one wants to run."""
+    """Return the mode that a processor asks for; `async def` runs in a loop."""
     called = processor if inspect.isroutine(processor) else type(processor).__call__
     if inspect.iscoroutinefunction(called):
         return ExecutionMode.LOOP
@@ -55,14 +54,14 @@ def execution_mode(processor: Callable[..., Any]) -> ExecutionMode:
 
 
 def load_processor(path: str) -> Processor:
-    """The processor that `package.module:function` names."""
-    module, colon, name = path.partition(":")
+    """Import the processor that `package.module:function` names."""
+    module, colon, name = current_processor_name(path).partition(":")
     if not (module and colon and name):
         raise InvalidInputError(f"a processor is named as package.module:function, not {path!r}")
     try:
-        result: Any = importlib.import_module(module)
+        processor: Any = importlib.import_module(module)
         for part in name.split("."):
-            result = getattr(result, part)
+            processor = getattr(processor, part)
     except ModuleNotFoundError as missing:
         if missing.name is None or not f"{module}.".startswith(f"{missing.name}."):
             raise
@@ -72,13 +71,13 @@ def load_processor(path: str) -> Processor:
         ) from missing
     except AttributeError as missing:
         raise InvalidInputError(f"module {module!r} has no {name!r} to be a processor") from missing
-    if not callable(result):
+    if not callable(processor):
         raise InvalidInputError(f"{path!r} cannot be called; a processor is a function that takes a document")
-    return result  # type: ignore[no-any-return]  # what it takes and returns shows when it is called
+    return processor  # type: ignore[no-any-return]  # its signature shows when it is called
 
 
 class InvocationStatus(StrEnum):
-    """What a processor said of a document."""
+    """How a processor's call ended."""
 
     DONE = "done"
     RETRY = "retry"
@@ -87,7 +86,7 @@ class InvocationStatus(StrEnum):
 
 
 class InvocationResult(NamedTuple):
-    """What came of a document: the value and files of a result, or a reason."""
+    """The result of a call: value and files, or the reason of a failure."""
 
     status: InvocationStatus
     value: Any = None
@@ -97,7 +96,7 @@ class InvocationResult(NamedTuple):
 
 
 def invoke(processor: Processor, document: OpenDocument) -> InvocationResult:
-    """Call it; whatever it raises is told and not raised."""
+    """Call a processor; an exception becomes a result."""
     try:
         return _from_return_value(processor(document))
     except BaseException as error:  # noqa: BLE001 - whatever a processor raises is an outcome, an exit too
@@ -105,7 +104,7 @@ def invoke(processor: Processor, document: OpenDocument) -> InvocationResult:
 
 
 async def invoke_async(processor: Callable[[OpenDocument], Awaitable[Any]], document: OpenDocument) -> InvocationResult:
-    """Await it; whatever it raises is told and not raised."""
+    """Await a processor; an exception other than a cancellation becomes a result."""
     try:
         return _from_return_value(await processor(document))
     except asyncio.CancelledError:
@@ -115,16 +114,16 @@ async def invoke_async(processor: Callable[[OpenDocument], Awaitable[Any]], docu
 
 
 def write_files(files: Mapping[str, bytes | Path], folder: Path, numbers: "count[int]") -> list[list[str]]:
-    """Write a result's files where the worker picks them up: each one's own name, and that in the folder."""
-    stored = []
+    """Write a result's files into a folder; return pairs of the file's name and its name in the folder."""
+    names = []
     for name, content in files.items():
-        place = folder / f"file-{next(numbers)}"
+        path = folder / f"file-{next(numbers)}"
         if isinstance(content, Path):
-            shutil.copyfile(content, place)
+            shutil.copyfile(content, path)
         else:
-            place.write_bytes(content)
-        stored.append([name, place.name])
-    return stored
+            path.write_bytes(content)
+        names.append([name, path.name])
+    return names
 
 
 def _from_return_value(value: Any) -> InvocationResult:
@@ -150,7 +149,7 @@ def _from_exception(exc: BaseException) -> InvocationResult:
 
 
 def _describe_exception(exc: BaseException) -> str:
-    """The error, then where it was raised, from the processor on: what stands above is ours and says nothing."""
+    """Format the error and its traceback from the processor on, without the frames of this module."""
     head = "".join(traceback.format_exception_only(exc)).strip()
     frames = [frame for frame in traceback.extract_tb(sys.exc_info()[2]) if frame.filename != __file__]
     return f"{head}\n\n{''.join(traceback.format_list(frames))}"[:MAX_REASON_CHARS].rstrip()

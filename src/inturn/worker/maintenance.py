@@ -1,6 +1,6 @@
-"""Keeps a queue in order: leases, delays, `start_by`, history, blobs that nobody refers to.
+"""Run a queue's maintenance: expired leases, due delays, `start_by`, old history, unreferenced blobs.
 
-Claims move on what is due by themselves; upkeep helps where nobody claims. Any number of processes may run it at once.
+Claims handle what is due as well; maintenance does it while no worker claims. Several processes may run it at once.
 """
 
 import logging
@@ -30,19 +30,19 @@ from inturn.queue import Queue
 from inturn.store import CustomerFilter, DocumentFilter, MaintenanceRecord, SweepResult
 from inturn.worker.store_errors import log_store_error
 
-log: Final = logging.getLogger("inturn.upkeep")
+log: Final = logging.getLogger("inturn.maintenance")
 DAY: Final = 86_400 * SECOND
 DEFAULT_KEEP: Final = 30 * DAY
-"""How long ended documents and events are kept, where nobody said otherwise."""
+"""Microseconds that ended documents and events are kept by default."""
 MIN_ORPHAN_AGE: Final = 2 * DAY
-"""A blob younger than a day may belong to a submit that is under way, and the clock may be a day ahead."""
+"""Microseconds: a blob younger than a day may belong to a submit under way, and the clock may be a day ahead."""
 BATCH_SIZE: Final = 500
 SWEEP_INTERVAL_SECONDS: Final = 15.0
 ROUND_INTERVAL_SECONDS: Final = 600.0
 
 
 class Refusal(NamedTuple):
-    """Why a round deleted nothing: how far its clock was off, and how many of all ended documents it took for old."""
+    """Why a round deleted nothing: its clock's drift, and how many of all ended documents it considered old."""
 
     at: int
     drift: int
@@ -53,14 +53,14 @@ class Refusal(NamedTuple):
         days, when = self.drift / DAY, datetime.fromtimestamp(self.at / SECOND, UTC)
         return (
             f"nothing was deleted: by this clock it is {when:%Y-%m-%d %H:%M} UTC, {abs(days):,.1f} days"
-            f" {'later' if days > 0 else 'earlier'} than the last round lets expect, and {self.old:,} of"
+            f" {'later' if days > 0 else 'earlier'} than expected after the last round, and {self.old:,} of"
             f" {self.ended:,} ended documents would be too old. If the clock is wrong, set it. If it is right, run:"
             f" inturn upkeep --once --force"
         )
 
 
 class MaintenanceResult(NamedTuple):
-    """What one round did."""
+    """Counts of one round."""
 
     swept: SweepResult = SweepResult()
     documents: int = 0
@@ -72,7 +72,7 @@ class MaintenanceResult(NamedTuple):
 
 
 class Maintenance:
-    """One round at a time. What is old is told by the store's clock, once `inturn.policy.retention` trusts it."""
+    """Runs rounds of maintenance. Ages are measured by the store's clock, if `inturn.policy.retention` trusts it."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class Maintenance:
         self._uptime = uptime
 
     def sweep(self) -> SweepResult:
-        """Move on what is due."""
+        """Expire leases, and make due documents claimable."""
         return self._queue.store.sweep()
 
     def run_round(self, *, force: bool = False) -> MaintenanceResult:
-        """All of it. A round whose clock cannot be trusted moves on what is due and deletes nothing, unless forced."""
+        """Sweep, then delete what is old. With a clock that cannot be trusted nothing is deleted, unless forced."""
         swept = self.sweep()
         store = self._queue.store
         reading = ClockReading(store.now(), *(self._uptime() or ()))
@@ -107,7 +107,7 @@ class Maintenance:
         return MaintenanceResult(swept, documents, events, keys, blobs, self._delete_orphans(reading.at))
 
     def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
-        """Decide whether this round may delete; unless it is refused, the next one may be compared with it."""
+        """Decide whether this round may delete; record its clock for the next round, unless it is refused."""
         store = self._queue.store
         record = store.maintenance()
         last = None if record is None else ClockReading(*record[:3])
@@ -128,12 +128,11 @@ class Maintenance:
         return decision, None
 
     def _last_seq(self) -> int:
-        """The highest seq given so far."""
         page = self._queue.store.documents(DocumentFilter(), limit=1)
         return page.items[0].seq if page.items else 0
 
     def _count_old(self, now: int) -> tuple[int, int]:
-        """How many documents are old, of how many that have ended."""
+        """Count the old documents, and all that have ended."""
         store = self._queue.store
         times = [(name, now - keep) for name, keep in self._retention_periods() if now > keep]
         old = sum(store.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
@@ -149,23 +148,23 @@ class Maintenance:
         return None if record is None else last_prunable_seq(record.checkpoints, before)
 
     def _prune_all(self, now: int) -> tuple[int, int, int, int]:
-        """Delete history by age."""
+        """Delete history by age; return counts of documents, events, keys and blobs."""
         removed = [self._prune(now - keep, name) for name, keep in self._retention_periods()]
-        documents, events, keys, blobs = (sum(item) for item in zip(*removed, strict=True)) if removed else (0,) * 4
+        documents, events, keys, blobs = (sum(column) for column in zip(*removed, strict=True)) if removed else (0,) * 4
         return documents, events, keys, blobs
 
     def _retention_periods(self) -> list[tuple[str | None, int]]:
-        """How long history is kept: of customers with a time of their own, then of everybody else."""
-        result: list[tuple[str | None, int]] = []
+        """List retention times in microseconds: of customers with a setting of their own, then of all others (None)."""
+        periods: list[tuple[str | None, int]] = []
         after = None
         while True:
             page = self._queue.customers(CustomerFilter(), limit=1_000, after=after)
-            result += [
+            periods += [
                 (customer.name, customer.settings.keep) for customer in page.items if customer.settings.keep is not None
             ]
             after = page.next
             if after is None:
-                return result if self._keep is None else [*result, (None, self._keep)]
+                return periods if self._keep is None else [*periods, (None, self._keep)]
 
     def _prune(self, before: int, customer: str | None) -> tuple[int, int, int, int]:
         total, up_to = [0, 0, 0, 0], self._last_old(before)
@@ -180,32 +179,32 @@ class Maintenance:
         return total[0], total[1], total[2], total[3]
 
     def _delete_orphans(self, now: int) -> int:
-        """Delete bytes that no document refers to, if they are old by the store's clock and by this machine's."""
+        """Delete blobs that no document refers to, if they are old by the store's clock and by this machine's."""
         if self._blobs is None:
             return 0
         before = min(now, self._clock.now()) - MIN_ORPHAN_AGE
-        dropped, keys = self._blobs.remove_unfinished(before), iter(self._blobs.keys(before))
-        while some := list(islice(keys, BATCH_SIZE)):
-            unknown = self._queue.store.unreferenced_blobs(some)
-            self._blobs.delete(unknown)
-            dropped += len(unknown)
-        return dropped
+        deleted, keys = self._blobs.remove_unfinished(before), iter(self._blobs.keys(before))
+        while batch := list(islice(keys, BATCH_SIZE)):
+            orphans = self._queue.store.unreferenced_blobs(batch)
+            self._blobs.delete(orphans)
+            deleted += len(orphans)
+        return deleted
 
 
 class MaintenanceThread(threading.Thread):
-    """Upkeep beside a worker."""
+    """Sweeps every 15 seconds and runs a round every 10 minutes."""
 
     def __init__(self, maintenance: Maintenance) -> None:
-        super().__init__(name="inturn-upkeep", daemon=True)
+        super().__init__(name="inturn-maintenance", daemon=True)
         self._maintenance = maintenance
         self._stop_event = threading.Event()
 
     def run(self) -> None:  # noqa: D102 - a thread's own
-        next_tidy = time.monotonic()  # soon: a worker that is restarted often would never get to it
+        next_round = time.monotonic()  # at once: a worker that is restarted often would never get to it
         while not self._stop_event.wait(SWEEP_INTERVAL_SECONDS):
             try:
-                if time.monotonic() >= next_tidy:
-                    next_tidy = time.monotonic() + ROUND_INTERVAL_SECONDS
+                if time.monotonic() >= next_round:
+                    next_round = time.monotonic() + ROUND_INTERVAL_SECONDS
                     refusal = self._maintenance.run_round().refusal
                     if refusal is not None:
                         log.warning("upkeep: %s", refusal)
@@ -215,6 +214,6 @@ class MaintenanceThread(threading.Thread):
                 log_store_error("upkeep failed", error)
 
     def stop(self) -> None:
-        """After the round that is under way."""
+        """End the thread, after a round that is under way."""
         self._stop_event.set()
         self.join()

@@ -1,4 +1,4 @@
-"""How a worker works."""
+"""Options of a worker."""
 
 from dataclasses import dataclass, field
 
@@ -11,23 +11,23 @@ from inturn.sandbox.confinement import SandboxLimits
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """What may be chosen about a worker. Times are microseconds."""
+    """Options of a worker. Times are microseconds."""
 
     slots: int = 2
     lease: int = DEFAULT_LEASE
     timeout: int = 900 * SECOND
-    """For one document; in the sandbox it is the box's own."""
+    """For one document; in the sandbox `SandboxLimits.wall_seconds` holds instead."""
     grace: int = 30 * SECOND
-    """For what runs when the worker is told to stop."""
+    """For running documents when the worker stops."""
     documents_per_child: int = 1_000
     memory_per_child: int = 2 << 30
-    """A child that holds more bytes after a document is replaced."""
+    """Bytes; a child that holds more after a document is replaced."""
     box: SandboxLimits | None = None
-    """The sandbox that children work in. The default processor always has one."""
+    """Limits of the children's sandbox; None: no sandbox. The default processor always has one."""
     bounds: ExtractLimits = field(default_factory=ExtractLimits)
-    """What the default processor reads of a document at most."""
+    """Limits of the default processor."""
     until_empty: bool = False
-    """End when nothing is left that waiting could make claimable."""
+    """End when the queue has no document that is claimable now or becomes so by waiting."""
     name: str = ""
 
     def __post_init__(self) -> None:

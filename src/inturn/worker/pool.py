@@ -1,4 +1,4 @@
-"""The children of a worker, as the worker sees them: how they start, what they hold, how they end."""
+"""Start, track and end the child processes of a worker."""
 
 import json
 import os
@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.errors import InturnError
 from inturn.extract import parser
 from inturn.extract.limits import ExtractLimits
@@ -22,19 +23,19 @@ from inturn.sandbox import allowed_paths, confinement
 from inturn.worker.channel import Channel, ChannelError, Message
 from inturn.worker.child_output import ChildOutput
 from inturn.worker.inflight import Job
-from inturn.worker.invoke import DEFAULT_PROCESSOR, ExecutionMode
+from inturn.worker.invoke import ExecutionMode
 from inturn.worker.scratch import ScratchDir, make_world_readable, remove_tree
 
 START_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a child may take to load its processor."""
 EXIT_TIMEOUT_SECONDS: Final = 2.0
-"""Seconds that a child whose wire is cut may take to end."""
+"""Seconds that a child may take to end after its channel was closed."""
 CRASH_SIGNALS: Final = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP})
-"""Signals by which a parser dies of an allocation that failed."""
+"""Signals that end a parser when an allocation fails."""
 OUT_OF_MEMORY_SHARE: Final = 0.6
-"""Part of its memory that a process holds at least when an allocation fails: libraries take addresses of the rest."""
+"""Share of its memory limit that a process holds at least when an allocation fails; libraries reserve the rest."""
 RECYCLE_MEMORY_SHARE: Final = 0.25
-"""Part of its memory that a child may hold after a document and get another one."""
+"""Share of its memory limit that a child may hold after a document without being replaced."""
 PAGE_SIZE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -43,39 +44,39 @@ class ProcessExit(NamedTuple):
 
     status: int
     peak_bytes: int = 0
-    """Bytes of memory it held at most; 0 if that is not known."""
+    """Peak memory in bytes; 0 if unknown."""
 
 
 KILLED_EXIT: Final = ProcessExit(-int(signal.SIGKILL))
 
 
 class ProcessorError(InturnError):
-    """The processor cannot be used at all; the message says why."""
+    """The processor cannot be loaded or started; the message has the reason."""
 
     code = "processor"
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """What a worker's children are for."""
+    """How a worker's children are started."""
 
     processor: str
     slots: int
     limits: confinement.SandboxLimits | None
-    """The box they work in; None: they run as the worker does."""
+    """Limits of their sandbox; None: they run without one."""
     bounds: ExtractLimits
-    """For the default processor alone."""
+    """Used by the default processor alone."""
     protected: tuple[str, ...] = ()
-    """The store's file and the blobs' folder, which no child in a box may read."""
+    """The store's file and the blobs' folder, which no sandboxed child may read."""
 
     @property
     def uses_fork_server(self) -> bool:
-        """The default processor is loaded once and forked: a new child for every few documents costs nothing then."""
+        """Whether the processor is loaded once and forked, which makes a new child cheap; the default one is."""
         return self.processor == DEFAULT_PROCESSOR and self.limits is not None
 
 
 class ChildProcess:
-    """One child."""
+    """A child process, as its worker sees it."""
 
     def __init__(
         self, channel: Channel, scratch: Path, pid: int, wait_exit: Callable[[float], ProcessExit | None]
@@ -87,35 +88,33 @@ class ChildProcess:
         self.jobs_sent = 0
         self.is_retiring = False
         self.killed_by_worker = False
-        """Ended by the worker, for what one of its documents did: the others are innocent."""
+        """Killed because of one of its documents; the others are released without losing an attempt."""
         self.is_killed = False
         self.retired_at = 0.0
         self.is_ready = False
         self.free_since = 0.0
-        """When it could begin another document: when it was ready, or done with the last one."""
+        """When it became ready, or finished its last document."""
         self.started_at = time.monotonic()
         self.scratch_checked_at = self.started_at
-        """When its folder was last looked at."""
         self.last_memory_bytes = 0
-        """Bytes it held after its last document."""
+        """Memory after its last document."""
         self._wait_exit = wait_exit
         self._exit: ProcessExit | None = None
         self._is_reaped = False
         self._kill_reason: str | None = None
-        """Why the worker ended it."""
 
     def send_job(self, job: Job, fields: dict[str, object], fd: int | None) -> None:
-        """Hand it a document, with its bytes if it has any."""
+        """Send a document, with the descriptor of its content if it has any."""
         self.jobs[job.number] = job
         job.sent_at = time.monotonic()
         self.channel.send_nowait("work", job.number, fields, fd is not None, fds=() if fd is None else (fd,))
 
     def cancel(self, job: Job) -> None:
-        """Tell it that nobody wants this one any more."""
+        """Notify the child that a document was cancelled."""
         self.channel.send_nowait("cancel", job.number)
 
     def receive(self) -> list[Message] | None:
-        """What it says; None when it is gone, or talks nonsense."""
+        """Read its messages; None when it is gone, or was killed for a message that is too large."""
         try:
             return self.channel.receive()
         except ChannelError as error:
@@ -123,43 +122,43 @@ class ChildProcess:
             return None
 
     def kill(self, reason: str) -> None:
-        """End it now."""
+        """Send SIGKILL; the first reason counts."""
         self.is_killed = True
         self._kill_reason = self._kill_reason or reason
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
     def memory_bytes(self) -> int:
-        """Bytes it holds."""
+        """Return its resident memory; 0 if it is gone."""
         try:
             return int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE_SIZE_BYTES
         except (OSError, IndexError, ValueError):
             return 0
 
     def is_busy(self) -> bool:
-        """Whether it has anything to do."""
+        """Return whether it has a document that is not finished."""
         return any(not job.is_finished for job in self.jobs.values())
 
     def stalled_since(self) -> float | None:
-        """Since when it has documents and works on none; None if it does, or has none."""
+        """Return since when it has documents and has started none; None if it runs one, or has none."""
         jobs = [job for job in self.jobs.values() if not job.is_finished]
         if not self.is_ready or not jobs or any(job.begun_at is not None for job in jobs):
             return None
         return max(self.free_since, min(job.sent_at for job in jobs))
 
     def has_exited(self) -> bool:
-        """Whether it has ended; never waits."""
+        """Return whether it has ended, without waiting."""
         return self._is_reaped or self._wait_exit(0) is not None
 
     def reap(self) -> str:
-        """How it ended, in words. It is gone, or hangs up now."""
+        """Close its channel, wait for its end, and describe how it ended."""
         self.channel.close()
         self._is_reaped = True
         self._exit = self._wait_exit(EXIT_TIMEOUT_SECONDS)
         return self._kill_reason or describe_exit(None if self._exit is None else self._exit.status)
 
     def exceeded_limit(self, limits: confinement.SandboxLimits) -> str | None:
-        """Name the limit that its document certainly ran into; None if the cause may be another."""
+        """Describe the limit that its document has exceeded; None if the end may have another cause."""
         if self._exit is None or self._kill_reason is not None:
             return None
         if self._exit.status == -signal.SIGXCPU:
@@ -174,7 +173,7 @@ class ChildProcess:
 
 
 class ProcessPool:
-    """Starts children and cleans up after them."""
+    """Starts children and removes their files when they have ended."""
 
     def __init__(self, spec: ChildSpec, scratch_dir: ScratchDir) -> None:
         self.spec = spec
@@ -187,15 +186,15 @@ class ProcessPool:
         self._retired: list[ChildProcess] = []
 
     def jobs_per_child(self) -> int:
-        """Documents that a child works on at a time."""
+        """Return how many documents a child runs at a time."""
         return 1 if self.mode in {None, ExecutionMode.PROCESSES} else self.spec.slots
 
     def max_children(self) -> int:
-        """Children that there may be."""
+        """Return how many children run at a time."""
         return self.spec.slots if self.mode in {None, ExecutionMode.PROCESSES} else 1
 
     def require_isolation(self) -> None:
-        """Raise if no child in the box could be kept from the store and the blobs, before anything is claimed."""
+        """Raise ProcessorError if sandboxed children could read the store or the blobs."""
         if self.spec.limits is not None:
             try:
                 allowed_paths.refuse_protected(
@@ -205,16 +204,16 @@ class ProcessPool:
                 raise ProcessorError(str(error)) from error
 
     def start_child(self) -> ChildProcess:
-        """A new child; it says when it is ready."""
+        """Start a child; it sends `ready` when it has loaded the processor."""
         self._start_count += 1
-        is_boxed = self.spec.limits is not None
-        scratch = self._scratch_dir.make_child_dir(f"scratch-{self._start_count}", is_sandboxed=is_boxed)
-        hand = self._fork(scratch) if self.spec.uses_fork_server else self._spawn(scratch)
-        self.children.append(hand)
-        return hand
+        is_sandboxed = self.spec.limits is not None
+        scratch = self._scratch_dir.make_child_dir(f"scratch-{self._start_count}", is_sandboxed=is_sandboxed)
+        child = self._fork(scratch) if self.spec.uses_fork_server else self._spawn(scratch)
+        self.children.append(child)
+        return child
 
     def retire(self, child: ChildProcess) -> None:
-        """A child has done its share: it ends by itself, and nobody waits for it."""
+        """Let a child end by itself; `reap_retired` cleans up later."""
         self.children.remove(child)
         child.channel.close()
         self._add_retired(child)
@@ -225,33 +224,33 @@ class ProcessPool:
         self.reap_retired()
 
     def reap_retired(self) -> None:
-        """Clean up after those that are gone, once nobody wants the files they left; end those that will not go."""
-        for hand in list(self._retired):
-            if hand.jobs:
+        """Remove the files of ended children whose results are stored; kill those that do not end in time."""
+        for child in list(self._retired):
+            if child.jobs:
                 continue
-            if hand.has_exited():
-                self._retired.remove(hand)
-                remove_tree(hand.scratch)
-            elif time.monotonic() > hand.retired_at + EXIT_TIMEOUT_SECONDS:
-                hand.kill("it would not go")
+            if child.has_exited():
+                self._retired.remove(child)
+                remove_tree(child.scratch)
+            elif time.monotonic() > child.retired_at + EXIT_TIMEOUT_SECONDS:
+                child.kill("it did not end in time")
 
     def remove(self, child: ChildProcess) -> str:
-        """A child is gone: how it ended."""
+        """Remove a child that has ended; describe how it ended."""
         self.children.remove(child)
-        words = child.reap()
+        exit_reason = child.reap()
         self._add_retired(child)
-        return words
+        return exit_reason
 
     def exceeded_limit(self, child: ChildProcess) -> str | None:
-        """Name the limit that ended a child of the default processor; a user's own function is always tried again."""
+        """Describe the limit that ended a child; None for a user's function, which always gets another attempt."""
         limits = self.spec.limits
         return child.exceeded_limit(limits) if limits is not None and self.spec.processor == DEFAULT_PROCESSOR else None
 
     def close(self) -> None:
-        """End all children."""
-        for hand in (*self.children, *self._retired):
-            hand.kill("the worker ends")
-            hand.reap()
+        """Kill all children and the fork server."""
+        for child in (*self.children, *self._retired):
+            child.kill("the worker ends")
+            child.reap()
         self.children.clear()
         self._retired.clear()
         if self._fork_server is not None:
@@ -265,18 +264,20 @@ class ProcessPool:
         return self._scratch_dir.path / "library"
 
     def _spawn(self, scratch: Path) -> ChildProcess:
-        process, wire = _spawn_program(self.spec, self._library, scratch, self._environment(scratch), self._output_fd())
-        return ChildProcess(wire, scratch, process.pid, partial(_wait_exit, process))
+        process, channel = _spawn_program(
+            self.spec, self._library, scratch, self._environment(scratch), self._output_fd()
+        )
+        return ChildProcess(channel, scratch, process.pid, partial(_wait_exit, process))
 
     def _fork(self, scratch: Path) -> ChildProcess:
         try:
-            nursery = self._running_fork_server()
-            process, ours = nursery.fork(scratch)
-        except (OSError, ProcessorError):  # killed, perhaps for its memory: once more
+            server = self._running_fork_server()
+            pid, sock = server.fork(scratch)
+        except (OSError, ProcessorError):  # killed, perhaps for its memory: try once more
             self._close_fork_server()
-            nursery = self._running_fork_server()
-            process, ours = nursery.fork(scratch)
-        return ChildProcess(Channel(ours), scratch, process, partial(nursery.wait_exit, process))
+            server = self._running_fork_server()
+            pid, sock = server.fork(scratch)
+        return ChildProcess(Channel(sock), scratch, pid, partial(server.wait_exit, pid))
 
     def _running_fork_server(self) -> "ForkServer":
         if self._fork_server is None:
@@ -300,7 +301,7 @@ class ProcessPool:
             raise ProcessorError(f"the default processor cannot be made ready in {self._library}: {error}") from error
 
     def _output_fd(self) -> int | None:
-        """Where children print; None: where the worker does."""
+        """Return the descriptor for sandboxed children's output; None: they print where the worker does."""
         if self.spec.limits is not None and self._output is None:
             self._output = ChildOutput()
         return None if self._output is None else self._output.write_fd
@@ -314,7 +315,7 @@ class ProcessPool:
 
 
 class ForkServer:
-    """A child that has the processor loaded and forks the others."""
+    """Controls the process that has the processor loaded and forks the children."""
 
     def __init__(self, spec: ChildSpec, library: Path, environment: dict[str, str], output: int | None) -> None:
         self._process, self._channel = _spawn_program(spec, library, None, environment, output)
@@ -324,7 +325,7 @@ class ForkServer:
             raise ProcessorError(message[1])
 
     def fork(self, scratch: Path) -> tuple[int, socket.socket]:
-        """A new child: its process, and our end of its wire."""
+        """Fork a child; return its process id and the worker's end of its channel."""
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -335,7 +336,7 @@ class ForkServer:
             raise
 
     def wait_exit(self, pid: int, timeout: float) -> ProcessExit | None:
-        """How a child that it forked ended; None if it has not after so many seconds."""
+        """Wait for the end of a forked child; None if it still runs after `timeout` seconds."""
         until = time.monotonic() + timeout
         while pid not in self._exits:
             if not select.select([self._channel.fileno()], [], [], max(0.0, until - time.monotonic()))[0]:
@@ -343,17 +344,17 @@ class ForkServer:
             try:
                 self._receive()
             except (OSError, ProcessorError):
-                return KILLED_EXIT  # the nursery is, and took its children along
+                return KILLED_EXIT  # the fork server has ended, and the kernel killed its children
         return self._exits.pop(pid)
 
     def close(self) -> None:
-        """It ends, and whatever it forked with it."""
+        """Kill the process, and with it all that it forked."""
         self._channel.close()
         self._process.kill()
         self._process.wait()
 
     def _receive_until(self, *kinds: str) -> Message:
-        """The next message with one of these heads; ends of children are remembered meanwhile."""
+        """Wait for a message of one of these kinds; exits of children are recorded meanwhile."""
         while True:
             for message in self._receive():
                 if message[0] in kinds:
@@ -362,7 +363,7 @@ class ForkServer:
     def _receive(self) -> list[Message]:
         messages = self._channel.receive()
         if messages is None:
-            raise ProcessorError("the processor's process ended while it started; try inturn doctor")
+            raise ProcessorError("the processor's process ended while it started; run inturn doctor to find out why")
         for message in messages:
             if message[0] == "ended":
                 self._exits[message[1]] = ProcessExit(message[2], message[3])
@@ -370,7 +371,7 @@ class ForkServer:
 
 
 def describe_exit(status: int | None) -> str:
-    """What an exit status means."""
+    """Describe an exit status; None: unknown."""
     if status is None:
         return "its process ended"
     if status >= 0:
@@ -378,7 +379,7 @@ def describe_exit(status: int | None) -> str:
     name = signal.Signals(-status).name if -status in set(signal.Signals) else str(-status)
     match -status:
         case signal.SIGKILL:
-            return "its process was killed (SIGKILL): out of memory, or by somebody"
+            return "its process was killed (SIGKILL): out of memory, or by another program"
         case signal.SIGXCPU:
             return "it used more CPU time than one document may"
         case _:
@@ -388,21 +389,21 @@ def describe_exit(status: int | None) -> str:
 def _spawn_program(
     spec: ChildSpec, library: Path, scratch: Path | None, environment: dict[str, str], output: int | None
 ) -> tuple[subprocess.Popen[bytes], Channel]:
-    """Start a child, or the nursery if there is no folder to work in."""
-    reported = {**asdict(spec), "library": str(library), "scratch": None if scratch is None else str(scratch)}
-    # Nothing of the default processor lies in the working directory; a function of the user's may.
+    """Start a child, or the fork server if `scratch` is None."""
+    arguments = {**asdict(spec), "library": str(library), "scratch": None if scratch is None else str(scratch)}
+    # Without the working directory on the import path, where a user's function may be, but not the default processor.
     isolated = ["-P"] if spec.processor == DEFAULT_PROCESSOR else []
     ours, theirs = socket.socketpair()
     with theirs:
         number = theirs.fileno()
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [sys.executable, *isolated, "-m", "inturn.worker.child", str(number), json.dumps(reported)],
+            [sys.executable, *isolated, "-m", "inturn.worker.child", str(number), json.dumps(arguments)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             env=environment,
             pass_fds=(number,),
-            process_group=0,  # a Ctrl-C is the worker's to hear
+            process_group=0,  # a Ctrl-C goes to the worker alone
         )
     return process, Channel(ours)
 

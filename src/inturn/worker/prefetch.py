@@ -1,77 +1,77 @@
-"""How long documents take, by those before them: how many may stand before a child, and when the next one should."""
+"""Estimate how long documents take, to decide how many a child prefetches and when to claim the next."""
 
 from typing import Final, NamedTuple
 
 PREFETCH_SECONDS: Final = 0.02
-"""Seconds of work that a child may have before it beyond what it does now, if documents take less than that."""
+"""Seconds of work that a child may have prefetched, if one document takes less than that."""
 CLAIM_LEAD_SECONDS: Final = 0.05
-"""Documents that take longer are claimed when they can start, or so many seconds before a child should be free, and no
-sooner: the commit takes some of that, and guesses are wrong by some. Half of what one takes, if that is less: whoever
-comes meanwhile waits for no more than one and a half."""
+"""Longer documents are claimed at most this many seconds before a child should be free: time for the commit, and for an
+error of the prediction. At most half a document's duration, so that a new document waits for 1.5 durations at most."""
 MAX_PREFETCH: Final = 50
 LATE_AFTER_SECONDS: Final = 5 * PREFETCH_SECONDS
-"""Seconds by which a document may be late before what stands behind it goes back."""
+"""Seconds that a document may be late before the documents behind it are released."""
 MAX_PREDICTION_ERROR: Final = 0.25
-"""Share by which documents may miss what was expected of them, on average, for anything to be expected."""
+"""Mean relative error of predictions above which none is made."""
 MAX_DURATION_RATIO: Final = 4
-"""A document that by its pages should take longer than so many others is expected at no time: pages are what a customer
-says."""
+"""No prediction for a document that by its pages would take more than this many average documents: the number of pages
+comes from the customer."""
 
 
 class PredictedEnd(NamedTuple):
-    """When a document should be done."""
+    """When a running document should end."""
 
     at: float
     margin: float
-    """Seconds before and after that in which the next one may be claimed."""
+    """Seconds before and after `at` in which the next document may be claimed."""
 
     @property
     def claim_at(self) -> float:
-        """When the next one may be claimed."""
+        """The earliest time to claim the next document."""
         return self.at - self.margin
 
     def is_claimable(self, now: float) -> bool:
-        """Whether it may be claimed now."""
+        """Return whether the next document may be claimed now."""
         return abs(self.at - now) <= self.margin
 
 
 class PrefetchEstimator:
-    """What is remembered of the documents that a worker has seen."""
+    """Keeps moving averages of the durations of a worker's documents."""
 
     def __init__(self) -> None:
         self._document_seconds: float | None = None
-        """Seconds that a document takes, lately."""
         self._page_seconds: float | None = None
-        """Seconds that a page takes, of documents whose pages were counted."""
+        """Of documents whose pages were counted."""
         self._prediction_error = 1.0
 
     def record_duration(self, seconds: float, pages: int | None) -> None:
-        """A document took so long."""
-        guess = self._estimate(pages)
-        if guess is not None:
-            self._prediction_error = _smoothed(self._prediction_error, abs(seconds - guess) / max(seconds, guess, 1e-6))
+        """Add the duration of a document."""
+        estimate = self._estimate(pages)
+        if estimate is not None:
+            self._prediction_error = _smoothed(
+                self._prediction_error, abs(seconds - estimate) / max(seconds, estimate, 1e-6)
+            )
         self._document_seconds = _smoothed(self._document_seconds, seconds)
         if pages:
             self._page_seconds = _smoothed(self._page_seconds, seconds / pages)
 
     def record_late(self, pages: int | None) -> None:
-        """One takes longer than it should: nobody knows how long the next ones will."""
+        """Note that a document is late: stop predicting, and prefetch nothing."""
         if self.expected_seconds(pages) is not None:
             self._prediction_error = 1.0
         self._document_seconds = max(self._document_seconds or 0.0, LATE_AFTER_SECONDS)
 
     def late_after(self, pages: int | None) -> float:
-        """Seconds after which one takes longer than it should."""
+        """Return the seconds after which a document is late."""
         expected = None if self.depth() else self.expected_seconds(pages)
         return LATE_AFTER_SECONDS + (expected or 0.0)
 
     def reset(self) -> None:
-        """What fails at once does not tell how long documents take."""
+        """Forget all durations: after an error they mean nothing."""
         self._document_seconds = self._page_seconds = None
         self._prediction_error = 1.0
 
     def depth(self) -> int:
-        """How many short documents a child may have before it beyond what it does now."""
+        """Return how many documents a child may have prefetched; 0 unless they are short."""
         return (
             0
             if self._document_seconds is None
@@ -79,19 +79,19 @@ class PrefetchEstimator:
         )
 
     def expected_seconds(self, pages: int | None) -> float | None:
-        """Seconds that a document should take; None if that cannot be told well enough."""
-        guess = self._estimate(pages)
+        """Return the seconds that a document should take; None if the estimate is too uncertain."""
+        estimate = self._estimate(pages)
         if (
-            guess is None
+            estimate is None
             or self._document_seconds is None
             or self._prediction_error > MAX_PREDICTION_ERROR
-            or guess > MAX_DURATION_RATIO * self._document_seconds
+            or estimate > MAX_DURATION_RATIO * self._document_seconds
         ):
             return None
-        return guess
+        return estimate
 
     def predict_end(self, begun_at: float, pages: int | None) -> PredictedEnd | None:
-        """When one that began then should be done; None if that cannot be told well enough."""
+        """Return when a document that started then should end; None if the estimate is too uncertain."""
         expected = self.expected_seconds(pages)
         return None if expected is None else PredictedEnd(begun_at + expected, min(CLAIM_LEAD_SECONDS, expected / 2))
 
@@ -100,5 +100,5 @@ class PrefetchEstimator:
 
 
 def _smoothed(average: float | None, value: float) -> float:
-    """The last few count most."""
+    """Add a value to an exponential moving average."""
     return value if average is None else 0.8 * average + 0.2 * value

@@ -1,4 +1,4 @@
-"""A worker's folder for temporary files: it goes with the worker, however that ends."""
+"""Manage a worker's folder for temporary files; after a crash the next worker removes it."""
 
 import fcntl
 import os
@@ -15,35 +15,35 @@ from typing import Final
 DIR_PREFIX: Final = "inturn-worker-"
 LOCK_FILE: Final = "lock"
 MIN_ABANDONED_SECONDS: Final = 3_600.0
-"""Seconds in which a folder without a lock may belong to a worker that is just making it."""
+"""Seconds after which a folder without a lock file cannot belong to a starting worker."""
 
 
 class ScratchDir:
-    """Made when first asked for. A worker that was killed could not clean up: the next one does it for him.
+    """A temporary folder, created on first use, which also removes folders of workers that were killed.
 
-    The folder is held by a lock on a file in it, which the kernel lets go when the process is gone.
+    A lock on a file in the folder shows that it is in use; the kernel releases the lock with the process.
     """
 
     @cached_property
     def path(self) -> Path:
-        """The folder."""
+        """The folder, locked for this process."""
         remove_abandoned()
         folder = Path(tempfile.mkdtemp(prefix=DIR_PREFIX))
         self._lock_fd = os.open(folder / "new", os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
-        (folder / "new").rename(folder / LOCK_FILE)  # whoever sees it by this name sees it locked
+        (folder / "new").rename(folder / LOCK_FILE)  # under this name it is always locked
         return folder
 
     def make_child_dir(self, name: str, *, is_sandboxed: bool) -> Path:
-        """Make a folder in it for one child. A boxed child of root's is another user, which must get there."""
+        """Create a child's folder; with a worker that is root, a sandboxed child is another user and must reach it."""
         if is_sandboxed and os.geteuid() == 0:
-            self.path.chmod(0o711)  # it reaches its own folder, and can list nothing
+            self.path.chmod(0o711)  # to enter, not to list
         scratch = self.path / name
         scratch.mkdir(mode=0o700)
         return scratch
 
     def close(self) -> None:
-        """Remove it. A child may have left anything in it."""
+        """Remove the folder with all that children have left in it."""
         if "path" in self.__dict__:
             remove_tree(self.path)
             os.close(self._lock_fd)
@@ -51,16 +51,16 @@ class ScratchDir:
 
 
 def make_world_readable(folder: Path) -> None:
-    """Let children that are other users read a folder of root's, and all below it."""
+    """Let other users read a folder and all below it, if this process is root."""
     if os.geteuid() == 0:
         folder.chmod(0o755)
-        for place, folders, files in os.walk(folder):
+        for parent, folders, files in os.walk(folder):
             for name in (*folders, *files):
-                Path(place, name).chmod(0o755)
+                Path(parent, name).chmod(0o755)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder that a child wrote to, as far as possible: deeper than Python's own stack, or closed."""
+    """Remove a folder as far as possible, even if it is nested deeper than Python's stack or has no permissions."""
     with suppress(OSError):
         top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -73,36 +73,36 @@ def remove_tree(folder: Path) -> None:
 
 
 def _flatten_once(top: int, names: Iterator[str]) -> bool:
-    """Remove what lies in a folder, and bring up folders that lie in folders in it; whether there were any."""
-    brought_up = False
+    """Remove files and empty folders, and move nested folders to the top; return whether there were any."""
+    has_moved = False
     for name, is_folder in _list_entries(top):
-        with suppress(OSError):  # gone meanwhile, or not ours
+        with suppress(OSError):  # removed meanwhile, or not ours
             if not is_folder:
                 os.unlink(name, dir_fd=top)
                 continue
             below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
             try:
-                brought_up |= _move_children_up(below, top, names)
+                has_moved |= _move_children_up(below, top, names)
             finally:
                 os.close(below)
             os.rmdir(name, dir_fd=top)
-    return brought_up
+    return has_moved
 
 
 def _move_children_up(below: int, top: int, names: Iterator[str]) -> bool:
-    brought_up = False
+    has_moved = False
     for name, is_folder in _list_entries(below):
         with suppress(OSError):
             if is_folder:
                 os.rename(name, next(names), src_dir_fd=below, dst_dir_fd=top)
-                brought_up = True
+                has_moved = True
             else:
                 os.unlink(name, dir_fd=below)
-    return brought_up
+    return has_moved
 
 
 def _list_entries(folder: int) -> list[tuple[str, bool]]:
-    """The names in a folder, and whether each is a folder, which is opened to its owner."""
+    """List names and whether they are folders; folders get permissions for their owner."""
     with os.scandir(folder) as entries:
         listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in listed:
@@ -113,7 +113,7 @@ def _list_entries(folder: int) -> list[tuple[str, bool]]:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of workers that are gone, as far as they are ours."""
+    """Remove this user's folders whose workers have ended."""
     for folder in Path(tempfile.gettempdir()).glob(f"{DIR_PREFIX}*"):
         with suppress(OSError):
             if not folder.is_symlink() and folder.stat().st_uid == os.geteuid() and _is_abandoned(folder):
@@ -135,24 +135,24 @@ def _is_abandoned(folder: Path) -> bool:
 
 
 def exceeds_size(folder: Path, max_bytes: int, max_entries: int) -> bool:
-    """Whether there are more than so many bytes or entries below a folder; looks no further than it has to.
+    """Return whether a folder holds more bytes or entries; stop counting at the limit.
 
-    What cannot be looked at counts as too much: folders too deep for a path, or locked, hide something.
+    Folders that cannot be read count as too much: they are too deep for a path, or were locked to hide something.
     """
-    held, seen, folders = 0, 0, [folder]
+    size, entries_seen, folders = 0, 0, [folder]
     while folders:
         try:
-            with os.scandir(folders.pop()) as result:
-                for entry in result:
-                    seen += 1
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    entries_seen += 1
                     with suppress(FileNotFoundError):
-                        held += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if held > max_bytes or seen > max_entries:
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if size > max_bytes or entries_seen > max_entries:
                         return True
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(Path(entry.path))
         except FileNotFoundError:
-            continue  # gone meanwhile
+            continue  # removed meanwhile
         except OSError:
             return True
     return False

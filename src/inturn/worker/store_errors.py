@@ -1,4 +1,4 @@
-"""Log errors of the store that a worker survives. No error of the store ends a worker or one of its threads."""
+"""Log errors of the store, and back off. No error of the store ends a worker or one of its threads."""
 
 import logging
 from typing import Final
@@ -11,23 +11,23 @@ MAX_PAUSE_SECONDS: Final = 30.0
 
 
 class Backoff:
-    """Double the pause after each failure in a row, from one second to thirty."""
+    """Doubles the pause after each failure in a row, from 1 to 30 seconds."""
 
     def __init__(self) -> None:
         self._pause = FIRST_PAUSE_SECONDS
 
     def next_pause(self) -> float:
-        """Seconds until the next try."""
+        """Return the seconds until the next attempt."""
         pause, self._pause = self._pause, min(2 * self._pause, MAX_PAUSE_SECONDS)
         return pause
 
     def reset(self) -> None:
-        """Begin again after a success."""
+        """Start again at one second, after a success."""
         self._pause = FIRST_PAUSE_SECONDS
 
 
 def log_store_error(message: str, error: Exception) -> None:
-    """Log one line for an error that can be expected, and the traceback of one that cannot."""
+    """Log one line for an expected error, and the traceback of an unexpected one."""
     if isinstance(error, InturnError):
         log.warning("%s, trying again: %s", message, error)
     else:

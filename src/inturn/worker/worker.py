@@ -1,7 +1,7 @@
-"""The worker: claims documents whose turn it is, has its children process them, and records what came of it.
+"""Claim documents, let child processes process them, and record the outcomes.
 
-One loop owns everything. Heartbeats, the doorbell and upkeep have threads of their own, children are processes:
-whatever a processor does, the loop goes on. What another thread has to say comes in through `_inbox` and a pipe.
+One loop owns all state. Heartbeat, waiter and maintenance are threads, and processors run in child processes, so that a
+processor cannot block the loop. Threads post callbacks to the loop and wake it through a pipe.
 """
 
 import logging
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from inturn.blobs import Blobs
+from inturn.config import DEFAULT_PROCESSOR, current_processor_name
 from inturn.errors import InvalidInputError, StoreError
 from inturn.fetch import Fetcher
 from inturn.model import SECOND, Claim, WorkerReport, seconds
@@ -29,24 +30,24 @@ from inturn.sandbox import confinement
 from inturn.store import LeaseStatus, Operator
 from inturn.worker.content import ContentIO
 from inturn.worker.dispatcher import Callback, Dispatcher, try_call
-from inturn.worker.heartbeat import Heartbeat, Waiter
+from inturn.worker.heartbeat import Heartbeat
 from inturn.worker.inflight import InflightJobs, OutcomeCounts
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from inturn.worker.maintenance import Maintenance, MaintenanceThread
 from inturn.worker.options import WorkerOptions
 from inturn.worker.pool import ChildSpec, ProcessorError, ProcessPool
 from inturn.worker.scratch import ScratchDir
 from inturn.worker.store_errors import Backoff, log_store_error
+from inturn.worker.waiter import Waiter
 
 __all__ = ["OutcomeCounts", "ProcessorError", "Worker", "WorkerOptions"]
 
 log: Final = logging.getLogger("inturn.worker")
 POLL_INTERVAL_SECONDS: Final = 5.0
-"""Seconds after which the loop looks around even if nothing happened."""
+"""Seconds after which the loop runs even without an event."""
 
 
 class Worker:
-    """Processes documents until it is told to stop."""
+    """Processes documents until it is stopped."""
 
     def __init__(
         self,
@@ -59,12 +60,12 @@ class Worker:
         options: WorkerOptions | None = None,
     ) -> None:
         self._options = options = options or WorkerOptions()
-        path = processor if isinstance(processor, str) else processor_path(processor)
-        box = options.box or (confinement.SandboxLimits() if path == DEFAULT_PROCESSOR else None)
+        path = current_processor_name(processor if isinstance(processor, str) else processor_path(processor))
+        limits = options.box or (confinement.SandboxLimits() if path == DEFAULT_PROCESSOR else None)
         self.name = options.name or f"{socket.gethostname()[:200]}-{os.getpid()}-{secrets.token_hex(3)}"
         self._queue = queue
         self._scratch_dir = ScratchDir()
-        spec = ChildSpec(path, options.slots, box, options.bounds, protected_paths(queue, blobs))
+        spec = ChildSpec(path, options.slots, limits, options.bounds, protected_paths(queue, blobs))
         self._pool = ProcessPool(spec, self._scratch_dir)
         self._inflight = InflightJobs(queue, self.name, options.lease)
         self._dispatcher = Dispatcher(
@@ -72,7 +73,7 @@ class Worker:
         )
         self._started_at = seconds(time.time())
         self._may_claim = True
-        """There may be something to claim."""
+        """Whether the store may have claimable documents."""
         self._waiting_for_notify = False
         self._next_try_at = 0.0
         self._backoff = Backoff()
@@ -83,37 +84,43 @@ class Worker:
         self._callbacks: queues.SimpleQueue[Callable[[], None]] = queues.SimpleQueue()
         self._wakeup_r, self._wakeup_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._dispatcher.selector.register(self._wakeup_r, selectors.EVENT_READ, None)
-        self._executor = ThreadPoolExecutor(max(2, min(options.slots, 8)), thread_name_prefix="inturn-bytes")
+        self._executor = ThreadPoolExecutor(max(2, min(options.slots, 8)), thread_name_prefix="inturn-content")
         self._waiter = Waiter(queue, partial(self._post, self._on_notify))
         self._heartbeat = Heartbeat(
             queue, options.lease, self._inflight.held_claims, self.report, self._post_lost_claim
         )
         self._maintenance = None if maintenance is None else MaintenanceThread(maintenance)
 
-    # -- from outside -----------------------------------------------------------------------------------------------
+    # -- public interface -------------------------------------------------------------------------------------------
 
     def run(self) -> OutcomeCounts:
-        """Work until told to stop, or until nothing is left if that was asked for; what came of it."""
+        """Process documents until stopped, or with `until_empty` until none is left; return the counts of outcomes."""
         with self._handle_signals():
             try:
                 self._start_up()
                 while not self._should_exit():
                     self._poll_events()
                     self._enforce_deadlines()
-                    self._dispatcher.dispatch()  # what was claimed ahead need not wait for the commit
+                    self._dispatcher.dispatch()  # prefetched documents need not wait for the commit
                     self._ack_and_claim()
                     self._dispatcher.dispatch()
             finally:
                 self._shut_down()
-        return self._inflight.outcome_counts()
+        counts = self._inflight.outcome_counts()
+        _log_info(
+            f"worker {self.name} ended: "
+            + ", ".join(f"{n} {outcome.replace('_', ' ')}" for outcome, n in counts._asdict().items()),
+            **counts._asdict(),
+        )
+        return counts
 
     def stop(self, *, at_once: bool = False) -> None:
-        """Claim nothing more, finish what runs within the grace, hand the rest back; or hand all back at once."""
+        """Claim no more, let running documents finish within the grace, release the rest; `at_once` releases all."""
         self._stop_requests += 2 if at_once else 1
         self._wake()
 
     def report(self) -> WorkerReport:
-        """How it is."""
+        """Return the state that the heartbeat reports to the store."""
         now = time.monotonic()
         running = [job for job in self._inflight.jobs() if job.begun_at is not None and not job.is_finished]
         return WorkerReport(
@@ -134,7 +141,7 @@ class Worker:
     def _start_up(self) -> None:
         self._pool.require_isolation()
         if self._pool.mode is None:
-            # Loads the processor now: a mistake shows before anything is claimed.
+            # Load the processor before anything is claimed: it may fail to load.
             while self._pool.mode is None and not self._stop_requests:
                 if not self._pool.children:
                     self._dispatcher.start_child()
@@ -143,6 +150,13 @@ class Worker:
         for thread in (self._heartbeat, self._waiter, self._maintenance):
             if thread is not None:
                 thread.start()
+        slots, processor = self._options.slots, self._pool.spec.processor
+        _log_info(
+            f"worker {self.name} is ready: {slots} {'slot' if slots == 1 else 'slots'}, processor {processor}",
+            worker=self.name,
+            slots=slots,
+            processor=processor,
+        )
 
     def _shut_down(self) -> None:
         self._dispatcher.close()
@@ -153,12 +167,12 @@ class Worker:
             self._inflight.release(job)
         try:
             self._inflight.ack_and_claim(0)
-        except Exception as error:  # noqa: BLE001 - the leases of what is left end by themselves
+        except Exception as error:  # noqa: BLE001 - the leases expire
             log_store_error("the last outcomes are not recorded", error)
         for thread in (self._heartbeat, self._waiter, self._maintenance):
             if thread is not None and thread.is_alive():
                 thread.stop()
-        with suppress(Exception):  # it is forgotten after a day
+        with suppress(Exception):  # the store forgets it after a day
             self._queue.store.forget_worker(self.name)
         self._is_ended = True
         os.close(self._wakeup_r)
@@ -178,7 +192,7 @@ class Worker:
             return False
 
     def _poll_events(self) -> None:
-        """Hear what children and threads say, until there is something to do."""
+        """Wait for children, threads or a deadline, and handle what has come."""
         for key, mask in self._dispatcher.selector.select(self._poll_timeout()):
             if key.data is None:
                 with suppress(BlockingIOError):
@@ -193,7 +207,7 @@ class Worker:
                 self._callbacks.get_nowait()()
 
     def _poll_timeout(self) -> float:
-        """Seconds until there is something to do even if nobody says anything."""
+        """Return the seconds until the next deadline."""
         now = time.monotonic()
         times = [now + POLL_INTERVAL_SECONDS, *self._dispatcher.deadlines()]
         if self._may_claim and not self._stop_requests and self._dispatcher.free_slots():
@@ -207,7 +221,7 @@ class Worker:
         return max(0.0, min(times) - now)
 
     def _enforce_deadlines(self) -> None:
-        """Timeouts, the fuse, and the grace."""
+        """Enforce timeouts and the grace, and pause the queue if the breaker has tripped."""
         now = time.monotonic()
         self._dispatcher.enforce_deadlines(now)
         if self._dispatcher.breaker_error is not None:
@@ -215,32 +229,33 @@ class Worker:
             self._pause_queue(self._dispatcher.breaker_error)
         if self._stop_requests and self._grace_ends_at is None:
             self._grace_ends_at = now + self._options.grace / SECOND
+            log.info("worker %s stops: running documents have %g s to finish", self.name, self._options.grace / SECOND)
             self._dispatcher.is_closing = True
             self._dispatcher.release_all_unstarted()
         if self._grace_ends_at is not None and now >= self._grace_ends_at:
             self._stop_requests = max(self._stop_requests, 2)
 
     def _pause_queue(self, error: str) -> None:
-        """Everything fails: start nothing more, anywhere."""
-        why = "the last documents of several customers all failed, one after another"
-        last = clean_error(error).partition("\n")[0][:200]
+        """Pause the queue for all workers, with the last error as the reason."""
+        reason = "the last documents of several customers all failed, one after another"
+        last_error = clean_error(error).partition("\n")[0][:200]
         try:
-            self._queue.pause(Operator("inturn", f"{why}; the last one: {last}"))
-        except Exception as refused:  # noqa: BLE001 - no error of the store ends a worker
-            log_store_error("the queue should be paused and cannot be", refused)
+            self._queue.pause(Operator("inturn", f"{reason}; the last one: {last_error}"))
+        except Exception as store_error:  # noqa: BLE001 - no error of the store ends a worker
+            log_store_error("the queue should be paused, but the store refused", store_error)
         else:
-            log.error("the queue is paused: %s; inturn status tells more", why)
+            log.error("the queue is paused: %s; see inturn status, then inturn resume", reason)
             self._dispatcher.breaker_error = None
 
     # -- the store --------------------------------------------------------------------------------------------------
 
     def _ack_and_claim(self) -> None:
-        """Record what came of documents, and claim the next ones in the same commit."""
+        """Record outcomes and claim the next documents in the same commit, if either is due."""
         outcomes, now = self._inflight.outcomes, time.monotonic()
-        room = 0 if self._stop_requests or not (self._may_claim or outcomes) else self._dispatcher.free_slots()
-        if (room or (outcomes and now >= self._record_at(now))) and now >= self._next_try_at:
+        limit = 0 if self._stop_requests or not (self._may_claim or outcomes) else self._dispatcher.free_slots()
+        if (limit or (outcomes and now >= self._record_at(now))) and now >= self._next_try_at:
             try:
-                jobs = self._inflight.ack_and_claim(room)
+                jobs = self._inflight.ack_and_claim(limit)
             except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
                 log_store_error("the store cannot be used", error)
                 if not isinstance(error, StoreError):
@@ -248,20 +263,20 @@ class Worker:
                 self._next_try_at = now + self._backoff.next_pause()
                 return
             self._backoff.reset()
-            if room:
-                self._may_claim = len(jobs) == room
+            if limit:
+                self._may_claim = len(jobs) == limit
             self._dispatcher.pending.extend(jobs)
         if not (self._may_claim or self._waiting_for_notify or self._stop_requests) and self._dispatcher.free_slots():
             self._wait_for_notify()
 
     def _record_at(self, now: float) -> float:
-        """When what came of documents is recorded that no claim goes with yet."""
+        """Return when outcomes are recorded if no claim is due."""
         return self._dispatcher.record_at(now) if self._may_claim and not self._stop_requests else now
 
     def _wait_for_notify(self) -> None:
-        """Nothing is there to be claimed: let the doorbell wake us."""
+        """Start waiting for the store's notification, at most until the next document is due."""
         timeout = POLL_INTERVAL_SECONDS
-        with suppress(Exception):  # the next look tells what is wrong
+        with suppress(Exception):  # the next claim logs the error
             due = self._queue.store.next_due()
             if due is not None:
                 timeout = min(timeout, max(0.0, due / SECOND - time.time()))
@@ -278,10 +293,11 @@ class Worker:
         self._post(partial(self._on_lost_claim, claim, lease_status))
 
     def _on_lost_claim(self, claim: Claim, lease_status: LeaseStatus) -> None:
-        """A claim was cancelled or lost."""
+        """Cancel the document of a claim that was cancelled or lost."""
         job = next((job for job in self._inflight.unsettled() if job.claim is claim), None)
         if job is not None and not job.is_dropped:
-            log.info("document %s: its claim is %s", claim.document.id, lease_status)
+            reason = "its lease was lost" if lease_status is LeaseStatus.LOST else "it was cancelled"
+            log.info("document %s: %s, so its processing stops", claim.document.id, reason)
             self._dispatcher.cancel(job)
 
     def _post(self, callback: Callable[[], None]) -> None:
@@ -289,7 +305,7 @@ class Worker:
         self._wake()
 
     def _wake(self) -> None:
-        """Also called by signals and late threads: once the worker has ended, its descriptors are not its own."""
+        """Wake the loop. Signals and late threads call it too, when the pipe may be closed and its number reused."""
         if not self._is_ended:
             with suppress(OSError):
                 os.write(self._wakeup_w, b"!")
@@ -299,29 +315,34 @@ class Worker:
 
     @contextmanager
     def _handle_signals(self) -> Iterator[None]:
-        """SIGTERM and Ctrl-C ask it to stop; a second one means at once."""
+        """Stop on SIGTERM and Ctrl-C; a second signal stops at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {item: signal.signal(item, lambda *_: self.stop()) for item in (signal.SIGTERM, signal.SIGINT)}
+        previous = {number: signal.signal(number, lambda *_: self.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
-            for signals, handler in before.items():
-                signal.signal(signals, handler)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def _log_info(message: str, **facts: object) -> None:
+    """Log a line; the facts become fields of the JSON log."""
+    log.info(message, extra={"facts": facts})
 
 
 def processor_path(processor: Callable[..., Any]) -> str:
-    """How a child finds a function."""
+    """Return the name by which a child imports a function."""
     module, name = getattr(processor, "__module__", None), getattr(processor, "__qualname__", "<")
     if not module or "<" in name or module == "__main__":
         raise InvalidInputError(
-            "a worker's children load the processor by its name: define it at the top of a module that can be imported"
+            "a worker's children import the processor by its name: define it at the top level of a module"
         )
     return f"{module}:{name}"
 
 
 def protected_paths(queue: Queue, blobs: Blobs | None) -> tuple[str, ...]:
-    """What lies on this machine of a queue: the store's file and the folder of its blobs."""
-    places = (getattr(queue.store, "path", None), getattr(blobs, "folder", None))
-    return tuple(str(place.absolute()) for place in places if isinstance(place, Path))
+    """Return the store's file and the blobs' folder, as far as they are on this machine."""
+    paths = (getattr(queue.store, "path", None), getattr(blobs, "folder", None))
+    return tuple(str(path.absolute()) for path in paths if isinstance(path, Path))

@@ -1,4 +1,4 @@
-"""Real children in the real sandbox, with kreuzberg's PDF library unpacked once for all of them; real workers."""
+"""Fixtures for tests of the worker, the sandbox and the extractor; each folder's conftest.py imports those it uses."""
 
 import json
 import subprocess
@@ -24,12 +24,12 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
+def run_in_sandbox(tmp_path: Path, library: Path) -> RunInSandbox:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
 
     def run(what: str, *arguments: object, cpu: int = 20) -> ChildResult:
-        command = [sys.executable, str(Path(__file__).parents[1] / "support" / "sandbox_child.py")]
+        command = [sys.executable, str(Path(__file__).with_name("sandbox_child.py"))]
         given = [str(argument).replace("SCRATCH", str(scratch)) for argument in (scratch, cpu, what, *arguments)]
         reported = {**confinement.child_environment(library), "PYTHONPATH": str(Path(confinement.__file__).parents[2])}
         done = subprocess.run(  # noqa: S603 - our own
@@ -41,7 +41,7 @@ def boxed(tmp_path: Path, library: Path) -> RunInSandbox:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[WorkerHarness]:
+def harness(tmp_path: Path) -> Iterator[WorkerHarness]:
     """A queue with workers; those that still run at the end are stopped."""
     made = WorkerHarness(tmp_path)
     try:
@@ -51,7 +51,7 @@ def shop(tmp_path: Path) -> Iterator[WorkerHarness]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def marker_dir(tmp_path: Path) -> Path:
     """Where processors leave signs."""
     folder = tmp_path / "signs"
     folder.mkdir()
@@ -60,7 +60,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., ScriptProcess]]:
-    """Start `workers.py` with these arguments, in a process of its own."""
+    """Start `worker_process.py` with these arguments, in a process of its own."""
     started: list[ScriptProcess] = []
     folder = tmp_path / "scratch"
     folder.mkdir()

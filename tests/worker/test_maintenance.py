@@ -25,22 +25,22 @@ DAY = 86_400 * SECOND
 HOUR = 3_600 * SECOND
 
 
-def age(shop: WorkerHarness, key: str, by: int) -> None:
+def age(harness: WorkerHarness, key: str, by: int) -> None:
     """Let a blob look so many microseconds older."""
-    with shop.blobs.local(key) as path:
+    with harness.blobs.local(key) as path:
         then = path.stat().st_mtime_ns - by * 1_000
         os.utime(path, ns=(then, then))
 
 
-def blob(shop: WorkerHarness, data: bytes = b"bytes") -> str:
-    with shop.blobs.begin() as writing:
+def blob(harness: WorkerHarness, data: bytes = b"bytes") -> str:
+    with harness.blobs.begin() as writing:
         writing.write(data)
         return writing.commit().key
 
 
-def has(shop: WorkerHarness, key: str) -> bool:
+def has(harness: WorkerHarness, key: str) -> bool:
     with suppress(NotFoundError):
-        shop.blobs.open(key).close()
+        harness.blobs.open(key).close()
         return True
     return False
 
@@ -53,26 +53,26 @@ def finish_all(queue: Queue, now: int) -> None:
 # -- what is due ----------------------------------------------------------------------------------------------------
 
 
-def test_what_is_due_moves_on_without_a_claim(shop: WorkerHarness) -> None:
-    late = shop.queue.submit("late", [NewDocument("never started", start_by=int(time.time() * SECOND) - 1)])[0].id
-    lost = shop.submit("echo", "lost")
-    last = shop.submit("echo", "last", max_attempts=1)
-    for claimed in shop.queue.claim("a worker that dies", 3, lease=1_000):
+def test_what_is_due_moves_on_without_a_claim(harness: WorkerHarness) -> None:
+    late = harness.queue.submit("late", [NewDocument("never started", start_by=int(time.time() * SECOND) - 1)])[0].id
+    lost = harness.submit("echo", "lost")
+    last = harness.submit("echo", "last", max_attempts=1)
+    for claimed in harness.queue.claim("a worker that dies", 3, lease=1_000):
         assert claimed.document.id != late
-    delayed = shop.submit("echo", "delayed", delay=1_000)
-    eventually(lambda: shop.store.sweep() is not None and shop.state(delayed) is DocumentState.WAITING)
-    upkeep = Maintenance(shop.queue)
-    eventually(lambda: upkeep.sweep() is not None and shop.state(lost) is DocumentState.WAITING)
-    assert shop.state(late) is DocumentState.EXPIRED
-    assert shop.state(last) is DocumentState.FAILED
-    assert (shop.queue.document(lost).attempt, shop.queue.document(delayed).attempt) == (1, 0)
-    assert shop.store.recount(repair=False) == ()
+    delayed = harness.submit("echo", "delayed", delay=1_000)
+    eventually(lambda: harness.store.sweep() is not None and harness.state(delayed) is DocumentState.WAITING)
+    upkeep = Maintenance(harness.queue)
+    eventually(lambda: upkeep.sweep() is not None and harness.state(lost) is DocumentState.WAITING)
+    assert harness.state(late) is DocumentState.EXPIRED
+    assert harness.state(last) is DocumentState.FAILED
+    assert (harness.queue.document(lost).attempt, harness.queue.document(delayed).attempt) == (1, 0)
+    assert harness.store.recount(repair=False) == ()
 
 
-def test_a_lease_is_swept_once_however_many_sweep(shop: WorkerHarness) -> None:
-    ids = shop.submit_many(200, "echo")
-    assert len(shop.queue.claim("a worker that dies", 200, lease=1_000)) == 200
-    stores = [SqliteStore(shop.path) for _ in range(4)]
+def test_a_lease_is_swept_once_however_many_sweep(harness: WorkerHarness) -> None:
+    ids = harness.submit_many(200, "echo")
+    assert len(harness.queue.claim("a worker that dies", 200, lease=1_000)) == 200
+    stores = [SqliteStore(harness.path) for _ in range(4)]
     now = int(time.time() * SECOND) + HOUR
     swept: list[int] = []
     threads = [
@@ -86,108 +86,108 @@ def test_a_lease_is_swept_once_however_many_sweep(shop: WorkerHarness) -> None:
     for store in stores:
         store.close()
     assert sum(swept) == 200
-    assert shop.count_events(EventKind.LEASE_LOST) == dict.fromkeys(ids, 1)
-    assert shop.store.recount(repair=False) == ()
+    assert harness.count_events(EventKind.LEASE_LOST) == dict.fromkeys(ids, 1)
+    assert harness.store.recount(repair=False) == ()
 
 
 # -- history --------------------------------------------------------------------------------------------------------
 
 
-def test_history_goes_by_age_and_takes_its_bytes_along(shop: WorkerHarness) -> None:
+def test_history_goes_by_age_and_takes_its_bytes_along(harness: WorkerHarness) -> None:
     now = SystemClock().now()
-    stored, gone = blob(shop), blob(shop)
-    old = shop.queue.submit("acme", [NewDocument("old", blob=gone)], now=now - 40 * DAY)[0].id
-    finish_all(shop.queue, now - 40 * DAY)
-    new = shop.queue.submit("acme", [NewDocument("new", blob=stored)], now=now - 20 * DAY)[0].id
-    finish_all(shop.queue, now - 20 * DAY)
-    waits = shop.queue.submit("acme", [NewDocument("waits")], now=now - 400 * DAY)[0].id
-    tidied = Maintenance(shop.queue, shop.blobs).run_round()
+    stored, gone = blob(harness), blob(harness)
+    old = harness.queue.submit("acme", [NewDocument("old", blob=gone)], now=now - 40 * DAY)[0].id
+    finish_all(harness.queue, now - 40 * DAY)
+    new = harness.queue.submit("acme", [NewDocument("new", blob=stored)], now=now - 20 * DAY)[0].id
+    finish_all(harness.queue, now - 20 * DAY)
+    waits = harness.queue.submit("acme", [NewDocument("waits")], now=now - 400 * DAY)[0].id
+    tidied = Maintenance(harness.queue, harness.blobs).run_round()
     assert (tidied.documents, tidied.blobs, tidied.orphans) == (1, 1, 0)
     with pytest.raises(NotFoundError):
-        shop.queue.document(old)
-    assert (shop.state(new), shop.state(waits)) == (DocumentState.DONE, DocumentState.WAITING)
-    assert (has(shop, stored), has(shop, gone)) == (True, False)
-    assert Maintenance(shop.queue, shop.blobs).run_round() == MaintenanceResult()
+        harness.queue.document(old)
+    assert (harness.state(new), harness.state(waits)) == (DocumentState.DONE, DocumentState.WAITING)
+    assert (has(harness, stored), has(harness, gone)) == (True, False)
+    assert Maintenance(harness.queue, harness.blobs).run_round() == MaintenanceResult()
 
 
-def test_a_customer_may_have_a_time_of_its_own(shop: WorkerHarness) -> None:
+def test_a_customer_may_have_a_time_of_its_own(harness: WorkerHarness) -> None:
     now, ids = SystemClock().now(), {}
     for customer, keep in (("short", DAY), ("long", 90 * DAY), ("at once", 0), ("usual", None)):
         for days in (2, 40, 100):
-            ids[customer, days] = shop.queue.submit(customer, [NewDocument("a")], now=now - days * DAY)[0].id
-            finish_all(shop.queue, now - days * DAY)
+            ids[customer, days] = harness.queue.submit(customer, [NewDocument("a")], now=now - days * DAY)[0].id
+            finish_all(harness.queue, now - days * DAY)
         if keep is not None:
-            shop.queue.change_customer(customer, TEST_OPERATOR, keep=keep)
-    assert Maintenance(shop.queue, shop.blobs).run_round().documents == 9
-    present = {document.id for document in shop.all_documents()}
+            harness.queue.change_customer(customer, TEST_OPERATOR, keep=keep)
+    assert Maintenance(harness.queue, harness.blobs).run_round().documents == 9
+    present = {document.id for document in harness.all_documents()}
     assert {key for key, id_ in ids.items() if id_ in present} == {("long", 2), ("long", 40), ("usual", 2)}
 
 
-def test_without_a_time_nothing_goes_but_what_customers_said(shop: WorkerHarness) -> None:
+def test_without_a_time_nothing_goes_but_what_customers_said(harness: WorkerHarness) -> None:
     now = SystemClock().now()
     for customer in ("usual", "short"):
-        shop.queue.submit(customer, [NewDocument("a")], now=now - 4_000 * DAY)
-        finish_all(shop.queue, now - 4_000 * DAY)
-    shop.queue.change_customer("short", TEST_OPERATOR, keep=DAY)
-    assert Maintenance(shop.queue, keep=None).run_round().documents == 1
-    assert [document.customer for document in shop.all_documents()] == ["usual"]
+        harness.queue.submit(customer, [NewDocument("a")], now=now - 4_000 * DAY)
+        finish_all(harness.queue, now - 4_000 * DAY)
+    harness.queue.change_customer("short", TEST_OPERATOR, keep=DAY)
+    assert Maintenance(harness.queue, keep=None).run_round().documents == 1
+    assert [document.customer for document in harness.all_documents()] == ["usual"]
 
 
-def test_more_than_one_helping_goes_in_one_round(shop: WorkerHarness) -> None:
+def test_more_than_one_helping_goes_in_one_round(harness: WorkerHarness) -> None:
     then = SystemClock().now() - 40 * DAY
     for customer in ("a", "b"):
-        shop.queue.submit(customer, [NewDocument("x")] * 700, now=then)
+        harness.queue.submit(customer, [NewDocument("x")] * 700, now=then)
     for _ in range(14):
-        finish_all(shop.queue, then)
-    assert Maintenance(shop.queue).run_round().documents == 1_400
-    assert list(shop.all_documents()) == []
+        finish_all(harness.queue, then)
+    assert Maintenance(harness.queue).run_round().documents == 1_400
+    assert list(harness.all_documents()) == []
 
 
 # -- orphans --------------------------------------------------------------------------------------------------------
 
 
-def test_orphans_go_after_a_day_and_what_is_referred_to_stays(shop: WorkerHarness, place: Path) -> None:
-    with_files = shop.submit("files", place=str(place))
-    waiting = shop.submit("read", "later", b"waits", delay=HOUR)
-    running = shop.start_worker()
-    eventually(lambda: shop.state(with_files) is DocumentState.DONE)
+def test_orphans_go_after_a_day_and_what_is_referred_to_stays(harness: WorkerHarness, marker_dir: Path) -> None:
+    with_files = harness.submit("files", place=str(marker_dir))
+    waiting = harness.submit("read", "later", b"waits", delay=HOUR)
+    running = harness.start_worker()
+    eventually(lambda: harness.state(with_files) is DocumentState.DONE)
     running.stop()
-    referred = [file.blob for file in shop.queue.files(with_files)]
-    referred.append(shop.queue.document(waiting).spec.blob or "")
-    old, young, edge = blob(shop), blob(shop), blob(shop)
+    referred = [file.blob for file in harness.queue.files(with_files)]
+    referred.append(harness.queue.document(waiting).spec.blob or "")
+    old, young, edge = blob(harness), blob(harness), blob(harness)
     for key in (*referred, old):
-        age(shop, key, 2 * DAY)
-    age(shop, edge, DAY - HOUR)
-    unfinished = [shop.blobs.begin(), shop.blobs.begin()]
+        age(harness, key, 2 * DAY)
+    age(harness, edge, DAY - HOUR)
+    unfinished = [harness.blobs.begin(), harness.blobs.begin()]
     for writing in unfinished:
         writing.write(b"half")
-    left = shop.blobs.folder / "tmp" / unfinished[0].key
+    left = harness.blobs.folder / "tmp" / unfinished[0].key
     os.utime(left, (0, 0))
-    assert Maintenance(shop.queue, shop.blobs).run_round() == MaintenanceResult(orphans=2)
-    assert (has(shop, old), has(shop, young), has(shop, edge)) == (False, True, True)
-    assert all(has(shop, key) for key in referred)
+    assert Maintenance(harness.queue, harness.blobs).run_round() == MaintenanceResult(orphans=2)
+    assert (has(harness, old), has(harness, young), has(harness, edge)) == (False, True, True)
+    assert all(has(harness, key) for key in referred)
     assert not left.exists()
-    assert (shop.blobs.folder / "tmp" / unfinished[1].key).exists()
+    assert (harness.blobs.folder / "tmp" / unfinished[1].key).exists()
     for writing in unfinished:
         writing.abort()
 
 
-def test_many_orphans_among_many_that_are_not(shop: WorkerHarness) -> None:
-    keys = [blob(shop) for _ in range(40)]
+def test_many_orphans_among_many_that_are_not(harness: WorkerHarness) -> None:
+    keys = [blob(harness) for _ in range(40)]
     for key in keys:
-        age(shop, key, 2 * DAY)
-    shop.queue.submit("acme", [NewDocument("a", blob=key) for key in keys[::2]])
-    assert Maintenance(shop.queue, shop.blobs).run_round().orphans == 20
-    assert [has(shop, key) for key in keys] == [True, False] * 20
+        age(harness, key, 2 * DAY)
+    harness.queue.submit("acme", [NewDocument("a", blob=key) for key in keys[::2]])
+    assert Maintenance(harness.queue, harness.blobs).run_round().orphans == 20
+    assert [has(harness, key) for key in keys] == [True, False] * 20
 
 
 @pytest.mark.parametrize("off", [2 * DAY, -2 * DAY, 3_650 * DAY, -3_650 * DAY])
-def test_orphans_are_old_by_the_clocks_of_store_and_machine(shop: WorkerHarness, off: int) -> None:
-    young, old = blob(shop), blob(shop)
-    age(shop, old, 2 * DAY + 60 * SECOND)
+def test_orphans_are_old_by_the_clocks_of_store_and_machine(harness: WorkerHarness, off: int) -> None:
+    young, old = blob(harness), blob(harness)
+    age(harness, old, 2 * DAY + 60 * SECOND)
     clock = ManualClock(SystemClock().now() + off)
-    assert Maintenance(shop.queue, shop.blobs, clock=clock).run_round().orphans == (1 if off > 0 else 0)
-    assert has(shop, young)
+    assert Maintenance(harness.queue, harness.blobs, clock=clock).run_round().orphans == (1 if off > 0 else 0)
+    assert has(harness, young)
 
 
 # -- wrong clocks ---------------------------------------------------------------------------------------------------
@@ -378,16 +378,16 @@ def test_customers_with_a_time_of_their_own_count_as_well(queue: Queue, machine:
     assert left(queue) == 10
 
 
-def test_a_round_by_a_wrong_clock_leaves_bytes_alone(shop: WorkerHarness) -> None:
-    key = blob(shop)
-    age(shop, key, 2 * DAY)
+def test_a_round_by_a_wrong_clock_leaves_bytes_alone(harness: WorkerHarness) -> None:
+    key = blob(harness)
+    age(harness, key, 2 * DAY)
     machine = Machine()
     queue = Queue(MemoryStore(machine.clock), clock=machine.clock)
-    upkeep = Maintenance(queue, shop.blobs, uptime=machine.uptime, clock=machine.clock)
+    upkeep = Maintenance(queue, harness.blobs, uptime=machine.uptime, clock=machine.clock)
     machine.clock.advance(3_650 * DAY)
     machine.restarts(after=0)
     assert upkeep.run_round() == MaintenanceResult()
-    assert has(shop, key)
+    assert has(harness, key)
 
 
 def test_the_kernel_tells_how_long_the_machine_has_been_up() -> None:
@@ -398,34 +398,34 @@ def test_the_kernel_tells_how_long_the_machine_has_been_up() -> None:
     assert 0 < first.microseconds <= second.microseconds
 
 
-def test_several_processes_tidy_at_once(shop: WorkerHarness, start: Start) -> None:
+def test_several_processes_tidy_at_once(harness: WorkerHarness, start: Start) -> None:
     now, ids = SystemClock().now(), []
     for n in range(10):
         then = now - (40 if n % 2 else 2) * DAY
-        given = [NewDocument("a", blob=blob(shop)) for _ in range(10)]
-        ids += [receipt.id for receipt in shop.queue.submit(f"customer {n}", given, now=then)]
-        finish_all(shop.queue, then)
-    orphans = [blob(shop) for _ in range(30)]
+        given = [NewDocument("a", blob=blob(harness)) for _ in range(10)]
+        ids += [receipt.id for receipt in harness.queue.submit(f"customer {n}", given, now=then)]
+        finish_all(harness.queue, then)
+    orphans = [blob(harness) for _ in range(30)]
     for key in orphans:
-        age(shop, key, 2 * DAY)
-    keepers = [start("tidy", shop.folder) for _ in range(3)]
+        age(harness, key, 2 * DAY)
+    keepers = [start("tidy", harness.folder) for _ in range(3)]
     for keeper in keepers:
         assert keeper.receive() == "ready"
         while keeper.receive() != 2:
             pass
     for keeper in keepers:
         keeper.kill()
-    left = list(shop.all_documents())
+    left = list(harness.all_documents())
     assert len(left) == 50
-    assert all(has(shop, document.spec.blob or "") for document in left)
-    assert not any(has(shop, key) for key in orphans)
-    assert sum(1 for _ in shop.blobs.keys(now + DAY)) == 50
-    assert shop.store.recount(repair=False) == ()
+    assert all(has(harness, document.spec.blob or "") for document in left)
+    assert not any(has(harness, key) for key in orphans)
+    assert sum(1 for _ in harness.blobs.keys(now + DAY)) == 50
+    assert harness.store.recount(repair=False) == ()
 
 
-def test_a_worker_does_upkeep_beside_its_work(shop: WorkerHarness, place: Path) -> None:
-    running = shop.start_worker(maintenance=Maintenance(shop.queue, shop.blobs))
-    id_ = shop.submit("sign", place=str(place))
-    eventually(lambda: shop.state(id_) is DocumentState.DONE)
+def test_a_worker_does_upkeep_beside_its_work(harness: WorkerHarness, marker_dir: Path) -> None:
+    running = harness.start_worker(maintenance=Maintenance(harness.queue, harness.blobs))
+    id_ = harness.submit("sign", place=str(marker_dir))
+    eventually(lambda: harness.state(id_) is DocumentState.DONE)
     running.stop()
-    assert processors.count_files(str(place)) == 1
+    assert processors.count_files(str(marker_dir)) == 1

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from demo import make_document
+from inturn.config import DEFAULT_PROCESSOR
 from inturn.model import DocumentState, NewDocument
-from inturn.worker.invoke import DEFAULT_PROCESSOR
 from worker_harness import WorkerHarness, WorkerThread, eventually
 
 SPEAKER = """
@@ -94,22 +94,22 @@ NONSENSE = st.lists(LINES, min_size=1, max_size=5).map(b"\n".join) | st.binary(m
 class Speaking:
     """A worker whose default processor says to it what documents contain."""
 
-    def __init__(self, shop: WorkerHarness) -> None:
-        self.shop = shop
+    def __init__(self, harness: WorkerHarness) -> None:
+        self.harness = harness
         self.pdf = make_document("pdf", 7).data
-        self.running: WorkerThread = shop.start_worker(DEFAULT_PROCESSOR, slots=2)
+        self.running: WorkerThread = harness.start_worker(DEFAULT_PROCESSOR, slots=2)
 
     def submit(self, customer: str, said: bytes) -> str:
         ending = b"\n%say:" + said.hex().encode() + b"\n" if said else b""
-        blob = self.shop.blobs.put(io.BytesIO(self.pdf + ending))
+        blob = self.harness.blobs.put(io.BytesIO(self.pdf + ending))
         document = NewDocument("a.pdf", blob=blob.key, sha256=blob.sha256, size=blob.size, max_attempts=1)
-        return self.shop.queue.submit(customer, [document])[0].id
+        return self.harness.queue.submit(customer, [document])[0].id
 
     def ended(self, id_: str) -> DocumentState:
         ends = {DocumentState.DONE, DocumentState.FAILED}
-        eventually(lambda: self.shop.state(id_) in ends or not self.running.is_alive())
+        eventually(lambda: self.harness.state(id_) in ends or not self.running.is_alive())
         assert self.running.is_alive(), "the worker died of what a child said"
-        return self.shop.state(id_)
+        return self.harness.state(id_)
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +117,13 @@ def speaking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Speaking]:
     folder = tmp_path_factory.mktemp("stand-in")
     (folder / "kreuzberg").mkdir()
     (folder / "kreuzberg" / "__init__.py").write_text(SPEAKER, encoding="utf-8")
-    shop = WorkerHarness(tmp_path_factory.mktemp("queue"))
+    harness = WorkerHarness(tmp_path_factory.mktemp("queue"))
     sys.path.insert(0, str(folder))
     try:
-        yield Speaking(shop)
+        yield Speaking(harness)
     finally:
         sys.path.remove(str(folder))
-        shop.close()
+        harness.close()
 
 
 @settings(max_examples=settings.default.max_examples * 6 // 10)
@@ -132,21 +132,23 @@ def test_g13_nonsense_on_the_channel_fails_its_document_alone(speaking: Speaking
     hostile = [speaking.submit("hostile", content) for content in said]
     for id_ in hostile:
         if speaking.ended(id_) is DocumentState.DONE:
-            assert json.dumps(speaking.shop.queue.result(id_), ensure_ascii=False, allow_nan=False).encode()
+            assert json.dumps(speaking.harness.queue.result(id_), ensure_ascii=False, allow_nan=False).encode()
         else:
-            assert (speaking.shop.queue.document(id_).error or "").encode()
+            assert (speaking.harness.queue.document(id_).error or "").encode()
     honest = speaking.submit("honest", b"")
-    assert speaking.ended(honest) is DocumentState.DONE, speaking.shop.queue.document(honest).error
-    assert speaking.shop.queue.result(honest)["text"].strip() == "an honest text"
-    assert speaking.shop.store.paused() is None
+    assert speaking.ended(honest) is DocumentState.DONE, speaking.harness.queue.document(honest).error
+    assert speaking.harness.queue.result(honest)["text"].strip() == "an honest text"
+    assert speaking.harness.store.paused() is None
 
 
-def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(shop: WorkerHarness, place: Path) -> None:
+def test_a_child_that_never_begins_its_document_is_ended_and_another_gets_it(
+    harness: WorkerHarness, marker_dir: Path
+) -> None:
     """It was taken over by the one before, which it has ended for the worker."""
-    bad = shop.submit("never_begin", place=str(place), max_attempts=1)
-    running = shop.start_worker(slots=1, timeout=1_000_000)
-    eventually(lambda: any(place.iterdir()))
-    good = shop.submit("echo", "other", max_attempts=1)
-    eventually(lambda: shop.state(good) is DocumentState.DONE)
-    assert shop.state(bad) is DocumentState.DONE
+    bad = harness.submit("never_begin", place=str(marker_dir), max_attempts=1)
+    running = harness.start_worker(slots=1, timeout=1_000_000)
+    eventually(lambda: any(marker_dir.iterdir()))
+    good = harness.submit("echo", "other", max_attempts=1)
+    eventually(lambda: harness.state(good) is DocumentState.DONE)
+    assert harness.state(bad) is DocumentState.DONE
     running.stop()

@@ -37,35 +37,35 @@ OUTSIDE = Path(__file__).resolve()
         ("trace", None),
     ],
 )
-def test_it_is_refused(boxed: RunInSandbox, what: str, argument: object) -> None:
-    child_result = boxed(what, *([] if argument is None else [argument]))
+def test_it_is_refused(run_in_sandbox: RunInSandbox, what: str, argument: object) -> None:
+    child_result = run_in_sandbox(what, *([] if argument is None else [argument]))
     assert child_result.lines == [{"refused": "PermissionError"}], child_result.errors
 
 
-def test_memory_ends_at_its_limit(boxed: RunInSandbox) -> None:
-    assert boxed("fill").lines == [{"refused": "MemoryError"}]
+def test_memory_ends_at_its_limit(run_in_sandbox: RunInSandbox) -> None:
+    assert run_in_sandbox("fill").lines == [{"refused": "MemoryError"}]
 
 
-def test_files_end_at_their_limits(boxed: RunInSandbox) -> None:
-    assert boxed("big_file", "SCRATCH").lines == [{"refused": "OSError"}]
-    assert boxed("many_files", "SCRATCH").lines == [{"refused": "OSError"}]
+def test_files_end_at_their_limits(run_in_sandbox: RunInSandbox) -> None:
+    assert run_in_sandbox("big_file", "SCRATCH").lines == [{"refused": "OSError"}]
+    assert run_in_sandbox("many_files", "SCRATCH").lines == [{"refused": "OSError"}]
 
 
-def test_an_endless_loop_ends_by_itself(boxed: RunInSandbox) -> None:
-    assert boxed("spin", cpu=0).code == -signal.SIGXCPU
+def test_an_endless_loop_ends_by_itself(run_in_sandbox: RunInSandbox) -> None:
+    assert run_in_sandbox("spin", cpu=0).code == -signal.SIGXCPU
 
 
-def test_each_document_has_its_own_seconds(boxed: RunInSandbox) -> None:
-    assert boxed("twice", cpu=1).lines == ["done", "did it"]
+def test_each_document_has_its_own_seconds(run_in_sandbox: RunInSandbox) -> None:
+    assert run_in_sandbox("twice", cpu=1).lines == ["done", "did it"]
 
 
-def test_scratch_is_writable_and_libraries_are_readable(boxed: RunInSandbox) -> None:
-    assert boxed("write", "SCRATCH/mine").lines == ["did it"]
-    assert boxed("read", json.__file__).lines == ["did it"]
+def test_scratch_is_writable_and_libraries_are_readable(run_in_sandbox: RunInSandbox) -> None:
+    assert run_in_sandbox("write", "SCRATCH/mine").lines == ["did it"]
+    assert run_in_sandbox("read", json.__file__).lines == ["did it"]
 
 
-def test_it_says_what_holds(boxed: RunInSandbox) -> None:
-    (said, _) = boxed("says").lines
+def test_it_says_what_holds(run_in_sandbox: RunInSandbox) -> None:
+    (said, _) = run_in_sandbox("says").lines
     assert re.match(r"limits, Landlock \d+, seccomp(, a user of its own.*)?$", said)
     assert ("a user of its own" in said) == (os.geteuid() == 0)
 
@@ -154,11 +154,14 @@ def test_it_refuses_to_begin_if_what_is_protected_can_be_opened_from_inside(tmp_
     store.touch(mode=0o644)
     program = f"""
 from pathlib import Path
-from inturn.worker import sandbox
+from inturn.sandbox import confinement
 tmp = Path({str(tmp_path)!r})
 try:
-    sandbox.enter(sandbox.Limits(), [*sandbox.needed_paths(), tmp], tmp / "scratch", protected=[tmp / "store.db"])
-except sandbox.SandboxError as error:
+    readable = [*confinement.needed_paths(), tmp]
+    confinement.enter_sandbox(
+        confinement.SandboxLimits(), readable, tmp / "scratch", protected=[tmp / "store.db"]
+    )
+except confinement.SandboxError as error:
     print(error)
 """
     source = str(Path(confinement.__file__).parents[2])

@@ -53,22 +53,26 @@ def make_package(folder: Path) -> Path:
     return folder
 
 
-def read(shop: WorkerHarness, processor: str, **paths: Path) -> dict[str, str | None]:
-    id_ = shop.submit("", paths={name: str(path) for name, path in paths.items()}, max_attempts=1)
-    shop.run_until_empty(processor, box=BOX)
-    assert shop.state(id_) is DocumentState.DONE, shop.queue.document(id_).error
-    result: dict[str, str | None] = shop.queue.result(id_)
+def read(harness: WorkerHarness, processor: str, **paths: Path) -> dict[str, str | None]:
+    id_ = harness.submit("", paths={name: str(path) for name, path in paths.items()}, max_attempts=1)
+    harness.run_until_empty(processor, box=BOX)
+    assert harness.state(id_) is DocumentState.DONE, harness.queue.document(id_).error
+    result: dict[str, str | None] = harness.queue.result(id_)
     return result
 
 
 def test_a_package_beside_the_store_is_readable_and_the_store_is_not(
-    shop: WorkerHarness, importing: Callable[[Path], None]
+    harness: WorkerHarness, importing: Callable[[Path], None]
 ) -> None:
-    package = make_package(shop.folder / "beside_the_store")
-    (shop.folder / "notes.txt").write_text("a secret", encoding="utf-8")
-    importing(shop.folder)
+    package = make_package(harness.folder / "beside_the_store")
+    (harness.folder / "notes.txt").write_text("a secret", encoding="utf-8")
+    importing(harness.folder)
     outcomes = read(
-        shop, "beside_the_store:act", own=package / "data.txt", store=shop.path, notes=shop.folder / "notes.txt"
+        harness,
+        "beside_the_store:act",
+        own=package / "data.txt",
+        store=harness.path,
+        notes=harness.folder / "notes.txt",
     )
     assert outcomes == {"own": "its own da", "store": None, "notes": None, "later": "loaded later"}
 
@@ -80,55 +84,55 @@ def test_a_module_beside_the_store_or_the_blobs_is_refused_before_anything_is_cl
     folders = {"store": tmp_path / "one", "blobs": tmp_path / "two"}
     for folder in folders.values():
         folder.mkdir()
-    shop = WorkerHarness(folders["store"])
-    shop.blobs = type(shop.blobs)(folders["blobs"] / "blobs")
+    harness = WorkerHarness(folders["store"])
+    harness.blobs = type(harness.blobs)(folders["blobs"] / "blobs")
     (folders[place] / f"beside_the_{place}_alone.py").write_text("def act(document): ...", encoding="utf-8")
     importing(folders[place])
     try:
-        id_ = shop.submit("")
-        with pytest.raises(ProcessorError, match=r"lies beside .* to a folder of their own"):
-            shop.run_until_empty(f"beside_the_{place}_alone:act", box=BOX)
-        assert (shop.state(id_), shop.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
-        shop.run_until_empty(f"beside_the_{place}_alone:act")  # outside the sandbox it may lie where it wants
-        assert shop.state(id_) is DocumentState.DONE
+        id_ = harness.submit("")
+        with pytest.raises(ProcessorError, match=r"in the same folder as .* to a folder of their own"):
+            harness.run_until_empty(f"beside_the_{place}_alone:act", box=BOX)
+        assert (harness.state(id_), harness.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
+        harness.run_until_empty(f"beside_the_{place}_alone:act")  # outside the sandbox it may lie where it wants
+        assert harness.state(id_) is DocumentState.DONE
     finally:
-        shop.close()
+        harness.close()
 
 
 def test_a_package_that_holds_the_store_is_refused(tmp_path: Path, importing: Callable[[Path], None]) -> None:
-    shop = WorkerHarness(make_package(tmp_path / "around_the_store"))
+    harness = WorkerHarness(make_package(tmp_path / "around_the_store"))
     importing(tmp_path)
     try:
-        shop.submit("")
+        harness.submit("")
         with pytest.raises(ProcessorError, match=r"cannot protect .* have to read .*around_the_store"):
-            shop.run_until_empty("around_the_store:act", box=BOX)
+            harness.run_until_empty("around_the_store:act", box=BOX)
     finally:
-        shop.close()
+        harness.close()
 
 
 def test_the_default_processor_is_refused_where_its_own_files_lie_with_the_store(
-    shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    id_ = shop.submit("", content=b"words", name="a.txt")
-    (shop.folder / "eng.traineddata").touch()
-    monkeypatch.setenv("TESSDATA_PREFIX", str(shop.folder))
+    id_ = harness.submit("", content=b"words", name="a.txt")
+    (harness.folder / "eng.traineddata").touch()
+    monkeypatch.setenv("TESSDATA_PREFIX", str(harness.folder))
     with pytest.raises(ProcessorError, match="cannot protect"):
-        shop.run_default_processor()
-    assert shop.queue.document(id_).attempt == 0
+        harness.run_default_processor()
+    assert harness.queue.document(id_).attempt == 0
 
 
-def test_links_do_not_hide_the_store(shop: WorkerHarness, importing: Callable[[Path], None]) -> None:
-    real = make_package(shop.folder / "real" / "linked_package")
-    importing(shop.folder / "links")
-    (shop.folder / "links").mkdir()
-    (shop.folder / "links" / "linked_package").symlink_to(real)
-    (real / "link to the store").symlink_to(shop.path)
-    outcomes = read(shop, "linked_package:act", own=real / "data.txt", store=real / "link to the store")
+def test_links_do_not_hide_the_store(harness: WorkerHarness, importing: Callable[[Path], None]) -> None:
+    real = make_package(harness.folder / "real" / "linked_package")
+    importing(harness.folder / "links")
+    (harness.folder / "links").mkdir()
+    (harness.folder / "links" / "linked_package").symlink_to(real)
+    (real / "link to the store").symlink_to(harness.path)
+    outcomes = read(harness, "linked_package:act", own=real / "data.txt", store=real / "link to the store")
     assert outcomes == {"own": "its own da", "store": None, "later": "loaded later"}
-    link = shop.folder / "link.db"
-    link.symlink_to(shop.path)
+    link = harness.folder / "link.db"
+    link.symlink_to(harness.path)
     with pytest.raises(allowed_paths.SandboxError):
-        allowed_paths.refuse_protected([shop.folder], [Path("/nonexistent"), link])
+        allowed_paths.refuse_protected([harness.folder], [Path("/nonexistent"), link])
 
 
 @pytest.mark.parametrize(
@@ -183,15 +187,15 @@ def test_the_import_path_of_the_default_processor_has_no_working_directory(
 
 
 def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processor(
-    shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would run outside the box: the nursery loads everything before it forks."""
     pytest.importorskip("kreuzberg")  # into this process, from where it belongs
     for name in ("kreuzberg", "json"):
-        (shop.folder / f"{name}.py").write_text("import os; os._exit(9)", encoding="utf-8")
-    monkeypatch.chdir(shop.folder)
-    monkeypatch.syspath_prepend(str(shop.folder))
-    worker = Worker(shop.queue, blobs=shop.blobs)
+        (harness.folder / f"{name}.py").write_text("import os; os._exit(9)", encoding="utf-8")
+    monkeypatch.chdir(harness.folder)
+    monkeypatch.syspath_prepend(str(harness.folder))
+    worker = Worker(harness.queue, blobs=harness.blobs)
     crew = worker._pool
     try:
         assert crew.start_child().pid > 0
@@ -210,28 +214,28 @@ def test_a_virtual_environment_may_lie_in_the_queues_folder(tmp_path: Path) -> N
     (packages / "in_place.pth").write_text(
         f"{tmp_path / 'src'}\n{sysconfig.get_paths()['purelib']}\n{SOURCE}\n", encoding="utf-8"
     )
-    shop = WorkerHarness(tmp_path)
+    harness = WorkerHarness(tmp_path)
     try:
         for processor, own in (("installed", packages / "installed"), ("edited", edited)):
-            paths = {"own": str(own / "data.txt"), "store": str(shop.path), "venv": str(python.parent / "activate")}
-            id_ = shop.submit("", paths=paths, max_attempts=1)
+            paths = {"own": str(own / "data.txt"), "store": str(harness.path), "venv": str(python.parent / "activate")}
+            id_ = harness.submit("", paths=paths, max_attempts=1)
             done = subprocess.run(  # noqa: S603 - ours
                 [python, "-m", "inturn.cli", "worker", "--until-empty", "--processor", f"{processor}:act", "--sandbox"],
                 cwd=tmp_path,
                 env={
                     **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-                    "INTURN_STORE": str(shop.path),
+                    "INTURN_STORE": str(harness.path),
                 },
                 capture_output=True,
                 text=True,
                 check=False,
             )
             assert done.returncode == 0, done.stderr
-            assert shop.queue.result(id_) == {
+            assert harness.queue.result(id_) == {
                 "own": "its own da",
                 "store": None,
                 "venv": None,
                 "later": "loaded later",
             }
     finally:
-        shop.close()
+        harness.close()

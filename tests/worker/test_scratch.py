@@ -30,12 +30,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_workplace_is_private_and_goes_when_closed(temporary: Path) -> None:
-    place = ScratchDir()
-    place.close()
+    scratch_dir = ScratchDir()
+    scratch_dir.close()
     assert list(temporary.iterdir()) == []
-    assert place.path.stat().st_mode & 0o777 == 0o700
-    (place.path / "scratch").mkdir()
-    place.close()
+    assert scratch_dir.path.stat().st_mode & 0o777 == 0o700
+    (scratch_dir.path / "scratch").mkdir()
+    scratch_dir.close()
     assert list(temporary.iterdir()) == []
 
 
@@ -67,7 +67,7 @@ def test_what_belongs_to_others_is_left_alone(temporary: Path) -> None:
 
 
 def test_a_killed_process_holds_nothing(temporary: Path) -> None:
-    program = "from inturn.worker.scratch import Workplace as W; w = W(); print(w.path, flush=True); input()"
+    program = "from inturn.worker.scratch import ScratchDir; d = ScratchDir(); print(d.path, flush=True); input()"
     source = str(Path(content.__file__).parents[2])
     with subprocess.Popen(  # noqa: S603 - our own
         [sys.executable, "-c", program],
@@ -87,15 +87,15 @@ def test_a_killed_process_holds_nothing(temporary: Path) -> None:
 
 
 def test_a_worker_clears_up_after_one_that_was_killed(
-    shop: WorkerHarness, place: Path, start: Callable[..., ScriptProcess], tmp_path: Path
+    harness: WorkerHarness, marker_dir: Path, start: Callable[..., ScriptProcess], tmp_path: Path
 ) -> None:
-    shop.submit("sleep", content=b"a secret", place=str(place), max_attempts=9)
-    first = start("work", shop.folder, "{}")
-    eventually(lambda: any(place.iterdir()))
+    harness.submit("sleep", content=b"a secret", place=str(marker_dir), max_attempts=9)
+    first = start("work", harness.folder, "{}")
+    eventually(lambda: any(marker_dir.iterdir()))
     left = set((tmp_path / "scratch").glob("inturn-worker-*"))
     assert left
     first.kill()
-    start("work", shop.folder, "{}")
+    start("work", harness.folder, "{}")
     eventually(lambda: not left & set((tmp_path / "scratch").glob("inturn-worker-*")))
 
 
@@ -126,30 +126,30 @@ def test_what_lies_too_deep_for_a_path_cannot_hide(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("files", "size"), [(3, 2 << 20), (10_001, 0)])
-def test_a_boxed_child_cannot_fill_the_disk(shop: WorkerHarness, place: Path, files: int, size: int) -> None:
-    bad = shop.submit("write_much", content=b"x", files=files, size=size, place=str(place), max_attempts=1)
-    good = shop.submit("echo", "other")
-    shop.run_until_empty(box=BOX)
-    assert "it left more than 4 MB or 10,000 files on the disk" in (shop.queue.document(bad).error or "")
-    assert shop.state(good) is DONE
+def test_a_boxed_child_cannot_fill_the_disk(harness: WorkerHarness, marker_dir: Path, files: int, size: int) -> None:
+    bad = harness.submit("write_much", content=b"x", files=files, size=size, place=str(marker_dir), max_attempts=1)
+    good = harness.submit("echo", "other")
+    harness.run_until_empty(box=BOX)
+    assert "it wrote more than 4 MB or 10,000 files to disk" in (harness.queue.document(bad).error or "")
+    assert harness.state(good) is DONE
 
 
-def test_the_files_of_a_result_are_limited_together(shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_a_result_are_limited_together(harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(content, "MAX_FILES_BYTES", 3 << 20)
     files = {f"{n}.bin": 1 << 20 for n in range(4)}
-    bad = shop.submit("make_files", files=files, max_attempts=3)
-    good = shop.submit("make_files", files=dict(list(files.items())[:3]))
-    shop.run_until_empty()
-    assert shop.state(good) is DONE
-    assert shop.state(bad) is FAILED
-    assert "a result's files may have 3 MB together" in (shop.queue.document(bad).error or "")
+    bad = harness.submit("make_files", files=files, max_attempts=3)
+    good = harness.submit("make_files", files=dict(list(files.items())[:3]))
+    harness.run_until_empty()
+    assert harness.state(good) is DONE
+    assert harness.state(bad) is FAILED
+    assert "a result's files may have 3 MB together" in (harness.queue.document(bad).error or "")
 
 
-def test_a_result_that_is_far_too_long_is_told_as_such(shop: WorkerHarness) -> None:
-    bad = shop.submit("talk_long", max_attempts=1)
-    shop.run_until_empty(slots=1)
-    error = shop.queue.document(bad).error or ""
-    assert "it said more than 64 MB at once" in error
+def test_a_result_that_is_far_too_long_is_told_as_such(harness: WorkerHarness) -> None:
+    bad = harness.submit("talk_long", max_attempts=1)
+    harness.run_until_empty(slots=1)
+    error = harness.queue.document(bad).error or ""
+    assert "its result has more than 64 MB" in error
     assert "out of memory" not in error
 
 
@@ -171,11 +171,11 @@ def test_what_a_child_nested_deeper_than_the_stack_is_removed(tmp_path: Path) ->
     remove_tree(top)
 
 
-def test_a_boxed_child_that_nests_folders_without_end_takes_no_worker_down(shop: WorkerHarness) -> None:
-    bad, good = shop.submit("nest", max_attempts=1), shop.submit("echo", "other")
-    shop.run_until_empty(box=confinement.SandboxLimits(), slots=1)
-    assert shop.state(bad) in {DONE, FAILED}
-    assert shop.state(good) is DONE
+def test_a_boxed_child_that_nests_folders_without_end_takes_no_worker_down(harness: WorkerHarness) -> None:
+    bad, good = harness.submit("nest", max_attempts=1), harness.submit("echo", "other")
+    harness.run_until_empty(box=confinement.SandboxLimits(), slots=1)
+    assert harness.state(bad) in {DONE, FAILED}
+    assert harness.state(good) is DONE
 
 
 def test_what_vanishes_meanwhile_stops_no_removal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

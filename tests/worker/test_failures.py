@@ -21,10 +21,10 @@ def failures(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]
     return [(record.getMessage(), getattr(record, "facts", {})) for record in records]
 
 
-def test_each_failed_attempt_is_a_line_in_the_log(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
-    id_ = shop.submit("fail", "globex", message=QUOTED, max_attempts=2)
+def test_each_failed_attempt_is_a_line_in_the_log(harness: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
+    id_ = harness.submit("fail", "globex", message=QUOTED, max_attempts=2)
     with caplog.at_level(logging.WARNING, "inturn.worker"):
-        assert shop.run_until_empty() == OutcomeCounts(retried=1, failed=1)
+        assert harness.run_until_empty() == OutcomeCounts(retried=1, failed=1)
     (first, facts), (second, _) = failures(caplog)
     assert first.startswith(f"document {id_} of customer globex: attempt 1 of 2 failed, to be tried again: LookupError")
     assert second.startswith(f"document {id_} of customer globex: attempt 2 of 2 failed, for good: LookupError at")
@@ -39,13 +39,15 @@ def test_each_failed_attempt_is_a_line_in_the_log(shop: WorkerHarness, caplog: p
     }
     assert facts["reason"].endswith("in fail")
     assert QUOTED not in caplog.text
-    assert QUOTED in (shop.queue.document(id_).error or "")
+    assert QUOTED in (harness.queue.document(id_).error or "")
 
 
-def test_a_reason_in_the_processors_own_words_is_logged(shop: WorkerHarness, caplog: pytest.LogCaptureFixture) -> None:
-    shop.submit("reject", reason="no total on page 3\nand more")
+def test_a_reason_in_the_processors_own_words_is_logged(
+    harness: WorkerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
+    harness.submit("reject", reason="no total on page 3\nand more")
     with caplog.at_level(logging.WARNING, "inturn.worker"):
-        assert shop.run_until_empty() == OutcomeCounts(failed=1)
+        assert harness.run_until_empty() == OutcomeCounts(failed=1)
     ((line, _),) = failures(caplog)
     assert line.endswith("attempt 1 of 3 failed, for good: no total on page 3")
 
@@ -68,10 +70,10 @@ def test_a_reason_is_shortened_for_the_log(error: str, told: str) -> None:
 # -- references -----------------------------------------------------------------------------------------------------
 
 
-def test_a_reference_that_is_not_fetched_says_which_option_allows_it(shop: WorkerHarness) -> None:
-    id_ = shop.submit("read", uri="https://files.example.com/a.pdf?token=sesame")
-    assert shop.run_until_empty() == OutcomeCounts(failed=1)
-    error = shop.queue.document(id_).error or ""
+def test_a_reference_that_is_not_fetched_says_which_option_allows_it(harness: WorkerHarness) -> None:
+    id_ = harness.submit("read", uri="https://files.example.com/a.pdf?token=sesame")
+    assert harness.run_until_empty() == OutcomeCounts(failed=1)
+    error = harness.queue.document(id_).error or ""
     assert "--fetch files.example.com" in error
     assert 'fetch = "files.example.com"' in error
     assert "sesame" not in error
@@ -109,9 +111,9 @@ def test_the_fuse_wants_several_customers_and_forgets_with_a_success() -> None:
     assert not fuse.record_failure("after a success", "customer 99")
 
 
-def test_a_few_documents_that_use_up_their_attempts_pause_nothing(shop: WorkerHarness) -> None:
-    ids = [shop.submit("fail", f"customer {n}", max_attempts=5) for n in range(6)]
-    tally = shop.run_until_empty(slots=2)
+def test_a_few_documents_that_use_up_their_attempts_pause_nothing(harness: WorkerHarness) -> None:
+    ids = [harness.submit("fail", f"customer {n}", max_attempts=5) for n in range(6)]
+    tally = harness.run_until_empty(slots=2)
     assert (tally.retried, tally.failed) == (24, 6)
-    assert shop.store.paused() is None
-    assert {shop.state(id_) for id_ in ids} == {DocumentState.FAILED}
+    assert harness.store.paused() is None
+    assert {harness.state(id_) for id_ in ids} == {DocumentState.FAILED}

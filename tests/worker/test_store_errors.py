@@ -46,30 +46,30 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 def test_worker_survives_every_error_of_its_store(
-    shop: WorkerHarness,
-    place: Path,
+    harness: WorkerHarness,
+    marker_dir: Path,
     failing: dict[str, int],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("inturn.worker.maintenance.SWEEP_INTERVAL_SECONDS", 0.01)
-    shop.submit_many(5, do="echo")
-    shop.submit("wait", place=str(place), sign="go")
-    running = shop.start_worker(slots=2, lease=seconds(4), maintenance=Maintenance(shop.queue, shop.blobs))
+    harness.submit_many(5, do="echo")
+    harness.submit("wait", place=str(marker_dir), sign="go")
+    running = harness.start_worker(slots=2, lease=seconds(4), maintenance=Maintenance(harness.queue, harness.blobs))
     for name in ("ack_and_claim", "heartbeat", "record_worker", "sweep"):
         eventually(lambda name=name: failing[name] == len(ERRORS), f"{name} was not called again")
-    (place / "go").touch()
-    eventually(lambda: shop.states().get("done") == 6)
+    (marker_dir / "go").touch()
+    eventually(lambda: harness.states().get("done") == 6)
     assert running.stop().done == 6
     assert "a lane has no head" in caplog.text
 
 
 def test_an_outcome_that_is_always_refused_stops_nothing_else(
-    shop: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: WorkerHarness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(store_errors, "FIRST_PAUSE_SECONDS", 0.01)
-    refused = shop.submit("echo", max_attempts=1)
-    ids = shop.submit_many(20, "echo")
+    refused = harness.submit("echo", max_attempts=1)
+    ids = harness.submit_many(20, "echo")
     exchange = SqliteStore.ack_and_claim
 
     def refusing(store: SqliteStore, outcomes: Any, *args: Any, **kwargs: Any) -> Any:
@@ -78,9 +78,9 @@ def test_an_outcome_that_is_always_refused_stops_nothing_else(
         return exchange(store, outcomes, *args, **kwargs)
 
     monkeypatch.setattr(SqliteStore, "ack_and_claim", refusing)
-    running = shop.start_worker(slots=1, lease=seconds(2))
-    eventually(lambda: all(shop.state(id_) is DocumentState.DONE for id_ in ids))
-    eventually(lambda: shop.store.sweep() and shop.state(refused) is DocumentState.FAILED)
+    running = harness.start_worker(slots=1, lease=seconds(2))
+    eventually(lambda: all(harness.state(id_) is DocumentState.DONE for id_ in ids))
+    eventually(lambda: harness.store.sweep() and harness.state(refused) is DocumentState.FAILED)
     assert running.stop().done == len(ids)
     assert f"document {refused}: its outcome cannot be recorded" in caplog.text
 

@@ -17,11 +17,11 @@ def test_there_are_enough_of_them() -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE_FILES, ids=lambda hostile: hostile.name)
-def test_a_hostile_file_fails_with_a_reason(hostile: HostileFile, boxed: RunInSandbox, tmp_path: Path) -> None:
+def test_a_hostile_file_fails_with_a_reason(hostile: HostileFile, run_in_sandbox: RunInSandbox, tmp_path: Path) -> None:
     bad, good = tmp_path / hostile.name, tmp_path / "next.docx"
     bad.write_bytes(hostile.make())
     good.write_bytes(make_document("docx", 7).data)
-    child_result = boxed("one", bad, good)
+    child_result = run_in_sandbox("one", bad, good)
     if hostile.may_die and child_result.code < 0:
         assert not child_result.lines
         return

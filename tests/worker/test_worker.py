@@ -1,0 +1,507 @@
+"""A real worker with real children on SQLite: what becomes of documents, whatever their processor does."""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import processors
+from inturn.config import DEFAULT_PROCESSOR
+from inturn.errors import InvalidInputError
+from inturn.extract.extract import extract
+from inturn.model import DocumentState, Progress
+from inturn.policy import RetryPolicy
+from inturn.queue import Queue
+from inturn.sandbox.confinement import SandboxLimits
+from inturn.store import EventKind
+from inturn.stores.sqlite import SqliteStore
+from inturn.worker.content import RESULT_FILE, read_result
+from inturn.worker.invoke import load_processor
+from inturn.worker.pool import ProcessorError
+from inturn.worker.worker import OutcomeCounts, Worker, WorkerOptions
+from worker_harness import (
+    DONE,
+    FAILED,
+    PROCESSORS,
+    SECOND,
+    TEST_OPERATOR,
+    WorkerHarness,
+    children_of,
+    eventually,
+    max_overlap,
+    sha256,
+)
+
+SMALL_BOX = SandboxLimits(memory_bytes=400 << 20, cpu_seconds=10, wall_seconds=30.0)
+
+
+# -- the processor's name ---------------------------------------------------------------------------------------------
+
+
+def test_earlier_name_of_the_default_processor_still_runs_it_in_the_sandbox(harness: WorkerHarness) -> None:
+    worker = Worker(harness.queue, "inturn.processing.extract:extract", blobs=harness.blobs)
+    assert worker.report().processor == DEFAULT_PROCESSOR
+    assert worker._pool.spec.limits == SandboxLimits()
+    assert load_processor("inturn.processing.extract:extract") is extract
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_processor_gets_the_document_and_its_result_is_recorded(harness: WorkerHarness, processor: str) -> None:
+    content = b"some bytes"
+    id_ = harness.submit("echo", "Böhm", content, name="Straße.txt", extra=[1, None, "é"])
+    read = harness.submit("read", "acme", content)
+    assert harness.run_until_empty(processor) == OutcomeCounts(done=2)
+    seen = harness.queue.result(id_)
+    del seen["pid"]
+    assert seen == {
+        "id": id_,
+        "customer": "Böhm",
+        "name": "Straße.txt",
+        "media_type": None,
+        "size": len(content),
+        "uri": None,
+        "attempt": 1,
+        "metadata": {"do": "echo", "extra": [1, None, "é"]},
+    }
+    assert harness.queue.result(read) == [sha256(content)] * 3
+    assert harness.states() == {"done": 2}
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 0, -1.5, "é\n", [], {}, [{"a": [1, 2.0, None]}, "x"], "\x01" * 100], ids=repr
+)
+def test_any_json_is_a_result(harness: WorkerHarness, value: Any) -> None:
+    id_ = harness.submit("value", value=value)
+    harness.run_until_empty()
+    assert (harness.state(id_), harness.queue.result(id_)) == (DONE, value)
+
+
+def test_files_of_a_result_are_kept_in_the_blobs(harness: WorkerHarness, marker_dir: Path) -> None:
+    id_ = harness.submit("files", place=str(marker_dir))
+    assert harness.run_until_empty() == OutcomeCounts(done=1)
+    stored = {file.name: file for file in harness.queue.files(id_)}
+    expected = {"empty": b"", "page 1.txt": "é".encode() * 10, "page 2.bin": bytes(range(256)) * 2_000}
+    assert list(stored) == sorted(expected)
+    for name, data in expected.items():
+        assert (stored[name].size, stored[name].sha256) == (len(data), sha256(data))
+        with harness.blobs.open(stored[name].blob) as source:
+            assert source.read() == data
+    assert read_result(harness.queue, harness.blobs, id_) == {"pages": 2}
+
+
+def test_files_of_a_result_are_kept_from_inside_the_box(harness: WorkerHarness) -> None:
+    content = b"bytes" * 99
+    id_ = harness.submit("read", "acme", content)
+    harness.run_until_empty(box=SMALL_BOX)
+    assert harness.queue.result(id_) == [sha256(content)] * 3
+
+
+@pytest.mark.parametrize(("text", "times"), [("x", 262_142), ("x", 262_143), ("é", 200_000), ("x", 5_000_000)])
+def test_a_large_result_is_kept_in_the_blobs_and_read_back(harness: WorkerHarness, text: str, times: int) -> None:
+    id_ = harness.submit("repeat", text=text, times=times)
+    harness.run_until_empty()
+    assert harness.state(id_) is DONE
+    assert read_result(harness.queue, harness.blobs, id_) == text * times
+    fits = len(json.dumps(text * times, ensure_ascii=False).encode()) <= 256 * 1024
+    assert [file.name for file in harness.queue.files(id_)] == ([] if fits else [RESULT_FILE])
+
+
+@pytest.mark.parametrize("kind", ["set", "nan", "bytes", "decimal"])
+def test_a_result_that_is_no_json_fails_with_words(harness: WorkerHarness, kind: str) -> None:
+    id_ = harness.submit("no_json", kind=kind, max_attempts=2)
+    assert harness.run_until_empty() == OutcomeCounts(retried=1, failed=1)
+    assert "a result is JSON" in (harness.queue.document(id_).error or "")
+
+
+@pytest.mark.parametrize("kind", ["missing", "text", "control", "empty name", "result.json"])
+def test_files_that_cannot_be_kept_fail_the_document_alone(harness: WorkerHarness, kind: str) -> None:
+    id_, good = harness.submit("bad_files", kind=kind, max_attempts=1), harness.submit("echo", "other")
+    harness.run_until_empty()
+    assert (harness.state(id_), harness.state(good)) == (FAILED, DONE)
+    assert harness.queue.document(id_).error
+
+
+# -- failures -------------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_tried_again_with_a_growing_delay_and_then_failed_with_its_error(harness: WorkerHarness) -> None:
+    id_ = harness.submit("fail", max_attempts=4)
+    delays = RetryPolicy(first_delay=20_000, longest_delay=SECOND, jitter=0.0)
+    queue = Queue(harness.store, retries=delays)
+    assert harness.run_until_empty(queue=queue) == OutcomeCounts(retried=3, failed=1)
+    document = harness.queue.document(id_)
+    assert (document.state, document.attempt) == (FAILED, 4)
+    head, _, trace = (document.error or "").partition("\n\n")
+    assert head == "LookupError: no such page"
+    assert 'raise LookupError(document.metadata.get("message", "no such page"))' in trace
+    assert "perform.py" not in trace
+    began = [event.at for event in harness.events() if event.kind is EventKind.STARTED]
+    failed = [event.at for event in harness.events() if event.kind is EventKind.DELAYED]
+    waits = [next_ - last for last, next_ in zip(failed, began[1:], strict=True)]
+    assert [wait >= least for wait, least in zip(waits, (20_000, 40_000, 80_000), strict=True)] == [True] * 3
+
+
+def test_retry_means_again_after_so_long(harness: WorkerHarness) -> None:
+    soon = harness.submit("retry", until=3, after=0)
+    usual = harness.submit("retry", "other", until=2)
+    later = harness.submit("retry", "third", until=2, after=3_600)
+    ended = harness.submit("retry", "fourth", until=9, after=0.001, max_attempts=2)
+    running = harness.start_worker()
+    eventually(lambda: harness.states() == {"done": 2, "delayed": 1, "failed": 1})
+    assert running.stop() == OutcomeCounts(done=2, retried=5, failed=1)
+    assert (harness.queue.result(soon), harness.queue.result(usual)) == (3, 2)
+    document = harness.queue.document(later)
+    assert document.due_at is not None
+    assert document.due_at > time.time() * SECOND + 3_000 * SECOND
+    assert (harness.queue.document(ended).error, harness.queue.document(ended).attempt) == ("not yet", 2)
+
+
+def test_reject_fails_at_once_with_its_reason(harness: WorkerHarness) -> None:
+    id_ = harness.submit("reject", reason="This is a menu,\nnot an invoice")
+    assert harness.run_until_empty() == OutcomeCounts(failed=1)
+    document = harness.queue.document(id_)
+    assert (document.state, document.attempt, document.error) == (FAILED, 1, "This is a menu,\nnot an invoice")
+
+
+ENDS = {
+    "leave": "SystemExit: 3",
+    "leave_now": "ended itself with status 0",
+    "crash": "SIGSEGV",
+    "kill_itself": "SIGKILL",
+}
+
+
+def test_a_child_that_dies_costs_an_attempt_and_hurts_nobody_else(harness: WorkerHarness) -> None:
+    bad = {harness.submit(do, f"bad {do}", max_attempts=2): words for do, words in ENDS.items()}
+    good = [id_ for n in range(4) for id_ in harness.submit_many(5, "echo", f"good {n}")]
+    assert harness.run_until_empty() == OutcomeCounts(done=len(good), retried=len(ENDS), failed=len(ENDS))
+    for id_, words in bad.items():
+        document = harness.queue.document(id_)
+        assert (document.state, document.attempt) == (FAILED, 2)
+        assert words in (document.error or "")
+    assert all(harness.queue.document(id_).attempt == 1 for id_ in good)
+
+
+def test_a_child_that_takes_all_memory_stays_in_its_box(harness: WorkerHarness) -> None:
+    bad, good = harness.submit("eat", max_attempts=2), harness.submit_many(5, "echo", "other")
+    harness.run_until_empty(box=SMALL_BOX)
+    document = harness.queue.document(bad)
+    assert (document.state, document.attempt, document.error) == (FAILED, 2, "the processor ran out of memory")
+    assert [harness.state(id_) for id_ in good] == [DONE] * 5
+
+
+def test_a_child_that_uses_all_its_cpu_time_stays_in_its_box(harness: WorkerHarness) -> None:
+    bad, good = harness.submit("spin", max_attempts=1), harness.submit("echo", "other")
+    harness.run_until_empty(box=SandboxLimits(cpu_seconds=1, wall_seconds=25.0))
+    assert "more CPU time than one document may" in (harness.queue.document(bad).error or "")
+    assert (harness.state(bad), harness.state(good)) == (FAILED, DONE)
+
+
+def test_a_processor_that_hangs_is_ended_and_costs_an_attempt(harness: WorkerHarness, marker_dir: Path) -> None:
+    bad, good = harness.submit("sleep", max_attempts=2, place=str(marker_dir)), harness.submit_many(5, "echo", "other")
+    tally = harness.run_until_empty(timeout=SECOND // 2)
+    assert tally == OutcomeCounts(done=5, retried=1, failed=1)
+    assert harness.queue.document(bad).error == "it took longer than 0.5 s"
+    assert [harness.queue.document(id_).attempt for id_ in good] == [1] * 5
+
+
+# -- slots ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slots", [1, 3])
+def test_every_slot_works_at_once_in_a_process_of_its_own(harness: WorkerHarness, marker_dir: Path, slots: int) -> None:
+    ids = harness.submit_many(slots, "meet", place=str(marker_dir), n=slots)
+    assert harness.run_until_empty(slots=slots) == OutcomeCounts(done=slots)
+    assert len({harness.queue.result(id_) for id_ in ids}) == slots
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_slots_are_never_exceeded(harness: WorkerHarness, tmp_path: Path, processor: str) -> None:
+    log = tmp_path / "log"
+    for customer in ("a", "b", "c"):
+        harness.submit_many(10, "overlap", customer, log=str(log), seconds=0.03)
+    assert harness.run_until_empty(processor, slots=3) == OutcomeCounts(done=30)
+    assert max_overlap(log) <= 3
+
+
+def test_only_what_can_start_is_claimed(harness: WorkerHarness, marker_dir: Path) -> None:
+    harness.submit_many(20, "wait", place=str(marker_dir), sign="go")
+    running = harness.start_worker(slots=2, lease=SECOND)
+    eventually(lambda: processors.count_files(str(marker_dir), "begun-*") == 2)
+    (seen,) = eventually(lambda: [worker for worker in harness.store.workers() if worker.report.busy == 2])
+    assert (seen.report.slots, seen.report.processor) == (2, "processors:act")
+    assert harness.states() == {"running": 2, "waiting": 18}
+    assert harness.count_events(EventKind.STARTED).total() == 2
+    assert harness.count_events(EventKind.RELEASED).total() == 0
+    (marker_dir / "go").touch()
+    eventually(lambda: harness.states() == {"done": 20})
+    assert running.stop() == OutcomeCounts(done=20)
+    assert harness.store.workers() == ()
+
+
+def test_two_workers_share_a_queue(harness: WorkerHarness, marker_dir: Path) -> None:
+    met = harness.submit_many(2, "meet", place=str(marker_dir), n=2)
+    ids = [id_ for n in range(6) for id_ in harness.submit_many(20, "echo", f"customer {n}")]
+    both = [harness.start_worker(slots=1, until_empty=True), harness.start_worker(slots=1, until_empty=True)]
+    tallies = [worker_thread.wait() for worker_thread in both]
+    assert sum(tally.done for tally in tallies) == len(ids) + 2
+    assert all(tallies[at].done for at in (0, 1))
+    assert len({harness.queue.result(id_) for id_ in met}) == 2
+    started, released = harness.count_events(EventKind.STARTED), harness.count_events(EventKind.RELEASED)
+    # On a slow machine, documents claimed ahead are released and started again.
+    assert started - released == harness.count_events(EventKind.FINISHED) == dict.fromkeys([*met, *ids], 1)
+
+
+def test_a_child_is_replaced_after_so_many_documents(harness: WorkerHarness) -> None:
+    ids = harness.submit_many(12, "echo")
+    harness.run_until_empty(slots=1, documents_per_child=4)
+    by_child = [harness.queue.result(id_)["pid"] for id_ in ids]
+    assert len(set(by_child)) == 3
+    assert all(by_child.count(pid) == 4 for pid in by_child)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS[1:])
+def test_documents_are_worked_on_together_in_one_child(harness: WorkerHarness, processor: str) -> None:
+    for n in range(6):
+        harness.submit("meet", f"customer {n}", n=6)
+    assert harness.run_until_empty(processor, slots=6) == OutcomeCounts(done=6)
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_exceptions_are_outcomes_wherever_a_processor_runs(harness: WorkerHarness, processor: str) -> None:
+    failed, rejected = harness.submit("fail", max_attempts=1), harness.submit("reject")
+    retried, good = harness.submit("retry", until=2, after=0), harness.submit("echo")
+    assert harness.run_until_empty(processor) == OutcomeCounts(done=2, retried=1, failed=2)
+    assert (harness.queue.document(failed).error or "").startswith("LookupError: no such page")
+    assert harness.queue.document(rejected).error == "no good"
+    assert (harness.state(retried), harness.state(good)) == (DONE, DONE)
+
+
+def test_an_object_that_can_be_awaited_is_a_processor(harness: WorkerHarness) -> None:
+    id_ = harness.submit("nothing", name="by an object")
+    harness.run_until_empty("processors:called")
+    assert harness.queue.result(id_) == "by an object"
+
+
+def test_a_function_is_as_good_as_its_name(harness: WorkerHarness) -> None:
+    id_ = harness.submit("echo")
+    assert harness.run_until_empty(processors.act) == OutcomeCounts(done=1)
+    assert harness.state(id_) is DONE
+
+
+# -- progress and cancelling ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("processor", PROCESSORS[:2])
+def test_progress_is_seen_in_the_workers_report(harness: WorkerHarness, marker_dir: Path, processor: str) -> None:
+    id_ = harness.submit("progress", place=str(marker_dir), sign="go")
+    running = harness.start_worker(processor, lease=SECOND)
+    reported = eventually(lambda: [worker.report for worker in harness.store.workers() if worker.report.progress])
+    assert reported[0].progress == {id_: Progress(3, 10)}
+    assert (reported[0].name, reported[0].busy) == (running.worker.name, 1)
+    (marker_dir / "go").touch()
+    eventually(lambda: harness.state(id_) is DONE)
+    running.stop()
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_a_running_document_notices_that_it_was_cancelled(
+    harness: WorkerHarness, marker_dir: Path, processor: str
+) -> None:
+    id_ = harness.submit("watch", place=str(marker_dir))
+    running = harness.start_worker(processor, lease=SECOND)
+    eventually(lambda: processors.count_files(str(marker_dir), "begun-*"))
+    harness.queue.cancel(id_, TEST_OPERATOR)
+    eventually(lambda: processors.count_files(str(marker_dir), "noticed-*"))
+    good = harness.submit("echo")
+    eventually(lambda: harness.state(good) is DONE)
+    tally = running.stop()
+    assert tally._replace(stale=0) == OutcomeCounts(done=1)
+    assert (harness.state(id_), harness.queue.result(id_)) == (DocumentState.CANCELLED, None)
+
+
+def test_a_processor_that_does_not_look_is_ended_when_its_document_is_cancelled(
+    harness: WorkerHarness, marker_dir: Path
+) -> None:
+    id_ = harness.submit("sleep", place=str(marker_dir))
+    running = harness.start_worker(slots=1, lease=SECOND)
+    eventually(lambda: processors.count_files(str(marker_dir), "begun-*"))
+    harness.queue.cancel(id_, TEST_OPERATOR)
+    good = harness.submit("echo")
+    eventually(lambda: harness.state(good) is DONE)
+    assert running.stop().done == 1
+    assert harness.state(id_) is DocumentState.CANCELLED
+
+
+# -- what it refuses ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("processor", "words"),
+    [
+        ("nowhere_to_be_found:act", "no module 'nowhere_to_be_found'"),
+        ("processors:nothing", "has no 'nothing'"),
+        ("processors:not_callable", "cannot be called"),
+        ("processors", "package.module:function"),
+    ],
+)
+def test_a_processor_that_cannot_be_loaded_ends_the_worker(harness: WorkerHarness, processor: str, words: str) -> None:
+    id_ = harness.submit("echo")
+    with pytest.raises((ProcessorError, InvalidInputError), match=words):
+        harness.run_until_empty(processor)
+    assert (harness.state(id_), harness.queue.document(id_).attempt) == (DocumentState.WAITING, 0)
+    assert harness.store.workers() == ()
+
+
+def test_what_has_no_name_is_no_processor(harness: WorkerHarness) -> None:
+    with pytest.raises(InvalidInputError, match="by its name"):
+        Worker(harness.queue, lambda document: document)
+
+
+@pytest.mark.parametrize("wrong", [{"slots": 0}, {"slots": 1_001}, {"lease": 1}, {"timeout": 0}, {"grace": -1}])
+def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInputError):
+        WorkerOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_reference_is_rejected_where_nothing_is_fetched(harness: WorkerHarness) -> None:
+    opened = harness.submit("read", uri="https://example.com/a.pdf")
+    seen = harness.submit("echo", uri="https://example.com/b.pdf")
+    assert harness.run_until_empty() == OutcomeCounts(done=1, failed=1)
+    assert "--fetch example.com" in (harness.queue.document(opened).error or "")
+    assert harness.queue.result(seen)["uri"] == "https://example.com/b.pdf"
+
+
+def test_a_document_without_content_is_rejected_when_it_is_opened(harness: WorkerHarness) -> None:
+    id_ = harness.submit("read")
+    assert harness.run_until_empty() == OutcomeCounts(failed=1)
+    assert "has no content" in (harness.queue.document(id_).error or "")
+
+
+@pytest.mark.parametrize("size", [100, 3 << 20], ids=["small", "large"])
+def test_damaged_and_missing_bytes_fail_with_words_and_are_never_processed(harness: WorkerHarness, size: int) -> None:
+    damaged, missing, good = (harness.submit("read", f"customer {n}", bytes(size)) for n in range(3))
+    keys = {id_: harness.queue.document(id_).spec.blob or "" for id_ in (damaged, missing)}
+    with harness.blobs.local(keys[damaged]) as path:
+        path.write_bytes(b"x" * size)
+    harness.blobs.delete([keys[missing]])
+    assert harness.run_until_empty() == OutcomeCounts(
+        done=1, retried=2, failed=2
+    )  # a missing one may be a wrong folder: tried again
+    assert "is damaged: its SHA-256 is" in (harness.queue.document(damaged).error or "")
+    assert "there is no blob" in (harness.queue.document(missing).error or "")
+    assert harness.state(good) is DONE
+
+
+# -- the fuse -------------------------------------------------------------------------------------------------------
+
+
+def test_when_every_document_of_many_customers_fails_the_queue_pauses_and_says_why(harness: WorkerHarness) -> None:
+    for n in range(5):
+        harness.submit_many(80, "fail", f"customer {n}", message="the new model is missing", max_attempts=3)
+    running = harness.start_worker(slots=2)
+    eventually(lambda: harness.store.paused() or harness.states() == {"failed": 400})
+    paused = harness.store.paused()
+    assert paused is not None
+    assert paused.name == "inturn"
+    assert "failed" in paused.why
+    assert "the new model is missing" in paused.why
+    running.stop()
+    assert (
+        20 <= sum(document.attempt > 0 for document in harness.all_documents()) <= 22
+    )  # and what ran beside the last one
+    assert harness.queue.counts().states[DocumentState.WAITING] > 0
+
+
+def test_when_the_queue_pauses_what_was_claimed_ahead_goes_back_and_costs_no_attempt(harness: WorkerHarness) -> None:
+    running = harness.start_worker(slots=1)
+    quick = harness.submit_many(100, "echo")
+    eventually(lambda: all(harness.state(id_) is DONE for id_ in quick))
+    harness.queue.pause(TEST_OPERATOR)
+    slow = [id_ for n in range(6) for id_ in harness.submit_many(10, "fail_slowly", f"customer {n}", max_attempts=1)]
+    harness.queue.resume(TEST_OPERATOR)
+    eventually(lambda: (paused := harness.store.paused()) and paused.name == "inturn")
+    eventually(lambda: not harness.states().get("running"))
+    tally = running.stop()
+    assert 20 <= tally.failed <= 25  # fifty were claimed at once
+    waiting = [document for document in map(harness.queue.document, slow) if document.state is DocumentState.WAITING]
+    assert len(waiting) == 60 - tally.failed
+    assert {document.attempt for document in waiting} == {0}
+
+
+def test_when_every_child_of_many_customers_crashes_the_queue_pauses(harness: WorkerHarness) -> None:
+    for n in range(5):
+        harness.submit_many(6, "leave_now", f"customer {n}", max_attempts=1)
+    running = harness.start_worker(slots=2)
+    paused = eventually(harness.store.paused)
+    assert "ended itself" in paused.why
+    running.stop()
+
+
+@pytest.mark.parametrize(
+    ("do", "customers"), [("reject", 8), ("fail", 1), ("fail", 4)], ids=["rejects", "one customer", "four customers"]
+)
+def test_the_queue_goes_on_after_rejects_and_failures_of_a_few(harness: WorkerHarness, do: str, customers: int) -> None:
+    for n in range(customers):
+        harness.submit_many(48 // customers, do, f"customer {n}", max_attempts=1)
+    assert harness.run_until_empty() == OutcomeCounts(failed=48)
+    assert harness.store.paused() is None
+
+
+def test_one_that_works_between_failures_keeps_the_queue_going(harness: WorkerHarness) -> None:
+    for n in range(60):
+        harness.submit("echo" if n % 10 == 9 else "fail", f"customer {n % 6}", max_attempts=1)
+    assert harness.run_until_empty(slots=1) == OutcomeCounts(done=6, failed=54)
+    assert harness.store.paused() is None
+
+
+# -- what goes on beside the work -----------------------------------------------------------------------------------
+
+
+def test_a_busy_child_keeps_its_lease(harness: WorkerHarness, marker_dir: Path) -> None:
+    """The lease would be lost many times over while the processor is deaf and the worker's loop has nothing to do."""
+    id_ = harness.submit("wait", place=str(marker_dir), sign="go", max_attempts=1)
+    running = harness.start_worker(lease=SECOND // 2)
+    first = eventually(lambda: harness.queue.document(id_).lease_until)
+    eventually(lambda: (harness.queue.document(id_).lease_until or 0) > first + 2 * SECOND)
+    other = SqliteStore(harness.path)
+    assert other.sweep().leases_lost == 0
+    other.close()
+    (marker_dir / "go").touch()
+    eventually(lambda: harness.state(id_) is DONE)
+    assert running.stop() == OutcomeCounts(done=1)
+    assert harness.count_events(EventKind.LEASE_LOST) == {}
+
+
+def test_idle_workers_hear_of_new_documents(harness: WorkerHarness) -> None:
+    running = harness.start_worker()
+    eventually(harness.store.workers)
+    other = SqliteStore(harness.path)
+    elsewhere = Queue(other)
+    ids = [elsewhere.submit("acme", [harness.document(do="echo")])[0].id for _ in range(3)]
+    for id_ in ids:
+        eventually(lambda id_=id_: harness.state(id_) is DONE)
+    delayed = elsewhere.submit("acme", [harness.document(do="echo", delay=SECOND // 3)])[0].id
+    eventually(lambda: harness.state(delayed) is DONE)
+    other.close()
+    assert running.stop() == OutcomeCounts(done=4)
+
+
+def test_nothing_is_left_when_a_worker_has_ended(
+    harness: WorkerHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    harness.submit("sleep", place=str(tmp_path), max_attempts=1)
+    harness.submit_many(20, "echo")
+    ours = os.getpid()
+    already = children_of(ours)
+    assert harness.run_until_empty(timeout=SECOND) == OutcomeCounts(done=20, failed=1)
+    assert [item for item in children_of(ours) if item not in already] == []
+    assert {path.name for path in set(tmp_path.iterdir()) - before if not path.name.startswith("begun")} == set()
