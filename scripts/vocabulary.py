@@ -65,15 +65,12 @@ NAMES = frozenset(
         "Verdict",
         "Workplace",
         "hand_back",
-        "handed_back",
         "moving",
     ]
 )
 """Whole names that have a successor."""
-FOREIGN = frozenset(
-    ["floor", "tell", "NotFoundError", "FileNotFoundError", "ModuleNotFoundError", "PackageNotFoundError"]
-)
-"""Names of the standard library: math.floor, io's tell, its errors."""
+FOREIGN = frozenset(["floor", "tell", "forEach"])
+"""Names of standard libraries."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _JS_SKIPPED = re.compile(
     r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\$]|\\.|\$(?!\{))*`", re.DOTALL
@@ -93,7 +90,7 @@ def bad_word(name: str) -> str | None:
     """Return the word of a name that is on the list."""
     if name in NAMES:
         return name
-    if name in FOREIGN or name.endswith("NotFoundError"):
+    if name in FOREIGN or "notfound" in name.lower():
         return None
     words = _CAMEL.sub("_", name).lower().split("_")
     return next((word for word in words if word in NAME_WORDS), None)

@@ -43,7 +43,7 @@ def test_rotation_leaves_two_live_at_most(inturn_here: Inturn) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         ["--name", "x"],
         ["--name", "x", "--operator", "--customer", "acme"],
@@ -52,6 +52,6 @@ def test_rotation_leaves_two_live_at_most(inturn_here: Inturn) -> None:
         ["--name", "", "--operator"],
     ],
 )
-def test_what_a_key_opens_must_be_said(inturn_here: Inturn, wrong: list[str]) -> None:
-    refused = inturn_here("keys", "create", *wrong)
+def test_what_a_key_opens_must_be_said(inturn_here: Inturn, invalid: list[str]) -> None:
+    refused = inturn_here("keys", "create", *invalid)
     assert (refused.returncode, refused.stdout) == (2, "")

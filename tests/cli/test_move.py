@@ -235,9 +235,9 @@ def test_a_move_that_was_interrupted_can_be_undone(
     inturn: Inturn, end: Callable[[str], TransferEndpoint], tmp_path: Path
 ) -> None:
     assert "not closed by a move" in refusal(inturn("move", "--from", "inturn.db", "--undo"))
-    moving = Transfer(end("inturn.db"), end("new.db"))
-    assert moving.check()
-    moving.begin()
+    running_transfer = Transfer(end("inturn.db"), end("new.db"))
+    assert running_transfer.check()
+    running_transfer.begin()
     assert "is being moved to" in refusal(inturn("status"))
     assert "is not complete" in refusal(inturn("doctor", "--store", "new.db"))
     assert "is not complete" in refusal(inturn("move", "--from", "new.db", "--to", "third.db"))
@@ -255,9 +255,9 @@ def test_a_move_that_was_interrupted_can_be_undone(
 def test_an_undone_move_may_be_begun_again_with_the_same_target(
     filled: Path, inturn: Inturn, end: Callable[[str], TransferEndpoint], tmp_path: Path
 ) -> None:
-    moving = Transfer(end("inturn.db"), end("new.db"))
-    assert moving.check()
-    moving.begin()
+    running_transfer = Transfer(end("inturn.db"), end("new.db"))
+    assert running_transfer.check()
+    running_transfer.begin()
     undo(end("inturn.db"))
     assert inturn(*MOVE).returncode == 0
     assert contents(str(filled)) == contents(str(tmp_path / "new.db"))
@@ -275,9 +275,9 @@ def test_a_copy_leaves_its_source_open(filled: Path, inturn: Inturn, tmp_path: P
 def test_a_copy_that_was_interrupted_is_begun_again(
     filled: Path, inturn: Inturn, end: Callable[[str], TransferEndpoint], tmp_path: Path
 ) -> None:
-    moving = Transfer(end("inturn.db"), end("new.db"), keep_source=True)
-    assert moving.check()
-    moving.begin()
+    running_transfer = Transfer(end("inturn.db"), end("new.db"), keep_source=True)
+    assert running_transfer.check()
+    running_transfer.begin()
     with pytest.raises(StoreMovedError):
         package.open(str(tmp_path / "new.db"))
     assert inturn("submit", "--customer", "acme", "--name", "one more").returncode == 0

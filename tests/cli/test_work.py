@@ -250,12 +250,12 @@ def test_upkeep_deletes_what_is_old_with_its_bytes(inturn: Inturn, inturn_here: 
 
 def test_upkeep_goes_on_until_told_to_stop(inturn_here: Inturn, start: Callable[..., subprocess.Popen[str]]) -> None:
     inturn_here("migrate")
-    with start("upkeep") as upkeep:
-        assert upkeep.stderr is not None
-        assert "history is kept for 30 days" in upkeep.stderr.readline()
-        os.kill(upkeep.pid, signal.SIGTERM)
-        _, reported = upkeep.communicate(timeout=60)
-    assert (upkeep.returncode, "upkeep ended" in reported) == (0, True)
+    with start("upkeep") as maintenance:
+        assert maintenance.stderr is not None
+        assert "history is kept for 30 days" in maintenance.stderr.readline()
+        os.kill(maintenance.pid, signal.SIGTERM)
+        _, reported = maintenance.communicate(timeout=60)
+    assert (maintenance.returncode, "upkeep ended" in reported) == (0, True)
 
 
 def test_a_purge_deletes_the_bytes_too(inturn_here: Inturn, folder: Path) -> None:

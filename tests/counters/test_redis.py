@@ -89,14 +89,14 @@ def test_ten_thousand_at_once_are_as_many_checks(counters: Counters) -> None:
 
 def test_the_clock_is_that_of_the_server(counters: Counters, url: str) -> None:
     with client.Redis.from_url(url) as direct:
-        before = told(direct)
+        before = reported(direct)
         counters.check("acme")
         stored = counters.counter("acme")
         assert stored is not None
-        assert before <= stored.updated_at <= told(direct)
+        assert before <= stored.updated_at <= reported(direct)
 
 
-def told(direct: Any) -> int:
+def reported(direct: Any) -> int:
     whole, micro = direct.time()
     return int(whole) * SECOND + int(micro)
 
@@ -119,7 +119,7 @@ def test_a_counter_is_kept_a_week_longer_than_its_interval(counters: Counters, u
 
 def test_a_counter_from_the_future_is_kept_from_its_own_time_on(counters: Counters, url: str) -> None:
     with client.Redis.from_url(url) as direct:
-        ahead = told(direct) + seconds(1200)
+        ahead = reported(direct) + seconds(1200)
         counters.check("acme", now=ahead)
         counters.check("acme")
         assert counters.counter("acme") == Counter(-1, ahead)
@@ -136,7 +136,7 @@ def test_a_counter_whose_time_was_given_does_not_expire_by_another_clock(counter
 
 def test_an_expired_counter_and_one_that_is_reset_give_the_same(counters: Counters, url: str) -> None:
     with client.Redis.from_url(url) as direct:
-        later = told(direct) + seconds(1500) + COUNTER_RETENTION
+        later = reported(direct) + seconds(1500) + COUNTER_RETENTION
         counters.check("gone", 30)
         counters.check("there", 30)
         direct.delete("inturn:{gone}:counter")

@@ -32,10 +32,10 @@ class Bench:
         self.submitter.run()
         self.submitter.check()
 
-    def work(self, **wrong: Any) -> None:
+    def work(self, **invalid: Any) -> None:
         for claimed in self.queue.claim("worker", 10):
             title = self.expected[claimed.document.id].title
-            self.queue.finish(claimed, {"text": f"…\n{title}\n…", "pages": 1, **wrong})
+            self.queue.finish(claimed, {"text": f"…\n{title}\n…", "pages": 1, **invalid})
 
     @property
     def expected(self) -> dict[str, PreparedDocument]:
@@ -75,9 +75,9 @@ def test_a_document_that_still_waits(bench: Bench) -> None:
     assert all(said.endswith("it is waiting: nobody says why") for said in bench.problems())
 
 
-@pytest.mark.parametrize(("wrong", "said"), [({"pages": 0}, "is empty"), ({"text": "x"}, "does not have its title")])
-def test_a_result_that_is_empty_or_of_something_else(bench: Bench, wrong: dict[str, Any], said: str) -> None:
-    bench.work(**wrong)
+@pytest.mark.parametrize(("invalid", "said"), [({"pages": 0}, "is empty"), ({"text": "x"}, "does not have its title")])
+def test_a_result_that_is_empty_or_of_something_else(bench: Bench, invalid: dict[str, Any], said: str) -> None:
+    bench.work(**invalid)
     assert len(bench.problems()) == 3
     assert all(said in problem for problem in bench.problems())
 

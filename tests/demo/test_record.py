@@ -23,13 +23,13 @@ from inturn.stores import open_store
 SECOND = 1_000_000
 
 
-def told(*records: DocumentTiming) -> RunReport:
+def reported(*records: DocumentTiming) -> RunReport:
     pairs = [(record.submitted, record.service) for record in records]
     return RunReport(2, records, tuple(first_come_waits(pairs, 2)))
 
 
 # The flood sends four at once that take 10 s each; one that takes 1 s comes at 5 s and goes next when a slot is free.
-STORY = told(
+STORY = reported(
     *(
         DocumentTiming(FLOOD, level, 3, 0, started * SECOND, (started + 10) * SECOND)
         for level, started in ((1, 0), (1, 0), (1, 10), (2, 11))
@@ -115,7 +115,7 @@ def test_the_chart_is_an_svg_that_stands_alone() -> None:
 
 
 def test_the_chart_bears_any_name_and_no_wait_at_all() -> None:
-    ET.fromstring(chart.render_svg(told(DocumentTiming("<&>", 1, 1, 7, 7, 9)), ["<&>"]))  # noqa: S314 - our own
+    ET.fromstring(chart.render_svg(reported(DocumentTiming("<&>", 1, 1, 7, 7, 9)), ["<&>"]))  # noqa: S314 - our own
 
 
 @pytest.mark.parametrize("longest", [0.004, 0.9, 1, 6, 7.5, 59, 61, 1_000])

@@ -18,7 +18,7 @@ import pytest
 
 from .test_demo import left_behind
 
-PATIENCE = 120
+TIMEOUT_SECONDS = 120
 ADDRESS = re.compile(r"the page: (http://127\.0\.0\.1:\d+)")
 
 
@@ -49,7 +49,7 @@ class Terminal:
         return "".join(self._said)
 
     def wait_for(self, words: str) -> str:
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + TIMEOUT_SECONDS
         while words not in self.said:
             assert time.monotonic() < until, self.said
             assert self.process.poll() is None, self.said
@@ -81,7 +81,7 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 def test_the_page_is_up_at_once_stays_and_ends_with_a_ctrl_c(terminal: Terminal, tmp_path: Path) -> None:
     match = ADDRESS.search(terminal.wait_for("16 documents"))
     assert match is not None
-    with httpx2.Client(base_url=match[1], timeout=PATIENCE) as page:
+    with httpx2.Client(base_url=match[1], timeout=TIMEOUT_SECONDS) as page:
         assert "Inturn" in page.get("/").text  # while the documents are being made
         terminal.wait_for("Ctrl-C ends them")
         done = page.get("/v1/documents", params={"state": "done", "limit": 100}).json()["documents"]
@@ -90,7 +90,7 @@ def test_the_page_is_up_at_once_stays_and_ends_with_a_ctrl_c(terminal: Terminal,
         mine = answer.json()["receipts"][0]["id"]
         assert page.get(f"/v1/documents/{mine}", params={"wait": 60}).json()["state"] == "done"
     terminal.press(b"\x03")
-    assert terminal.process.wait(PATIENCE) == 0
+    assert terminal.process.wait(TIMEOUT_SECONDS) == 0
     assert "demo: ended" in terminal.said
     assert "Traceback" not in terminal.said
     assert left_behind(tmp_path / "tmp") == []
@@ -102,12 +102,12 @@ def test_a_pause_at_the_page_only_holds_it_up(tmp_path: Path) -> None:
     try:
         match = ADDRESS.search(terminal.wait_for("40 documents"))
         assert match is not None
-        with httpx2.Client(base_url=match[1], timeout=PATIENCE) as page:
+        with httpx2.Client(base_url=match[1], timeout=TIMEOUT_SECONDS) as page:
             page.post("/v1/queue/pause", params={"why": "to look around"})
             terminal.wait_for("documents done")
             page.post("/v1/queue/resume")
             terminal.wait_for("Ctrl-C ends them")
         terminal.press(b"\x03")
-        assert terminal.process.wait(PATIENCE) == 0
+        assert terminal.process.wait(TIMEOUT_SECONDS) == 0
     finally:
         terminal.close()

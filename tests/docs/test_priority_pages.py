@@ -26,7 +26,7 @@ TURNS = TurnPolicy()
 LAST = PRIORITY.levels
 RESET = PRIORITY.reset_interval // SECOND
 OVERDUE = TURNS.overdue_after // SECOND
-EVERY = TURNS.overdue_every
+ALL_PAGES = TURNS.overdue_every
 OUT_OF_TURN = TURNS.out_of_turn_interval // SECOND
 LEVELS_OF_BURST = [level for level, _ in PRIORITY.check_many(None, 0, BURST).per_document()]
 
@@ -57,7 +57,7 @@ def mismatches(text: str) -> list[str]:
         "turns": (turns, [2, 1, LAST, 10_000]),
         "overdue": (
             overdue,
-            [1, LAST, OVERDUE, OVERDUE // 60, EVERY, OLDEST_HEAD_INTERVAL, OUT_OF_TURN, 1, EVERY * LAST],
+            [1, LAST, OVERDUE, OVERDUE // 60, ALL_PAGES, OLDEST_HEAD_INTERVAL, OUT_OF_TURN, 1, ALL_PAGES * LAST],
         ),
         "questions": (questions, [LAST, 1]),
     }
@@ -66,10 +66,10 @@ def mismatches(text: str) -> list[str]:
         for name, (part, expected) in prose.items()
         if Counter(result := numbers(part)) != Counter(expected)
     ]
-    return [*error, *wrong_rows(table), *wrong_sequence(example)]
+    return [*error, *invalid_rows(table), *invalid_sequence(example)]
 
 
-def wrong_rows(table: str) -> list[str]:
+def invalid_rows(table: str) -> list[str]:
     rows = [(sign, int(count), int(level)) for sign, count, level in LEVEL_ROW.findall(table)]
     error = []
     if [level for _, _, level in rows] != list(range(LAST, 0, -1)):
@@ -85,7 +85,7 @@ def wrong_rows(table: str) -> list[str]:
     return error
 
 
-def wrong_sequence(example: str) -> list[str]:
+def invalid_sequence(example: str) -> list[str]:
     blocks = [numbers(block) for block in CODE_BLOCK.findall(example)]
     return [] if blocks == [LEVELS_OF_BURST] else [f"sequence {blocks} instead of {LEVELS_OF_BURST}"]
 

@@ -92,8 +92,8 @@ def test_interrupted_submission_is_repeated_and_stored_once(
 
 
 def test_unreachable_server_raises_remote_error() -> None:
-    with Client("http://127.0.0.1:1") as nobody, pytest.raises(RemoteError, match="did not respond"):
-        nobody.cancel(MISSING)
+    with Client("http://127.0.0.1:1") as stranger, pytest.raises(RemoteError, match="did not respond"):
+        stranger.cancel(MISSING)
 
 
 def test_client_without_httpx2_names_the_extra_to_install() -> None:

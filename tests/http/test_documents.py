@@ -182,13 +182,13 @@ def test_documents_are_listed_by_state_level_batch_and_text_in_pages(
             after = {"after": page["next"]}
         assert seen == wanted
 
-    def found(client: TestClient, **where: Any) -> int:
+    def matches(client: TestClient, **where: Any) -> int:
         return len(client.get("/v1/documents", params=where).json()["documents"])
 
-    assert [found(anna), found(acme)] == [8, 5]
-    assert [found(anna, state="done"), found(anna, state=["done", "waiting"]), found(anna, level=2)] == [1, 8, 2]
-    assert [found(anna, batch="two"), found(anna, text="0.T"), found(anna, customer="beta")] == [3, 2, 3]
-    assert [found(acme, batch="two"), found(acme, text="0.T"), found(acme, customer="acme")] == [0, 1, 5]
+    assert [matches(anna), matches(acme)] == [8, 5]
+    assert [matches(anna, state="done"), matches(anna, state=["done", "waiting"]), matches(anna, level=2)] == [1, 8, 2]
+    assert [matches(anna, batch="two"), matches(anna, text="0.T"), matches(anna, customer="beta")] == [3, 2, 3]
+    assert [matches(acme, batch="two"), matches(acme, text="0.T"), matches(acme, customer="acme")] == [0, 1, 5]
     for error in ({"state": "lost"}, {"level": 10}, {"limit": 0}, {"after": MISSING}, {"text": "\x00"}, {"batch": ""}):
         assert code(anna.get("/v1/documents", params=error), 422) == "invalid_input"
     assert code(anna.get("/v1/documents", params={"sort": "name"}), 422) == "invalid_input"

@@ -103,7 +103,7 @@ def test_rotated_key_is_valid_for_the_overlap_and_its_predecessor_revoked(harnes
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "invalid",
     [
         {},
         {"name": "a"},
@@ -116,8 +116,8 @@ def test_rotated_key_is_valid_for_the_overlap_and_its_predecessor_revoked(harnes
         {"name": "a", "scope": "operator", "key": "inturn_mine"},
     ],
 )
-def test_invalid_key_spec_is_refused(harness: Harness, anna: TestClient, wrong: dict[str, object]) -> None:
-    assert anna.post("/v1/keys", json=wrong).status_code == 422
+def test_invalid_key_spec_is_refused(harness: Harness, anna: TestClient, invalid: dict[str, object]) -> None:
+    assert anna.post("/v1/keys", json=invalid).status_code == 422
     assert len(harness.queue.store.api_keys.all()) == 1
 
 
@@ -192,7 +192,7 @@ def test_only_operators_pause_the_queue(harness: Harness) -> None:
 
 def test_server_route_shows_limits_to_all_and_version_to_operators(make_harness: Callable[..., Harness]) -> None:
     harness = make_harness(limits=Limits(file=7, waiting=5))
-    anna, acme, nobody = (
+    anna, acme, stranger = (
         harness.client_as(harness.operator),
         harness.client_as(harness.create_api_key("acme")),
         harness.client_as(None),
@@ -205,8 +205,8 @@ def test_server_route_shows_limits_to_all_and_version_to_operators(make_harness:
         assert client.get("/v1/server").json() == {"version": version, "limits": limits}
         assert client.get("/session").json()["version"] == version
         assert client.get("/openapi.json").json()["info"]["version"] == (version or "1")
-    assert nobody.get("/v1/server").status_code == 401
-    assert nobody.get("/session").json()["version"] is None
+    assert stranger.get("/v1/server").status_code == 401
+    assert stranger.get("/session").json()["version"] is None
 
 
 # -- the audit log ----------------------------------------------------------------------------------------------------
@@ -217,15 +217,15 @@ def test_audit_log_filters_by_kind_operator_and_customer(harness: Harness, anna:
         harness.queue.change_customer(f"Customer {number % 3}", Operator(f"maria {number % 2}", ""), weight=2)
     harness.queue.pause(ANNA)
 
-    def found(**where: str | list[str]) -> list[tuple[str, str | None]]:
+    def result(**where: str | list[str]) -> list[tuple[str, str | None]]:
         events = anna.get("/v1/audit", params=where).json()["events"]
         return [(event["kind"], event["customer"]) for event in events]
 
-    assert found(kind="queue_paused") == [("queue_paused", None)]
-    assert len(found(kind=["queue_paused", "customer_changed"])) == 7
-    assert len(found(operator="MARIA 1")) == 3
-    assert found(customer="mer 2") == [("customer_changed", "Customer 2")] * 2
-    assert found(customer="customer 2", operator="maria 0", kind="queue_paused") == []
+    assert result(kind="queue_paused") == [("queue_paused", None)]
+    assert len(result(kind=["queue_paused", "customer_changed"])) == 7
+    assert len(result(operator="MARIA 1")) == 3
+    assert result(customer="mer 2") == [("customer_changed", "Customer 2")] * 2
+    assert result(customer="customer 2", operator="maria 0", kind="queue_paused") == []
     assert anna.get("/v1/audit", params={"kind": "nonsense"}).status_code == 422
 
 

@@ -321,12 +321,12 @@ def test_overview_has_waiting_running_and_shares(harness: Harness, anna: TestCli
     harness.queue.store.record_worker(report)
     result: dict[str, Any] = {}
 
-    def is_told() -> bool:
+    def is_filled() -> bool:
         """A board is looked at now and then, and events are heard in a thread of their own."""
         result.update(anna.get("/v1/overview").json())
         return bool(result["top_customers"] and result["waits"] and result["states"]["failed"] and result["workers"])
 
-    wait_until(is_told)
+    wait_until(is_filled)
     assert result["states"] | {"waiting": 22, "running": 1, "done": 1, "failed": 1} == result["states"]
     assert (result["waiting"]["9"], sum(result["waiting"].values())) == (3, 22)
     assert result["customers"] == 1

@@ -22,12 +22,12 @@ from inturn.store import Event, EventKind
 from inturn.stores import open_store
 
 THRESHOLDS = (-2, -4, -6, -8, -10, -12, -14, -20)
-NOBODY = ArrivalRates(0.0, 0.0, 0)
+NO_CUSTOMER = ArrivalRates(0.0, 0.0, 0)
 SUBMITTED, STARTED, FINISHED = EventKind.SUBMITTED, EventKind.STARTED, EventKind.FINISHED
 
 
 def span(
-    before: Ahead, mine: ForecastTarget | None = None, speed: Speed | None = None, rates: ArrivalRates = NOBODY
+    before: Ahead, mine: ForecastTarget | None = None, speed: Speed | None = None, rates: ArrivalRates = NO_CUSTOMER
 ) -> tuple[float, float]:
     """In seconds from now; one start a second unless said otherwise."""
     span = expected_start(
@@ -36,10 +36,10 @@ def span(
     return span.earliest / SECOND - 5, span.latest / SECOND - 5
 
 
-def events(*told: tuple[float, EventKind, str, int]) -> list[Event]:
+def events(*output: tuple[float, EventKind, str, int]) -> list[Event]:
     return [
         Event(number, round(at * SECOND), kind, customer, tuple(map(str, range(n))))
-        for number, (at, kind, customer, n) in enumerate(told)
+        for number, (at, kind, customer, n) in enumerate(output)
     ]
 
 

@@ -14,7 +14,7 @@ from inturn.store import CustomerFilter, Operator
 from inturn.stores.memory import MemoryStore
 
 ANNA = Operator("anna", "")
-EVERYBODY = CustomerFilter()
+ALL_USERS = CustomerFilter()
 WAITING = SortBy(lambda item: item.waiting, is_descending=True)
 MINUTE = 60_000_000
 
@@ -37,11 +37,11 @@ def kept(queue: Queue, clock: ManualClock) -> CustomerIndex:
     return CustomerIndex(queue.store, clock)
 
 
-def names(kept: CustomerIndex, sort: SortBy = WAITING, where: CustomerFilter = EVERYBODY) -> list[str]:
+def names(kept: CustomerIndex, sort: SortBy = WAITING, where: CustomerFilter = ALL_USERS) -> list[str]:
     return list(kept.page(where, sort, limit=100, after=0).names)
 
 
-def hear_all(kept: CustomerIndex, queue: Queue) -> None:
+def feed_events(kept: CustomerIndex, queue: Queue) -> None:
     kept.on_events(queue.store.events(0, limit=1_000))
 
 
@@ -60,8 +60,8 @@ def test_customers_come_by_figure_and_equals_by_name(kept: CustomerIndex) -> Non
 
 
 def test_who_has_no_figure_comes_last_either_way(kept: CustomerIndex) -> None:
-    def odd(each: CustomerEntry) -> float | None:
-        return each.waiting if each.name in "ab" else None
+    def odd(customer: CustomerEntry) -> float | None:
+        return customer.waiting if customer.name in "ab" else None
 
     assert names(kept, SortBy(odd)) == ["a", "b", "c", "D"]
     assert names(kept, SortBy(odd, is_descending=True)) == ["b", "a", "c", "D"]
@@ -87,7 +87,7 @@ def test_who_is_heard_of_is_read_again_and_others_are_not(kept: CustomerIndex, q
     queue.submit("a", [NewDocument("x")] * 9)
     queue.submit("new", [NewDocument("x")] * 7)
     assert names(kept) == ["D", "b", "c", "a"]
-    hear_all(kept, queue)
+    feed_events(kept, queue)
     assert names(kept) == ["a", "new", "D", "b", "c"]
 
 
@@ -129,7 +129,7 @@ def test_after_too_many_changes_everybody_is_read_again(
     monkeypatch.setattr(customer_index, "MAX_STALE_CUSTOMERS", 2)
     names(kept)
     queue.submit("a", [NewDocument("x")] * 9)
-    hear_all(kept, queue)
+    feed_events(kept, queue)
     names(kept)
     in_peace()
     assert names(kept)[0] == "a"

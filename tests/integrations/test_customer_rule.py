@@ -126,13 +126,13 @@ def test_a_header_that_no_task_has_is_told_once(caplog: pytest.LogCaptureFixture
     assert "header tennant" in record.getMessage()
 
 
-@pytest.mark.parametrize("wrong", ["redis://localhost:6379/1", None, object(), inturn.open_counters])
-def test_counters_that_are_none_are_refused_at_install(wrong: Any) -> None:
+@pytest.mark.parametrize("invalid", ["redis://localhost:6379/1", None, object(), inturn.open_counters])
+def test_counters_that_are_none_are_refused_at_install(invalid: Any) -> None:
     app, broker = Celery("x", broker="memory://", set_as_current=False), StubBroker()
     with pytest.raises(InvalidInputError, match=r"inturn\.open_counters\(\"redis://…\"\)"):
-        celery.install(app, wrong, customer="customer_id")
+        celery.install(app, invalid, customer="customer_id")
     with pytest.raises(InvalidInputError, match=r"inturn\.open_counters\(\"redis://…\"\)"):
-        dramatiqs.install(broker, wrong, customer="customer_id")
+        dramatiqs.install(broker, invalid, customer="customer_id")
     app.send_task("work", kwargs={"customer_id": "acme"})  # nothing was half installed
     for install, where in ((celery.install, app), (dramatiqs.install, broker)):
         install(where, inturn.open_counters("memory://"), customer="customer_id")  # type: ignore[operator]

@@ -17,7 +17,7 @@ from page_checks import PAGES, RECORD_CSP_VIOLATIONS, problems, wait_until_ready
 Visit = Callable[..., Page]
 SOAK = os.environ.get("INTURN_SOAK") == "1"
 WALKED = tuple(page for page in PAGES if page != "document") if SOAK else ("overview", "keys", "policy")
-MOST = 600
+MAX_ITEMS = 600
 FOCUSABLE = """() => {
   const all = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
   const chosen = (each) => document.querySelector(`[name="${each.name}"]:checked`);
@@ -59,7 +59,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(shared: ServerPro
     page = visit(shared.url + PAGES[name])
     wait_until_ready(page, name)
     reached, unseen = 0, []
-    for _ in range(MOST):
+    for _ in range(MAX_ITEMS):
         page.keyboard.press("Tab")
         at = page.evaluate(FOCUSED)
         if at is None or not at["isNew"]:

@@ -22,10 +22,10 @@ def test_a_policy_with_costs_is_read_back() -> None:
     assert Policy.from_dict(policy.to_dict()) == policy
 
 
-@pytest.mark.parametrize("wrong", [(-1, 1), (1, -1), (1, float("nan")), (2, 0), (1, 1, 999), (1, 1, 2_000.0)])
-def test_costs_out_of_range_are_refused(wrong: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("invalid", [(-1, 1), (1, -1), (1, float("nan")), (2, 0), (1, 1, 999), (1, 1, 2_000.0)])
+def test_costs_out_of_range_are_refused(invalid: tuple[float, ...]) -> None:
     with pytest.raises(InvalidInputError):
-        CostPolicy(*wrong)  # type: ignore[arg-type]  # wrong on purpose
+        CostPolicy(*invalid)  # type: ignore[arg-type]  # wrong on purpose
 
 
 @given(NUMBERS, st.floats(0.001, 100), st.none() | st.integers(0, 10**9), st.none() | st.integers(0, 10**12))

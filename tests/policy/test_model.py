@@ -59,10 +59,10 @@ CIRCLE: list[Any] = []
 CIRCLE.append(CIRCLE)
 
 
-@pytest.mark.parametrize("wrong", [{1, 2}, float("nan"), b"x", object(), "\ud800", CIRCLE])
-def test_what_is_no_json_is_refused(wrong: Any) -> None:
+@pytest.mark.parametrize("invalid", [{1, 2}, float("nan"), b"x", object(), "\ud800", CIRCLE])
+def test_what_is_no_json_is_refused(invalid: Any) -> None:
     with pytest.raises(InvalidInputError, match="metadata must be JSON"):
-        NewDocument("a", metadata={"a": wrong})
+        NewDocument("a", metadata={"a": invalid})
 
 
 def test_a_document_that_is_changed_is_checked_again() -> None:

@@ -230,9 +230,9 @@ def test_while_it_moves_both_ends_refuse_everything(
 ) -> None:
     here, there = inturn.open(source), inturn.open(url)
     leaving, arriving = end(source), end(url)
-    moving = Transfer(leaving, arriving)
-    assert moving.check()
-    moving.begin()
+    running_transfer = Transfer(leaving, arriving)
+    assert running_transfer.check()
+    running_transfer.begin()
     for queue, why in ((here, "is being moved to"), (there, "is not complete")):
         with pytest.raises(StoreMovedError, match=why):
             queue.submit("acme", [NewDocument("x")])
@@ -246,7 +246,7 @@ def test_while_it_moves_both_ends_refuse_everything(
     for item, why in ((source, "is being moved to"), (url, "is not complete")):
         with pytest.raises(StoreMovedError, match=why):
             inturn.open(item)
-    moving.load(lambda *_: None)
+    running_transfer.load(lambda *_: None)
     with pytest.raises(StoreMovedError, match="was moved to"):
         here.submit("acme", [NewDocument("x")])
     assert there.claim("worker")
@@ -260,16 +260,16 @@ def test_a_queue_in_postgres_that_leaves_refuses_everything(
     transfer(source, url)
     with inturn.open(url) as queue:
         leaving, arriving = end(url), end(str(tmp_path / "back.db"))
-        moving = Transfer(leaving, arriving)
-        assert moving.check()
-        moving.begin()
+        running_transfer = Transfer(leaving, arriving)
+        assert running_transfer.check()
+        running_transfer.begin()
         for call in (lambda: queue.submit("new", [NewDocument("x")]), lambda: queue.claim("worker"), queue.store.sweep):
             with pytest.raises(StoreMovedError, match="is being moved to"):
                 call()
         undo(end(url))
         assert queue.submit("new", [NewDocument("x")])
         with pytest.raises(IllegalTransitionError, match="opened again"):
-            moving.load(lambda *_: None)
+            running_transfer.load(lambda *_: None)
 
 
 @pytest.mark.parametrize("back", [False, True])

@@ -196,11 +196,11 @@ def test_modules_in_the_working_directory_are_not_loaded_by_the_default_processo
     monkeypatch.chdir(harness.folder)
     monkeypatch.syspath_prepend(str(harness.folder))
     worker = Worker(harness.queue, blobs=harness.blobs)
-    crew = worker._pool
+    pool_value = worker._pool
     try:
-        assert crew.start_child().pid > 0
+        assert pool_value.start_child().pid > 0
     finally:
-        crew.close()
+        pool_value.close()
         worker._scratch_dir.close()
 
 

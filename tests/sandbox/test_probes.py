@@ -14,7 +14,7 @@ import pytest
 from attack_scenario import AttackScenario, available_users, listening_servers, scenario_for
 from inturn.sandbox import layers
 
-EVERYBODY = available_users()
+ALL_USERS = available_users()
 NOT_FOR_ALL = {
     # The kernel itself refuses them to whoever is not root.
     "a user": {
@@ -30,13 +30,13 @@ OF_THIS_TEST = {"inherited_descriptors"}
 
 
 def scene_for(name: str) -> AbstractContextManager[AttackScenario]:
-    who = EVERYBODY[name]
+    who = ALL_USERS[name]
     if who is None:
         pytest.skip("this machine or user cannot play that")
     return scenario_for(who)
 
 
-@pytest.fixture(scope="module", params=list(EVERYBODY))
+@pytest.fixture(scope="module", params=list(ALL_USERS))
 def scene(request: pytest.FixtureRequest) -> Iterator[AttackScenario]:
     with scene_for(request.param) as made:
         yield made
@@ -61,7 +61,7 @@ def test_g13_a_parser_that_was_taken_over_is_refused_everything(
     assert scene.snapshot() == before
 
 
-@pytest.mark.parametrize("name", EVERYBODY)
+@pytest.mark.parametrize("name", ALL_USERS)
 def test_g13_the_probes_pass_outside_the_box(name: str) -> None:
     """Otherwise they would show nothing."""
     with (
@@ -76,7 +76,7 @@ def test_g13_the_probes_pass_outside_the_box(name: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["nothing", *layers.LAYERS_BY_KEY])
-@pytest.mark.parametrize("name", EVERYBODY)
+@pytest.mark.parametrize("name", ALL_USERS)
 def test_g13_without_a_layer_just_those_probes_pass_that_the_table_names(name: str, key: str) -> None:
     with (
         scene_for(name) as scene,

@@ -104,7 +104,7 @@ def test_expected_starts_are_asked_for_again(past: History) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds", "under", "over", "each"),
+    ("text", "seconds", "under", "over", "entry"),
     [
         ("p95<=5m for customers under 50 documents a day", 300, 50, None, False),
         ("p95 <= 30 s for every customer over 200 documents a day", 30, None, 200, True),
@@ -112,9 +112,9 @@ def test_expected_starts_are_asked_for_again(past: History) -> None:
         ("mean≤1.5min", 90, None, None, False),
     ],
 )
-def test_goals_are_read(text: str, seconds: float, under: float | None, over: float | None, *, each: bool) -> None:
+def test_goals_are_read(text: str, seconds: float, under: float | None, over: float | None, *, entry: bool) -> None:
     goal = parse_goal(text)
-    assert (goal.seconds, goal.under, goal.over, goal.per_customer) == (seconds, under, over, each)
+    assert (goal.seconds, goal.under, goal.over, goal.per_customer) == (seconds, under, over, entry)
 
 
 @pytest.mark.parametrize("text", ["fast", "p95<=soon", "p42<=5m", "p95<=5m for small ones", "p95>=5m"])
@@ -251,7 +251,7 @@ def test_jobs_are_bounded_and_end_when_nobody_listens(day: Store) -> None:
 
 
 @pytest.fixture(scope="module")
-def found(past: History) -> tuple[Comparison, FairnessReport, Advice]:
+def matches(past: History) -> tuple[Comparison, FairnessReport, Advice]:
     fifo = Plan(Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)))
     hostile = [replace(arrival, customer=arrival.customer.replace("busy", "<i>busy")) for arrival in past.arrivals]
     past = replace(past, arrivals=hostile)
@@ -261,8 +261,8 @@ def found(past: History) -> tuple[Comparison, FairnessReport, Advice]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_pages_are_whole_and_load_nothing(found: tuple[Comparison, FairnessReport, Advice], language: str) -> None:
-    texts, (comparison, report, advice) = Texts(language), found
+def test_pages_are_whole_and_load_nothing(matches: tuple[Comparison, FairnessReport, Advice], language: str) -> None:
+    texts, (comparison, report, advice) = Texts(language), matches
     pages = [
         comparison_page(comparison, ["order=fifo <b>"], texts),
         fairness_page(report, texts),

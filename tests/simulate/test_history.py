@@ -73,8 +73,8 @@ def test_a_worker_that_was_away_is_away_again(day: Store) -> None:
     history = read_history(day, 0)
     away = [workers for _, workers in history.capacity.changes if workers < history.workers]
     assert away == [5]
-    everybody = replay(history, Plan(workers=6))
-    assert sum(everybody.started) < sum(replay(history).started)
+    all_customers = replay(history, Plan(workers=6))
+    assert sum(all_customers.started) < sum(replay(history).started)
 
 
 def test_policies_change_when_they_did(day: Store) -> None:
@@ -136,7 +136,7 @@ def test_scrubbed_history_names_nobody_and_plays_the_same(day: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"),
+    ("text", "invalid"),
     [
         ("", "line 1: the header lacks customer, arrived, service"),
         ("customer,arrived,service,page\n", "line 1: the header does not know page"),
@@ -153,10 +153,10 @@ def test_scrubbed_history_names_nobody_and_plays_the_same(day: Store) -> None:
         (HEADER, "nothing to play"),
     ],
 )
-def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, wrong: str) -> None:
+def test_a_bad_file_is_refused_with_its_line(tmp_path: Path, text: str, invalid: str) -> None:
     path = tmp_path / "bad.csv"
     path.write_text(text)
-    with pytest.raises(InvalidInputError, match=wrong):
+    with pytest.raises(InvalidInputError, match=invalid):
         read_csv(path)
 
 

@@ -143,15 +143,15 @@ def test_a_freed_cap_opens_the_line_in_the_same_exchange(store: SqliteStore) -> 
     assert len(one_by_one(store, 1)) == 0
 
 
-@pytest.mark.parametrize("wrong", ["stale", "repeated"])
-def test_an_outcome_that_comes_to_nothing_is_judged_and_the_next_one_claimed(store: SqliteStore, wrong: str) -> None:
+@pytest.mark.parametrize("invalid", ["stale", "repeated"])
+def test_an_outcome_that_comes_to_nothing_is_judged_and_the_next_one_claimed(store: SqliteStore, invalid: str) -> None:
     (claimed,) = one_by_one(store, 1)
     queue = Queue(store)
-    if wrong == "repeated":
+    if invalid == "repeated":
         queue.finish(claimed)
-    outcome = queue.done(claimed if wrong == "repeated" else claimed._replace(fence=99))
+    outcome = queue.done(claimed if invalid == "repeated" else claimed._replace(fence=99))
     verdicts, after = queue.ack_and_claim([outcome], "worker", 1)
-    assert verdicts == (wrong,)
+    assert verdicts == (invalid,)
     assert [claim.document.customer for claim in after] == ["beta"]
 
 

@@ -79,7 +79,7 @@ def a_store_without_its_last_pages(path: Path) -> None:
     os.truncate(path, path.stat().st_size - 10_000)
 
 
-def somebody_elses(path: Path) -> None:
+def foreign_file(path: Path) -> None:
     theirs = apsw.Connection(str(path))
     theirs.execute("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1); PRAGMA user_version = 1")
     theirs.close()
@@ -98,7 +98,7 @@ UNUSABLE = [
     (a_letter, StoreCorruptError, "store_corrupt", "restore a backup"),
     (half_a_store, StoreCorruptError, "store_corrupt", "restore a backup"),
     (a_store_without_its_last_pages, StoreCorruptError, "store_corrupt", "restore a backup"),
-    (somebody_elses, StoreCorruptError, "store_corrupt", "none of Inturn's; give another path"),
+    (foreign_file, StoreCorruptError, "store_corrupt", "none of Inturn's; give another path"),
     (a_newer_store, StoreVersionError, "store_version", "use that version, or restore a backup"),
 ]
 
@@ -121,7 +121,7 @@ def test_what_is_no_store_is_refused_and_left_as_it_is(
 
 def test_somebody_elses_database_stays_theirs(tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
-    somebody_elses(path)
+    foreign_file(path)
     with pytest.raises(StoreCorruptError):
         SqliteStore(path)
     theirs = apsw.Connection(str(path))
@@ -181,7 +181,7 @@ def test_a_gate_that_nobody_leaves_is_busy_too(start: Run, tmp_path: Path) -> No
 
 # -- read-only --------------------------------------------------------------------------------------------------------
 
-AS_NOBODY = """
+AS_UNPRIVILEGED = """
 import json, os, sys
 from inturn.errors import StoreError
 from inturn.ids import RandomIds
@@ -222,7 +222,7 @@ def test_a_store_without_rights_is_read_only(python: Run, open_way: Path, *, fol
     before = disk(folder)
     folder.chmod(folder_mode)
     try:
-        done = python("-c", AS_NOBODY, path)
+        done = python("-c", AS_UNPRIVILEGED, path)
     finally:
         folder.chmod(0o755)
     assert done.returncode == 0, done.stderr
@@ -236,7 +236,7 @@ def test_a_store_without_rights_is_read_only(python: Run, open_way: Path, *, fol
 # -- the command line -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spoil", [a_folder, random_bytes, a_newer_store, somebody_elses, half_a_store])
+@pytest.mark.parametrize("spoil", [a_folder, random_bytes, a_newer_store, foreign_file, half_a_store])
 def test_the_command_line_says_it_without_a_traceback(
     python: Run, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:

@@ -28,9 +28,9 @@ def known_ids(seed: str, n: int) -> list[str]:
     return list(islice(ids, n))
 
 
-def last_of(told: list[Any]) -> int:
+def last_of(output: list[Any]) -> int:
     """How many submits a submitter knew of when it was killed."""
-    return max((line for line in told if isinstance(line, int)), default=0)
+    return max((line for line in output if isinstance(line, int)), default=0)
 
 
 def pages(store: Store) -> Iterator[Any]:

@@ -53,14 +53,14 @@ def test_there_and_back_every_row_is_the_same(source: str, tmp_path: Path) -> No
 def test_while_it_moves_it_refuses_everything(source: str, tmp_path: Path) -> None:
     store = MemoryStore()
     queue, file = Queue(store), SqliteEndpoint(Path(source))
-    moving = Transfer(file, MemoryEndpoint(store))
-    assert moving.check()
-    moving.begin()
+    running_transfer = Transfer(file, MemoryEndpoint(store))
+    assert running_transfer.check()
+    running_transfer.begin()
     with pytest.raises(StoreMovedError, match="is not complete"):
         queue.submit("acme", [NewDocument("x")])
     transfer(source, end := MemoryEndpoint(store))
     with pytest.raises(IllegalTransitionError, match="another move"):
-        moving.load(lambda *_: None)
+        running_transfer.load(lambda *_: None)
     file.disconnect()
     assert queue.submit("acme", [NewDocument("x")])
     back = SqliteEndpoint(tmp_path / "back.db")

@@ -22,7 +22,7 @@ from inturn.stores.sqlite import SqliteStore, connection
 
 SOAK = os.environ.get("INTURN_SOAK") == "1"
 RUNS = 400 if SOAK else 8
-CUTS_EACH = 50
+CUTS_PER_RUN = 50
 STEPS = 40
 SECTOR = 512
 HOUR = seconds(3_600)
@@ -157,8 +157,8 @@ def test_a_power_cut_leaves_the_last_call_or_the_one_under_way(
         states.append(everything(store))
     disk.odds = 0.0
     store.close()
-    assert len(disk.cuts) >= CUTS_EACH
-    for number, (returned, files) in enumerate(disk.cuts[:CUTS_EACH]):
+    assert len(disk.cuts) >= CUTS_PER_RUN
+    for number, (returned, files) in enumerate(disk.cuts[:CUTS_PER_RUN]):
         folder = tmp_path / str(number)
         folder.mkdir()
         for name, data in files.items():

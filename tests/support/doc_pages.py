@@ -17,7 +17,7 @@ PAGES = {
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 }
 FENCE = re.compile(r"^ *```(.*)$")
-PATIENCE = 60
+TIMEOUT_SECONDS = 60
 
 
 class Block(NamedTuple):
@@ -86,7 +86,7 @@ class Shell:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=TIMEOUT_SECONDS,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done.stdout
@@ -108,7 +108,7 @@ class Shell:
             try:
                 _wait_for(lambda: is_enough("".join(lines)), process)
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(PATIENCE) == 0
+                assert process.wait(TIMEOUT_SECONDS) == 0
             except (AssertionError, subprocess.TimeoutExpired) as error:
                 process.kill()
                 raise AssertionError("".join(lines)) from error
@@ -116,7 +116,7 @@ class Shell:
 
 
 def _wait_for(is_enough: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT_SECONDS
     while not is_enough():
         assert process.poll() is None
         assert time.monotonic() < until

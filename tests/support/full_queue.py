@@ -93,11 +93,11 @@ def transfer(source: str | TransferEndpoint, target: str | TransferEndpoint, **o
     """As the command does it; None when nothing was left to do."""
     leaving, arriving = (open_transfer_endpoint(item) if isinstance(item, str) else item for item in (source, target))
     try:
-        moving = Transfer(leaving, arriving, **options)
-        if not moving.check():
+        running_transfer = Transfer(leaving, arriving, **options)
+        if not running_transfer.check():
             return None
-        moving.begin()
-        return moving.load(lambda *_: None)
+        running_transfer.begin()
+        return running_transfer.load(lambda *_: None)
     finally:
         leaving.disconnect()
         arriving.disconnect()

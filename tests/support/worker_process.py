@@ -75,10 +75,10 @@ def submit(folder: str, seed: str) -> None:
 
 def tidy(folder: str) -> None:
     queue, blobs = open_queue(folder)
-    upkeep = Maintenance(queue, blobs)
+    maintenance_run = Maintenance(queue, blobs)
     emit("ready")
     for rounds in range(10**9):
-        upkeep.run_round()
+        maintenance_run.run_round()
         emit(rounds)
         time.sleep(0.01)
 

@@ -13,21 +13,21 @@ from inturn.worker.child import Child, ChildDocument
 FACTS: dict[str, Any] = dict.fromkeys(("id", "customer", "name", "media_type", "size", "uri", "attempt", "path"))
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """A child that has processed one document, and has another before it; and what the worker heard since."""
 
     child: Child
-    heard: Channel
+    received: Channel
     second: ChildDocument
 
     def go_on(self) -> list[Message]:
         """Let it take the next document; what it says."""
         self.child._process(self.child._pending.popleft())
-        return self.heard.receive() or []
+        return self.received.receive() or []
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
+def reported(tmp_path: Path) -> Iterator[Reported]:
     theirs, ours = socket.socketpair()
     ours.setblocking(False)
     channel = Channel(ours)
@@ -37,15 +37,15 @@ def told(tmp_path: Path) -> Iterator[Told]:
     child._process(first)
     ((word, number, _),) = channel.receive()
     assert (word, number) == ("begun", 1)
-    yield Told(child, channel, second)
+    yield Reported(child, channel, second)
     theirs.close()
     channel.close()
 
 
-def test_the_end_of_one_and_the_begin_of_the_next_are_told_in_one_breath(told: Told) -> None:
-    assert [message[:2] for message in told.go_on()] == [["done", 1], ["begun", 2], ["done", 2]]
+def test_the_end_of_one_and_the_begin_of_the_next_are_told_in_one_breath(reported: Reported) -> None:
+    assert [message[:2] for message in reported.go_on()] == [["done", 1], ["begun", 2], ["done", 2]]
 
 
-def test_what_came_of_one_is_told_even_if_nobody_wants_the_next_any_more(told: Told) -> None:
-    told.second.cancel_requested = True
-    assert [message[:2] for message in told.go_on()] == [["done", 1]]
+def test_what_came_of_one_is_told_even_if_nobody_wants_the_next_any_more(reported: Reported) -> None:
+    reported.second.cancel_requested = True
+    assert [message[:2] for message in reported.go_on()] == [["done", 1]]

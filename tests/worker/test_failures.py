@@ -53,7 +53,7 @@ def test_a_reason_in_the_processors_own_words_is_logged(
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "output"),
     [
         ("", ""),
         ("it took longer than 5 s", "it took longer than 5 s"),
@@ -63,8 +63,8 @@ def test_a_reason_in_the_processors_own_words_is_logged(
         ('?? secret\n  File "/a.py", line 1, in f', "an exception at a.py:1 in f"),
     ],
 )
-def test_a_reason_is_shortened_for_the_log(error: str, told: str) -> None:
-    assert describe_failure(error) == told
+def test_a_reason_is_shortened_for_the_log(error: str, output: str) -> None:
+    assert describe_failure(error) == output
 
 
 # -- references -----------------------------------------------------------------------------------------------------

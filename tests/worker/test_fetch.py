@@ -405,9 +405,9 @@ def test_names_without_an_address_and_servers_that_are_not_there_are_errors(rig:
         Fetcher(["example.com"], resolve=fails).fetch("https://example.com/", io.BytesIO())
     with pytest.raises(FetchError, match="has no address"):
         Fetcher(["example.com"], resolve=lambda *_: []).fetch("https://example.com/", io.BytesIO())
-    nobody = Fetcher(["example.com:9"], resolve=rig.resolve, is_allowed=lambda _: True)
+    stranger = Fetcher(["example.com:9"], resolve=rig.resolve, is_allowed=lambda _: True)
     with pytest.raises(FetchError, match="refused"):
-        nobody.fetch("https://example.com:9/", io.BytesIO())
+        stranger.fetch("https://example.com:9/", io.BytesIO())
 
 
 def test_a_certificate_of_another_name_or_of_nobody_is_refused(rig: Rig) -> None:

@@ -61,8 +61,8 @@ def test_what_is_due_moves_on_without_a_claim(harness: WorkerHarness) -> None:
         assert claimed.document.id != late
     delayed = harness.submit("echo", "delayed", delay=1_000)
     eventually(lambda: harness.store.sweep() is not None and harness.state(delayed) is DocumentState.WAITING)
-    upkeep = Maintenance(harness.queue)
-    eventually(lambda: upkeep.sweep() is not None and harness.state(lost) is DocumentState.WAITING)
+    maintenance_run = Maintenance(harness.queue)
+    eventually(lambda: maintenance_run.sweep() is not None and harness.state(lost) is DocumentState.WAITING)
     assert harness.state(late) is DocumentState.EXPIRED
     assert harness.state(last) is DocumentState.FAILED
     assert (harness.queue.document(lost).attempt, harness.queue.document(delayed).attempt) == (1, 0)
@@ -234,34 +234,34 @@ def left(queue: Queue) -> int:
 
 
 def test_ordinary_rounds_delete_by_age_and_ask_nothing(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
-    assert upkeep.run_round() == MaintenanceResult()
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    assert maintenance_run.run_round() == MaintenanceResult()
     end(queue, 20)
     for _ in range(30):
         machine.passes(DAY - 1)
-        assert upkeep.run_round() == MaintenanceResult()
+        assert maintenance_run.run_round() == MaintenanceResult()
     machine.passes(2 * DAY)
-    assert upkeep.run_round().documents == 20  # all at once: its time has come, and the kernel agrees
+    assert maintenance_run.run_round().documents == 20  # all at once: its time has come, and the kernel agrees
 
 
 def test_a_long_pause_of_a_machine_that_runs_asks_nothing(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 20)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.passes(400 * DAY)
-    assert upkeep.run_round().documents == 20
+    assert maintenance_run.run_round().documents == 20
 
 
 @pytest.mark.parametrize("off", [2 * DAY, -2 * DAY, 365 * DAY, 3_650 * DAY, -3_650 * DAY])
 def test_a_clock_that_jumps_deletes_nothing(queue: Queue, machine: Machine, off: int) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 20)
     machine.passes(29 * DAY)
     end(queue, 20)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.clock.advance(off)
     for _ in range(3):
-        tidied = upkeep.run_round()
+        tidied = maintenance_run.run_round()
         assert tidied[1:-1] == (0, 0, 0, 0, 0)
         assert (tidied.refusal is not None) is (off > 0)  # a clock that is behind finds nothing old
     assert left(queue) == 40
@@ -269,7 +269,7 @@ def test_a_clock_that_jumps_deletes_nothing(queue: Queue, machine: Machine, off:
     assert record is not None
     assert (record.refused_at is None) is (off < 0)
     machine.clock.advance(-off)
-    assert upkeep.run_round() == MaintenanceResult()
+    assert maintenance_run.run_round() == MaintenanceResult()
     record = queue.store.maintenance()
     assert record is not None
     assert record.refused_at is None
@@ -292,87 +292,87 @@ def test_retention_goes_by_the_clock_of_the_store(queue: Queue, machine: Machine
 def test_documents_of_a_time_with_a_clock_behind_are_kept_as_long_as_others(
     queue: Queue, machine: Machine, off: int
 ) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
-    upkeep.run_round()
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run.run_round()
     machine.clock.advance(off)
     end(queue, 10)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.clock.advance(-off)
     for _ in range(29):
-        tidied = upkeep.run_round()
+        tidied = maintenance_run.run_round()
         assert (tidied.documents, tidied.refusal) == (0, None)
         machine.passes(DAY)
     assert left(queue) == 10
     machine.passes(3 * DAY)
-    assert upkeep.run_round().documents == 10
+    assert maintenance_run.run_round().documents == 10
 
 
 def test_a_refusal_says_why_and_what_to_do(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 20)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.clock.advance(3_650 * DAY)
-    refusal = upkeep.run_round().refusal
+    refusal = maintenance_run.run_round().refusal
     assert refusal is not None
     assert "3,650.0 days later" in str(refusal)
     assert "20 of 20 ended documents" in str(refusal)
     assert "inturn upkeep --once --force" in str(refusal)
-    assert upkeep.run_round(force=True).documents == 20
-    assert upkeep.run_round() == MaintenanceResult()
+    assert maintenance_run.run_round(force=True).documents == 20
+    assert maintenance_run.run_round() == MaintenanceResult()
 
 
 def test_what_is_due_moves_on_though_nothing_may_be_deleted(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 5)
-    upkeep.run_round()
+    maintenance_run.run_round()
     queue.submit("acme", [NewDocument("n", delay=60 * SECOND)])
     machine.clock.advance(3_650 * DAY)
-    tidied = upkeep.run_round()
+    tidied = maintenance_run.run_round()
     assert (tidied.swept.due, tidied.documents) == (1, 0)
     assert tidied.refusal is not None
 
 
 def test_after_a_restart_few_documents_may_be_old(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 10)
     machine.passes(25 * DAY)
     end(queue, 90)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.restarts(after=6 * DAY)
-    assert upkeep.run_round().documents == 10
+    assert maintenance_run.run_round().documents == 10
     assert left(queue) == 90
 
 
 def test_after_a_restart_with_a_clock_ahead_nothing_is_deleted(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 10)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.restarts(after=3_650 * DAY)
-    refusal = upkeep.run_round().refusal
+    refusal = maintenance_run.run_round().refusal
     assert refusal is not None
     assert (refusal.old, refusal.ended, left(queue)) == (10, 10, 10)
 
 
 def test_a_clock_that_is_set_soon_after_the_start_is_no_jump(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, uptime=machine.uptime, clock=machine.clock)
     end(queue, 10)
     machine.passes(25 * DAY)
     end(queue, 90)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.restarts(after=0, up=60 * SECOND)
-    assert upkeep.run_round() == MaintenanceResult()
+    assert maintenance_run.run_round() == MaintenanceResult()
     machine.passes(60 * SECOND)
     machine.clock.advance(6 * DAY)
-    assert upkeep.run_round().documents == 10
+    assert maintenance_run.run_round().documents == 10
 
 
 def test_customers_with_a_time_of_their_own_count_as_well(queue: Queue, machine: Machine) -> None:
-    upkeep = Maintenance(queue, keep=None, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, keep=None, uptime=machine.uptime, clock=machine.clock)
     queue.change_customer("acme", TEST_OPERATOR, keep=7 * DAY)
     end(queue, 10)
-    upkeep.run_round()
+    maintenance_run.run_round()
     machine.clock.advance(30 * DAY)
-    refusal = upkeep.run_round().refusal
+    refusal = maintenance_run.run_round().refusal
     assert refusal is not None
     assert (refusal.old, refusal.ended) == (10, 10)
     assert left(queue) == 10
@@ -383,10 +383,10 @@ def test_a_round_by_a_wrong_clock_leaves_bytes_alone(harness: WorkerHarness) -> 
     age(harness, key, 2 * DAY)
     machine = Machine()
     queue = Queue(MemoryStore(machine.clock), clock=machine.clock)
-    upkeep = Maintenance(queue, harness.blobs, uptime=machine.uptime, clock=machine.clock)
+    maintenance_run = Maintenance(queue, harness.blobs, uptime=machine.uptime, clock=machine.clock)
     machine.clock.advance(3_650 * DAY)
     machine.restarts(after=0)
-    assert upkeep.run_round() == MaintenanceResult()
+    assert maintenance_run.run_round() == MaintenanceResult()
     assert has(harness, key)
 
 

@@ -364,10 +364,10 @@ def test_what_has_no_name_is_no_processor(harness: WorkerHarness) -> None:
         Worker(harness.queue, lambda document: document)
 
 
-@pytest.mark.parametrize("wrong", [{"slots": 0}, {"slots": 1_001}, {"lease": 1}, {"timeout": 0}, {"grace": -1}])
-def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize("invalid", [{"slots": 0}, {"slots": 1_001}, {"lease": 1}, {"timeout": 0}, {"grace": -1}])
+def test_options_out_of_range_are_refused(invalid: dict[str, int]) -> None:
     with pytest.raises(InvalidInputError):
-        WorkerOptions(**wrong)  # type: ignore[arg-type]
+        WorkerOptions(**invalid)  # type: ignore[arg-type]
 
 
 def test_a_reference_is_rejected_where_nothing_is_fetched(harness: WorkerHarness) -> None:

@@ -55,8 +55,8 @@ class Books:
         self.accepted: dict[str, str] = {}
         self.may_be: list[set[str]] = []
 
-    def enter(self, told: list[list[object]]) -> None:
-        lines = [line for line in told if line != "ready"]
+    def enter(self, reported: list[list[object]]) -> None:
+        lines = [line for line in reported if line != "ready"]
         for word, customer, ids in lines:  # type: ignore[misc]
             if word == "are":
                 self.accepted.update(dict.fromkeys(ids, customer))  # type: ignore[arg-type]

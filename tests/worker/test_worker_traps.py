@@ -287,12 +287,12 @@ def test_the_nursery_may_be_killed(harness: WorkerHarness) -> None:
     running = harness.start_worker(DEFAULT_PROCESSOR, slots=1)
     first = harness.submit("", content=b"# Title\n\nSome words.", name="a.md")
     eventually(lambda: harness.state(first) is DONE)
-    ((nursery, _),) = [other for other in set(children_of(os.getpid())) - others if descendants_of(other[0])]
-    loaded = Path(f"/proc/{nursery}/maps").read_text(encoding="utf-8")
+    ((fork_server, _),) = [other for other in set(children_of(os.getpid())) - others if descendants_of(other[0])]
+    loaded = Path(f"/proc/{fork_server}/maps").read_text(encoding="utf-8")
     assert "/kreuzberg/" in loaded, "children would have to load it, each for itself"
     assert "/libpdfium" in loaded
-    orphans = descendants_of(nursery)
-    os.kill(nursery, signal.SIGKILL)
+    orphans = descendants_of(fork_server)
+    os.kill(fork_server, signal.SIGKILL)
     eventually(lambda: not any(is_alive(*orphan) for orphan in orphans), "a child outlives the process that forked it")
     second = harness.submit("", content=b"# Title\n\nSome words.", name="b.md")
     eventually(lambda: harness.state(second) is DONE or not running.is_alive())

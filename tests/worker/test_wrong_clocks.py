@@ -59,7 +59,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-class Wrong:
+class SkewedClock:
     """Programs whose clock is wrong."""
 
     def __init__(self, jump: str, url: str, folder: Path) -> None:
@@ -91,7 +91,7 @@ class Wrong:
     def round(self) -> subprocess.CompletedProcess[str]:
         return self._run("-m", "inturn.cli", "upkeep", "--once")
 
-    def automatic_upkeep(self) -> str:
+    def automatic_maintenance(self) -> str:
         """Run upkeep that goes on until it is told to stop; what it logs."""
         process = subprocess.Popen(
             [sys.executable, "-m", "inturn.cli", "upkeep"],
@@ -158,7 +158,7 @@ def states(queue: Queue) -> dict[DocumentState, int]:
 
 @pytest.mark.parametrize(("kind", "jump"), PAIRS)
 def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queue: Queue, tmp_path: Path) -> None:
-    blobs, error = FolderBlobs(tmp_path / "blobs"), Wrong(jump, url, tmp_path)
+    blobs, error = FolderBlobs(tmp_path / "blobs"), SkewedClock(jump, url, tmp_path)
     old, stored = end(queue, "acme", 3, 40 * DAY), end(queue, "acme", 12, 20 * DAY) + end(queue, "beta", 8)
     on_its_way = blobs.put(io.BytesIO(b"bytes of a document that is submitted in a moment"))
 
