@@ -205,6 +205,12 @@ def test_customer_export_has_nothing_of_others(inturn: Inturn, tmp_path: Path) -
     own = {document.id for document in documents if document.customer == "acme"}
     lines = [json.loads(line) for line in text.splitlines()]
     assert {line["document"]["id"] for line in lines if "document" in line} == own
+    seqs = {document.seq for document in documents if document.customer == "acme"}
+    assert {line["file"]["document"] for line in lines if "file" in line} <= seqs
+    assert written["rows"]["file"] < len(contents("inturn.db")["file"])
+    (id_,) = [line["customer"]["id"] for line in lines if "customer" in line]
+    tables = {"attempt", "document", "key", "limits", "line"}
+    assert {row["customer"] for line in lines for table, row in line.items() if table in tables} == {id_}
     assert [line["event"]["number"] for line in lines if "event" in line] == [
         event.number for event in events if event.customer == "acme"
     ]
