@@ -38,6 +38,7 @@ REFUSED = {
     "purge": ("acme", "--yes"),
     "backup": ("copy",),
     "doctor": (),
+    "export": ("--out", "queue.jsonl"),
     "upkeep": ("--once",),
     "simulate": ("--replay",),
     "report": (),
@@ -51,7 +52,7 @@ MAKING = {
     "policy set": ("--reset-interval", "60"),
 }
 """Commands that a queue may begin with."""
-OTHERS = {"serve", "migrate", "move", "restore", "config show"}
+OTHERS = {"serve", "migrate", "move", "import", "restore", "config show"}
 """`serve` makes one too and does not end; the others have tests of their own."""
 
 

@@ -1,6 +1,7 @@
 """`inturn move` between files: what it says, what it refuses, and where documents' bytes go."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,9 @@ from inturn.blobs import FolderBlobs, open_blobs
 from inturn.clock import ManualClock
 from inturn.errors import StoreMovedError
 from inturn.insights import Insights
-from inturn.model import NewDocument, WorkerReport
+from inturn.model import WorkerReport
 from inturn.stores import open_transfer_endpoint
-from inturn.stores.sqlite.transfer import SqliteEndpoint
-from inturn.stores.transfer import MAX_TRIES, Transfer, TransferEndpoint, undo
+from inturn.stores.transfer import Transfer, TransferEndpoint, undo
 
 Inturn = Callable[..., Any]
 MOVE = ("move", "--from", "inturn.db", "--to", "new.db")
@@ -53,7 +53,7 @@ def test_all_of_it_is_moved_and_both_ends_say_so(filled: Path, inturn: Inturn, t
     before = json.loads(inturn("status", "--json").stdout)
     moved = inturn(*MOVE)
     assert moved.returncode == 0, moved.stderr
-    assert "policy: 3\n" in moved.stdout
+    assert re.search(r"^policy +3$", moved.stdout, re.MULTILINE)
     assert f"documents moved to {tmp_path / 'new.db'}." in moved.stdout
     assert "files stay in inturn.db.blobs" in moved.stdout
     assert contents(str(filled)) == contents(str(tmp_path / "new.db"))
@@ -82,10 +82,10 @@ def test_why_and_results_are_the_same_after_it(filled: Path, inturn: Inturn) -> 
     assert said("new.db") == before
 
 
-def test_as_json_every_line_is_an_object(filled: Path, inturn: Inturn) -> None:
-    *tables, last = inturn(*MOVE, "--json").records
-    rows = {table["table"]: table["rows"] for table in tables}
-    assert last["rows"] == rows
+def test_json_output_is_one_record(filled: Path, inturn: Inturn) -> None:
+    (last,) = inturn(*MOVE, "--json").records
+    before = contents(str(filled))
+    assert last["rows"] == {table: len(before[table]) for table in last["rows"]}
     assert (last["moved"], last["kept_source"], last["copied"]) == (True, False, 0)
     assert last["files"] == len(contents(str(filled))["blobs"]) > 60
     (again,) = inturn(*MOVE, "--json").records
@@ -176,7 +176,7 @@ def test_a_source_at_work_is_refused(filled: Path, inturn: Inturn) -> None:
         assert "1 documents of" in refusal(inturn(*MOVE))
         queue.finish(claimed)
         queue.store.record_worker(WorkerReport("w1", "here", 1, 1, 0, "none", 0))
-        assert "heard of in the last minute: w1; stop them with SIGTERM" in refusal(inturn(*MOVE))
+        assert "reported in the last minute: w1; stop them with SIGTERM" in refusal(inturn(*MOVE))
         queue.store.forget_worker("w1")
     assert inturn(*MOVE).returncode == 0
 
@@ -195,36 +195,6 @@ def test_another_schema_is_refused(filled: Path, inturn: Inturn, file: str, vers
     connection.pragma("user_version", version)
     connection.close()
     assert why in refusal(inturn(*MOVE))
-
-
-def test_counts_that_are_wrong_are_set_right_first(filled: Path, inturn: Inturn) -> None:
-    assert inturn("doctor").returncode == 0
-    connection = apsw.Connection(str(filled))
-    connection.execute("UPDATE line SET waiting = waiting + 1 WHERE level = 9")
-    connection.close()
-    assert "do not agree with its documents; run inturn doctor --repair first" in refusal(inturn(*MOVE))
-    inturn("doctor", "--repair")
-    assert inturn(*MOVE).returncode == 0
-
-
-def test_a_source_into_which_documents_keep_coming_is_refused(
-    filled: Path, inturn: Inturn, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settle, times = SqliteEndpoint.fold_and_recount, []
-
-    def settled_and_then(source: SqliteEndpoint) -> tuple[object, ...]:
-        discrepancies = settle(source)
-        times.append(len(discrepancies))
-        with package.open(str(filled)) as queue:
-            queue.submit("acme", [NewDocument("one more")])
-        return discrepancies
-
-    monkeypatch.setattr(SqliteEndpoint, "fold_and_recount", settled_and_then)
-    for more in ((), ("--keep-source",)):
-        assert "documents keep coming into" in refusal(inturn(*MOVE, *more))
-    assert len(times) == 2 * MAX_TRIES
-    monkeypatch.undo()
-    package.open(str(filled)).close()
 
 
 # -- interrupted, undone, kept ----------------------------------------------------------------------------------------

@@ -1,17 +1,31 @@
 """A queue in which there is something of everything, for those who take it elsewhere; and all that it holds."""
 
 import io
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 import inturn
 from inturn.blobs import Blobs
-from inturn.clock import ManualClock
+from inturn.cli import app
+from inturn.clock import ManualClock, SystemClock
+from inturn.errors import StoreBusyError
 from inturn.insights import Insights
-from inturn.model import SECOND, NewDocument, ResultFile
+from inturn.model import ENDED, SECOND, NewDocument, ResultFile
 from inturn.policy import Policy
 from inturn.store import Claim, Operator, Outcome, OutcomeKind, Store, Work
 from inturn.stores import open_store, open_transfer_endpoint
-from inturn.stores.transfer import Transfer, TransferEndpoint
+from inturn.stores.transfer import Transfer
 
 BEGIN = 1_700_000_000 * SECOND
 MINUTE = 60 * SECOND
@@ -75,29 +89,29 @@ def outcome(claim: Claim, number: int, blobs: Blobs) -> Outcome:
     return Outcome(id_, fence, OutcomeKind.RELEASED)
 
 
-def contents(end: str | TransferEndpoint) -> dict[str, Any]:
-    """All rows of all tables, whatever the order of their columns, and the queue's own numbers."""
-    end = open_transfer_endpoint(end) if isinstance(end, str) else end
+def contents(url: str) -> dict[str, Any]:
+    """All rows of all tables, whatever the order of their columns, and the queue's own row."""
+    endpoint = open_transfer_endpoint(url)
     try:
-        with end.open_reader() as reader:
-            result: dict[str, Any] = {
-                table: [row for rows in reader.rows(table, sorted(columns)) for row in map(list, rows)]
-                for table, columns in end.tables().items()
+        with endpoint.open_reader() as reader:
+            rows: dict[str, Any] = {
+                table: [row for batch in reader.rows(table, sorted(columns)) for row in map(list, batch)]
+                for table, columns in reader.catalog().items()
             }
-            return {**result, "queue": reader.queue(), "blobs": sorted(reader.blobs())}
+            return {**rows, "queue": reader.queue(), "blobs": sorted(reader.blobs())}
     finally:
-        end.disconnect()
+        endpoint.disconnect()
 
 
-def transfer(source: str | TransferEndpoint, target: str | TransferEndpoint, **options: Any) -> dict[str, int] | None:
-    """As the command does it; None when nothing was left to do."""
-    leaving, arriving = (open_transfer_endpoint(item) if isinstance(item, str) else item for item in (source, target))
+def transfer(source: str, target: str, **options: Any) -> dict[str, int] | None:
+    """Move as the command does; None when nothing was left to do."""
+    leaving, arriving = open_transfer_endpoint(source), open_transfer_endpoint(target)
     try:
         running_transfer = Transfer(leaving, arriving, **options)
         if not running_transfer.check():
             return None
         running_transfer.begin()
-        return running_transfer.load(lambda *_: None)
+        return running_transfer.load(lambda _: None)
     finally:
         leaving.disconnect()
         arriving.disconnect()
@@ -128,3 +142,110 @@ def drain(queue_at: str | Store, now: int) -> list[Any]:
         assert {attempt.ended for tried in attempts for attempt in tried} >= {"delayed", "handed_back"}
         reported.append(attempts)
     return reported
+
+
+def command(*args: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run `inturn` in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(inturn.__file__).parents[1])}
+    run = [sys.executable, "-m", "inturn.cli", *args]
+    return subprocess.run(run, env=environment, cwd=cwd, check=False, capture_output=True, timeout=120, **options)  # noqa: S603
+
+
+def import_until_killed(path: Path, target: str, writes: int) -> None:
+    """Import in a process that kills itself after so many batches of 40 rows."""
+    program = f"""
+import os, signal, sys
+import inturn.stores.transfer, inturn.stores.stream
+from inturn.stores.transfer import Load
+from inturn.cli import main
+inturn.stores.stream.BATCH_ROWS = 40
+fill = Load.fill
+def fill_until_killed(load, header, batches, on_progress):
+    def some():
+        for number, batch in enumerate(batches):
+            if number == {writes}:
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield batch
+    fill(load, header, some(), on_progress)
+Load.fill = fill_until_killed
+main()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(inturn.__file__).parents[1])}
+    run = [sys.executable, "-c", program, "import", str(path), "--to", target]
+    killed = subprocess.run(run, env=environment, check=False, timeout=120)  # noqa: S603 - our own
+    assert killed.returncode == -signal.SIGKILL
+
+
+def check_live_export(source: str, target: str, folder: Path) -> None:
+    """Export while documents come, run and end; the import has each of them once, and each can be claimed."""
+    before, accepted = export_under_load(source, folder)
+    app(["import", str(folder / "live.jsonl"), "--to", target], standalone_mode=False)
+    clock = ManualClock(SystemClock().now() + 24 * 60 * MINUTE)
+    with inturn.open(target, clock=clock) as queue:
+        assert queue.store.recount(repair=False) == ()
+        documents = list(pages(queue))
+        ids = [document.id for document in documents]
+        assert set(before) <= set(ids) <= set(accepted)
+        assert len(ids) == len(set(ids))
+        assert {document.state for document in documents} == {"waiting", "running", "done"}
+        left = sorted(document.id for document in documents if document.state not in ENDED)
+        claimed: list[str] = []
+        queue.store.sweep()
+        while len(claimed) < len(left):
+            claims = queue.claim("another", limit=20)
+            assert claims
+            claimed += [claim.document.id for claim in claims]
+            outcomes = [Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, result="1") for claim in claims]
+            queue.store.ack_and_claim(outcomes, None)
+        assert (sorted(claimed), queue.claim("another")) == (left, ())
+        assert queue.store.recount(repair=False) == ()
+        numbers = [event.number for event in queue.events(limit=10_000)]
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
+def export_under_load(source: str, folder: Path) -> tuple[list[str], list[str]]:
+    """Write live.jsonl; the documents accepted before it began, and all of them."""
+    accepted: list[str] = []
+    stop = threading.Event()
+
+    def submit() -> None:
+        with inturn.open(source) as queue:
+            for number in itertools.count():
+                receipts = queue.submit(f"customer {number % 3}", [NewDocument("x")] * 5, key=f"submit {number}")
+                accepted.extend(receipt.id for receipt in receipts)
+                if stop.wait(0.02):
+                    return
+
+    def work() -> None:
+        with inturn.open(source) as queue:
+            while not stop.wait(0.02):
+                for claim in queue.claim("worker", limit=4):
+                    if claim.fence % 4:  # the others stay running
+                        queue.finish(claim)
+
+    with ThreadPoolExecutor(2) as pool:
+        threads = [pool.submit(submit), pool.submit(work)]
+        try:
+            while len(accepted) < 100 and not threads[0].done():
+                time.sleep(0.01)
+            before = list(accepted)
+            export = ["export", "--store", source, "--out", str(folder / "live.jsonl")]
+            with pytest.raises(StoreBusyError, match="are running"):
+                app(export, standalone_mode=False)
+            app([*export, "--live"], standalone_mode=False)
+        finally:
+            stop.set()
+        for thread in threads:
+            thread.result(60)
+    return before, accepted
+
+
+def pages(queue: inturn.Queue) -> Iterator[inturn.Document]:
+    """All documents."""
+    after = None
+    while True:
+        page = queue.documents(limit=500, after=after)
+        yield from page.items
+        after = page.next
+        if after is None:
+            return

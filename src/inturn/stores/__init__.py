@@ -60,7 +60,7 @@ def require_known_url(url: str) -> None:
 def open_transfer_endpoint(url: str) -> TransferEndpoint:
     """Open the store at an address as source or target of a transfer."""
     if url == MEMORY_URL:
-        raise InvalidInputError("a queue in memory ends with its process; transfer one that is in a file or a database")
+        raise InvalidInputError("a queue in memory ends with its process; give one that is in a file or a database")
     if url.startswith(POSTGRES_SCHEMES):
         _require_psycopg()
         from inturn.stores.postgres.transfer import PostgresEndpoint  # noqa: PLC0415

@@ -1,4 +1,4 @@
--- What a move needs besides the rows of tables. See moving.py.
+-- What a transfer needs besides the rows of tables. See transfer.py.
 
 -- name: lose_patience
 SET LOCAL lock_timeout = '20s';
@@ -29,3 +29,20 @@ UPDATE turns SET
 
 -- name: arrive_numbering
 UPDATE numbering SET last = %(last)s, seen = DEFAULT;
+
+-- name: arrive_leases
+UPDATE document SET look_at = due_at, lease_until = due_at, due_at = NULL WHERE state = 'running';
+
+-- name: leave_events
+SELECT number, at, kind, customer, documents, operator, why, detail FROM event
+UNION ALL
+SELECT
+    (SELECT last FROM numbering) + row_number() OVER (ORDER BY id, first), at, kind, customer, coalesce(documents, '{}'),
+    operator, why, detail
+FROM (
+    SELECT
+        id, min(place) AS first, at, kind, coalesce(each.customer, customers[1]) AS customer,
+        array_agg(document ORDER BY place) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
+    FROM news CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS each (customer, document, place)
+    GROUP BY id, at, kind, coalesce(each.customer, customers[1]), operator, why, detail
+) AS unnumbered;

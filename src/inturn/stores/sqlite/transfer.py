@@ -1,17 +1,15 @@
-"""A file as one end of a move."""
+"""A SQLite file as one end of a transfer."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import apsw
 
 from inturn.clock import SystemClock
-from inturn.errors import IllegalTransitionError, StoreError, StoreVersionError
-from inturn.store import Discrepancy
+from inturn.errors import StoreError, StoreVersionError
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.closed_marker import (
     clear_marker,
@@ -23,39 +21,75 @@ from inturn.stores.sqlite.closed_marker import (
 )
 from inturn.stores.sqlite.connection import connect, translate_errors
 from inturn.stores.sqlite.queries import QUERIES, pack_id, pack_ids, unpack_ids
-from inturn.stores.sqlite.store import SqliteStore
 from inturn.stores.transfer import (
-    BATCH_ROWS,
-    WORKER_TIMEOUT,
+    REQUEUED_KIND,
     ClosedMarker,
     QueueRecord,
     Row,
-    TransferBlockers,
     TransferEndpoint,
     TransferReader,
 )
 
+Converter = Callable[[Any], Any]
 _IDS_CONVERTERS: Final = (lambda stored: list(unpack_ids(stored)), pack_ids)
 _ID_CONVERTERS: Final = (lambda stored: unpack_ids(stored)[0], pack_id)
 _FLAG_CONVERTERS: Final = (bool, int)
-COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]]] = {
+COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Converter, Converter]]]] = {
     "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
     "attempt": {"document": _ID_CONVERTERS},
     "document": {"id": _ID_CONVERTERS},
     "line": {"filed": _FLAG_CONVERTERS},
     "event": {"documents": _IDS_CONVERTERS},
 }
-"""Columns that are kept in another shape than they are moved in: how they are read, and written."""
-TABLES_NOT_COPIED: Final = {"closed", "line_change", "queue", "returned", "worker"}
-"""Tables that are not moved row by row: changes are folded in before, and workers say for themselves how they are."""
-COLUMNS_NOT_COPIED: Final = {"front", "leased_at", "doubted_at", "old_result"}
-"""Columns that are not moved: in a queue that arrives every document counts as one that came back, and nothing runs."""
-COLUMN_EXPRESSIONS: Final = {("document", "result"): "coalesce(result, old_result)"}
-"""Columns that are read from several."""
+"""Columns that are stored in another form than they are transferred in: how they are read, and written."""
+TABLES_NOT_COPIED: Final = {"closed", "queue", "returned", "worker"}
+"""Tables that are not transferred row by row: workers report for themselves, the others are made from the rest."""
+COLUMNS_NOT_COPIED: Final = {"front", "old_result"}
+"""In a loaded queue every waiting document counts as requeued, so that no lane has a front."""
+
+
+class SqliteReader(TransferReader):
+    """One read transaction."""
+
+    EXPRESSIONS = {("document", "result"): "coalesce(result, old_result)", ("line_change", "kind"): REQUEUED_KIND}  # noqa: RUF012 - a ClassVar
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__()
+        self._connection = connection
+
+    def now(self) -> int:
+        return SystemClock().now()
+
+    def queue(self) -> QueueRecord:
+        for row in self.select(f"SELECT {', '.join(QueueRecord._fields)} FROM queue"):  # noqa: S608 - fields
+            return QueueRecord._make(row)
+        raise StoreError("the queue has no row; restore a backup")
+
+    def catalog(self) -> dict[str, list[str]]:
+        tables = sorted(table_names(self._connection) - TABLES_NOT_COPIED)
+        return {
+            table: [name for _, name, *_ in self._table_info(table) if name not in COLUMNS_NOT_COPIED]
+            for table in tables
+        }
+
+    def primary_key(self, table: str) -> list[str]:
+        return [name for _, name in sorted((place, name) for _, name, *_, place in self._table_info(table) if place)]
+
+    def select(self, query: str, *values: object) -> Iterator[Row]:
+        return self._connection.execute(query, values)
+
+    def rows(self, table: str, columns: Sequence[str]) -> Iterator[Sequence[Row]]:
+        for batch in super().rows(table, columns):
+            yield _convert_rows(table, columns, batch, 0)
+
+    def _table_info(self, table: str) -> Iterator[Row]:
+        return self.select(f"PRAGMA table_info({table})")
 
 
 class SqliteEndpoint(TransferEndpoint):
-    """One file; made by the first transaction that writes to it, if it is missing."""
+    """One file; the first transaction that writes creates it."""
+
+    kind = "sqlite"
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
@@ -80,138 +114,73 @@ class SqliteEndpoint(TransferEndpoint):
     def is_same(self, other: TransferEndpoint) -> bool:
         if not isinstance(other, SqliteEndpoint):
             return False
-        both_there = self.path.exists() and other.path.exists()
-        return self.path.samefile(other.path) if both_there else self.path.resolve() == other.path.resolve()
+        both_exist = self.path.exists() and other.path.exists()
+        return self.path.samefile(other.path) if both_exist else self.path.resolve() == other.path.resolve()
 
     def closed_marker(self) -> ClosedMarker | None:
         with translate_errors(self.path):
             return read_marker(self._connection)
 
-    def tables(self) -> dict[str, list[str]]:
-        names = sorted(table_names(self._connection) - TABLES_NOT_COPIED)
-        return {
-            table: [name for _, name, *_ in _columns(self._connection, table) if name not in COLUMNS_NOT_COPIED]
-            for table in names
-        }
-
     def disconnect(self) -> None:
         if "_connection" in self.__dict__:
             self._connection.close()
 
-    # -- a source -----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def open_reader(self) -> Iterator[TransferReader]:
+        with translate_errors(self.path), closing(connect(self.path, read_only=True)) as connection:
+            connection.execute("BEGIN")
+            yield SqliteReader(connection)
 
-    def fold_and_recount(self) -> tuple[Discrepancy, ...]:
-        with closing(SqliteStore(self.path)) as store:
-            return store.recount(repair=False)
-
-    def close(self, marker: ClosedMarker) -> TransferBlockers:
+    def close(self, marker: ClosedMarker) -> None:
         with translate_errors(self.path), transaction(self._connection):
-            busy = SqliteTransferReader(self._connection).blockers()
-            if not busy.running and not busy.workers and not busy.has_pending_changes:
-                write_marker(self._connection, marker, self.display_url)
-            return busy
+            SqliteReader(self._connection).require_idle(self.display_url)
+            write_marker(self._connection, marker, self.display_url)
 
     def update_marker(self, marker: ClosedMarker) -> None:
         with translate_errors(self.path), transaction(self._connection):
-            closed_marker = read_marker(self._connection)
-            if closed_marker is None or closed_marker.token != marker.token:
-                raise IllegalTransitionError(f"{self.display_url} was opened again meanwhile; run inturn move again")
+            self.require_token(marker.token)
             write_marker(self._connection, marker, self.display_url)
 
     def reopen(self) -> None:
         with translate_errors(self.path), transaction(self._connection):
             clear_marker(self._connection)
 
-    @contextmanager
-    def open_reader(self) -> Iterator[TransferReader]:
-        with translate_errors(self.path), closing(connect(self.path, read_only=True)) as connection:
-            connection.execute("BEGIN")
-            yield SqliteTransferReader(connection)
-
-    # -- a target -----------------------------------------------------------------------------------------------------
-
     def create(self) -> None:
         schema.migrate(self.path, self._connection, SystemClock().now())
-
-    def is_used(self) -> bool:
-        tables = ("customer", "document", "key", "event")
-        return any(self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get for table in tables)  # noqa: S608 - our own names
 
     def begin_load(self, marker: ClosedMarker) -> None:
         with translate_errors(self.path), transaction(self._connection):
             write_marker(self._connection, marker, self.display_url)
-        with translate_errors(self.path), fill_transaction(self._connection, marker.run, self.path):
-            for table in self.tables():
+        with self._fill(marker.run):
+            for table in SqliteReader(self._connection).catalog():
                 self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
 
     def write(self, run: str, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        shapes = [(columns.index(name), write) for name, (_, write) in COLUMN_CONVERTERS.get(table, {}).items()]
-        names, places = ", ".join(columns), ", ".join("?" for _ in columns)
-        statement = f"INSERT INTO {table} ({names}) VALUES ({places})"  # noqa: S608 - names of the catalog
-        with translate_errors(self.path), fill_transaction(self._connection, run, self.path):
-            self._connection.executemany(statement, _convert_rows(rows, shapes))
-
-    def counts(self) -> dict[str, int]:
-        return {table: SqliteTransferReader(self._connection).count(table) for table in self.tables()}
+        names, values = ", ".join(columns), ", ".join("?" for _ in columns)
+        statement = f"INSERT INTO {table} ({names}) VALUES ({values})"  # noqa: S608 - names of the catalog
+        with self._fill(run):
+            self._connection.executemany(statement, _convert_rows(table, columns, rows, 1))
 
     def complete(self, run: str, queue: QueueRecord) -> None:
         names = ", ".join(f"{name} = ?" for name in QueueRecord._fields)
-        with translate_errors(self.path), fill_transaction(self._connection, run, self.path):
+        with self._fill(run):
             self._connection.execute(f"UPDATE queue SET version = version + 1, {names}", queue)  # noqa: S608 - fields
             self._connection.execute(QUERIES["return_all"])
             clear_marker(self._connection)
 
-
-class SqliteTransferReader(TransferReader):
-    """One transaction of a file."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    def blockers(self) -> TransferBlockers:
-        since = SystemClock().now() - WORKER_TIMEOUT
-        workers = self._connection.execute("SELECT name FROM worker WHERE seen_at >= ? ORDER BY name", (since,))
-        names = tuple(name for (name,) in workers)
-        running = self._connection.execute("SELECT count(*) FROM document WHERE state = 'running'").get
-        return TransferBlockers(running, names, bool(self.count("line_change")))
-
-    def queue(self) -> QueueRecord:
-        row = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields
-        if row is None:
-            raise StoreError("the queue has no row; restore a backup")
-        return QueueRecord._make(row)
-
-    def count(self, table: str) -> int:
-        return int(self._connection.execute(f"SELECT count(*) FROM {table}").get)  # noqa: S608 - our own names
-
-    def rows(self, table: str, columns: Sequence[str]) -> Iterator[list[Row]]:
-        shapes = [(columns.index(name), read) for name, (read, _) in COLUMN_CONVERTERS.get(table, {}).items()]
-        key = ", ".join(
-            name for *_, name in sorted((at, name) for _, name, *_, at in _columns(self._connection, table) if at)
-        )
-        names = ", ".join(COLUMN_EXPRESSIONS.get((table, name), name) for name in columns)
-        cursor = self._connection.execute(f"SELECT {names} FROM {table} ORDER BY {key}")  # noqa: S608 - names of the catalog
-        while rows := list(islice(cursor, BATCH_ROWS)):
-            yield list(_convert_rows(rows, shapes))
-
-    def blobs(self) -> Iterator[tuple[str, str | None]]:
-        yield from self._connection.execute(
-            "SELECT blob, max(sha256) FROM (SELECT blob, sha256 FROM document WHERE blob IS NOT NULL"
-            " UNION ALL SELECT blob, sha256 FROM file) GROUP BY blob"
-        )
+    @contextmanager
+    def _fill(self, run: str) -> Iterator[None]:
+        with translate_errors(self.path), fill_transaction(self._connection, run, self.path):
+            yield
 
 
-def _columns(connection: apsw.Connection, table: str) -> Sequence[Row]:
-    """Of each column its name, second, and its place in the primary key, last."""
-    return connection.execute(f"PRAGMA table_info({table})").fetchall()
-
-
-def _convert_rows(rows: Sequence[Row], converters: Sequence[tuple[int, Callable[[Any], Any]]]) -> Iterator[Row]:
+def _convert_rows(table: str, columns: Sequence[str], rows: Sequence[Row], direction: int) -> Sequence[Row]:
+    """Convert rows as they are read (direction 0) or written (1)."""
+    converters = {columns.index(name): pair[direction] for name, pair in COLUMN_CONVERTERS.get(table, {}).items()}
     if not converters:
-        yield from rows
-        return
-    for row in rows:
-        new = list(row)
-        for at, shape in converters:
-            new[at] = shape(new[at])
-        yield new
+        return rows
+    result = [list(row) for row in rows]
+    for row in result:
+        for at, convert in converters.items():
+            row[at] = convert(row[at])
+    return result
