@@ -12,10 +12,10 @@ PROBE_TIMEOUT_SECONDS: Final = 30
 PROBE_PROGRAM: Final = """
 import sys, tempfile
 from pathlib import Path
-from inturn.worker import allowed, sandbox
+from inturn.sandbox import allowed_paths, confinement
 with tempfile.TemporaryDirectory() as folder:
-    readable = [*sandbox.needed_paths(), *allowed.loaded_paths(sys.modules)]
-    print(sandbox.enter(sandbox.Limits(), readable, Path(folder)), flush=True)
+    readable = [*allowed_paths.needed_paths(), *allowed_paths.loaded_paths(sys.modules)]
+    print(confinement.enter_sandbox(confinement.SandboxLimits(), readable, Path(folder)), flush=True)
 """
 """Nothing that enters the box comes out again: a child goes in and says what held."""
 
