@@ -36,7 +36,10 @@ def create(
         ),
     ] = None,
 ) -> None:
-    """Make a key: of a customer, of an operator, or for reading only. It is shown once, and never again."""
+    """Create a key for a customer, an operator, or reading only.
+
+    The key is shown once.
+    """
     if operator and (read_only or customer is not None):
         raise InvalidInputError("--operator opens everything: leave --customer and --read-only out")
     if not (operator or read_only or customer is not None):
@@ -53,7 +56,7 @@ def create(
 
 
 def list_(session: Session) -> None:
-    """List all keys, the oldest first; none of them can be shown again."""
+    """List all keys, oldest first, without their secrets."""
     api_keys, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
     if session.as_json:
         for api_key in api_keys:
@@ -72,7 +75,7 @@ def list_(session: Session) -> None:
 
 
 def revoke(session: Session, id: IdArgument) -> None:
-    """Let a key open nothing any more. Servers know within a second."""
+    """Revoke a key. Servers notice within a second."""
     ended = session.queue.store.api_keys.revoke(id, _now(), session.operator)
     if session.as_json:
         session.emit(_record(ended))
@@ -88,7 +91,10 @@ def rotate(
         str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens, such as 24 or 7d.")
     ] = "24",
 ) -> None:
-    """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
+    """Replace a key with a new one.
+
+    The old key stays valid for --overlap hours. A key that it had replaced before is revoked.
+    """
     still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR_SECONDS * SECOND)
     _print_new_key(
         session, *key_rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, _now())

@@ -24,7 +24,10 @@ def backup(
     without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave documents' bytes out.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the backup that is there.")] = False,
 ) -> None:
-    """Write a consistent copy of the queue and of its files while work goes on."""
+    """Write a consistent copy of a queue and its files.
+
+    Workers and servers may go on meanwhile.
+    """
     url = session.settings.store
     if is_missing_file(url):
         raise_missing_store(url)
@@ -54,7 +57,10 @@ def restore(
     *,
     without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave documents' bytes alone.")] = False,
 ) -> None:
-    """Put a backup where there is no queue yet. If interrupted, run the same again."""
+    """Restore a backup to an unused store.
+
+    If interrupted, run the same command again.
+    """
     job = Restore(folder, snapshot_file, restore_target(session.settings.store))
     job.check()
     has_files = job.manifest.files is not None

@@ -27,7 +27,10 @@ def batch(
     *,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; 1 if any did not succeed.")] = False,
 ) -> None:
-    """Show how far a batch is: its documents by state and customer, and when the first came and the last ended."""
+    """Show the progress of a batch.
+
+    Counts its documents by state and customer, and shows when the first was submitted and the last ended.
+    """
     name = clean_text("a batch's name", name)
     _require_batch(session, name)
     if wait:

@@ -52,7 +52,10 @@ def cancel(  # noqa: PLR0913 - one option for each filter
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Cancel documents that have not ended: by id, or all that match."""
+    """Cancel documents that have not ended.
+
+    Names them by id, or takes all that match a filter.
+    """
     where = _build_filter(CANCEL, ids, state, DocumentFilter(None, customer, None, batch, text))
     job = _BulkJob(session, CANCEL, yes=yes, dry_run=dry_run)
     if where is None:
@@ -72,7 +75,10 @@ def retry(  # noqa: PLR0913 - one option for each filter
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Try documents again that failed, expired or were cancelled: by id, or all that match. Each is a new check."""
+    """Try failed, expired or cancelled documents again.
+
+    Names them by id, or takes all that match a filter. Each gets a new level.
+    """
     where = _build_filter(RETRY, ids, state, DocumentFilter(None, customer, None, batch, text))
     job = _BulkJob(session, RETRY, yes=yes, dry_run=dry_run)
     if where is None:

@@ -17,7 +17,10 @@ def check(
     at: Annotated[float | None, typer.Option("--at", metavar="SECONDS", help="When, for tests and replays.")] = None,
     idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
 ) -> None:
-    """Tell which levels a customer's next documents get, for those that wait in a queue of your own."""
+    """Assign levels to documents that wait in a queue of your own.
+
+    Counts as a submit does, but stores no document.
+    """
     customer = clean_text("a customer's name", customer)
     now = None if at is None else clean_time("--at", seconds(at))
     checks = session.queue.check(customer, count, key=idempotency_key, now=now)

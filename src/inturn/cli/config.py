@@ -6,7 +6,7 @@ from inturn.config import Value
 
 
 def show(session: Session) -> None:
-    """Show each setting, its value, and where that came from."""
+    """Show each setting, its value and its origin."""
     origins = session.settings.origins
     if session.as_json:
         for origin in origins:

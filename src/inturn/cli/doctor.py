@@ -64,7 +64,10 @@ def doctor(
     *,
     repair: Annotated[bool, typer.Option("--repair", help="Set wrong counts right.")] = False,
 ) -> None:
-    """Compare every kept count with the documents, and look at what workers need. Ends with 1 if anything is wrong."""
+    """Check the counts, the files and what workers need.
+
+    Compares every stored count with the documents. Ends with 1 if anything is wrong.
+    """
     wide = _wide_files(session)  # before the store is opened, which creates files that are gone afterwards
     store = session.queue.store
     discrepancies = store.recount(repair=repair)

@@ -29,7 +29,7 @@ AfterOption = Annotated[
 
 
 def status(session: Session) -> None:
-    """Show the queue at a glance: what waits in which level, and how fast it goes."""
+    """Show the queue in numbers: states, levels, throughput."""
     overview = session.insights.overview()
     if session.as_json:
         session.emit(overview_record(overview))
@@ -58,7 +58,7 @@ def customers(
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
-    """List customers by name, with their counters and settings."""
+    """List customers with their counters and settings."""
     page = session.queue.customers(CustomerFilter(text, waiting, paused), limit=limit, after=after)
     if session.as_json:
         for customer in page.items:
@@ -93,7 +93,7 @@ def documents(  # noqa: PLR0913 - one option for each filter
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
-    """List documents, newest or oldest first."""
+    """List documents, filtered and sorted."""
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
     page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:

@@ -21,26 +21,26 @@ QueueOrCustomer = Annotated[str | None, typer.Argument(help="Only this customer'
 
 
 def pause(session: Session, customer: QueueOrCustomer = None) -> None:
-    """Start nothing more, of one customer or of the whole queue; what runs may finish."""
+    """Stop starting documents; running ones finish."""
     _set_paused(session, customer, paused=True)
 
 
 def resume(session: Session, customer: QueueOrCustomer = None) -> None:
-    """Start documents again, of one customer or of the whole queue."""
+    """Start documents again."""
     _set_paused(session, customer, paused=False)
 
 
 def weight(
     session: Session, customer: CustomerArgument, weight: Annotated[float, typer.Argument(help="0.001 to 1000.")]
 ) -> None:
-    """Give a customer more or fewer turns inside its level: 2 is twice as many as 1."""
+    """Set a customer's share inside its level: 2 is twice 1."""
     _change(session, customer, "weight", weight, lambda value, texts: texts.number(value))
 
 
 def cap(
     session: Session, customer: CustomerArgument, cap: Annotated[str, typer.Argument(help="A whole number, or none.")]
 ) -> None:
-    """Limit how many of a customer's documents run at once."""
+    """Limit a customer's running documents."""
     if cap != "none" and not (cap.isascii() and cap.isdigit() and len(cap) < 10):
         raise InvalidInputError(f"a cap is a whole number such as 5, or none, not {cap!r}")
     value = None if cap == "none" else int(cap)
@@ -52,7 +52,7 @@ def rate(
     customer: CustomerArgument,
     rate: Annotated[str, typer.Argument(metavar="N/TIME", help="Such as 100/60 or 100/1m, or none.")],
 ) -> None:
-    """Limit how many of a customer's documents start in a span of time."""
+    """Limit how many documents of a customer start in a time."""
     _change(session, customer, "rate", parse_rate(rate), format_rate)
 
 
@@ -61,7 +61,7 @@ def keep(
     customer: CustomerArgument,
     days: Annotated[str, typer.Argument(metavar="DAYS|default", help="Such as 90 or 12h; default: as everybody's.")],
 ) -> None:
-    """Decide how long a customer's ended documents are kept."""
+    """Set how long a customer's ended documents are kept."""
     value = (
         None
         if days == "default"
@@ -75,7 +75,7 @@ def keep(
 
 
 def expedite(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
-    """Move one waiting document to the front of the whole queue."""
+    """Move a waiting document to the front of the queue."""
     session.queue.expedite(id, session.operator)
     if session.as_json:
         session.emit({"id": id.lower(), "expedited": True})
@@ -89,7 +89,10 @@ def purge(
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete all documents, results and keys of a customer. Its counter and settings stay."""
+    """Delete all documents, results and keys of a customer.
+
+    The customer's counter and settings stay.
+    """
     operator, known = session.operator, session.queue.customer(customer)
     if not yes:
         _confirm(session, known.name)

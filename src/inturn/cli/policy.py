@@ -31,7 +31,7 @@ def show(session: Session) -> None:
 
 
 def history(session: Session) -> None:
-    """List all versions of the policy, newest first: who set them, when and why."""
+    """List all versions of the policy, newest first."""
     versions = session.queue.store.policies()
     if session.as_json:
         for version in versions:
@@ -78,7 +78,10 @@ def set_(  # noqa: PLR0913 - one option for each setting
         int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is in force.")
     ] = None,
 ) -> None:
-    """Change the policy; levels hold for new checks, the order for what already waits."""
+    """Change the policy and show the difference.
+
+    New levels apply to new checks, a new order also to documents that wait already.
+    """
     given = {
         "reset_interval": None if reset_interval is None else parse_duration("--reset-interval", reset_interval),
         "thresholds": None if thresholds is None else parse_thresholds(thresholds),

@@ -34,7 +34,10 @@ def report(
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="DIR", help="Write each chart as a file.")] = None,
 ) -> None:
-    """Show what each customer got: waits, share received against share due, harm done to others."""
+    """Report waits and fair shares by customer.
+
+    Shows each customer's waits, its share received against its share due, and the harm done to others.
+    """
     now, texts = SystemClock().now(), session.texts
     begin = parse_time("--since", since, now)
     with progress_reporter(texts) as step:

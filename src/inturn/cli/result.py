@@ -32,7 +32,10 @@ def result(
     text: Annotated[bool, typer.Option("--text", help="Only the text that was extracted.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
 ) -> None:
-    """Show the result of a document that is done: as JSON, one of its files, or only the text."""
+    """Show the result of a document.
+
+    Prints JSON, one of the result's files, or only the extracted text.
+    """
     from inturn.worker.content import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
 
     if text and file is not None:

@@ -33,7 +33,10 @@ def serve(
     workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="Worker processes to run beside it.")] = 0,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the API's description (OpenAPI) and end.")] = False,
 ) -> None:
-    """Serve the HTTP API until told to stop: SIGTERM or Ctrl-C lets what is under way finish."""
+    """Serve the HTTP API and the web page until stopped.
+
+    SIGTERM or Ctrl-C stops the server once its open requests have finished.
+    """
     missing = [required_module for required_module in REQUIRED_MODULES if find_spec(required_module) is None]
     if missing:
         raise InvalidInputError(f"the server needs {', '.join(missing)}: pip install 'inturn[server]'")

@@ -28,6 +28,8 @@ from inturn.store import Operator
 from inturn.stores import open_store
 
 MAX_WHY_LENGTH: Final = 1_000
+COMMON_PANEL: Final = "Common options"
+SETTINGS_PANEL: Final = "Settings of this machine"
 
 
 def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
@@ -37,7 +39,12 @@ def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
 
 def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Parameter:
     """An option that is a setting of this machine too."""
-    flag = typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=f"{text} [INTURN_{name.upper()}]")
+    flag = typer.Option(
+        f"--{name.replace('_', '-')}",
+        metavar=metavar,
+        help=f"{text} [INTURN_{name.upper()}]",
+        rich_help_panel=SETTINGS_PANEL,
+    )
     return _option(name, kind | None, None, flag)
 
 
@@ -50,17 +57,30 @@ def _duration_setting(name: str, unit: str, text: str) -> inspect.Parameter:
         except ValueError:
             raise typer.BadParameter(f"{given!r} is neither a number nor a time such as 90s, 15m or 7d") from None
 
-    flag = typer.Option(f"--{name}", metavar=unit, parser=number, help=f"{text} [INTURN_{name.upper()}]")
+    flag = typer.Option(
+        f"--{name}",
+        metavar=unit,
+        parser=number,
+        help=f"{text} [INTURN_{name.upper()}]",
+        rich_help_panel=SETTINGS_PANEL,
+    )
     return _option(name, float | None, None, flag)
 
 
 _STORE = typer.Option(
-    "--store", metavar="URL", help="Where the queue is kept: a file, or postgresql://…. [INTURN_STORE]"
+    "--store",
+    metavar="URL",
+    help="Where the queue is: a file, or postgresql://…. [INTURN_STORE]",
+    rich_help_panel=COMMON_PANEL,
 )
-_JSON = typer.Option("--json", help="Print one JSON object a line.")
-_LANG = typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
-_BY = typer.Option("--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]")
-_WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.")
+_JSON = typer.Option("--json", help="Print one JSON object a line.", rich_help_panel=COMMON_PANEL)
+_LANG = typer.Option(
+    "--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]", rich_help_panel=COMMON_PANEL
+)
+_BY = typer.Option(
+    "--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]", rich_help_panel=COMMON_PANEL
+)
+_WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.", rich_help_panel=COMMON_PANEL)
 COMMON_OPTIONS: Final = {
     "store": _option("store", str | None, None, _STORE),
     "as_json": _option("as_json", bool, False, _JSON),
@@ -204,7 +224,7 @@ def redact_password(url: str) -> str:
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1…", re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url))
 
 
-def add_command(
+def add_command(  # noqa: PLR0913 - one keyword for each property of a command
     app: typer.Typer,
     function: Callable[..., None],
     name: str | None = None,
@@ -212,30 +232,41 @@ def add_command(
     may_create: bool = False,
     needs_operator: bool = False,
     settings: Sequence[str] = (),
+    panel: str | None = None,
+    short_help: str | None = None,
+    hidden: bool = False,
 ) -> None:
-    """Make a function a command; its first argument is a session, built from the options that all commands have.
+    """Register a function as a command; its first argument is a session, built from the common options.
 
-    `creates`: the command may make a new queue. `operates`: it changes something, so it takes --by and --why.
-    `settings`: those of this machine that it uses besides the store, and takes as options. What the function
-    itself calls like one of the common options takes its place.
+    `may_create`: the command may create a queue. `needs_operator`: it changes something and takes --by and --why.
+    `settings`: settings of this machine that it takes as options, besides the store. A parameter of the function with
+    the name of a common option replaces that option. `panel`: its group in `inturn --help`, which shows the first
+    paragraph of the docstring, or `short_help`.
     """
     own_settings = {setting: SETTING_OPTIONS[setting] for setting in settings}
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = own_settings | COMMON_OPTIONS | (OPERATOR_OPTIONS if needs_operator else {})
     common = {name: option for name, option in shared.items() if name not in {parameter.name for parameter in own}}
 
-    def run(**given: Any) -> None:
-        chosen = {item: given.pop(item) for item in common}
+    def run(**arguments: Any) -> None:
+        chosen = {option: arguments.pop(option) for option in common}
         flags = {setting: chosen.get(setting) for setting in ("store", "lang", *settings)} | {
             "operator": chosen.get("by")
         }
         loaded = config.load(flags, os.environ, Path.cwd())
         with Session(loaded, as_json=chosen["as_json"], may_create=may_create, why=chosen.get("why", "")) as session:
-            function(session, **given)
+            function(session, **arguments)
 
     run.__signature__ = inspect.Signature([*own, *common.values()])  # type: ignore[attr-defined]  # typer reads it
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    app.command(name or function.__name__)(run)
+    run.__name__ = function.__name__
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    app.command(
+        name or function.__name__,
+        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs),  # Typer keeps line breaks
+        short_help=short_help,
+        hidden=hidden,
+        rich_help_panel=panel,
+    )(run)
 
 
 def _login_name() -> str:

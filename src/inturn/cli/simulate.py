@@ -94,7 +94,10 @@ def simulate(  # noqa: PLR0913 - one option for each setting
         Path | None, typer.Option("--svg", metavar="DIR", help=_REPLAY_PREFIX + "write each chart as a file.")
     ] = None,
 ) -> None:
-    """Play a scenario, or with --replay what really came in, through the real queue and show who waits how long."""
+    """Simulate a scenario, or replay this queue's history.
+
+    Runs it through the real queue and shows how long each group of customers waits.
+    """
     asked = ReplayOptions(
         since, until, csv, export, scrub, policy or (), order, slots, weight or (), cap or (), html, svg, goal, advise
     )

@@ -45,7 +45,10 @@ def submit(  # noqa: PLR0913 - what can be said of a document
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; 1 if any did not succeed.")] = False,
 ) -> None:
-    """Submit documents of one customer: files, folders, patterns, or addresses of documents elsewhere."""
+    """Submit documents of one customer.
+
+    A document is a file, a folder, a pattern, or the address of a document elsewhere.
+    """
     customer = clean_text("a customer's name", customer)
     common = {"batch": batch, "metadata": _parse_metadata(metadata)}
     gatherer = SourceCollector(as_uris=uri, excluded=_queue_files(session))

@@ -31,7 +31,10 @@ def top(
     *,
     once: Annotated[bool, typer.Option("--once", help="Show it once and end.")] = False,
 ) -> None:
-    """Watch the queue: what waits in which level, who has the most waiting, what the workers do. q ends it."""
+    """Watch levels, customers and workers live.
+
+    Refreshes every second. Press q to quit.
+    """
     insights = session.insights
     if session.as_json:
         session.emit(live_record(insights.live()))

@@ -46,7 +46,10 @@ def worker(
         typer.Option("--until-stdin-closes", help="Stop when standard input closes: whoever started it has ended."),
     ] = False,
 ) -> None:
-    """Process documents until told to stop: SIGTERM or Ctrl-C lets what runs finish, a second one ends it at once."""
+    """Process documents until stopped.
+
+    SIGTERM or Ctrl-C stops the worker once its running documents have finished. A second signal stops it at once.
+    """
     from inturn.worker.worker import Worker  # noqa: PLC0415 - only this command pays for what it needs
 
     settings = session.settings
@@ -91,7 +94,10 @@ def upkeep(
         bool, typer.Option("--force", help="This clock is right: delete what is old by it, though a round was refused.")
     ] = False,
 ) -> None:
-    """Move on what is due and delete what is old: one round, or until told to stop. Workers do this by themselves."""
+    """Requeue expired leases and delete old documents.
+
+    Runs until stopped, or one round with --once. Workers do this as well.
+    """
     keeper = _create_maintenance(session, session.blobs())
     if once:
         tidied = keeper.run_round(force=force)
