@@ -21,6 +21,7 @@ from inturn.cli import (
     bulk,
     check,
     config,
+    customer,
     database,
     doctor,
     lists,
@@ -47,6 +48,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+customer_app = typer.Typer(help="Show and change one customer: weight, limits, retention.", no_args_is_help=True)
 policy_app = typer.Typer(help="Show and change the priority policy.", no_args_is_help=True)
 config_app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
 api_keys_app = typer.Typer(help="Create, list, rotate and revoke the API keys of servers.", no_args_is_help=True)
@@ -70,14 +72,17 @@ everyday(result.result, settings=["blobs"])
 
 operators(operate.pause)
 operators(operate.resume)
-operators(operate.weight)
-operators(operate.cap)
-operators(operate.rate)
-operators(operate.keep)
 operators(operate.expedite)
 operators(bulk.retry)
 operators(bulk.cancel)
 operators(operate.purge, settings=["blobs"])
+operators(customer.weight, hidden=True)
+operators(customer.cap, hidden=True)
+operators(customer.rate, hidden=True)
+operators(customer.keep, hidden=True)
+add_command(customer_app, customer.show)
+add_command(customer_app, customer.set_, "set", needs_operator=True)
+app.add_typer(customer_app, name="customer", rich_help_panel="Operators")
 add_command(policy_app, policy.show)
 add_command(policy_app, policy.set_, "set", may_create=True, needs_operator=True)
 add_command(policy_app, policy.history)
@@ -88,7 +93,8 @@ administration(backup.backup, settings=["blobs"])
 administration(backup.restore, settings=["blobs"])
 administration(transfer.move, short_help="Move a stopped queue to another store.")
 administration(doctor.doctor, settings=["blobs"])
-administration(worker.upkeep, settings=["blobs", "keep"])
+administration(worker.maintenance, settings=["blobs", "keep"])
+administration(worker.maintenance, "upkeep", settings=["blobs", "keep"], hidden=True)
 add_command(api_keys_app, api_keys.create, may_create=True, needs_operator=True)
 add_command(api_keys_app, api_keys.list_, "list")
 add_command(api_keys_app, api_keys.revoke, needs_operator=True)

@@ -26,7 +26,7 @@ from inturn.stores import store_files
 
 PROBE_CONTENT: Final = b"inturn doctor"
 DAY: Final = 86_400 * SECOND
-FORCE_COMMAND: Final = "inturn upkeep --once --force"
+FORCE_COMMAND: Final = "inturn maintenance --once --force"
 
 
 class BlobsHealth(NamedTuple):

@@ -5,15 +5,14 @@ from typing import Annotated, Final
 
 import typer
 
-from inturn.cli.durations import parse_duration
+from inturn.cli.customer import format_optional, format_rate
 from inturn.cli.json_output import customer_record, document_record, overview_record
 from inturn.cli.output import Column, first_line, print_details, print_table
 from inturn.cli.session import Session
-from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.insights.explain import STATE_TEXT_KEYS
-from inturn.model import EXPEDITED_LEVEL, SECOND, Customer, Document, DocumentState, RateLimit
+from inturn.model import EXPEDITED_LEVEL, Customer, Document, DocumentState
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
 WIDE_TERMINAL_WIDTH: Final = 100
@@ -148,23 +147,6 @@ def _current_error(document: Document) -> str | None:
     return document.error if document.state in {DocumentState.FAILED, DocumentState.DELAYED} else None
 
 
-def format_rate(rate: RateLimit | None, texts: Texts) -> str:
-    """A rate limit as `inturn rate` takes it."""
-    return "-" if rate is None else f"{texts.number(rate.documents)}/{texts.number(rate.per / SECOND)} s"
-
-
-def parse_rate(text: str) -> RateLimit | None:
-    """A rate limit as it is typed: documents, a slash, a length of time; or `none`."""
-    if text == "none":
-        return None
-    documents, _, span = text.partition("/")
-    try:
-        number, per = int(documents), parse_duration("a rate", span)
-    except (ValueError, InvalidInputError):
-        raise InvalidInputError(f"a rate is documents/time such as 100/60 or 100/1m, or none, not {text!r}") from None
-    return RateLimit(number, per)
-
-
 def _describe_overview(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:
     paused = overview.paused
     if paused is None:
@@ -190,11 +172,11 @@ def _customer_row(customer: Customer, texts: Texts) -> tuple[str, ...]:
     settings = customer.settings
     return (
         customer.name,
-        "-" if customer.count is None else texts.number(customer.count),
+        format_optional(customer.count, texts),
         texts.number(customer.waiting),
         texts.number(customer.running),
         texts.number(settings.weight),
-        "-" if settings.cap is None else texts.number(settings.cap),
+        format_optional(settings.cap, texts),
         format_rate(settings.rate, texts),
         texts.text("yes") if settings.paused else "",
     )

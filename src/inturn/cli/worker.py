@@ -1,4 +1,4 @@
-"""`inturn worker` and `inturn upkeep`: what goes on until it is told to stop."""
+"""`inturn worker` and `inturn maintenance`: what goes on until it is told to stop."""
 
 import math
 import os
@@ -40,7 +40,7 @@ def worker(
         bool, typer.Option("--sandbox", help="A processor of your own in the sandbox too; the built-in one always is.")
     ] = False,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is left to do.")] = False,
-    no_maintenance: Annotated[bool, typer.Option("--no-upkeep", help="Leave upkeep to others.")] = False,
+    no_maintenance: Annotated[bool, typer.Option("--no-upkeep", help="Leave maintenance to other processes.")] = False,
     until_stdin_closes: Annotated[
         bool,
         typer.Option("--until-stdin-closes", help="Stop when standard input closes: whoever started it has ended."),
@@ -86,7 +86,7 @@ def worker(
         raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
 
 
-def upkeep(
+def maintenance(
     session: Session,
     *,
     once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
@@ -108,19 +108,18 @@ def upkeep(
     logs.configure(as_json=session.as_json)
     thread = MaintenanceThread(keeper)
     with _stop_event() as over:
-        logs.info(
-            f"upkeep of {redact_password(session.settings.store)}, history is kept for {session.settings.keep:g} days"
-        )
+        store, days = redact_password(session.settings.store), session.settings.keep
+        logs.info(f"maintenance of {store}, history is kept for {days:g} days")
         try:
             refusal = keeper.run_round(force=force).refusal
             if refusal is not None:
-                logs.log.warning("upkeep: %s", refusal)
+                logs.log.warning("maintenance: %s", refusal)
         except InturnError as error:
-            logs.log.warning("upkeep failed, trying again: %s", error)
+            logs.log.warning("maintenance failed, trying again: %s", error)
         thread.start()
         over.wait()
         thread.stop()
-    logs.info("upkeep ended")
+    logs.info("maintenance ended")
 
 
 def _stop_at_end_of_stdin(worker: "Worker") -> None:
@@ -181,7 +180,7 @@ def _print_round(session: Session, result: MaintenanceResult) -> None:
     if session.as_json:
         session.emit({**result.swept._asdict(), **counts})
     else:
-        session.print_text("upkeep_round", moved=sum(result.swept), **counts)
+        session.print_text("maintenance_round", moved=sum(result.swept), **counts)
 
 
 @contextmanager
