@@ -25,6 +25,7 @@ from inturn.cli import (
     database,
     doctor,
     lists,
+    maintenance,
     operate,
     policy,
     report,
@@ -93,8 +94,8 @@ administration(backup.backup, settings=["blobs"])
 administration(backup.restore, settings=["blobs"])
 administration(transfer.move, short_help="Move a stopped queue to another store.")
 administration(doctor.doctor, settings=["blobs"])
-administration(worker.maintenance, settings=["blobs", "keep"])
-administration(worker.maintenance, "upkeep", settings=["blobs", "keep"], hidden=True)
+administration(maintenance.maintenance, settings=["blobs", "keep"])
+administration(maintenance.maintenance, "upkeep", settings=["blobs", "keep"], hidden=True)
 add_command(api_keys_app, api_keys.create, may_create=True, needs_operator=True)
 add_command(api_keys_app, api_keys.list_, "list")
 add_command(api_keys_app, api_keys.revoke, needs_operator=True)

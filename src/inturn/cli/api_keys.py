@@ -1,24 +1,22 @@
 """`inturn keys`: who may use the servers of a queue. A key is shown once, when it is made."""
 
 import sys
-import time
 from typing import Annotated, Final
 
 import typer
 
 from inturn import key_rotation
 from inturn.api_keys import ApiKey, ApiKeyScope
-from inturn.cli.durations import convert_to_unit
-from inturn.cli.output import Column, print_table
+from inturn.cli.durations import DAY, HOUR, convert_to_unit
+from inturn.cli.output import WIDE_TERMINAL, Column, print_table
 from inturn.cli.session import Session
-from inturn.config import DAY_SECONDS, Range
+from inturn.clock import SystemClock
+from inturn.config import Range
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
-from inturn.model import SECOND
 
 EXPIRY_DAYS_RANGE: Final = Range(0.001, 36_500)
 OVERLAP_HOURS_RANGE: Final = Range(0, 24 * 365)
-HOUR_SECONDS: Final = 3_600
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `inturn keys list` shows it.")]
 
 
@@ -45,11 +43,11 @@ def create(
     if not (operator or read_only or customer is not None):
         raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
     scope = ApiKeyScope.OPERATOR if operator else ApiKeyScope.READ_ONLY if read_only else ApiKeyScope.CUSTOMER
-    now = _now()
+    now = SystemClock().now()
     until = (
         None
         if expires is None
-        else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY_SECONDS * SECOND)
+        else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY)
     )
     wanted = ApiKey("", "", scope, name, customer, now, until)
     _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, wanted, session.operator))
@@ -57,7 +55,7 @@ def create(
 
 def list_(session: Session) -> None:
     """List all keys, oldest first, without their secrets."""
-    api_keys, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
+    api_keys, now, texts = session.queue.store.api_keys.all(), SystemClock().now(), session.texts
     if session.as_json:
         for api_key in api_keys:
             session.emit(_record(api_key))
@@ -67,7 +65,7 @@ def list_(session: Session) -> None:
         Column(texts.text("head_scope")),
         Column(texts.text("head_customer"), folds=True),
         Column(texts.text("head_name"), folds=True),
-        Column(texts.text("head_made"), from_width=100),
+        Column(texts.text("head_made"), from_width=WIDE_TERMINAL),
         Column(texts.text("head_used")),
         Column(texts.text("head_expires")),
     ]
@@ -76,7 +74,7 @@ def list_(session: Session) -> None:
 
 def revoke(session: Session, id: IdArgument) -> None:
     """Revoke a key. Servers notice within a second."""
-    ended = session.queue.store.api_keys.revoke(id, _now(), session.operator)
+    ended = session.queue.store.api_keys.revoke(id, SystemClock().now(), session.operator)
     if session.as_json:
         session.emit(_record(ended))
     else:
@@ -95,9 +93,10 @@ def rotate(
 
     The old key stays valid for --overlap hours. A key that it had replaced before is revoked.
     """
-    still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR_SECONDS * SECOND)
+    still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR)
     _print_new_key(
-        session, *key_rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, _now())
+        session,
+        *key_rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, SystemClock().now()),
     )
 
 
@@ -128,7 +127,3 @@ def _row(api_key: ApiKey, now: int, texts: Texts) -> tuple[str, ...]:
         "-" if api_key.used_at is None else texts.time(api_key.used_at),
         expires if api_key.is_live(now) else texts.text("key_ended", time=expires),
     )
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000

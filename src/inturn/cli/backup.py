@@ -8,8 +8,8 @@ import typer
 from inturn.backup import Backup, Restore, RestoreResult, require_free_path
 from inturn.blobs import Blobs, open_blobs
 from inturn.blobs.copy import FAR_FUTURE
+from inturn.cli.progress import progress_bar
 from inturn.cli.session import Session, is_missing_file, is_missing_folder, raise_missing_store
-from inturn.cli.wait import progress_bar
 from inturn.errors import BlobNotFoundError, IllegalTransitionError, InvalidInputError
 from inturn.stores import restore_target, snapshot_file, snapshot_source
 

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from inturn.cli.output import Column, print_details, print_table
+from inturn.cli.progress import progress_bar
 from inturn.cli.session import Session
 from inturn.cli.wait import (
     describe_states,
     exit_unless_all_done,
-    progress_bar,
     sleep_between_polls,
     warn_if_no_workers,
 )

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from inturn.cli.durations import convert_to_unit, parse_duration
+from inturn.cli.durations import DAY, convert_to_unit, parse_duration
 from inturn.cli.json_output import customer_record
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session
-from inturn.config import DAY_SECONDS, Range
+from inturn.config import Range
 from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import Texts
 from inturn.model import SECOND, CustomerSettings, RateLimit, settings_to_dict
@@ -174,7 +174,7 @@ def parse_retention(text: str) -> int | None:
     if text == "default":
         return None
     days = RETENTION_DAYS_RANGE.parse("the days to keep documents for", convert_to_unit("d", text))
-    return round(days * DAY_SECONDS * SECOND)
+    return round(days * DAY)
 
 
 def format_rate(rate: RateLimit | None, texts: Texts) -> str:
@@ -188,7 +188,7 @@ def format_optional(number: float | None, texts: Texts) -> str:
 
 
 def _format_retention(retention: int | None, texts: Texts) -> str:
-    return "-" if retention is None else texts.text("days", n=round(retention / (DAY_SECONDS * SECOND), 3))
+    return "-" if retention is None else texts.text("days", n=round(retention / DAY, 3))
 
 
 def _format_flag(value: bool, texts: Texts) -> str:  # noqa: FBT001 - one of several formatters

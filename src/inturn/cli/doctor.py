@@ -2,7 +2,6 @@
 
 import io
 import shlex
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -10,22 +9,21 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from inturn.blobs import local_folder
+from inturn.cli.durations import DAY
 from inturn.cli.host_checks import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.missing_files import MissingFiles, describe_missing, find_missing
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session, is_missing_folder
-from inturn.cli.wait import WORKER_STALE_AFTER
+from inturn.cli.wait import count_live_workers
 from inturn.errors import InturnError
 from inturn.files import FILE_MODE, FOLDER_MODE, PermissiveFile, permissive_files
 from inturn.i18n import Texts
-from inturn.model import SECOND
 from inturn.policy.costs import MIN_FIT_DOCUMENTS, CostFit
 from inturn.sandbox.privileges import is_root
 from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
 from inturn.stores import store_files
 
 PROBE_CONTENT: Final = b"inturn doctor"
-DAY: Final = 86_400 * SECOND
 FORCE_COMMAND: Final = "inturn maintenance --once --force"
 
 
@@ -85,8 +83,6 @@ def doctor(
 
 
 def _health(session: Session, wide: list[PermissiveFile]) -> Health:
-    newest = time.time() * SECOND - WORKER_STALE_AFTER
-    workers = sum(worker.seen_at >= newest for worker in session.queue.store.workers())
     blobs = _check_blobs(session)
     return Health(
         sandbox_layers(),
@@ -95,7 +91,7 @@ def _health(session: Session, wide: list[PermissiveFile]) -> Health:
         ocr_languages(),
         blobs,
         find_missing(session.queue, session.blobs(), is_configured=session.settings.blobs is not None),
-        workers,
+        count_live_workers(session),
         session.insights.measured_costs(),
         wide,
         session.queue.store.ahead_of_clock(),

@@ -2,12 +2,16 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND
 
-UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-MAX_DIGITS = 20
+UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+HOUR: Final = UNIT_SECONDS["h"] * SECOND
+DAY: Final = UNIT_SECONDS["d"] * SECOND
+"""In microseconds."""
+MAX_DIGITS: Final = 20
 _DURATION_PATTERN = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 
 

@@ -7,7 +7,15 @@ import typer
 
 from inturn.cli.customer import format_optional, format_rate
 from inturn.cli.json_output import customer_record, document_record, overview_record
-from inturn.cli.output import Column, first_line, print_details, print_table
+from inturn.cli.output import (
+    WIDE_TERMINAL,
+    WIDER_TERMINAL,
+    WIDEST_TERMINAL,
+    Column,
+    first_line,
+    print_details,
+    print_table,
+)
 from inturn.cli.session import Session
 from inturn.i18n import Texts
 from inturn.insights import Overview
@@ -15,9 +23,6 @@ from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import EXPEDITED_LEVEL, Customer, Document, DocumentState
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
-WIDE_TERMINAL_WIDTH: Final = 100
-WIDER_TERMINAL_WIDTH: Final = 130
-WIDEST_TERMINAL_WIDTH: Final = 170
 MAX_ERROR_LENGTH_WIDE: Final = 160
 MAX_ERROR_LENGTH_NARROW: Final = 60
 """Characters of an error in a terminal, by its width."""
@@ -69,9 +74,9 @@ def customers(
             Column(texts.text("head_counter"), number=True),
             Column(texts.text("head_waiting"), number=True),
             Column(texts.text("head_running"), number=True),
-            Column(texts.text("head_weight"), number=True, from_width=WIDE_TERMINAL_WIDTH),
-            Column(texts.text("head_cap"), number=True, from_width=WIDE_TERMINAL_WIDTH),
-            Column(texts.text("head_rate"), number=True, from_width=WIDE_TERMINAL_WIDTH),
+            Column(texts.text("head_weight"), number=True, from_width=WIDE_TERMINAL),
+            Column(texts.text("head_cap"), number=True, from_width=WIDE_TERMINAL),
+            Column(texts.text("head_rate"), number=True, from_width=WIDE_TERMINAL),
             Column(texts.text("head_paused")),
         ]
         print_table(session.console, columns, [_customer_row(customer, texts) for customer in page.items])
@@ -111,18 +116,18 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
         Column(texts.text("head_document")),
         Column(texts.text("head_customer"), folds=True),
         Column(texts.text("head_state")),
-        Column(texts.text("head_level"), number=True, from_width=WIDE_TERMINAL_WIDTH if has_errors else 0),
+        Column(texts.text("head_level"), number=True, from_width=WIDE_TERMINAL if has_errors else 0),
         Column(
             texts.text("head_counter"),
             number=True,
-            from_width=WIDEST_TERMINAL_WIDTH if has_errors else WIDE_TERMINAL_WIDTH,
+            from_width=WIDEST_TERMINAL if has_errors else WIDE_TERMINAL,
         ),
-        Column(texts.text("head_name"), folds=True, from_width=WIDE_TERMINAL_WIDTH),
-        Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL_WIDTH if has_errors else WIDER_TERMINAL_WIDTH),
+        Column(texts.text("head_name"), folds=True, from_width=WIDE_TERMINAL),
+        Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL if has_errors else WIDER_TERMINAL),
         *([Column(texts.text("head_error"), folds=True)] if has_errors else []),
     ]
     longest = (
-        (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL_WIDTH else MAX_ERROR_LENGTH_NARROW)
+        (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL else MAX_ERROR_LENGTH_NARROW)
         if console.is_terminal
         else None
     )

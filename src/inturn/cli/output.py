@@ -11,6 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 PIPED_WIDTH: Final = 10_000
+WIDE_TERMINAL: Final = 100
+WIDER_TERMINAL: Final = 130
+WIDEST_TERMINAL: Final = 170
+"""Widths in columns from which tables show more."""
 
 
 def stdout_console() -> Console:

@@ -7,14 +7,26 @@ from typing import Final
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from inturn.cli.session import Session
 from inturn.i18n import Texts
 
 LINE_INTERVAL_SECONDS: Final = 5.0
 """Seconds between two lines; what takes less says nothing."""
 
 ProgressCallback = Callable[[int, int], None]
+
+
+@contextmanager
+def progress_bar(session: Session, text_key: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal, nothing where nobody looks; what it gives is called with how many more are done."""
+    console = Console(stderr=True)
+    is_shown = console.is_terminal and not session.as_json
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not is_shown) as progress:
+        task = progress.add_task(session.texts.text(text_key), total=total)
+        yield lambda n: progress.advance(task, n)
 
 
 @contextmanager

@@ -20,10 +20,9 @@ from inturn.analysis.reports.advice import summary as advice_told
 from inturn.analysis.reports.advice import trial_rows as advice_rows
 from inturn.analysis.reports.comparison import group_waits, series_legend, summary
 from inturn.analysis.reports.scales import format_change, format_duration
-from inturn.cli.durations import parse_duration as parsed_length
-from inturn.cli.durations import parse_time
-from inturn.cli.output import Column, print_table
-from inturn.cli.policy import apply_changes, parse_thresholds
+from inturn.cli.durations import parse_duration, parse_time
+from inturn.cli.output import WIDER_TERMINAL, Column, print_table
+from inturn.cli.policy import DURATION_SETTINGS, apply_changes, parse_thresholds
 from inturn.cli.progress import progress_reporter
 from inturn.cli.session import Session
 from inturn.clock import SystemClock
@@ -142,8 +141,8 @@ def _parse_policy_option(text: str) -> tuple[str, Any]:
     known = list(Policy().to_dict())
     if not result or name not in known:
         raise InvalidInputError(f"--policy takes NAME=VALUE with a name of {', '.join(known)}; not {text!r}")
-    if name in {"reset_interval", "overdue_after"}:
-        return name, parsed_length(f"--policy {name}", value)
+    if name in DURATION_SETTINGS:
+        return name, parse_duration(f"--policy {name}", value)
     if name == "thresholds":
         return name, parse_thresholds(value)
     try:
@@ -215,7 +214,10 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
         Column(texts.text("head_documents"), number=True),
         Column(texts.text("head_played")),
         *(Column(texts.text(key), number=True) for key in ("head_mean", "head_p50", "head_p95", "head_worst")),
-        *(Column(texts.text(key), number=True, from_width=130) for key in ("head_slowdown", "head_gap", "head_jain")),
+        *(
+            Column(texts.text(key), number=True, from_width=WIDER_TERMINAL)
+            for key in ("head_slowdown", "head_gap", "head_jain")
+        ),
     ]
     rows = []
     for group in comparison.groups:

@@ -13,7 +13,7 @@ from inturn.analysis.history import WARMUP_DURATION, read_history
 from inturn.analysis.reports import fairness_page
 from inturn.analysis.reports.fairness import column_headings, customer_row, describe_forecasts, summary
 from inturn.cli.durations import parse_time
-from inturn.cli.output import Column, print_table
+from inturn.cli.output import WIDER_TERMINAL, Column, print_table
 from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import write_page
 from inturn.cli.session import Session
@@ -61,10 +61,10 @@ def _print_report(session: Session, fairness: FairnessReport) -> None:
     texts = session.texts
     for line in summary(fairness, texts):
         session.write(line)
-    columns = [
-        Column(heading, number=place > 0, folds=place == 0, from_width=130 if place in WIDE_ONLY_COLUMNS else 0)
-        for place, heading in enumerate(column_headings(texts))
-    ]
+    columns = []
+    for place, heading in enumerate(column_headings(texts)):
+        width = WIDER_TERMINAL if place in WIDE_ONLY_COLUMNS else 0
+        columns.append(Column(heading, number=place > 0, folds=place == 0, from_width=width))
     shown = fairness.customers[:MAX_CUSTOMERS_SHOWN]
     print_table(session.console, columns, (customer_row(customer_fairness, texts) for customer_fairness in shown))
     if len(shown) < len(fairness.customers):

@@ -12,7 +12,7 @@ from inturn.analysis import GroupReport, Report, build_report, built_in_scenario
 from inturn.analysis.engine import Discipline, simulate_scenario
 from inturn.analysis.goals import DEFAULT_GOAL
 from inturn.analysis.scenario import MAX_WORKERS
-from inturn.cli.output import create_table
+from inturn.cli.output import WIDER_TERMINAL, create_table
 from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import ReplayOptions, replay
 from inturn.cli.session import Session
@@ -31,8 +31,6 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]
     ("longest gap", lambda _, group: group.longest_gap),
 ]
 NARROW_COLUMNS: Final = frozenset({"documents", "mean", "p95", "worst", "slowdown"})
-WIDE_TERMINAL_WIDTH: Final = 130
-"""Columns of a terminal that has room for everything."""
 
 
 _REPLAY_PREFIX = "With --replay: "
@@ -135,9 +133,7 @@ def print_reports(reports: Sequence[Report], console: Console) -> None:
     console.print(f"[bold]{first.title}[/bold]")
     console.print(f"{first.documents:,} documents, {first.workers} workers, seed {first.seed}; waits in seconds")
     columns = (
-        COLUMNS
-        if console.width >= WIDE_TERMINAL_WIDTH
-        else [column for column in COLUMNS if column[0] in NARROW_COLUMNS]
+        COLUMNS if console.width >= WIDER_TERMINAL else [column for column in COLUMNS if column[0] in NARROW_COLUMNS]
     )
     shown = create_table(console)
     shown.add_column("order")

@@ -14,8 +14,9 @@ from inturn import media_types
 from inturn.blobs import Blobs
 from inturn.cli.file_args import DocumentSource, SourceCollector
 from inturn.cli.output import Column, print_table
+from inturn.cli.progress import progress_bar
 from inturn.cli.session import Session
-from inturn.cli.wait import progress_bar, wait_for_documents
+from inturn.cli.wait import wait_for_documents
 from inturn.config import store_file
 from inturn.errors import BlobTooLargeError, InturnError, InvalidInputError
 from inturn.extract.page_count import count_pages

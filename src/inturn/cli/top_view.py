@@ -21,7 +21,7 @@ STATES_ALWAYS_SHOWN: Final = (DocumentState.WAITING, DocumentState.RUNNING, Docu
 BAR_CHARACTER: Final = "█"
 MAX_NAME_COLUMNS: Final = 24
 """Of a name among others, in columns."""
-WORKER_STALE_AFTER: Final = 15 * SECOND
+WORKER_HIGHLIGHTED_AFTER: Final = 15 * SECOND
 
 
 def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: str) -> RenderableType:
@@ -157,7 +157,7 @@ def _workers_table(view: LiveView, texts: Texts, width: int, max_rows: int) -> T
     spare = max_rows - len(view.at_work)
     for at_work in view.at_work[:max_rows]:
         name, slots, seen, *doing = _worker_row(at_work, view.at, texts)
-        style = "yellow" if view.at - at_work.worker.seen_at > WORKER_STALE_AFTER else ""
+        style = "yellow" if view.at - at_work.worker.seen_at > WORKER_HIGHLIGHTED_AFTER else ""
         apart = doing[: 1 + max(0, spare)]
         table.add_row(
             Text(printable(name), style), slots, seen, Text(printable("; ".join([apart[0], *doing[len(apart) :]])))

@@ -2,16 +2,15 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from inturn.cli.output import Column, first_line, print_table
+from inturn.cli.progress import progress_bar as progress_bar  # noqa: PLC0414 - transfer.py imports it from here
 from inturn.cli.session import Session
+from inturn.clock import SystemClock
 from inturn.errors import NotFoundError
 from inturn.i18n import Texts
 from inturn.insights.explain import STATE_TEXT_KEYS
@@ -21,8 +20,10 @@ PURGED_ERROR: Final = "it was deleted meanwhile"
 MAX_FAILURES_SHOWN: Final = 20
 MIN_POLL_SECONDS: Final = 0.2
 MAX_POLL_SECONDS: Final = 5.0
-WORKER_STALE_AFTER: Final = 60 * SECOND
-"""A worker that was not heard of for so long is not counted on."""
+POLL_COST_FACTOR: Final = 20
+"""A pause between two polls takes at least so many times as long as the poll."""
+WORKER_LIVE_FOR: Final = 60 * SECOND
+"""A worker counts as live for so long after its last report."""
 
 
 class EndedDocument(NamedTuple):
@@ -32,17 +33,6 @@ class EndedDocument(NamedTuple):
     name: str
     state: DocumentState
     error: str | None
-
-
-@contextmanager
-def progress_bar(session: Session, text_key: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal, nothing where nobody looks; what it gives is called with how many more are done."""
-    console = Console(stderr=True)
-    is_shown = console.is_terminal and not session.as_json
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not is_shown) as progress:
-        task = progress.add_task(session.texts.text(text_key), total=total)
-        yield lambda n: progress.advance(task, n)
 
 
 def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
@@ -75,16 +65,21 @@ def describe_states(states: Mapping[DocumentState, int], texts: Texts) -> str:
     return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in result if n)
 
 
+def count_live_workers(session: Session) -> int:
+    """Count the workers that reported lately."""
+    oldest = SystemClock().now() - WORKER_LIVE_FOR
+    return sum(worker.seen_at >= oldest for worker in session.queue.store.workers())
+
+
 def warn_if_no_workers(session: Session) -> None:
-    """Whoever waits should know that nobody works."""
-    newest = max((worker.seen_at for worker in session.queue.store.workers()), default=0)
-    if newest < time.time() * SECOND - WORKER_STALE_AFTER:
+    """Warn that the documents to wait for will not be processed."""
+    if not count_live_workers(session):
         session.warn(session.texts.text("no_worker"))
 
 
 def sleep_between_polls(poll_seconds: float) -> None:
-    """Sleep between two looks, the longer the more a look costs."""
-    time.sleep(min(MAX_POLL_SECONDS, max(MIN_POLL_SECONDS, 20 * poll_seconds)))
+    """Sleep between two polls, longer if a poll is slow."""
+    time.sleep(min(MAX_POLL_SECONDS, max(MIN_POLL_SECONDS, POLL_COST_FACTOR * poll_seconds)))
 
 
 def _ended_documents(session: Session, names: dict[str, str]) -> Iterator[EndedDocument]:

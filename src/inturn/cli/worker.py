@@ -1,26 +1,23 @@
-"""`inturn worker` and `inturn maintenance`: what goes on until it is told to stop."""
+"""`inturn worker`: process documents until stopped."""
 
 import math
 import os
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from inturn import __version__
-from inturn.blobs import Blobs
 from inturn.cli import logs
 from inturn.cli.host_checks import sandbox_layers
+from inturn.cli.maintenance import create_maintenance
 from inturn.cli.session import Session, redact_password
-from inturn.config import BUILT_IN_PROCESSOR, DAY_SECONDS, Settings
-from inturn.errors import InturnError, RetentionRefusedError
+from inturn.config import BUILT_IN_PROCESSOR, Settings
+from inturn.errors import InturnError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
-from inturn.model import SECOND, clean_text, seconds
+from inturn.model import clean_text, seconds
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.worker.maintenance import Maintenance, MaintenanceResult, MaintenanceThread
 from inturn.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -72,7 +69,7 @@ def worker(
         settings.processor,
         blobs=blobs,
         fetcher=_fetcher(settings),
-        maintenance=None if no_maintenance else _create_maintenance(session, blobs),
+        maintenance=None if no_maintenance else create_maintenance(session, blobs),
         options=options,
     )
     _log_start(settings, at_work.name, box)
@@ -84,42 +81,6 @@ def worker(
     paused = session.queue.store.paused() if until_empty else None
     if paused is not None:
         raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
-
-
-def maintenance(
-    session: Session,
-    *,
-    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="This clock is right: delete what is old by it, though a round was refused.")
-    ] = False,
-) -> None:
-    """Requeue expired leases and delete old documents.
-
-    Runs until stopped, or one round with --once. Workers do this as well.
-    """
-    keeper = _create_maintenance(session, session.blobs())
-    if once:
-        tidied = keeper.run_round(force=force)
-        _print_round(session, tidied)
-        if tidied.refusal is not None:
-            raise RetentionRefusedError(str(tidied.refusal))
-        return
-    logs.configure(as_json=session.as_json)
-    thread = MaintenanceThread(keeper)
-    with _stop_event() as over:
-        store, days = redact_password(session.settings.store), session.settings.keep
-        logs.info(f"maintenance of {store}, history is kept for {days:g} days")
-        try:
-            refusal = keeper.run_round(force=force).refusal
-            if refusal is not None:
-                logs.log.warning("maintenance: %s", refusal)
-        except InturnError as error:
-            logs.log.warning("maintenance failed, trying again: %s", error)
-        thread.start()
-        over.wait()
-        thread.stop()
-    logs.info("maintenance ended")
 
 
 def _stop_at_end_of_stdin(worker: "Worker") -> None:
@@ -160,10 +121,6 @@ def _fetcher(settings: Settings) -> "Fetcher | None":
     return Fetcher(hosts) if hosts else None
 
 
-def _create_maintenance(session: Session, blobs: Blobs | None) -> Maintenance:
-    return Maintenance(session.queue, blobs, keep=round(session.settings.keep * DAY_SECONDS * SECOND))
-
-
 def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> None:
     store, blobs = redact_password(settings.store), settings.blobs or "none"
     logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
@@ -173,23 +130,3 @@ def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> N
     slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
     facts = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
     logs.info(f"processor {settings.processor}, {slots}, sandbox: {reported}", **facts)
-
-
-def _print_round(session: Session, result: MaintenanceResult) -> None:
-    counts = {name: value for name, value in result._asdict().items() if name not in {"swept", "refusal"}}
-    if session.as_json:
-        session.emit({**result.swept._asdict(), **counts})
-    else:
-        session.print_text("maintenance_round", moved=sum(result.swept), **counts)
-
-
-@contextmanager
-def _stop_event() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set."""
-    over = threading.Event()
-    before = {item: signal.signal(item, lambda *_: over.set()) for item in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield over
-    finally:
-        for signals, handler in before.items():
-            signal.signal(signals, handler)
