@@ -236,7 +236,7 @@ def test_waiting_ends_when_the_documents_are_deleted(
         inturn_here("purge", "acme", "--yes")
         reported, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 1
-    assert "it was deleted meanwhile" in reported
+    assert "it was deleted while it was waited for" in reported
 
 
 def test_maintenance_deletes_what_is_old_with_its_bytes(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:

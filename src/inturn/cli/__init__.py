@@ -1,6 +1,6 @@
-"""The command line. It ends with 0 when all went well, 2 for bad input, 1 for anything else refused, 130 for Ctrl-C.
+"""The command line. Exit codes: 0 for success, 2 for bad input, 1 for any other failure, 130 for Ctrl-C.
 
-Errors say what to do and go to standard error; nobody ever sees a traceback, unless INTURN_DEBUG asks for it.
+Error messages name the remedy and go to standard error. A traceback is shown only with INTURN_DEBUG=1.
 """
 
 import io
@@ -129,12 +129,12 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a letter still gets the rest
+            stream.reconfigure(errors="replace")  # terminals without UTF-8 get a placeholder
     try:
         app(prog_name="inturn")
-    except InturnError as refused:
-        _print_error(refused.code, str(refused))
-        sys.exit(2 if isinstance(refused, InvalidInputError) else 1)
+    except InturnError as error:
+        _print_error(error.code, str(error))
+        sys.exit(2 if isinstance(error, InvalidInputError) else 1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -142,13 +142,14 @@ def main() -> None:
         if os.environ.get("INTURN_DEBUG"):
             raise
         _print_error(
-            "unexpected", f"{type(error).__name__}: {error}; please report this, with what INTURN_DEBUG=1 shows"
+            "unexpected",
+            f"{type(error).__name__}: {error}; please report this with the traceback that INTURN_DEBUG=1 shows",
         )
         sys.exit(1)
 
 
 def _print_error(code: str, message: str) -> None:
-    """An error in the reader's language, or as JSON when JSON was asked for."""
+    """Print an error in the user's language, or as JSON with --json."""
     if "--json" in sys.argv:
         typer.echo(json.dumps({"error": code, "message": message}, ensure_ascii=False), err=True)
         return
@@ -157,12 +158,12 @@ def _print_error(code: str, message: str) -> None:
     except InvalidInputError:
         texts = Texts()
     console = Console(stderr=True, highlight=False)
-    reported = printable_lines(texts.text("error", message=message))
-    console.print(reported, markup=False, soft_wrap=not console.is_terminal)
+    shown = printable_lines(texts.text("error", message=message))
+    console.print(shown, markup=False, soft_wrap=not console.is_terminal)
 
 
 def _option_value(name: str) -> str | None:
-    """An option's value as it was typed; the error may have come before anything was parsed."""
+    """Read an option's value from the raw arguments: the error may precede parsing."""
     for number, argument in enumerate(sys.argv):
         if argument == name and number + 1 < len(sys.argv):
             return sys.argv[number + 1]

@@ -1,4 +1,4 @@
-"""`inturn keys`: who may use the servers of a queue. A key is shown once, when it is made."""
+"""`inturn keys`: the API keys of a queue's servers."""
 
 import sys
 from typing import Annotated, Final
@@ -23,15 +23,13 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as 
 def create(
     session: Session,
     *,
-    name: Annotated[str, typer.Option("--name", help="What it is for; operators' actions are kept under it.")],
-    customer: Annotated[str | None, typer.Option("--customer", help="It opens this customer's own alone.")] = None,
-    operator: Annotated[bool, typer.Option("--operator", help="It opens everything.")] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="It changes nothing.")] = False,
+    name: Annotated[str, typer.Option("--name", help="What the key is for; the audit log names it.")],
+    customer: Annotated[str | None, typer.Option("--customer", help="Access to this customer only.")] = None,
+    operator: Annotated[bool, typer.Option("--operator", help="Access to everything.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="No changes.")] = False,
     expires: Annotated[
         str | None,
-        typer.Option(
-            "--expires", metavar="DAYS", help="How long it lives, such as 90 or 12h; else until it is revoked."
-        ),
+        typer.Option("--expires", metavar="DAYS", help="Lifetime, such as 90 or 12h; else until revoked."),
     ] = None,
 ) -> None:
     """Create a key for a customer, an operator, or reading only.
@@ -39,9 +37,9 @@ def create(
     The key is shown once.
     """
     if operator and (read_only or customer is not None):
-        raise InvalidInputError("--operator opens everything: leave --customer and --read-only out")
+        raise InvalidInputError("--operator gives access to everything: leave out --customer and --read-only")
     if not (operator or read_only or customer is not None):
-        raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
+        raise InvalidInputError("choose what the key gives access to: --customer NAME, --operator or --read-only")
     scope = ApiKeyScope.OPERATOR if operator else ApiKeyScope.READ_ONLY if read_only else ApiKeyScope.CUSTOMER
     now = SystemClock().now()
     until = (
@@ -49,8 +47,8 @@ def create(
         if expires is None
         else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY)
     )
-    wanted = ApiKey("", "", scope, name, customer, now, until)
-    _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, wanted, session.operator))
+    spec = ApiKey("", "", scope, name, customer, now, until)
+    _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, spec, session.operator))
 
 
 def list_(session: Session) -> None:
@@ -74,11 +72,11 @@ def list_(session: Session) -> None:
 
 def revoke(session: Session, id: IdArgument) -> None:
     """Revoke a key. Servers notice within a second."""
-    ended = session.queue.store.api_keys.revoke(id, SystemClock().now(), session.operator)
+    revoked = session.queue.store.api_keys.revoke(id, SystemClock().now(), session.operator)
     if session.as_json:
-        session.emit(_record(ended))
+        session.emit(_record(revoked))
     else:
-        session.print_text("key_revoked", id=ended.id, name=ended.name)
+        session.print_text("key_revoked", id=revoked.id, name=revoked.name)
 
 
 def rotate(
@@ -86,17 +84,19 @@ def rotate(
     id: IdArgument,
     *,
     overlap: Annotated[
-        str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens, such as 24 or 7d.")
+        str, typer.Option("--overlap", metavar="HOURS", help="How long the old key stays valid, such as 24 or 7d.")
     ] = "24",
 ) -> None:
     """Replace a key with a new one.
 
     The old key stays valid for --overlap hours. A key that it had replaced before is revoked.
     """
-    still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR)
+    overlap_length = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR)
     _print_new_key(
         session,
-        *key_rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, SystemClock().now()),
+        *key_rotation.rotate_api_key(
+            session.queue.store.api_keys, id, overlap_length, session.operator, SystemClock().now()
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""`inturn config show`: this machine's settings, and where each came from."""
+"""`inturn config show`: list the settings of this machine and their origins."""
 
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session

@@ -1,4 +1,4 @@
-"""`inturn migrate`: the store itself."""
+"""`inturn migrate`: create or upgrade the store."""
 
 from typing import Annotated
 

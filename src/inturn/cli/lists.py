@@ -1,4 +1,4 @@
-"""`inturn status`, `inturn customers` and `inturn documents`: what there is."""
+"""`inturn status`, `inturn customers` and `inturn documents`: list the queue's contents."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
@@ -25,10 +25,10 @@ from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
 MAX_ERROR_LENGTH_WIDE: Final = 160
 MAX_ERROR_LENGTH_NARROW: Final = 60
-"""Characters of an error in a terminal, by its width."""
+"""Characters of an error message that a terminal shows."""
 LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
 AfterOption = Annotated[
-    str | None, typer.Option("--after", metavar="CURSOR", help="Where the page before this one ended.")
+    str | None, typer.Option("--after", metavar="CURSOR", help="The cursor that the previous page printed.")
 ]
 
 
@@ -58,7 +58,7 @@ def customers(
     *,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
     waiting: Annotated[bool | None, typer.Option("--waiting/--idle", help="With or without waiting documents.")] = None,
-    paused: Annotated[bool | None, typer.Option("--paused/--not-paused", help="Paused by an operator or not.")] = None,
+    paused: Annotated[bool | None, typer.Option("--paused/--not-paused", help="Paused or not.")] = None,
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
@@ -93,7 +93,7 @@ def documents(  # noqa: PLR0913 - one option for each filter
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
-    sort: Annotated[DocumentSort, typer.Option("--sort", help="Which come first.")] = DocumentSort.NEWEST,
+    sort: Annotated[DocumentSort, typer.Option("--sort", help="Newest or oldest first.")] = DocumentSort.NEWEST,
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
@@ -109,7 +109,7 @@ def documents(  # noqa: PLR0913 - one option for each filter
 
 
 def _print_documents(session: Session, documents: Sequence[Document]) -> None:
-    """A column for errors where there are any; a narrow terminal then goes without levels."""
+    """Print documents, with a column for errors if there are any; a narrow terminal then has no levels."""
     texts, console = session.texts, session.console
     has_errors = any(_current_error(document) for document in documents)
     columns = [
@@ -126,7 +126,7 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
         Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL if has_errors else WIDER_TERMINAL),
         *([Column(texts.text("head_error"), folds=True)] if has_errors else []),
     ]
-    longest = (
+    max_length = (
         (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL else MAX_ERROR_LENGTH_NARROW)
         if console.is_terminal
         else None
@@ -140,7 +140,7 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
             texts.number(document.count),
             document.spec.name,
             texts.time(document.submitted_at),
-            first_line(_current_error(document), longest),
+            first_line(_current_error(document), max_length),
         )
         for document in documents
     ]
@@ -148,7 +148,7 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
 
 
 def _current_error(document: Document) -> str | None:
-    """Why it failed, or why it is tried again; an earlier attempt's error says nothing of a document that is done."""
+    """Return the error of a failed or delayed document; a later success makes earlier errors irrelevant."""
     return document.error if document.state in {DocumentState.FAILED, DocumentState.DELAYED} else None
 
 
@@ -165,8 +165,8 @@ def _describe_overview(overview: Overview, texts: Texts) -> Iterator[tuple[str, 
     if overview.oldest_wait is not None:
         yield texts.text("label_customers"), texts.text("customers_open", n=overview.customers)
         yield texts.text("label_oldest"), texts.duration(overview.oldest_wait)
-    pace = overview.throughput
-    yield texts.text("label_pace"), texts.text("pace", started=pace.started, finished=pace.finished)
+    recent = overview.throughput
+    yield texts.text("label_pace"), texts.text("pace", started=recent.started, finished=recent.finished)
 
 
 def _format_level(level: int, texts: Texts) -> str:
@@ -188,6 +188,6 @@ def _customer_row(customer: Customer, texts: Texts) -> tuple[str, ...]:
 
 
 def _print_next_cursor(session: Session, cursor: str | None) -> None:
-    """That there is another page: not among the data, which may go into a pipe."""
+    """Print the next page's cursor to standard error, apart from the data."""
     if cursor is not None:
         typer.echo(session.texts.text("more", cursor=cursor), err=True)

@@ -19,35 +19,38 @@ from inturn.worker.maintenance import Maintenance, MaintenanceResult, Maintenanc
 def maintenance(
     session: Session,
     *,
-    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one round and exit.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="This clock is right: delete what is old by it, though a round was refused.")
+        bool,
+        typer.Option(
+            "--force", help="The clock is right: delete what is old by it, even if the last round was refused."
+        ),
     ] = False,
 ) -> None:
     """Requeue expired leases and delete old documents.
 
     Runs until stopped, or one round with --once. Workers do this as well.
     """
-    keeper = create_maintenance(session, session.blobs())
+    maintenance = create_maintenance(session, session.blobs())
     if once:
-        tidied = keeper.run_round(force=force)
-        _print_round(session, tidied)
-        if tidied.refusal is not None:
-            raise RetentionRefusedError(str(tidied.refusal))
+        round_result = maintenance.run_round(force=force)
+        _print_round(session, round_result)
+        if round_result.refusal is not None:
+            raise RetentionRefusedError(str(round_result.refusal))
         return
     logs.configure(as_json=session.as_json)
-    thread = MaintenanceThread(keeper)
-    with _stop_event() as over:
+    thread = MaintenanceThread(maintenance)
+    with _stop_event() as stopped:
         store, days = redact_password(session.settings.store), session.settings.keep
         logs.info(f"maintenance of {store}, history is kept for {days:g} days")
         try:
-            refusal = keeper.run_round(force=force).refusal
+            refusal = maintenance.run_round(force=force).refusal
             if refusal is not None:
                 logs.log.warning("maintenance: %s", refusal)
         except InturnError as error:
             logs.log.warning("maintenance failed, trying again: %s", error)
         thread.start()
-        over.wait()
+        stopped.wait()
         thread.stop()
     logs.info("maintenance ended")
 
@@ -67,11 +70,11 @@ def _print_round(session: Session, result: MaintenanceResult) -> None:
 
 @contextmanager
 def _stop_event() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set."""
-    over = threading.Event()
-    before = {item: signal.signal(item, lambda *_: over.set()) for item in (signal.SIGTERM, signal.SIGINT)}
+    """Yield an event that SIGTERM and Ctrl-C set."""
+    stopped = threading.Event()
+    handlers = {number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield over
+        yield stopped
     finally:
-        for signals, handler in before.items():
-            signal.signal(signals, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -37,26 +37,26 @@ def purge(
     session: Session,
     customer: NameArgument,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete all documents, results and keys of a customer.
 
     The customer's counter and settings stay.
     """
-    operator, known = session.operator, session.queue.customer(customer)
+    operator, name = session.operator, session.queue.customer(customer).name
     if not yes:
-        _confirm(session, known.name)
-    removed = session.queue.purge(customer, operator)
-    counts = {"documents": removed.documents, "keys": removed.keys, "blobs": len(removed.blobs)}
+        _confirm(session, name)
+    purged = session.queue.purge(customer, operator)
+    counts = {"documents": purged.documents, "keys": purged.keys, "blobs": len(purged.blobs)}
     if session.as_json:
-        session.emit({"customer": known.name, **counts})
+        session.emit({"customer": name, **counts})
     else:
-        session.print_text("purged", n=removed.documents, customer=known.name)
-    _delete_blobs(session, removed.blobs)
+        session.print_text("purged", n=purged.documents, customer=name)
+    _delete_blobs(session, purged.blobs)
 
 
 def _delete_blobs(session: Session, blob_keys: Sequence[str]) -> None:
-    """Of documents that are gone already: should this fail, maintenance finds them as orphans."""
+    """Delete the files of purged documents; if this fails, maintenance deletes them as orphans."""
     blobs = session.blobs() if blob_keys else None
     if blobs is not None:
         blobs.delete(blob_keys)
@@ -66,7 +66,9 @@ def _delete_blobs(session: Session, blob_keys: Sequence[str]) -> None:
 
 def _confirm(session: Session, customer: str) -> None:
     if not sys.stdin.isatty():
-        raise InvalidInputError("purge asks before it deletes, and there is no terminal to ask on; give --yes to do it")
+        raise InvalidInputError(
+            "purge asks for confirmation, and there is no terminal to ask on; give --yes to delete without asking"
+        )
     typed = typer.prompt(session.texts.text("purge_ask", customer=customer), err=True)
     if typed.strip() != customer:
         raise IllegalTransitionError("that is not the customer's name; nothing was deleted")

@@ -1,4 +1,4 @@
-"""`inturn report`: what customers really got."""
+"""`inturn report`: report waits and fair shares by customer."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -20,9 +20,8 @@ from inturn.cli.session import Session
 from inturn.clock import SystemClock
 
 MAX_CUSTOMERS_SHOWN: Final = 50
-"""Customers in a terminal; --json and --html show more."""
+"""In a terminal; --json and --html show all."""
 WIDE_ONLY_COLUMNS: Final = (5, 9)
-"""Columns that only a wide terminal has room for."""
 
 
 def report(
@@ -41,9 +40,9 @@ def report(
     now, texts = SystemClock().now(), session.texts
     begin = parse_time("--since", since, now)
     with progress_reporter(texts) as step:
-        tell = step(texts.text("replay_reading"))
-        history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=tell)
-        ended = [item for item in history.finished if item is not None]
+        progress = step(texts.text("replay_reading"))
+        history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=progress)
+        ended = [finished for finished in history.finished if finished is not None]
         is_over = len(ended) == len(history.finished)
         starts = measure_accuracy(history, step(texts.text("replay_playing")))
         fairness_report = measure_fairness(history, max(ended) if is_over else now, starts)

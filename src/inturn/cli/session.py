@@ -1,4 +1,4 @@
-"""What every command has: settings, a store, a language, a way to print; and the options that choose them."""
+"""Build the session of a command from the options that all commands share, and register commands."""
 
 import functools
 import getpass
@@ -38,7 +38,7 @@ def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
 
 
 def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Parameter:
-    """An option that is a setting of this machine too."""
+    """Build an option that is also a setting of this machine."""
     flag = typer.Option(
         f"--{name.replace('_', '-')}",
         metavar=metavar,
@@ -49,13 +49,13 @@ def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Par
 
 
 def _duration_setting(name: str, unit: str, text: str) -> inspect.Parameter:
-    """A setting that is a length of time: a number of such units, or with a unit of its own."""
+    """Build an option for a duration: a number in this unit, or a text that names its unit."""
 
-    def number(given: str) -> float:
+    def number(text_value: str) -> float:
         try:
-            return float(convert_to_unit(unit[0].lower(), given))
+            return float(convert_to_unit(unit[0].lower(), text_value))
         except ValueError:
-            raise typer.BadParameter(f"{given!r} is neither a number nor a time such as 90s, 15m or 7d") from None
+            raise typer.BadParameter(f"{text_value!r} is neither a number nor a time such as 90s, 15m or 7d") from None
 
     flag = typer.Option(
         f"--{name}",
@@ -87,28 +87,28 @@ COMMON_OPTIONS: Final = {
     "lang": _option("lang", str | None, None, _LANG),
 }
 SETTING_OPTIONS: Final = {
-    "blobs": _setting("blobs", "URL", "Where documents' bytes are kept: a folder, or s3://bucket/prefix."),
-    "processor": _setting("processor", "MODULE:FUNCTION", "What processes the documents; else the built-in one."),
+    "blobs": _setting("blobs", "URL", "Where documents' files are: a folder, or s3://bucket/prefix."),
+    "processor": _setting("processor", "MODULE:FUNCTION", "Your processor; else the built-in one."),
     "slots": _setting("slots", "N", "Documents to process at a time.", int),
-    "lease": _duration_setting("lease", "SECONDS", "A worker that is silent for so long loses its documents."),
-    "timeout": _duration_setting("timeout", "SECONDS", "For one document, such as 90 or 15m."),
-    "grace": _duration_setting("grace", "SECONDS", "For what still runs when the worker is told to stop."),
+    "lease": _duration_setting("lease", "SECONDS", "A worker without a heartbeat for this long loses its documents."),
+    "timeout": _duration_setting("timeout", "SECONDS", "Time for one document, such as 90 or 15m."),
+    "grace": _duration_setting("grace", "SECONDS", "Time for running documents when the worker is stopped."),
     "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
     "keep": _duration_setting("keep", "DAYS", "How long ended documents are kept, such as 30 or 12h."),
     "max_pages": _setting("max_pages", "N", "Pages of a document that the built-in processor reads.", int),
-    "max_megapixels": _setting("max_megapixels", "N", "Million pixels of a picture that it reads.", float),
+    "max_megapixels": _setting("max_megapixels", "N", "Megapixels of a picture that it reads.", float),
     "max_text": _setting("max_text", "MB", "Megabytes of a text that it reads.", float),
     "max_unpacked": _setting("max_unpacked", "MB", "Megabytes that a packed document may open to.", float),
     "max_memory": _setting("max_memory", "MB", "Megabytes of memory for a process in the sandbox.", float),
-    "host": _setting("host", "ADDRESS", "Where to listen; others than this machine's own need keys."),
+    "host": _setting("host", "ADDRESS", "Address to listen on; non-local addresses need API keys."),
     "port": _setting("port", "N", "The port to listen on; 0 is any free one.", int),
-    "auth": _setting("auth", "auto|keys", "keys: even this machine's own programs need one."),
+    "auth": _setting("auth", "auto|keys", "keys: local programs need an API key too."),
 }
 OPERATOR_OPTIONS: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
 
 
 class Session:
-    """One run of a command."""
+    """One run of a command: its settings, queue, language and output."""
 
     def __init__(self, settings: config.Settings, *, as_json: bool, may_create: bool, why: str = "") -> None:
         self.settings = settings
@@ -128,12 +128,12 @@ class Session:
 
     @functools.cached_property
     def texts(self) -> Texts:
-        """The reader's language."""
+        """The texts of the user's language."""
         return Texts(self._language)
 
     @property
     def queue(self) -> Queue:
-        """The queue; opened when first asked for."""
+        """The queue, opened on first use."""
         if self._queue is None:
             url = self.settings.store
             is_new = is_missing_file(url)
@@ -143,23 +143,23 @@ class Session:
         return self._queue
 
     def require_queue(self) -> None:
-        """Refuse an address without a queue before anything else is done; a file that may be made is made later."""
+        """Raise if the address has no queue; a file that this command may create is created later."""
         if not (self._may_create and is_missing_file(self.settings.store)):
             _ = self.queue
 
     def blobs(self, *, may_create: bool = False) -> Blobs | None:
-        """Where documents' bytes are; None if that is not said, or a folder that is not there and may not be made."""
+        """Open the blob store; None if none is configured, or if its folder is missing and may not be created."""
         url = self.settings.blobs
         if url is None or (not may_create and is_missing_folder(url)):
             return None
         return open_blobs(url)
 
     def require_blobs(self) -> Blobs:
-        """A place for documents' bytes, made if it is missing."""
+        """Open the blob store, and create it if it is missing."""
         blobs = self.blobs(may_create=True)
         if blobs is None:
             raise InvalidInputError(
-                f"a queue at {self.settings.store} has no folder beside it for documents' bytes; say where with --blobs"
+                f"a queue at {self.settings.store} has no folder for documents' files; give one with --blobs"
             )
         return blobs
 
@@ -170,36 +170,36 @@ class Session:
 
     @property
     def operator(self) -> Operator:
-        """Who runs this command, and why."""
+        """The operator who runs this command, with the reason."""
         name = clean_text("an operator's name", self.settings.operator or _login_name())
         return Operator(name, clean_text("--why", self._why, MAX_WHY_LENGTH) if self._why else "")
 
     def emit(self, record: Mapping[str, Any]) -> None:
-        """One JSON object on one line."""
+        """Print a JSON object on one line."""
         typer.echo(json.dumps(record, ensure_ascii=False))
 
     def write(self, text: str) -> None:
-        """One line for people, wrapped by words in a terminal."""
+        """Print a text, wrapped by words in a terminal."""
         self.console.print(printable(text), markup=False, soft_wrap=not self.console.is_terminal)
 
     def warn(self, text: str) -> None:
-        """One line that is not among the data, which may go into a pipe."""
+        """Print a line to standard error, apart from the data."""
         typer.echo(printable(text), err=True)
 
     def print_text(self, text_key: str, *, n: float = 1, **values: object) -> None:
-        """One text in the reader's language."""
+        """Print a text in the user's language."""
         self.write(self.texts.text(text_key, n=n, **values))
 
 
 def open_queue(url: str, *, may_create: bool) -> Queue:
-    """The queue at this address. Commands that only look at it make no new one: that would hide a mistyped name."""
+    """Open a queue. A missing file is created only with `may_create`, so that a mistyped name is noticed."""
     if not may_create and is_missing_file(url):
         raise_missing_store(url)
     return Queue(open_store(url))
 
 
 def raise_missing_store(url: str) -> NoReturn:
-    """Say that there is no queue in a file, and which command makes one."""
+    """Raise an error that names the command to create a queue."""
     path = str(config.store_file(url))
     raise StoreNotFoundError(
         f"there is no queue at {path!r} yet; give another --store, or make one here with:"
@@ -208,19 +208,19 @@ def raise_missing_store(url: str) -> NoReturn:
 
 
 def is_missing_file(url: str) -> bool:
-    """Whether a queue kept in a file is not there yet: no file, or an empty one."""
+    """Check for a store in a file that is missing or empty."""
     path = config.store_file(url)
     return path is not None and not path.is_dir() and (not path.exists() or path.stat().st_size == 0)
 
 
 def is_missing_folder(url: str) -> bool:
-    """Whether an address of blobs is a folder that is not there yet."""
+    """Check for a blob folder that does not exist."""
     path = unquote(url.removeprefix("file://")) if url.startswith("file://") else url
     return "://" not in path and not Path(path).is_dir()
 
 
 def redact_password(url: str) -> str:
-    """An address as it may stand in a log."""
+    """Replace the password in an address, for logs."""
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1…", re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url))
 
 
@@ -273,4 +273,4 @@ def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        raise InvalidInputError("this machine knows no login name for you; say who you are with --by") from None
+        raise InvalidInputError("this machine has no login name for you; give your name with --by") from None

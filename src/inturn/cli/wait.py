@@ -1,4 +1,4 @@
-"""Waits for documents to end: a bar in a terminal, a line for each when piped, an object for each as JSON."""
+"""Wait for documents to end: a bar in a terminal, a line each when piped, an object each with --json."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ from inturn.i18n import Texts
 from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import ENDED, SECOND, DocumentState
 
-PURGED_ERROR: Final = "it was deleted meanwhile"
+PURGED_ERROR: Final = "it was deleted while it was waited for"
 MAX_FAILURES_SHOWN: Final = 20
 MIN_POLL_SECONDS: Final = 0.2
 MAX_POLL_SECONDS: Final = 5.0
@@ -36,7 +36,7 @@ class EndedDocument(NamedTuple):
 
 
 def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
-    """Wait until all of these have ended, and tell how; ends the command with 1 if any did not succeed."""
+    """Wait until all documents have ended and print their states; exit with 1 if any did not succeed."""
     warn_if_no_workers(session)
     ended: list[EndedDocument] = []
     with progress_bar(session, "processing", len(names)) as advance:
@@ -54,15 +54,15 @@ def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
 
 
 def exit_unless_all_done(states: Mapping[DocumentState, int]) -> None:
-    """End the command with 1 unless all succeeded."""
+    """Exit with 1 unless all succeeded."""
     if any(n for state, n in states.items() if state is not DocumentState.DONE):
         raise typer.Exit(1)
 
 
 def describe_states(states: Mapping[DocumentState, int], texts: Texts) -> str:
-    """States with their numbers, in the order of a document's life."""
-    result = [(state, states.get(state, 0)) for state in DocumentState]
-    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in result if n)
+    """Join states and their numbers, in the order of a document's life."""
+    counts = [(state, states.get(state, 0)) for state in DocumentState]
+    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in counts if n)
 
 
 def count_live_workers(session: Session) -> int:

@@ -1,4 +1,4 @@
-"""`inturn why`: in plain words, why a document is where it is, when it should start, and what its attempts came to."""
+"""`inturn why`: explain a document's level, position, expected start and earlier attempts."""
 
 from collections.abc import Sequence
 from typing import Annotated

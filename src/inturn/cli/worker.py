@@ -32,22 +32,24 @@ SETTING_NAMES = ("blobs", "processor", "slots", "lease", "timeout", "grace", "fe
 def worker(
     session: Session,
     *,
-    name: Annotated[str | None, typer.Option("--name", help="The worker's name; else one of its own.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The worker's name; else a generated one.")] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="A processor of your own in the sandbox too; the built-in one always is.")
+        bool, typer.Option("--sandbox", help="Run your own processor in the sandbox; the built-in one always is.")
     ] = False,
-    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is left to do.")] = False,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="Exit when nothing is left to do.")] = False,
     no_maintenance: Annotated[bool, typer.Option("--no-upkeep", help="Leave maintenance to other processes.")] = False,
     until_stdin_closes: Annotated[
         bool,
-        typer.Option("--until-stdin-closes", help="Stop when standard input closes: whoever started it has ended."),
+        typer.Option(
+            "--until-stdin-closes", help="Stop when standard input closes, which is when its parent process ends."
+        ),
     ] = False,
 ) -> None:
     """Process documents until stopped.
 
     SIGTERM or Ctrl-C stops the worker once its running documents have finished. A second signal stops it at once.
     """
-    from inturn.worker.worker import Worker  # noqa: PLC0415 - only this command pays for what it needs
+    from inturn.worker.worker import Worker  # noqa: PLC0415 - slow to import
 
     settings = session.settings
     logs.configure(as_json=session.as_json)
@@ -80,32 +82,33 @@ def worker(
     logs.info(f"worker {at_work.name} ended: {came}", **tally._asdict())
     paused = session.queue.store.paused() if until_empty else None
     if paused is not None:
-        raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
+        raise InturnError(
+            f"the queue is paused by {paused.name} and not empty: see inturn status, then run inturn resume"
+        )
 
 
 def _stop_at_end_of_stdin(worker: "Worker") -> None:
-    """Stop a worker once standard input has closed; one that was told to stop already keeps its grace."""
+    """Stop a worker once standard input has closed; a worker that is stopping already keeps its grace."""
     with suppress(OSError):
         while os.read(STDIN_FD, 4096):
             pass
     if not worker.report().stopping:
-        logs.log.warning("standard input has closed: what started this worker has ended, and so does it")
+        logs.log.warning("standard input has closed, so the parent process has ended: stopping")
         worker.stop()
 
 
 def _sandbox_limits(settings: Settings, *, is_requested: bool) -> SandboxLimits | None:
-    """The sandbox; with a timeout of its own it gets CPU time in proportion."""
+    """Return the sandbox's limits, or None without a sandbox. CPU time is in proportion to the timeout."""
     if not is_requested and settings.processor != BUILT_IN_PROCESSOR:
         return None
-    usual, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
+    defaults, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
     if settings.timeout is None:
         return SandboxLimits(memory_bytes=memory)
-    cpu = max(1, math.ceil(usual.cpu_seconds * settings.timeout / usual.wall_seconds))
+    cpu = max(1, math.ceil(defaults.cpu_seconds * settings.timeout / defaults.wall_seconds))
     return SandboxLimits(wall_seconds=settings.timeout, cpu_seconds=cpu, memory_bytes=memory)
 
 
 def _extract_limits(settings: Settings) -> ExtractLimits:
-    """What the built-in processor reads."""
     return ExtractLimits(
         pages=settings.max_pages,
         pixels=round(settings.max_megapixels * 1_000_000),
@@ -126,7 +129,7 @@ def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> N
     logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
     logs.info(f"store {store}, blobs {blobs}", store=store, blobs=settings.blobs)
     layers = None if limits is None else sandbox_layers()
-    reported = layers or "none: the processor may do what the worker may (--sandbox confines it)"
+    sandbox = layers or "none: the processor has the worker's rights (--sandbox confines it)"
     slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
-    facts = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
-    logs.info(f"processor {settings.processor}, {slots}, sandbox: {reported}", **facts)
+    fields = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
+    logs.info(f"processor {settings.processor}, {slots}, sandbox: {sandbox}", **fields)
