@@ -50,7 +50,7 @@ def test_a_document_may_have_a_name_alone(inturn: Inturn) -> None:
         (["submit", "--customer", "acme", "missing.pdf"], "there is no file 'missing.pdf'; give --uri"),
         (["submit", "--customer", "acme", "*.none"], "no file matches"),
         (["submit", "--customer", "acme", "."], "nothing to submit"),
-        (["submit", "--customer", "acme", "/dev/null"], "no file but a device"),
+        (["submit", "--customer", "acme", "/dev/null"], "a device or a pipe, not a file"),
         (["submit", "--customer", "acme", "a://b", "a://c", "--name", "n"], "single"),
         (["submit", "--customer", "acme", "--name", "n", "--metadata", "{"], "JSON"),
         (["submit", "--customer", "acme", "--name", "n", "--metadata", "[]"], "object"),

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from inturn import open as open_queue
+from inturn.store import EventKind
+
 Inturn = Callable[..., Any]
 
 
@@ -28,7 +31,7 @@ def test_the_queue_is_paused_and_goes_on(inturn_here: Inturn) -> None:
     assert inturn_here("status", "--json").records[0]["paused"] is None
 
 
-def test_a_customers_settings_are_changed_and_shown(inturn_here: Inturn) -> None:
+def test_old_commands_change_one_setting(inturn_here: Inturn) -> None:
     submit(inturn_here)
     assert inturn_here("weight", "acme", "2.5").stdout == "acme: Weight 1 → 2.5\n"
     assert inturn_here("cap", "acme", "3").stdout == "acme: Cap - → 3\n"
@@ -46,9 +49,55 @@ def test_a_customers_settings_are_changed_and_shown(inturn_here: Inturn) -> None
     assert inturn_here("customers", "--json").records[0]["cap"] is None
 
 
-def test_a_customer_nobody_has_seen_is_pointed_out(inturn_here: Inturn) -> None:
+def test_customer_set_changes_several_settings_at_once(inturn_here: Inturn, tmp_path: Path) -> None:
+    submit(inturn_here)
+    options = ("--weight", "2.5", "--max-running", "3", "--rate", "100/1m", "--retention", "90", "--paused")
+    assert inturn_here("customer", "set", "acme", *options).stdout.splitlines() == [
+        "acme: Weight 1 → 2.5",
+        "acme: Cap - → 3",
+        "acme: Rate - → 100/60 s",
+        "acme: Kept for - → 90 days",
+        "acme: Paused no → yes",
+    ]
+    options = ("--max-running", "none", "--rate", "none", "--retention", "default", "--no-paused", "--json")
+    assert inturn_here("customer", "set", "acme", *options).records == [
+        {
+            "customer": "acme",
+            "changes": {
+                "cap": [3, None],
+                "rate": [[100, 60_000_000], None],
+                "keep": [90 * 86_400_000_000, None],
+                "paused": [True, False],
+            },
+        }
+    ]
+    with open_queue(str(tmp_path / "inturn.db")) as queue:
+        kinds = [event.kind for event in queue.events()]
+    assert kinds.count(EventKind.CUSTOMER_CHANGED) == 2
+
+
+def test_customer_set_changes_nothing_if_one_setting_is_out_of_range(inturn_here: Inturn) -> None:
+    submit(inturn_here)
+    assert inturn_here("customer", "set", "acme", "--weight", "2", "--max-running", "0").returncode == 2
+    assert inturn_here("customer", "show", "acme", "--json").records[0]["weight"] == 1
+
+
+def test_customer_show_has_counter_settings_and_lanes(inturn_here: Inturn) -> None:
+    submit(inturn_here, 4)
+    inturn_here("customer", "set", "acme", "--paused")
+    shown = [" ".join(line.split()) for line in inturn_here("customer", "show", "acme").stdout.splitlines()]
+    assert shown[:4] == ["Customer: acme", "Counter: -3", "Waiting: 4", "Running: 0"]
+    assert shown[4:] == [
+        *("Weight: 1", "Cap: -", "Rate: -", "Kept for: -", "Paused: yes"),
+        *("Level Waiting Line", "1 3 closed", "2 1 closed"),
+    ]
+    assert inturn_here("customer", "show", "acme", "--json").records == inturn_here("customers", "--json").records
+    assert inturn_here("customer", "show", "acem").returncode == 1
+
+
+def test_customer_set_points_out_an_unknown_customer(inturn_here: Inturn) -> None:
     inturn_here("migrate")
-    assert "Nothing of acem has been seen yet" in inturn_here("weight", "acem", "2").stdout
+    assert "Nothing of acem has been seen yet" in inturn_here("customer", "set", "acem", "--weight", "2").stdout
 
 
 def test_a_document_is_expedited_once(inturn_here: Inturn) -> None:
@@ -123,6 +172,11 @@ def test_the_operator_is_the_flag_then_the_setting_then_the_login(inturn_here: I
 @pytest.mark.parametrize(
     ("args", "advice"),
     [
+        (["customer", "set", "acme"], "at least one"),
+        (["customer", "set", "acme", "--weight", "0"], "0.001 to 1000"),
+        (["customer", "set", "acme", "--max-running", "many"], "whole number"),
+        (["customer", "set", "acme", "--rate", "1/0"], "span"),
+        (["customer", "set", "acme", "--retention", "long"], "days to keep"),
         (["weight", "acme", "0"], "0.001 to 1000"),
         (["cap", "acme", "many"], "whole number"),
         (["cap", "acme", "0"], "from 1"),

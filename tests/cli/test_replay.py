@@ -125,7 +125,7 @@ def test_the_report_tells_what_customers_got(inturn_here: Inturn, store: str, tm
 @pytest.mark.parametrize(
     ("args", "advice"),
     [
-        (["simulate", "--replay", "flood"], "neither a scenario nor --seed"),
+        (["simulate", "--replay", "flood"], "leave out the scenario and --seed"),
         (["simulate", "--slots", "3"], "need --replay"),
         (["simulate", "flood", "--export", "x.csv"], "need --replay"),
         (["simulate", "--replay", "--from", "yesterday"], "such as 2026-03-02"),
@@ -136,7 +136,7 @@ def test_the_report_tells_what_customers_got(inturn_here: Inturn, store: str, tm
         (["simulate", "--replay", "--weight", "2"], "CUSTOMER=NUMBER such as acme=2.5"),
         (["simulate", "--replay", "--cap", "flood=many"], "acme=3 or acme=none"),
         (["simulate", "--replay", "--weight", "flood=0"], "weight must be"),
-        (["simulate", "--replay", "--scrub", "--weight", "flood=2"], "neither --weight nor --cap"),
+        (["simulate", "--replay", "--scrub", "--weight", "flood=2"], "leave out --weight and --cap"),
         (["simulate", "--replay", "--advise", "--goal", "fast"], "a goal is a figure"),
         (["simulate", "--replay", "--csv", "missing.csv"], "cannot read missing.csv"),
         (["simulate", "--replay", "--from", "1s"], "nothing to play"),

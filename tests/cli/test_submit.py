@@ -101,7 +101,7 @@ def test_a_file_that_is_too_large_is_named_and_nothing_stays(
     (letters / "z.bin").write_bytes(bytes((1 << 20) + 1))
     done = inturn_here("submit", "--customer", "acme", "letters")
     assert done.returncode == 2
-    assert "'letters/z.bin' has more than 1 MB" in done.stderr
+    assert "'letters/z.bin' is larger than 1 MB" in done.stderr
     assert blobs(tmp_path) == []
     assert inturn_here("submit", "--customer", "acme", "letters/z.bin", "--skip-unreadable").returncode == 2
     assert names(inturn_here, "letters", "--skip-unreadable") == ["a.txt", "b.txt", "more/c.md"]

@@ -88,24 +88,24 @@ def test_a_round_by_a_wrong_clock_deletes_nothing_and_asks_for_force(inturn: Int
     ten_years, minute = 3_650 * 86_400 * SECOND, 60 * SECOND
     record = MaintenanceRecord(now - ten_years, uptime.boot, uptime.microseconds - minute)
     queue.store.record_maintenance(record)
-    done = inturn("upkeep", "--once", "--keep", "0")
+    done = inturn("maintenance", "--once", "--keep", "0")
     assert done.returncode == 1
     assert "Deleted: documents 0" in done.stdout
     assert "3,650.0 days later" in done.stderr
     assert "5 of 5 ended documents" in done.stderr
-    assert "inturn upkeep --once --force" in done.stderr
-    reported = json.loads(inturn("upkeep", "--once", "--keep", "0", "--json").stderr)
+    assert "--once --force" in done.stderr
+    reported = json.loads(inturn("maintenance", "--once", "--keep", "0", "--json").stderr)
     assert reported["error"] == "retention_refused"
     doctor = inturn("doctor")
     assert doctor.returncode == 1
     assert "took 5 of 5 ended documents for too old" in doctor.stdout
-    assert "inturn upkeep --once --force" in doctor.stdout
+    assert "inturn maintenance --once --force" in doctor.stdout
     assert json.loads(inturn("doctor", "--json").stdout)["maintenance"]["old"] == 5
-    forced = inturn("upkeep", "--once", "--keep", "0", "--force")
+    forced = inturn("maintenance", "--once", "--keep", "0", "--force")
     assert forced.returncode == 0
     assert "Deleted: documents 5" in forced.stdout
     assert inturn("doctor").returncode == 0
-    assert inturn("upkeep", "--once").returncode == 0
+    assert inturn("maintenance", "--once").returncode == 0
     queue.close()
 
 

@@ -1,4 +1,4 @@
-"""`inturn worker`, `result`, `batch` and `upkeep`, with real workers in processes of their own."""
+"""`inturn worker`, `result`, `batch` and `maintenance`, with real workers in processes of their own."""
 
 import json
 import os
@@ -236,26 +236,28 @@ def test_waiting_ends_when_the_documents_are_deleted(
         inturn_here("purge", "acme", "--yes")
         reported, _ = waiting.communicate(timeout=60)
     assert waiting.returncode == 1
-    assert "it was deleted meanwhile" in reported
+    assert "it was deleted while it was waited for" in reported
 
 
-def test_upkeep_deletes_what_is_old_with_its_bytes(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:
+def test_maintenance_deletes_what_is_old_with_its_bytes(inturn: Inturn, inturn_here: Inturn, folder: Path) -> None:
     submitted(inturn_here, "good.txt", "large.txt")
     work(inturn)
-    (tidied,) = inturn_here("upkeep", "--once", "--keep", "0", "--json").records
+    (tidied,) = inturn_here("maintenance", "--once", "--keep", "0", "--json").records
     assert (tidied["documents"], tidied["blobs"], tidied["orphans"]) == (2, 5, 0)
     assert [path for path in (folder / "inturn.db.blobs").rglob("*") if path.is_file()] == []
-    assert inturn_here("upkeep", "--once").stdout.startswith("Moved on: 0. Deleted: documents 0,")
+    assert inturn_here("maintenance", "--once").stdout.startswith("Moved on: 0. Deleted: documents 0,")
 
 
-def test_upkeep_goes_on_until_told_to_stop(inturn_here: Inturn, start: Callable[..., subprocess.Popen[str]]) -> None:
+def test_maintenance_goes_on_until_told_to_stop(
+    inturn_here: Inturn, start: Callable[..., subprocess.Popen[str]]
+) -> None:
     inturn_here("migrate")
-    with start("upkeep") as maintenance:
-        assert maintenance.stderr is not None
-        assert "history is kept for 30 days" in maintenance.stderr.readline()
-        os.kill(maintenance.pid, signal.SIGTERM)
-        _, reported = maintenance.communicate(timeout=60)
-    assert (maintenance.returncode, "upkeep ended" in reported) == (0, True)
+    with start("maintenance") as process:
+        assert process.stderr is not None
+        assert "history is kept for 30 days" in process.stderr.readline()
+        os.kill(process.pid, signal.SIGTERM)
+        _, reported = process.communicate(timeout=60)
+    assert (process.returncode, "maintenance ended" in reported) == (0, True)
 
 
 def test_a_purge_deletes_the_bytes_too(inturn_here: Inturn, folder: Path) -> None:

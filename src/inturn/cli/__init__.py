@@ -1,12 +1,13 @@
-"""The command line. It ends with 0 when all went well, 2 for bad input, 1 for anything else refused, 130 for Ctrl-C.
+"""The command line. Exit codes: 0 for success, 2 for bad input, 1 for any other failure, 130 for Ctrl-C.
 
-Errors say what to do and go to standard error; nobody ever sees a traceback, unless INTURN_DEBUG asks for it.
+Error messages name the remedy and go to standard error. A traceback is shown only with INTURN_DEBUG=1.
 """
 
 import io
 import json
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -20,9 +21,11 @@ from inturn.cli import (
     bulk,
     check,
     config,
+    customer,
     database,
     doctor,
     lists,
+    maintenance,
     operate,
     policy,
     report,
@@ -46,52 +49,65 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-policy_app = typer.Typer(help="Show and change thresholds, order and the overdue slot.", no_args_is_help=True)
-config_app = typer.Typer(help="Show this machine's settings.", no_args_is_help=True)
-api_keys_app = typer.Typer(help="Make and revoke the keys of servers.", no_args_is_help=True)
+customer_app = typer.Typer(help="Show and change one customer: weight, limits, retention.", no_args_is_help=True)
+policy_app = typer.Typer(help="Show and change the priority policy.", no_args_is_help=True)
+config_app = typer.Typer(help="Show the settings of this machine.", no_args_is_help=True)
+api_keys_app = typer.Typer(help="Create, list, rotate and revoke the API keys of servers.", no_args_is_help=True)
 
-add_command(app, check.check, may_create=True)
-add_command(app, submit.submit, may_create=True, settings=["blobs"])
-add_command(app, worker.worker, may_create=True, settings=worker.SETTING_NAMES)
-add_command(app, serve.serve, may_create=True, settings=serve.SETTING_NAMES)
+everyday = partial(add_command, app, panel="Everyday")
+operators = partial(add_command, app, panel="Operators", needs_operator=True)
+administration = partial(add_command, app, panel="Administration")
+analysis = partial(add_command, app, panel="Analysis")
+
+everyday(submit.submit, may_create=True, settings=["blobs"])
+everyday(check.check, may_create=True)
+everyday(worker.worker, may_create=True, settings=worker.SETTING_NAMES)
+everyday(serve.serve, may_create=True, settings=serve.SETTING_NAMES)
+everyday(lists.status)
+everyday(top.top)
+everyday(lists.documents)
+everyday(lists.customers)
+everyday(batch.batch)
+everyday(why.why)
+everyday(result.result, settings=["blobs"])
+
+operators(operate.pause)
+operators(operate.resume)
+operators(operate.expedite)
+operators(bulk.retry)
+operators(bulk.cancel)
+operators(operate.purge, settings=["blobs"])
+operators(customer.weight, hidden=True)
+operators(customer.cap, hidden=True)
+operators(customer.rate, hidden=True)
+operators(customer.keep, hidden=True)
+add_command(customer_app, customer.show)
+add_command(customer_app, customer.set_, "set", needs_operator=True)
+app.add_typer(customer_app, name="customer", rich_help_panel="Operators")
+add_command(policy_app, policy.show)
+add_command(policy_app, policy.set_, "set", may_create=True, needs_operator=True)
+add_command(policy_app, policy.history)
+app.add_typer(policy_app, name="policy", rich_help_panel="Operators")
+
+administration(database.migrate, may_create=True)
+administration(backup.backup, settings=["blobs"])
+administration(backup.restore, settings=["blobs"])
+administration(transfer.export, settings=["blobs"], short_help="Write a queue, or all of one customer, to a file.")
+administration(transfer.import_, "import", short_help="Read an exported queue into an empty store.")
+administration(transfer.move, short_help="Move a stopped queue to another store.")
+administration(doctor.doctor, settings=["blobs"])
+administration(maintenance.maintenance, settings=["blobs", "keep"])
+administration(maintenance.maintenance, "upkeep", settings=["blobs", "keep"], hidden=True)
 add_command(api_keys_app, api_keys.create, may_create=True, needs_operator=True)
 add_command(api_keys_app, api_keys.list_, "list")
 add_command(api_keys_app, api_keys.revoke, needs_operator=True)
 add_command(api_keys_app, api_keys.rotate, needs_operator=True)
-app.add_typer(api_keys_app, name="keys")
-add_command(app, result.result, settings=["blobs"])
-add_command(app, lists.status)
-add_command(app, top.top)
-add_command(app, lists.customers)
-add_command(app, lists.documents)
-add_command(app, batch.batch)
-add_command(app, why.why)
-add_command(policy_app, policy.show)
-add_command(policy_app, policy.set_, "set", may_create=True, needs_operator=True)
-add_command(policy_app, policy.history)
-app.add_typer(policy_app, name="policy")
-add_command(app, operate.pause, needs_operator=True)
-add_command(app, operate.resume, needs_operator=True)
-add_command(app, operate.weight, needs_operator=True)
-add_command(app, operate.cap, needs_operator=True)
-add_command(app, operate.rate, needs_operator=True)
-add_command(app, operate.keep, needs_operator=True)
-add_command(app, operate.expedite, needs_operator=True)
-add_command(app, bulk.retry, needs_operator=True)
-add_command(app, bulk.cancel, needs_operator=True)
-add_command(app, operate.purge, needs_operator=True, settings=["blobs"])
-add_command(app, database.migrate, may_create=True)
-add_command(app, backup.backup, settings=["blobs"])
-add_command(app, backup.restore, settings=["blobs"])
-add_command(app, transfer.export, settings=["blobs"])
-add_command(app, transfer.import_, "import")
-add_command(app, transfer.move)
-add_command(app, doctor.doctor, settings=["blobs"])
-add_command(app, worker.upkeep, settings=["blobs", "keep"])
+app.add_typer(api_keys_app, name="keys", rich_help_panel="Administration")
 add_command(config_app, config.show)
-app.add_typer(config_app, name="config")
-add_command(app, simulate.simulate)
-add_command(app, report.report)
+app.add_typer(config_app, name="config", rich_help_panel="Administration")
+
+analysis(simulate.simulate)
+analysis(report.report)
 
 
 def _show_version(value: bool) -> None:  # noqa: FBT001 - typer's callback
@@ -115,12 +131,12 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a letter still gets the rest
+            stream.reconfigure(errors="replace")  # terminals without UTF-8 get a placeholder
     try:
         app(prog_name="inturn")
-    except InturnError as refused:
-        _print_error(refused.code, str(refused))
-        sys.exit(2 if isinstance(refused, InvalidInputError) else 1)
+    except InturnError as error:
+        _print_error(error.code, str(error))
+        sys.exit(2 if isinstance(error, InvalidInputError) else 1)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
@@ -128,13 +144,14 @@ def main() -> None:
         if os.environ.get("INTURN_DEBUG"):
             raise
         _print_error(
-            "unexpected", f"{type(error).__name__}: {error}; please report this, with what INTURN_DEBUG=1 shows"
+            "unexpected",
+            f"{type(error).__name__}: {error}; please report this with the traceback that INTURN_DEBUG=1 shows",
         )
         sys.exit(1)
 
 
 def _print_error(code: str, message: str) -> None:
-    """An error in the reader's language, or as JSON when JSON was asked for."""
+    """Print an error in the user's language, or as JSON with --json."""
     if "--json" in sys.argv:
         typer.echo(json.dumps({"error": code, "message": message}, ensure_ascii=False), err=True)
         return
@@ -143,12 +160,12 @@ def _print_error(code: str, message: str) -> None:
     except InvalidInputError:
         texts = Texts()
     console = Console(stderr=True, highlight=False)
-    reported = printable_lines(texts.text("error", message=message))
-    console.print(reported, markup=False, soft_wrap=not console.is_terminal)
+    shown = printable_lines(texts.text("error", message=message))
+    console.print(shown, markup=False, soft_wrap=not console.is_terminal)
 
 
 def _option_value(name: str) -> str | None:
-    """An option's value as it was typed; the error may have come before anything was parsed."""
+    """Read an option's value from the raw arguments: the error may precede parsing."""
     for number, argument in enumerate(sys.argv):
         if argument == name and number + 1 < len(sys.argv):
             return sys.argv[number + 1]

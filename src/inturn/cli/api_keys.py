@@ -1,60 +1,59 @@
-"""`inturn keys`: who may use the servers of a queue. A key is shown once, when it is made."""
+"""`inturn keys`: the API keys of a queue's servers."""
 
 import sys
-import time
 from typing import Annotated, Final
 
 import typer
 
 from inturn import key_rotation
 from inturn.api_keys import ApiKey, ApiKeyScope
-from inturn.cli.durations import convert_to_unit
-from inturn.cli.output import Column, print_table
+from inturn.cli.durations import DAY, HOUR, convert_to_unit
+from inturn.cli.output import WIDE_TERMINAL, Column, print_table
 from inturn.cli.session import Session
-from inturn.config import DAY_SECONDS, Range
+from inturn.clock import SystemClock
+from inturn.config import Range
 from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
-from inturn.model import SECOND
 
 EXPIRY_DAYS_RANGE: Final = Range(0.001, 36_500)
 OVERLAP_HOURS_RANGE: Final = Range(0, 24 * 365)
-HOUR_SECONDS: Final = 3_600
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The key's id, as `inturn keys list` shows it.")]
 
 
 def create(
     session: Session,
     *,
-    name: Annotated[str, typer.Option("--name", help="What it is for; operators' actions are kept under it.")],
-    customer: Annotated[str | None, typer.Option("--customer", help="It opens this customer's own alone.")] = None,
-    operator: Annotated[bool, typer.Option("--operator", help="It opens everything.")] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="It changes nothing.")] = False,
+    name: Annotated[str, typer.Option("--name", help="What the key is for; the audit log names it.")],
+    customer: Annotated[str | None, typer.Option("--customer", help="Access to this customer only.")] = None,
+    operator: Annotated[bool, typer.Option("--operator", help="Access to everything.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="No changes.")] = False,
     expires: Annotated[
         str | None,
-        typer.Option(
-            "--expires", metavar="DAYS", help="How long it lives, such as 90 or 12h; else until it is revoked."
-        ),
+        typer.Option("--expires", metavar="DAYS", help="Lifetime, such as 90 or 12h; else until revoked."),
     ] = None,
 ) -> None:
-    """Make a key: of a customer, of an operator, or for reading only. It is shown once, and never again."""
+    """Create a key for a customer, an operator, or reading only.
+
+    The key is shown once.
+    """
     if operator and (read_only or customer is not None):
-        raise InvalidInputError("--operator opens everything: leave --customer and --read-only out")
+        raise InvalidInputError("--operator gives access to everything: leave out --customer and --read-only")
     if not (operator or read_only or customer is not None):
-        raise InvalidInputError("say what the key opens: --customer NAME, --operator or --read-only")
+        raise InvalidInputError("choose what the key gives access to: --customer NAME, --operator or --read-only")
     scope = ApiKeyScope.OPERATOR if operator else ApiKeyScope.READ_ONLY if read_only else ApiKeyScope.CUSTOMER
-    now = _now()
+    now = SystemClock().now()
     until = (
         None
         if expires is None
-        else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY_SECONDS * SECOND)
+        else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY)
     )
-    wanted = ApiKey("", "", scope, name, customer, now, until)
-    _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, wanted, session.operator))
+    spec = ApiKey("", "", scope, name, customer, now, until)
+    _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, spec, session.operator))
 
 
 def list_(session: Session) -> None:
-    """List all keys, the oldest first; none of them can be shown again."""
-    api_keys, now, texts = session.queue.store.api_keys.all(), _now(), session.texts
+    """List all keys, oldest first, without their secrets."""
+    api_keys, now, texts = session.queue.store.api_keys.all(), SystemClock().now(), session.texts
     if session.as_json:
         for api_key in api_keys:
             session.emit(_record(api_key))
@@ -64,7 +63,7 @@ def list_(session: Session) -> None:
         Column(texts.text("head_scope")),
         Column(texts.text("head_customer"), folds=True),
         Column(texts.text("head_name"), folds=True),
-        Column(texts.text("head_made"), from_width=100),
+        Column(texts.text("head_made"), from_width=WIDE_TERMINAL),
         Column(texts.text("head_used")),
         Column(texts.text("head_expires")),
     ]
@@ -72,12 +71,12 @@ def list_(session: Session) -> None:
 
 
 def revoke(session: Session, id: IdArgument) -> None:
-    """Let a key open nothing any more. Servers know within a second."""
-    ended = session.queue.store.api_keys.revoke(id, _now(), session.operator)
+    """Revoke a key. Servers notice within a second."""
+    revoked = session.queue.store.api_keys.revoke(id, SystemClock().now(), session.operator)
     if session.as_json:
-        session.emit(_record(ended))
+        session.emit(_record(revoked))
     else:
-        session.print_text("key_revoked", id=ended.id, name=ended.name)
+        session.print_text("key_revoked", id=revoked.id, name=revoked.name)
 
 
 def rotate(
@@ -85,13 +84,19 @@ def rotate(
     id: IdArgument,
     *,
     overlap: Annotated[
-        str, typer.Option("--overlap", metavar="HOURS", help="How long the old one still opens, such as 24 or 7d.")
+        str, typer.Option("--overlap", metavar="HOURS", help="How long the old key stays valid, such as 24 or 7d.")
     ] = "24",
 ) -> None:
-    """Make a new key in the place of one, which opens for a while yet; the one before that is revoked."""
-    still = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR_SECONDS * SECOND)
+    """Replace a key with a new one.
+
+    The old key stays valid for --overlap hours. A key that it had replaced before is revoked.
+    """
+    overlap_length = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR)
     _print_new_key(
-        session, *key_rotation.rotate_api_key(session.queue.store.api_keys, id, still, session.operator, _now())
+        session,
+        *key_rotation.rotate_api_key(
+            session.queue.store.api_keys, id, overlap_length, session.operator, SystemClock().now()
+        ),
     )
 
 
@@ -122,7 +127,3 @@ def _row(api_key: ApiKey, now: int, texts: Texts) -> tuple[str, ...]:
         "-" if api_key.used_at is None else texts.time(api_key.used_at),
         expires if api_key.is_live(now) else texts.text("key_ended", time=expires),
     )
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000

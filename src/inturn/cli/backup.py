@@ -1,4 +1,4 @@
-"""`inturn backup` and `inturn restore`: a queue and its files, in a folder and back."""
+"""`inturn backup` and `inturn restore`: copy a queue and its files to a folder and back."""
 
 from pathlib import Path
 from typing import Annotated, Final
@@ -8,23 +8,25 @@ import typer
 from inturn.backup import Backup, Restore, RestoreResult, require_free_path
 from inturn.blobs import Blobs, open_blobs
 from inturn.blobs.copy import FAR_FUTURE
+from inturn.cli.progress import progress_bar
 from inturn.cli.session import Session, is_missing_file, is_missing_folder, raise_missing_store
-from inturn.cli.wait import progress_bar
 from inturn.errors import BlobNotFoundError, IllegalTransitionError, InvalidInputError
 from inturn.stores import restore_target, snapshot_file, snapshot_source
 
 MAX_KEYS_SHOWN: Final = 3
-"""Files that a message names."""
 
 
 def backup(
     session: Session,
     folder: Annotated[Path, typer.Argument(help="The folder to write.")],
     *,
-    without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave documents' bytes out.")] = False,
+    without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave out the documents' files.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the backup that is there.")] = False,
 ) -> None:
-    """Write a consistent copy of the queue and of its files while work goes on."""
+    """Write a consistent copy of a queue and its files.
+
+    Workers and servers may go on meanwhile.
+    """
     url = session.settings.store
     if is_missing_file(url):
         raise_missing_store(url)
@@ -52,23 +54,28 @@ def restore(
     session: Session,
     folder: Annotated[Path, typer.Argument(metavar="BACKUP", help="The folder that inturn backup wrote.")],
     *,
-    without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Leave documents' bytes alone.")] = False,
+    without_blobs: Annotated[bool, typer.Option("--without-blobs", help="Restore the queue without files.")] = False,
 ) -> None:
-    """Put a backup where there is no queue yet. If interrupted, run the same again."""
+    """Restore a backup to an unused store.
+
+    If interrupted, run the same command again.
+    """
     job = Restore(folder, snapshot_file, restore_target(session.settings.store))
     job.check()
     has_files = job.manifest.files is not None
     blobs = None if without_blobs or job.manifest.files == 0 else _open_target_blobs(session, job, has_files=has_files)
     with progress_bar(session, "copying_files", job.manifest.files) as advance:
-        came = job.run(blobs if has_files else None, advance)
-    _print_restored(session, folder, came)
+        restored = job.run(blobs if has_files else None, advance)
+    _print_restored(session, folder, restored)
 
 
 def _open_target_blobs(session: Session, job: Restore, *, has_files: bool) -> Blobs:
-    """Where files go, which must be empty; or, for a backup without any, where all of them are already."""
+    """Open the target of the files, which must be empty; for a backup without files it must hold them all."""
     url = session.settings.blobs
     if url is None:
-        raise InvalidInputError("say with --blobs where documents' files go, or leave them alone with --without-blobs")
+        raise InvalidInputError(
+            "give an address for documents' files with --blobs, or leave them out with --without-blobs"
+        )
     if not has_files:
         missing = set() if is_missing_folder(url) else job.missing_in(open_blobs(url))
         if is_missing_folder(url) or missing:

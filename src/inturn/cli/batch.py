@@ -1,4 +1,4 @@
-"""`inturn batch`: how far documents are that belong together."""
+"""`inturn batch`: show the progress of a batch."""
 
 import time
 from typing import Annotated
@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from inturn.cli.output import Column, print_details, print_table
+from inturn.cli.progress import progress_bar
 from inturn.cli.session import Session
 from inturn.cli.wait import (
     describe_states,
     exit_unless_all_done,
-    progress_bar,
     sleep_between_polls,
     warn_if_no_workers,
 )
@@ -25,9 +25,12 @@ def batch(
     session: Session,
     name: Annotated[str, typer.Argument(help="The batch's name.")],
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; 1 if any did not succeed.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until all have ended; exit code 1 if any failed.")] = False,
 ) -> None:
-    """Show how far a batch is: its documents by state and customer, and when the first came and the last ended."""
+    """Show the progress of a batch.
+
+    Counts its documents by state and customer, and shows when the first was submitted and the last ended.
+    """
     name = clean_text("a batch's name", name)
     _require_batch(session, name)
     if wait:
@@ -36,8 +39,8 @@ def batch(
     if session.as_json:
         states = {str(state): n for state, n in sorted(batch_status.states.items())}
         customers = {
-            customer: {str(state): n for state, n in sorted(item.items())}
-            for customer, item in batch_status.customers.items()
+            customer: {str(state): n for state, n in sorted(counts.items())}
+            for customer, counts in batch_status.customers.items()
         }
         times = {"first_submitted": batch_status.first_submitted, "last_ended": batch_status.last_ended}
         session.emit(
@@ -69,7 +72,7 @@ def _wait_until_ended(session: Session, name: str) -> None:
 
 
 def _count_ended(session: Session, name: str) -> tuple[int, int]:
-    """Documents, and how many of them have ended."""
+    """Count the documents, and those that have ended."""
     states = session.queue.counts(DocumentFilter(batch=name)).states
     return sum(states.values()), sum(n for state, n in states.items() if state in ENDED)
 
@@ -77,20 +80,20 @@ def _count_ended(session: Session, name: str) -> tuple[int, int]:
 def _print_batch(session: Session, name: str, summary: BatchStatus) -> None:
     texts, total = session.texts, sum(summary.states.values())
     ended = sum(n for state, n in summary.states.items() if state in ENDED)
-    facts = [
+    details = [
         (texts.text("label_batch"), name),
         (texts.text("label_ended"), texts.text("ended_of", ended=ended, total=total)),
         (texts.text("label_state"), describe_states(summary.states, texts)),
         (texts.text("label_first"), texts.time(summary.first_submitted)),
     ]
     if summary.last_ended is not None:
-        facts.append((texts.text("label_last"), texts.time(summary.last_ended)))
-    print_details(session.console, facts)
+        details.append((texts.text("label_last"), texts.time(summary.last_ended)))
+    print_details(session.console, details)
     states = [state for state in DocumentState if summary.states.get(state)]
     columns = [Column(texts.text("head_customer"), folds=True)]
     columns += [Column(texts.text(STATE_TEXT_KEYS[state]), number=True) for state in states]
     rows = [
-        (customer, *(texts.number(own.get(state, 0)) for state in states))
-        for customer, own in summary.customers.items()
+        (customer, *(texts.number(counts.get(state, 0)) for state in states))
+        for customer, counts in summary.customers.items()
     ]
     print_table(session.console, columns, rows)

@@ -1,4 +1,4 @@
-"""`inturn retry` and `inturn cancel`: one document, several, or all that match."""
+"""`inturn retry` and `inturn cancel`: change documents by id or by filter."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,31 +14,30 @@ from inturn.store import DocumentFilter
 
 
 class BulkAction(NamedTuple):
-    """What is done to documents, and the words for it."""
+    """An action on documents: its texts and the states it applies to."""
 
     verb: str
     confirm_text: str
-    """Texts: the question, the number beforehand, the number afterwards."""
     dry_run_text: str
     done_text: str
     allowed_states: frozenset[DocumentState]
     default_states: frozenset[DocumentState]
-    """Without --state."""
+    """States without --state."""
 
 
 CANCEL: Final = BulkAction("cancel", "cancel_ask", "cancel_would", "cancel_did", CANCELLABLE, CANCELLABLE)
 RETRY: Final = BulkAction(
     *("retry", "retry_ask", "retry_would", "retry_did"),
     RETRYABLE,
-    RETRYABLE - {DocumentState.CANCELLED},  # somebody cancelled those on purpose
+    RETRYABLE - {DocumentState.CANCELLED},  # cancelled on purpose
 )
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of documents.")]
 Customer = Annotated[str | None, typer.Option("--customer", help="All of this customer.")]
 State = Annotated[list[DocumentState] | None, typer.Option("--state", help="In this state; may be given again.")]
 Batch = Annotated[str | None, typer.Option("--batch", help="All of this batch.")]
 Text = Annotated[str | None, typer.Option("--text", help="With this in their name.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Tell how many, and do nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count the documents.")]
 
 
 def cancel(  # noqa: PLR0913 - one option for each filter
@@ -52,7 +51,10 @@ def cancel(  # noqa: PLR0913 - one option for each filter
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Cancel documents that have not ended: by id, or all that match."""
+    """Cancel documents that have not ended.
+
+    Give their ids, or a filter for all that match.
+    """
     where = _build_filter(CANCEL, ids, state, DocumentFilter(None, customer, None, batch, text))
     job = _BulkJob(session, CANCEL, yes=yes, dry_run=dry_run)
     if where is None:
@@ -72,7 +74,10 @@ def retry(  # noqa: PLR0913 - one option for each filter
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Try documents again that failed, expired or were cancelled: by id, or all that match. Each is a new check."""
+    """Try failed, expired or cancelled documents again.
+
+    Give their ids, or a filter for all that match. Each gets a new level.
+    """
     where = _build_filter(RETRY, ids, state, DocumentFilter(None, customer, None, batch, text))
     job = _BulkJob(session, RETRY, yes=yes, dry_run=dry_run)
     if where is None:
@@ -85,22 +90,22 @@ def _build_filter(
     action: BulkAction, ids: Sequence[str] | None, states: Sequence[DocumentState] | None, base_filter: DocumentFilter
 ) -> DocumentFilter | None:
     """The filter, or None if documents are named by id."""
-    is_filter = states or any(item is not None for item in base_filter)
+    is_filter = states or any(value is not None for value in base_filter)
     if bool(ids) == bool(is_filter):
         raise InvalidInputError(
-            "name documents by id, or give a filter such as --customer, --state, --batch or --text; not both"
+            "name documents by id, or give a filter such as --customer, --state, --batch or --text, but not both"
         )
     if ids:
         return None
     chosen = frozenset(states) if states else action.default_states
     if not chosen <= action.allowed_states:
-        fit = ", ".join(sorted(action.allowed_states))
-        raise InvalidInputError(f"{action.verb} is for documents that are {fit}, not {', '.join(sorted(chosen))}")
+        allowed = ", ".join(sorted(action.allowed_states))
+        raise InvalidInputError(f"{action.verb} is for documents that are {allowed}, not {', '.join(sorted(chosen))}")
     return base_filter._replace(states=chosen)
 
 
 class _BulkJob:
-    """One run of one of the two."""
+    """One run of retry or cancel."""
 
     def __init__(self, session: Session, action: BulkAction, *, yes: bool, dry_run: bool) -> None:
         self._session = session
@@ -109,49 +114,49 @@ class _BulkJob:
         self._dry_run = dry_run
 
     def by_filter(self, where: DocumentFilter, run: Callable[..., int]) -> None:
-        """All that match: counted, asked about, done."""
+        """Count the matching documents, ask for confirmation, and change them."""
         operator = self._session.operator
         n = sum(self._session.queue.counts(where).states.values())
         if self._should_run(n, needs_confirmation=n > 0):
             self._print_done(run(where, operator) if n else 0)
 
     def by_ids(self, raw_ids: Sequence[str], run: Callable[..., Sequence[str] | Sequence[Receipt]]) -> None:
-        """Named ones: asked about only if there are several; each that was passed over is told."""
-        ids, operator = list(dict.fromkeys(clean_id(item) for item in raw_ids)), self._session.operator
+        """Change documents by id; several need confirmation. Raise for those that could not be changed."""
+        ids, operator = list(dict.fromkeys(clean_id(id_) for id_ in raw_ids)), self._session.operator
         if not self._should_run(len(ids), needs_confirmation=len(ids) > 1):
             return
-        done = {item if isinstance(item, str) else item.id for item in run(ids, operator)}
-        refused = [self._describe_refusal(item) for item in ids if item not in done]
+        done = {changed if isinstance(changed, str) else changed.id for changed in run(ids, operator)}
+        refused = [self._describe_refusal(id_) for id_ in ids if id_ not in done]
         if len(ids) > 1 or not refused:
             self._print_done(len(done))
         if refused:
             raise IllegalTransitionError("; ".join(refused))
 
     def _should_run(self, n: int, *, needs_confirmation: bool) -> bool:
-        """Tell how many and ask, as far as that is wanted."""
-        session, act = self._session, self._action
+        """Print the number with --dry-run; otherwise ask for confirmation if needed."""
+        session, action = self._session, self._action
         if self._dry_run:
             if session.as_json:
                 session.emit({"documents": n, "done": False})
             else:
-                session.print_text(act.dry_run_text, n=n)
+                session.print_text(action.dry_run_text, n=n)
             return False
         if self._yes or not needs_confirmation:
             return True
         if not sys.stdin.isatty():
             raise InvalidInputError(
-                f"{act.verb} asks before it changes {n} documents, and there is no terminal to ask on;"
+                f"{action.verb} asks before it changes {n} documents, and there is no terminal to ask on;"
                 f" give --yes to do it, or --dry-run to see how many"
             )
-        if not confirm(session, session.texts.text(act.confirm_text, n=n)):
+        if not confirm(session, session.texts.text(action.confirm_text, n=n)):
             raise IllegalTransitionError("nothing was changed")
         return True
 
     def _describe_refusal(self, id_: str) -> str:
         try:
             document = self._session.queue.document(id_)
-        except NotFoundError as unknown:
-            return str(unknown)
+        except NotFoundError as error:
+            return str(error)
         states = ", ".join(sorted(self._action.allowed_states))
         return f"document {id_} is {document.state}; {self._action.verb} is for those that are {states}"
 
@@ -163,7 +168,7 @@ class _BulkJob:
 
 
 def confirm(session: Session, question: str) -> bool:
-    """Ask; only the reader's word for yes, or its first letter, is one."""
+    """Ask a question; accept yes in the user's language or in English, or its first letter."""
     yes, no = session.texts.text("yes"), session.texts.text("no")
     typed = typer.prompt(f"{question} ({yes}/{no})", default=no, show_default=False, err=True)
     return typed.strip().casefold() in {yes, yes[0], "yes", "y"}

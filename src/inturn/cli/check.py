@@ -1,4 +1,4 @@
-"""`inturn check`: levels for documents that wait elsewhere."""
+"""`inturn check`: assign levels to documents of another queue."""
 
 from typing import Annotated
 
@@ -11,13 +11,18 @@ from inturn.model import clean_text, clean_time, seconds
 
 def check(
     session: Session,
-    customer: Annotated[str, typer.Argument(help="Whose documents.")],
+    customer: Annotated[str, typer.Argument(help="The customer's name.")],
     *,
     count: Annotated[int, typer.Option("--count", help="How many documents.")] = 1,
-    at: Annotated[float | None, typer.Option("--at", metavar="SECONDS", help="When, for tests and replays.")] = None,
+    at: Annotated[
+        float | None, typer.Option("--at", metavar="SECONDS", help="The time of the check, for tests and replays.")
+    ] = None,
     idempotency_key: Annotated[str | None, typer.Option("--key", help="Makes repeating the call safe.")] = None,
 ) -> None:
-    """Tell which levels a customer's next documents get, for those that wait in a queue of your own."""
+    """Assign levels to documents that wait in a queue of your own.
+
+    Counts as a submit does, but stores no document.
+    """
     customer = clean_text("a customer's name", customer)
     now = None if at is None else clean_time("--at", seconds(at))
     checks = session.queue.check(customer, count, key=idempotency_key, now=now)

@@ -1,4 +1,4 @@
-"""`inturn config show`: this machine's settings, and where each came from."""
+"""`inturn config show`: list the settings of this machine and their origins."""
 
 from inturn.cli.output import Column, print_table
 from inturn.cli.session import Session
@@ -6,7 +6,7 @@ from inturn.config import Value
 
 
 def show(session: Session) -> None:
-    """Show each setting, its value, and where that came from."""
+    """Show each setting, its value and its origin."""
     origins = session.settings.origins
     if session.as_json:
         for origin in origins:

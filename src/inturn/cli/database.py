@@ -1,4 +1,4 @@
-"""`inturn migrate`: the store itself."""
+"""`inturn migrate`: create or upgrade the store."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ def migrate(
         bool, typer.Option("--print", help="Print the SQL of all migrations and change nothing.")
     ] = False,
 ) -> None:
-    """Make the store, or bring it up to this version of Inturn."""
+    """Create the store, or upgrade it to this version."""
     if print_:
         sql = stores.migrations_sql(session.settings.store)
         if session.as_json:

@@ -1,8 +1,7 @@
-"""`inturn doctor`: whether the counts agree with the documents, and what this machine has for its workers."""
+"""`inturn doctor`: recount the queue, and check what workers need on this machine."""
 
 import io
 import shlex
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
@@ -10,27 +9,26 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 
 from inturn.blobs import local_folder
+from inturn.cli.durations import DAY
 from inturn.cli.host_checks import kreuzberg_version, ocr_languages, sandbox_layers
 from inturn.cli.missing_files import MissingFiles, describe_missing, find_missing
 from inturn.cli.output import Column, print_details, print_table
 from inturn.cli.session import Session, is_missing_folder
-from inturn.cli.wait import WORKER_STALE_AFTER
+from inturn.cli.wait import count_live_workers
 from inturn.errors import InturnError
 from inturn.files import FILE_MODE, FOLDER_MODE, PermissiveFile, permissive_files
 from inturn.i18n import Texts
-from inturn.model import SECOND
 from inturn.policy.costs import MIN_FIT_DOCUMENTS, CostFit
 from inturn.sandbox.privileges import is_root
 from inturn.store import AheadOfClock, Discrepancy, MaintenanceRecord
 from inturn.stores import store_files
 
 PROBE_CONTENT: Final = b"inturn doctor"
-DAY: Final = 86_400 * SECOND
-FORCE_COMMAND: Final = "inturn upkeep --once --force"
+FORCE_COMMAND: Final = "inturn maintenance --once --force"
 
 
 class BlobsHealth(NamedTuple):
-    """Where documents' bytes are, whether anything is there yet, and what is wrong with it."""
+    """The blob store's address, whether it exists, and its error if it cannot be used."""
 
     url: str | None
     is_there: bool
@@ -38,11 +36,11 @@ class BlobsHealth(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What workers find on this machine and in this queue."""
+    """The checks of this machine and this queue."""
 
     sandbox: str
     root: bool
-    """Whether a worker started like this command would be root."""
+    """Whether this command runs as root, as a worker started the same way would."""
     kreuzberg: str | None
     ocr: list[str]
     blobs: BlobsHealth
@@ -62,10 +60,13 @@ class Health(NamedTuple):
 def doctor(
     session: Session,
     *,
-    repair: Annotated[bool, typer.Option("--repair", help="Set wrong counts right.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Correct wrong counts.")] = False,
 ) -> None:
-    """Compare every kept count with the documents, and look at what workers need. Ends with 1 if anything is wrong."""
-    wide = _wide_files(session)  # before the store is opened, which creates files that are gone afterwards
+    """Check the counts, the files and what workers need.
+
+    Compares every stored count with the documents. Ends with 1 if anything is wrong.
+    """
+    wide = _wide_files(session)  # before opening the store, which creates temporary files
     store = session.queue.store
     discrepancies = store.recount(repair=repair)
     left = store.recount(repair=False) if repair and discrepancies else discrepancies
@@ -82,8 +83,6 @@ def doctor(
 
 
 def _health(session: Session, wide: list[PermissiveFile]) -> Health:
-    newest = time.time() * SECOND - WORKER_STALE_AFTER
-    workers = sum(worker.seen_at >= newest for worker in session.queue.store.workers())
     blobs = _check_blobs(session)
     return Health(
         sandbox_layers(),
@@ -92,7 +91,7 @@ def _health(session: Session, wide: list[PermissiveFile]) -> Health:
         ocr_languages(),
         blobs,
         find_missing(session.queue, session.blobs(), is_configured=session.settings.blobs is not None),
-        workers,
+        count_live_workers(session),
         session.insights.measured_costs(),
         wide,
         session.queue.store.ahead_of_clock(),
@@ -101,14 +100,14 @@ def _health(session: Session, wide: list[PermissiveFile]) -> Health:
 
 
 def _wide_files(session: Session) -> list[PermissiveFile]:
-    """The store's files and the blobs' folder, as far as others may use them."""
+    """List the store's files and the blobs' folder that other users can access."""
     url = session.settings.blobs
     folder = None if url is None else local_folder(url)
     return permissive_files([*store_files(session.settings.store), *([] if folder is None else [folder])])
 
 
 def _check_blobs(session: Session) -> BlobsHealth:
-    """Put something there and take it away again. A folder that is missing is not made."""
+    """Write, read and delete a blob. A missing folder is not created."""
     url = session.settings.blobs
     if url is None or is_missing_folder(url):
         return BlobsHealth(url, is_there=False, error=None)
@@ -171,14 +170,14 @@ def _chmod(path: Path, *, is_folder: bool) -> str:
 def _describe_refusal(record: MaintenanceRecord | None, texts: Texts) -> Iterator[tuple[str, str]]:
     if record is not None and record.refused_at is not None:
         when, days = texts.time(record.refused_at), round(abs(record.drift or 0) / DAY, 1)
-        reported = {
+        values = {
             "when": when,
             "days": days,
             "old": record.old or 0,
             "ended": record.ended or 0,
             "command": FORCE_COMMAND,
         }
-        yield texts.text("label_retention"), texts.text("retention_refused", n=1, **reported)
+        yield texts.text("label_retention"), texts.text("retention_refused", n=1, **values)
 
 
 def _describe_blobs(blobs: BlobsHealth, texts: Texts) -> str:
@@ -190,12 +189,12 @@ def _describe_blobs(blobs: BlobsHealth, texts: Texts) -> str:
 
 
 def _describe_costs(fit: CostFit | None, texts: Texts) -> Iterator[tuple[str, str]]:
-    """What was measured, and the line to type if pages shall count."""
+    """Describe the measured costs, with the command that makes pages count."""
     if fit is None:
         yield texts.text("label_costs"), texts.text("costs_unknown", fewest=MIN_FIT_DOCUMENTS)
         return
-    reported = {"per_document": round(fit.per_document, 4), "per_page": round(fit.per_page, 4)}
-    yield texts.text("label_costs"), texts.text("costs_fit", n=fit.documents, **reported)
+    measured = {"per_document": round(fit.per_document, 4), "per_page": round(fit.per_page, 4)}
+    yield texts.text("label_costs"), texts.text("costs_fit", n=fit.documents, **measured)
     per_document, per_page = (round(cost, 4) for cost in fit.costs())
     if per_page:
         command = f"inturn policy set --per-document {per_document:g} --per-page {per_page:g}"

@@ -1,18 +1,22 @@
-"""Times and lengths of time as people type them: 7d, 90m, 2026-03-02, 2026-03-02T08:00."""
+"""Parse times and durations such as 7d, 90m, 2026-03-02 and 2026-03-02T08:00."""
 
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from inturn.errors import InvalidInputError
 from inturn.model import SECOND
 
-UNIT_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-MAX_DIGITS = 20
+UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+HOUR: Final = UNIT_SECONDS["h"] * SECOND
+DAY: Final = UNIT_SECONDS["d"] * SECOND
+"""In microseconds."""
+MAX_DIGITS: Final = 20
 _DURATION_PATTERN = re.compile(r"(\d+(?:\.\d+)?)([smhdw]?)")
 
 
 def parse_duration(option: str, text: str) -> int:
-    """Microseconds of a length of time; seconds unless it says otherwise."""
+    """Parse a duration, in seconds unless it names a unit; returns microseconds."""
     match = _DURATION_PATTERN.fullmatch(text.strip())
     if match is None or len(match[1]) > MAX_DIGITS:
         raise InvalidInputError(f"{option} takes a time such as 90s, 15m, 24h or 7d, not {text!r}")
@@ -20,7 +24,7 @@ def parse_duration(option: str, text: str) -> int:
 
 
 def convert_to_unit(unit: str, text: str) -> str:
-    """How many such units a length of time has that names a unit of its own; anything else as it is."""
+    """Convert a duration that names a unit to another unit; any other text is returned unchanged."""
     match = _DURATION_PATTERN.fullmatch(text.strip())
     return (
         text if match is None or not match[2] else repr(float(match[1]) * UNIT_SECONDS[match[2]] / UNIT_SECONDS[unit])
@@ -28,7 +32,7 @@ def convert_to_unit(unit: str, text: str) -> str:
 
 
 def parse_time(option: str, text: str, now: int) -> int:
-    """Microseconds of a moment: a date, a time of this machine's zone unless it names one, or so long ago."""
+    """Parse a date, a time in the local zone unless it names one, or a duration before now; returns microseconds."""
     if _DURATION_PATTERN.fullmatch(text.strip()):
         return max(0, now - parse_duration(option, text))
     try:

@@ -1,4 +1,4 @@
-"""What `inturn submit` was given: files, patterns, folders, a list on standard input, addresses."""
+"""Expand the arguments of `inturn submit`: files, patterns, folders, a list on standard input, URIs."""
 
 import glob
 import os
@@ -17,7 +17,7 @@ STDIN_ARGUMENT: Final = "-"
 
 
 class DocumentSource(NamedTuple):
-    """One document to be: its name, and its file or its address."""
+    """The name of a document to submit, and its file or its URI."""
 
     name: str
     path: Path | None = None
@@ -25,18 +25,18 @@ class DocumentSource(NamedTuple):
 
 
 class SourceCollector:
-    """Turns arguments into documents, each file once; what cannot be found or read is kept as a problem, in words."""
+    """Expand arguments into documents, each file once, and collect errors for those that cannot be read."""
 
     def __init__(self, *, as_uris: bool = False, excluded: Sequence[Path] = ()) -> None:
         self.problems: list[str] = []
         self._as_uris = as_uris
         self._excluded = frozenset(path.absolute() for path in excluded)
-        """The queue's own files: nobody means those when a folder is named."""
+        """The queue's own files, which a named folder may contain."""
         self._seen: set[Path] = set()
 
     def collect(self, arguments: Sequence[str]) -> list[DocumentSource]:
-        """The documents, in the order given; those of a folder or a pattern by name."""
-        return [wanted for argument in arguments for wanted in self._expand(argument)]
+        """List the documents in the order of the arguments; those of a folder or a pattern by name."""
+        return [source for argument in arguments for source in self._expand(argument)]
 
     def _expand(self, argument: str) -> Iterator[DocumentSource]:
         if argument == STDIN_ARGUMENT:
@@ -45,18 +45,18 @@ class SourceCollector:
         elif self._as_uris or URI_PATTERN.match(argument) or os.path.lexists(argument) or not glob.has_magic(argument):
             yield from self._resolve(argument)
         else:
-            result = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - as the shell reads patterns, also absolute ones
-            if not result:
+            paths = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207 - as the shell reads patterns, also absolute ones
+            if not paths:
                 self.problems.append(f"no file matches {argument!r}")
-            for item in result:
-                yield from self._resolve(item)
+            for path in paths:
+                yield from self._resolve(path)
 
     def _resolve(self, text: str) -> Iterator[DocumentSource]:
         if self._as_uris or URI_PATTERN.match(text):
             yield DocumentSource(sanitize_name(_last_path_segment(text) or text), uri=text)
             return
         if not text:
-            self.problems.append("an empty name is no file")
+            self.problems.append("an empty name is not a file")
             return
         path = Path(text)
         try:
@@ -71,7 +71,7 @@ class SourceCollector:
             elif stat.S_ISREG(mode):
                 yield from self._file(path, path.name)
             else:
-                self.problems.append(f"{text!r} is no file but a device or a pipe")
+                self.problems.append(f"{text!r} is a device or a pipe, not a file")
 
     def _walk(self, folder: Path) -> Iterator[DocumentSource]:
         """Regular files, without hidden ones and without the queue's own."""
@@ -102,12 +102,11 @@ class SourceCollector:
 
 
 def _describe_error(name: str, error: Exception) -> str:
-    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"{name!r} cannot be read: {words}"
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return f"{name!r} cannot be read: {reason}"
 
 
 def _last_path_segment(uri: str) -> str:
-    """What stands behind the last slash of its path."""
     try:
         path = urlsplit(uri).path.rstrip("/")
     except ValueError:
@@ -116,6 +115,6 @@ def _last_path_segment(uri: str) -> str:
 
 
 def _parse_list(data: bytes) -> list[str]:
-    """Paths, one a line; or with a NUL behind each, as `find -print0` writes them."""
-    mark = b"\0" if b"\0" in data else b"\n"
-    return [os.fsdecode(line) for line in (part.removesuffix(b"\r") for part in data.split(mark)) if line]
+    """Parse paths, one a line, or each ended by a NUL as `find -print0` writes them."""
+    separator = b"\0" if b"\0" in data else b"\n"
+    return [os.fsdecode(line) for line in (part.removesuffix(b"\r") for part in data.split(separator)) if line]

@@ -1,4 +1,4 @@
-"""What this machine has for workers: the layers of the sandbox, the built-in processor's packages, its OCR data."""
+"""Check this machine for workers: the sandbox's layers, the built-in processor's packages, OCR data."""
 
 import subprocess
 import sys
@@ -17,14 +17,14 @@ with tempfile.TemporaryDirectory() as folder:
     readable = [*allowed_paths.needed_paths(), *allowed_paths.loaded_paths(sys.modules)]
     print(confinement.enter_sandbox(confinement.SandboxLimits(), readable, Path(folder)), flush=True)
 """
-"""Nothing that enters the box comes out again: a child goes in and says what held."""
+"""Runs in a child process, since the sandbox cannot be left."""
 
 
 @cache
 def sandbox_layers() -> str:
-    """The layers that hold on this kernel, and what is missing, in words."""
+    """Describe the layers that this kernel supports and those it lacks."""
     try:
-        asked = subprocess.run(  # noqa: S603 - our own program
+        probe = subprocess.run(  # noqa: S603 - our own program
             [sys.executable, "-P", "-c", PROBE_PROGRAM],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -35,12 +35,12 @@ def sandbox_layers() -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"none could be tried: {error}"
-    lines = (asked.stdout or asked.stderr).strip().splitlines()
-    return lines[0 if asked.stdout else -1] if lines else f"none could be tried: status {asked.returncode}"
+    lines = (probe.stdout or probe.stderr).strip().splitlines()
+    return lines[0 if probe.stdout else -1] if lines else f"none could be tried: status {probe.returncode}"
 
 
 def kreuzberg_version() -> str | None:
-    """Of the built-in processor's parser, without loading it; None if it is not installed."""
+    """Read the version of the built-in processor's parser without importing it; None if it is not installed."""
     from importlib import metadata  # noqa: PLC0415 - slow, and needed here alone
 
     try:
@@ -50,5 +50,5 @@ def kreuzberg_version() -> str | None:
 
 
 def ocr_languages() -> list[str]:
-    """Languages that text in pictures can be read in."""
+    """List the languages with OCR data."""
     return sorted({Path(path).stem for folder in confinement.ocr_folders() for path in folder.glob("*.traineddata")})

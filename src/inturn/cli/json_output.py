@@ -1,4 +1,4 @@
-"""What the command line prints as JSON. Times and durations are whole microseconds, as everywhere in Inturn."""
+"""Build the JSON of the command line. Times and durations are whole microseconds."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,13 +12,12 @@ def document_record(document: Document) -> dict[str, Any]:
     """A document."""
     record = document._asdict()
     spec = record.pop("spec")
-    named = ("name", "uri", "size", "media_type", "batch", "pages", "cost", "start_by", "max_attempts")
-    return {**record, **{name: getattr(spec, name) for name in named}, "metadata": dict(spec.metadata)}
+    fields = ("name", "uri", "size", "media_type", "batch", "pages", "cost", "start_by", "max_attempts")
+    return {**record, **{name: getattr(spec, name) for name in fields}, "metadata": dict(spec.metadata)}
 
 
 def customer_record(customer: Customer) -> dict[str, Any]:
-    """A customer, with its settings and lines."""
-    lines = [line._asdict() for line in customer.lanes]
+    """A customer with its settings and lanes."""
     return {
         "customer": customer.name,
         "count": customer.count,
@@ -26,18 +25,23 @@ def customer_record(customer: Customer) -> dict[str, Any]:
         "waiting": customer.waiting,
         "running": customer.running,
         **settings_to_dict(customer.settings._asdict()),
-        "lines": lines,
+        "lines": [lane._asdict() for lane in customer.lanes],
     }
 
 
 def policy_record(version: PolicyVersion) -> dict[str, Any]:
     """A version of the policy."""
-    who = {"version": version.number, "at": version.at, "operator": version.operator.name, "why": version.operator.why}
-    return {**who, **version.policy.to_dict()}
+    author = {
+        "version": version.number,
+        "at": version.at,
+        "operator": version.operator.name,
+        "why": version.operator.why,
+    }
+    return {**author, **version.policy.to_dict()}
 
 
 def overview_record(overview: Overview) -> dict[str, Any]:
-    """The queue at a glance."""
+    """The overview of the queue."""
     return {
         "at": overview.at,
         "paused": None if overview.paused is None else overview.paused._asdict(),
@@ -54,8 +58,8 @@ def overview_record(overview: Overview) -> dict[str, Any]:
 
 
 def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
-    """Why a document is where it is, and its earlier attempts."""
-    document, bounds, counter, before = why.document, why.bounds, why.counter, why.ahead
+    """The explanation of a document's level and position, and its earlier attempts."""
+    document, bounds, counter, ahead = why.document, why.bounds, why.counter, why.ahead
     return {
         "id": document.id,
         "customer": document.customer,
@@ -73,9 +77,9 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
         "closed_by": [str(closed_by) for closed_by in why.closed_by],
         "place": why.place,
         "no_place": why.no_place,
-        "better_levels": before.better_levels if before else None,
-        "same_level": before.same_level if before else None,
-        "own_line": before.own_line if before else None,
+        "better_levels": ahead.better_levels if ahead else None,
+        "same_level": ahead.same_level if ahead else None,
+        "own_line": ahead.own_line if ahead else None,
         "start_earliest": why.start.earliest if why.start else None,
         "start_latest": why.start.latest if why.start else None,
         "no_start": why.no_start,
@@ -84,7 +88,7 @@ def why_record(why: Why, attempts: Iterable[Attempt]) -> dict[str, Any]:
 
 
 def live_record(view: LiveView) -> dict[str, Any]:
-    """The queue as it goes on."""
+    """The live view of the queue."""
     return {
         "at": view.at,
         "paused": None if view.paused is None else view.paused._asdict(),
@@ -100,7 +104,7 @@ def live_record(view: LiveView) -> dict[str, Any]:
 
 
 def worker_record(at_work: AtWork) -> dict[str, Any]:
-    """A worker, and what it does."""
+    """A worker and its running documents."""
     report = at_work.worker.report
     progress = report.progress
     documents = [
@@ -112,6 +116,10 @@ def worker_record(at_work: AtWork) -> dict[str, Any]:
         }
         for document in at_work.documents
     ]
-    stored = {name: value for name, value in report._asdict().items() if name not in {"progress", "at_work"}}
-    held = {"documents": documents, "claimed_ahead": at_work.claimed_ahead}
-    return {**stored, "seen_at": at_work.worker.seen_at, **held}
+    own = {name: value for name, value in report._asdict().items() if name not in {"progress", "at_work"}}
+    return {
+        **own,
+        "seen_at": at_work.worker.seen_at,
+        "documents": documents,
+        "claimed_ahead": at_work.claimed_ahead,
+    }

@@ -1,35 +1,39 @@
-"""`inturn status`, `inturn customers` and `inturn documents`: what there is."""
+"""`inturn status`, `inturn customers` and `inturn documents`: list the queue's contents."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 import typer
 
-from inturn.cli.durations import parse_duration
+from inturn.cli.customer import format_optional, format_rate
 from inturn.cli.json_output import customer_record, document_record, overview_record
-from inturn.cli.output import Column, first_line, print_details, print_table
+from inturn.cli.output import (
+    WIDE_TERMINAL,
+    WIDER_TERMINAL,
+    WIDEST_TERMINAL,
+    Column,
+    first_line,
+    print_details,
+    print_table,
+)
 from inturn.cli.session import Session
-from inturn.errors import InvalidInputError
 from inturn.i18n import Texts
 from inturn.insights import Overview
 from inturn.insights.explain import STATE_TEXT_KEYS
-from inturn.model import EXPEDITED_LEVEL, SECOND, Customer, Document, DocumentState, RateLimit
+from inturn.model import EXPEDITED_LEVEL, Customer, Document, DocumentState
 from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
 
-WIDE_TERMINAL_WIDTH: Final = 100
-WIDER_TERMINAL_WIDTH: Final = 130
-WIDEST_TERMINAL_WIDTH: Final = 170
 MAX_ERROR_LENGTH_WIDE: Final = 160
 MAX_ERROR_LENGTH_NARROW: Final = 60
-"""Characters of an error in a terminal, by its width."""
+"""Characters of an error message that a terminal shows."""
 LimitOption = Annotated[int, typer.Option("--limit", help="How many at most.")]
 AfterOption = Annotated[
-    str | None, typer.Option("--after", metavar="CURSOR", help="Where the page before this one ended.")
+    str | None, typer.Option("--after", metavar="CURSOR", help="The cursor that the previous page printed.")
 ]
 
 
 def status(session: Session) -> None:
-    """Show the queue at a glance: what waits in which level, and how fast it goes."""
+    """Show the queue in numbers: states, levels, throughput."""
     overview = session.insights.overview()
     if session.as_json:
         session.emit(overview_record(overview))
@@ -54,11 +58,11 @@ def customers(
     *,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
     waiting: Annotated[bool | None, typer.Option("--waiting/--idle", help="With or without waiting documents.")] = None,
-    paused: Annotated[bool | None, typer.Option("--paused/--not-paused", help="Paused by an operator or not.")] = None,
+    paused: Annotated[bool | None, typer.Option("--paused/--not-paused", help="Paused or not.")] = None,
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
-    """List customers by name, with their counters and settings."""
+    """List customers with their counters and settings."""
     page = session.queue.customers(CustomerFilter(text, waiting, paused), limit=limit, after=after)
     if session.as_json:
         for customer in page.items:
@@ -70,9 +74,9 @@ def customers(
             Column(texts.text("head_counter"), number=True),
             Column(texts.text("head_waiting"), number=True),
             Column(texts.text("head_running"), number=True),
-            Column(texts.text("head_weight"), number=True, from_width=WIDE_TERMINAL_WIDTH),
-            Column(texts.text("head_cap"), number=True, from_width=WIDE_TERMINAL_WIDTH),
-            Column(texts.text("head_rate"), number=True, from_width=WIDE_TERMINAL_WIDTH),
+            Column(texts.text("head_weight"), number=True, from_width=WIDE_TERMINAL),
+            Column(texts.text("head_cap"), number=True, from_width=WIDE_TERMINAL),
+            Column(texts.text("head_rate"), number=True, from_width=WIDE_TERMINAL),
             Column(texts.text("head_paused")),
         ]
         print_table(session.console, columns, [_customer_row(customer, texts) for customer in page.items])
@@ -89,11 +93,11 @@ def documents(  # noqa: PLR0913 - one option for each filter
     level: Annotated[int | None, typer.Option("--level", min=1, max=9, help="Of this level.")] = None,
     batch: Annotated[str | None, typer.Option("--batch", help="Of this batch.")] = None,
     text: Annotated[str | None, typer.Option("--text", help="Part of the name.")] = None,
-    sort: Annotated[DocumentSort, typer.Option("--sort", help="Which come first.")] = DocumentSort.NEWEST,
+    sort: Annotated[DocumentSort, typer.Option("--sort", help="Newest or oldest first.")] = DocumentSort.NEWEST,
     limit: LimitOption = 100,
     after: AfterOption = None,
 ) -> None:
-    """List documents, newest or oldest first."""
+    """List documents, filtered and sorted."""
     where = DocumentFilter(frozenset(state) if state else None, customer, level, batch, text)
     page = session.queue.documents(where, limit=limit, after=after, sort=sort)
     if session.as_json:
@@ -105,25 +109,25 @@ def documents(  # noqa: PLR0913 - one option for each filter
 
 
 def _print_documents(session: Session, documents: Sequence[Document]) -> None:
-    """A column for errors where there are any; a narrow terminal then goes without levels."""
+    """Print documents, with a column for errors if there are any; a narrow terminal then has no levels."""
     texts, console = session.texts, session.console
     has_errors = any(_current_error(document) for document in documents)
     columns = [
         Column(texts.text("head_document")),
         Column(texts.text("head_customer"), folds=True),
         Column(texts.text("head_state")),
-        Column(texts.text("head_level"), number=True, from_width=WIDE_TERMINAL_WIDTH if has_errors else 0),
+        Column(texts.text("head_level"), number=True, from_width=WIDE_TERMINAL if has_errors else 0),
         Column(
             texts.text("head_counter"),
             number=True,
-            from_width=WIDEST_TERMINAL_WIDTH if has_errors else WIDE_TERMINAL_WIDTH,
+            from_width=WIDEST_TERMINAL if has_errors else WIDE_TERMINAL,
         ),
-        Column(texts.text("head_name"), folds=True, from_width=WIDE_TERMINAL_WIDTH),
-        Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL_WIDTH if has_errors else WIDER_TERMINAL_WIDTH),
+        Column(texts.text("head_name"), folds=True, from_width=WIDE_TERMINAL),
+        Column(texts.text("head_submitted"), from_width=WIDEST_TERMINAL if has_errors else WIDER_TERMINAL),
         *([Column(texts.text("head_error"), folds=True)] if has_errors else []),
     ]
-    longest = (
-        (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL_WIDTH else MAX_ERROR_LENGTH_NARROW)
+    max_length = (
+        (MAX_ERROR_LENGTH_WIDE if console.width >= WIDE_TERMINAL else MAX_ERROR_LENGTH_NARROW)
         if console.is_terminal
         else None
     )
@@ -136,7 +140,7 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
             texts.number(document.count),
             document.spec.name,
             texts.time(document.submitted_at),
-            first_line(_current_error(document), longest),
+            first_line(_current_error(document), max_length),
         )
         for document in documents
     ]
@@ -144,25 +148,8 @@ def _print_documents(session: Session, documents: Sequence[Document]) -> None:
 
 
 def _current_error(document: Document) -> str | None:
-    """Why it failed, or why it is tried again; an earlier attempt's error says nothing of a document that is done."""
+    """Return the error of a failed or delayed document; a later success makes earlier errors irrelevant."""
     return document.error if document.state in {DocumentState.FAILED, DocumentState.DELAYED} else None
-
-
-def format_rate(rate: RateLimit | None, texts: Texts) -> str:
-    """A rate limit as `inturn rate` takes it."""
-    return "-" if rate is None else f"{texts.number(rate.documents)}/{texts.number(rate.per / SECOND)} s"
-
-
-def parse_rate(text: str) -> RateLimit | None:
-    """A rate limit as it is typed: documents, a slash, a length of time; or `none`."""
-    if text == "none":
-        return None
-    documents, _, span = text.partition("/")
-    try:
-        number, per = int(documents), parse_duration("a rate", span)
-    except (ValueError, InvalidInputError):
-        raise InvalidInputError(f"a rate is documents/time such as 100/60 or 100/1m, or none, not {text!r}") from None
-    return RateLimit(number, per)
 
 
 def _describe_overview(overview: Overview, texts: Texts) -> Iterator[tuple[str, str]]:
@@ -178,8 +165,8 @@ def _describe_overview(overview: Overview, texts: Texts) -> Iterator[tuple[str, 
     if overview.oldest_wait is not None:
         yield texts.text("label_customers"), texts.text("customers_open", n=overview.customers)
         yield texts.text("label_oldest"), texts.duration(overview.oldest_wait)
-    pace = overview.throughput
-    yield texts.text("label_pace"), texts.text("pace", started=pace.started, finished=pace.finished)
+    recent = overview.throughput
+    yield texts.text("label_pace"), texts.text("pace", started=recent.started, finished=recent.finished)
 
 
 def _format_level(level: int, texts: Texts) -> str:
@@ -190,17 +177,17 @@ def _customer_row(customer: Customer, texts: Texts) -> tuple[str, ...]:
     settings = customer.settings
     return (
         customer.name,
-        "-" if customer.count is None else texts.number(customer.count),
+        format_optional(customer.count, texts),
         texts.number(customer.waiting),
         texts.number(customer.running),
         texts.number(settings.weight),
-        "-" if settings.cap is None else texts.number(settings.cap),
+        format_optional(settings.cap, texts),
         format_rate(settings.rate, texts),
         texts.text("yes") if settings.paused else "",
     )
 
 
 def _print_next_cursor(session: Session, cursor: str | None) -> None:
-    """That there is another page: not among the data, which may go into a pipe."""
+    """Print the next page's cursor to standard error, apart from the data."""
     if cursor is not None:
         typer.echo(session.texts.text("more", cursor=cursor), err=True)

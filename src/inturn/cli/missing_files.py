@@ -1,4 +1,4 @@
-"""Which documents that have not ended lack their files: they would fail when their turn comes."""
+"""Find documents that have not ended and lack their files; a worker would fail them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,29 +14,26 @@ from inturn.store import DocumentFilter
 
 PAGE_SIZE: Final = 1_000
 MAX_SINGLE_LOOKUPS: Final = 200
-"""Objects that an object store is asked for one by one; for more, all of it is listed once."""
+"""Lookups of single objects, before all objects are listed once."""
 MAX_CUSTOMERS_SHOWN: Final = 10
-"""Customers that are named."""
 
 
 class MissingFiles(NamedTuple):
-    """How many files were looked for, and the customers of those that are missing, those with the most first."""
+    """The number of files checked, and of missing files by customer, most first."""
 
     checked: int
     customers: dict[str, int]
     is_unknown: bool = False
-    """There are files, and nobody said where."""
+    """Documents have files, but no blob store is configured."""
 
     @property
     def missing(self) -> int:
-        """All that are missing."""
+        """The number of missing files."""
         return sum(self.customers.values())
 
 
 def find_missing(queue: Queue, blobs: Blobs | None, *, is_configured: bool) -> MissingFiles:
-    """Look for the file of every document that has not ended, page by page. `is_configured`: whether a place was
-    named.
-    """
+    """Look up the file of every document that has not ended. `is_configured`: a blob store's address is known."""
     if not is_configured:
         return MissingFiles(0, {}, is_unknown=next(_unended_documents(queue), None) is not None)
     has = _blob_lookup(blobs)
@@ -49,21 +46,21 @@ def find_missing(queue: Queue, blobs: Blobs | None, *, is_configured: bool) -> M
 
 
 def describe_missing(result: MissingFiles, texts: Texts) -> Iterator[tuple[str, str]]:
-    """A line for people, where there is anything to say."""
+    """Describe the files that are missing, unknown or all there."""
     if result.is_unknown:
         yield texts.text("label_files"), texts.text("files_unknown")
     elif result.missing:
-        named = ", ".join(
+        customers = ", ".join(
             f"{name} {texts.number(n)}" for name, n in list(result.customers.items())[:MAX_CUSTOMERS_SHOWN]
         )
         more = ", …" if len(result.customers) > MAX_CUSTOMERS_SHOWN else ""
-        yield texts.text("label_files"), texts.text("files_missing", n=result.missing, customers=f"{named}{more}")
+        yield texts.text("label_files"), texts.text("files_missing", n=result.missing, customers=f"{customers}{more}")
     elif result.checked:
         yield texts.text("label_files"), texts.text("files_there", n=result.checked)
 
 
 def _unended_documents(queue: Queue) -> Iterator[Document]:
-    """Those with a file that have not ended."""
+    """Iterate over documents with a file that have not ended."""
     where, after = DocumentFilter(frozenset(DocumentState) - ENDED), None
     while True:
         page = queue.documents(where, limit=PAGE_SIZE, after=after)
@@ -73,7 +70,7 @@ def _unended_documents(queue: Queue) -> Iterator[Document]:
 
 
 def _still_needs_file(queue: Queue, document: Document) -> bool:
-    """Whether it has not ended or been deleted meanwhile, and its file with it."""
+    """Check that the document has not ended or been deleted since it was listed."""
     try:
         return queue.document(document.id).state not in ENDED
     except NotFoundError:
@@ -89,7 +86,7 @@ def _blob_lookup(blobs: Blobs | None) -> Callable[[str], bool]:
 
 
 class _ObjectLookup:
-    """An object store that answers slowly."""
+    """Look up objects one by one, then in a listing: single requests are slow."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
@@ -97,7 +94,7 @@ class _ObjectLookup:
         self._listing: set[str] | None = None
 
     def has(self, blob_key: str) -> bool:
-        """Whether there is such an object. One that came after the listing is asked for."""
+        """Check for an object; one that is not in the listing may be newer, and is looked up."""
         self._lookup_count += 1
         if self._lookup_count > MAX_SINGLE_LOOKUPS and self._listing is None:
             self._listing = list_keys(self._blobs)

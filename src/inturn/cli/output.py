@@ -1,4 +1,4 @@
-"""How the command line prints: tables drawn for a terminal, plain columns and whole lines when piped."""
+"""Print tables and labelled texts: drawn in a terminal, plain columns and whole lines when piped."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -11,22 +11,26 @@ from rich.table import Table
 from rich.text import Text
 
 PIPED_WIDTH: Final = 10_000
+WIDE_TERMINAL: Final = 100
+WIDER_TERMINAL: Final = 130
+WIDEST_TERMINAL: Final = 170
+"""Widths in columns from which tables show more."""
 
 
 def stdout_console() -> Console:
-    """Standard output; nothing is cut or wrapped when it is not a terminal."""
+    """Open standard output; nothing is cut or wrapped unless it is a terminal."""
     return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, highlight=False)
 
 
 def create_table(console: Console) -> Table:
-    """An empty table that suits the console."""
+    """Create an empty table, with borders in a terminal."""
     if console.is_terminal:
         return Table(box=box.ROUNDED, header_style="bold")
     return Table(box=None, header_style="", pad_edge=False)
 
 
 class Column(NamedTuple):
-    """A column's heading, whether it holds numbers, whether it may be folded, and how wide a console it asks for."""
+    """A column: `folds` lets long texts wrap; below `from_width` columns of a terminal it is left out."""
 
     heading: str
     number: bool = False
@@ -35,20 +39,20 @@ class Column(NamedTuple):
 
 
 def print_table(console: Console, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
-    """A table of texts, with the columns that the console has room for."""
-    shown = create_table(console)
-    stored = [number for number, column in enumerate(columns) if console.width >= column.from_width]
-    for number in stored:
+    """Print a table with the columns that the console has room for."""
+    table = create_table(console)
+    visible = [number for number, column in enumerate(columns) if console.width >= column.from_width]
+    for number in visible:
         heading, is_number, folds, _ = columns[number]
         justify = "right" if is_number else "left"
-        shown.add_column(heading, justify=justify, no_wrap=not folds, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(heading, justify=justify, no_wrap=not folds, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        shown.add_row(*(Text(printable(row[number])) for number in stored))
-    console.print(shown)
+        table.add_row(*(Text(printable(row[number])) for number in visible))
+    console.print(table)
 
 
 def print_details(console: Console, details: Iterable[tuple[str, str]]) -> None:
-    """Labels with a text each: side by side in a terminal, a line each when piped."""
+    """Print labels with their texts: as a grid in a terminal, a line each when piped."""
     if not console.is_terminal:
         for label, text in details:
             console.print(printable_lines(f"{label}: {text}"), markup=False, soft_wrap=True)
@@ -62,18 +66,18 @@ def print_details(console: Console, details: Iterable[tuple[str, str]]) -> None:
 
 
 def first_line(error: str | None, max_length: int | None = None) -> str:
-    """An error without the trace below it, and cut to `most` characters."""
+    """Return an error without its trace, cut to `max_length` characters."""
     line = (error or "").partition("\n")[0]
     return line if max_length is None or len(line) <= max_length else f"{line[: max_length - 1]}…"
 
 
 def printable_lines(text: str) -> str:
-    """As `printable`, with the line ends kept: for the traces of errors."""
+    """Sanitize a text as `printable` does, but keep its line ends."""
     return "\n".join(printable(line.expandtabs(4)) for line in text.split("\n"))
 
 
 def printable(text: str) -> str:
-    """The text without what would move a terminal's cursor: names and errors come from strangers."""
+    """Replace control characters: names and errors are untrusted and could move a terminal's cursor."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or category(char) == "Zs" else "\ufffd" for char in text)

@@ -1,4 +1,4 @@
-"""`inturn policy`: the thresholds, the order and the overdue slot, their versions, and how to change them."""
+"""`inturn policy`: show, change and list the versions of the priority policy."""
 
 from dataclasses import fields, replace
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ def show(session: Session) -> None:
 
 
 def history(session: Session) -> None:
-    """List all versions of the policy, newest first: who set them, when and why."""
+    """List all versions of the policy, newest first."""
     versions = session.queue.store.policies()
     if session.as_json:
         for version in versions:
@@ -53,17 +53,20 @@ def set_(  # noqa: PLR0913 - one option for each setting
     *,
     reset_interval: Annotated[
         str | None,
-        typer.Option("--reset-interval", metavar="TIME", help="A counter starts at 0 again after so long a gap: 25m."),
+        typer.Option(
+            "--reset-interval", metavar="TIME", help="A counter starts at 0 again after this gap, such as 25m."
+        ),
     ] = None,
     thresholds: Annotated[
-        str | None, typer.Option("--thresholds", metavar="LIST", help='One level more below each, such as "-2,-4".')
+        str | None,
+        typer.Option("--thresholds", metavar="LIST", help='Counters at which the next level begins: "-2,-4".'),
     ] = None,
     order: Annotated[Order | None, typer.Option("--order", help="Order inside a level.")] = None,
     overdue_after: Annotated[
         str | None, typer.Option("--overdue-after", metavar="TIME", help="A longer wait is overdue, such as 15m.")
     ] = None,
     overdue_every: Annotated[
-        int | None, typer.Option("--overdue-every", metavar="N", help="Every so many starts go to an overdue level.")
+        int | None, typer.Option("--overdue-every", metavar="N", help="Every Nth start goes to an overdue level.")
     ] = None,
     per_document: Annotated[
         float | None, typer.Option("--per-document", metavar="COST", help="Part of a document's cost that is its own.")
@@ -72,14 +75,17 @@ def set_(  # noqa: PLR0913 - one option for each setting
         float | None, typer.Option("--per-page", metavar="COST", help="Cost of each page; 0: every document costs 1.")
     ] = None,
     bytes_per_page: Annotated[
-        int | None, typer.Option("--bytes-per-page", metavar="N", help="A file counts at least one page for so many.")
+        int | None, typer.Option("--bytes-per-page", metavar="N", help="A file counts at least one page for N bytes.")
     ] = None,
     expect: Annotated[
         int | None, typer.Option("--expect", metavar="VERSION", help="Refuse if another version is in force.")
     ] = None,
 ) -> None:
-    """Change the policy; levels hold for new checks, the order for what already waits."""
-    given = {
+    """Change the policy and show the difference.
+
+    New levels apply to new checks, a new order also to documents that wait already.
+    """
+    options = {
         "reset_interval": None if reset_interval is None else parse_duration("--reset-interval", reset_interval),
         "thresholds": None if thresholds is None else parse_thresholds(thresholds),
         "order": order,
@@ -89,12 +95,12 @@ def set_(  # noqa: PLR0913 - one option for each setting
         "per_page": per_page,
         "bytes_per_page": bytes_per_page,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
+    changes = {name: value for name, value in options.items() if value is not None}
     if not changes:
         raise InvalidInputError("nothing to change: give at least one setting, such as --reset-interval 25m")
     before = session.queue.policy()
     policy = apply_changes(before.policy, changes)
-    # Without --expect a change in between is refused all the same: the difference shown would be another one.
+    # Without --expect, a concurrent change is refused too: the printed difference would be wrong.
     expected = before.number if expect is None else expect
     after = before
     if policy != before.policy or expected != before.number:
@@ -103,11 +109,11 @@ def set_(  # noqa: PLR0913 - one option for each setting
 
 
 def apply_changes(policy: Policy, changes: dict[str, Any]) -> Policy:
-    """The policy with some of its settings changed, by name."""
+    """Return the policy with some of its settings changed, by name."""
     parts = {field.name: getattr(policy, field.name) for field in fields(policy)}
     for name, part in parts.items():
         own = {field.name for field in fields(part)} & changes.keys()
-        parts[name] = replace(part, **{item: changes[item] for item in own})
+        parts[name] = replace(part, **{setting: changes[setting] for setting in own})
     return Policy(**parts)
 
 
@@ -137,12 +143,12 @@ def _format_value(name: str, value: Any, texts: Texts) -> str:
         exact = f"{texts.number(value / SECOND)} s"
         return exact if value < 60 * SECOND else f"{exact} ({texts.duration(value)})"
     if isinstance(value, list):
-        return ", ".join(texts.number(item) for item in value)
+        return ", ".join(texts.number(threshold) for threshold in value)
     return texts.number(value) if isinstance(value, (int, float)) else str(value)
 
 
 def parse_thresholds(text: str) -> tuple[int, ...]:
-    """Thresholds as they are typed."""
+    """Parse whole numbers with commas between them."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

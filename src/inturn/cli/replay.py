@@ -1,4 +1,4 @@
-"""`inturn simulate --replay`: what really came in, played once more as it was and under other settings."""
+"""`inturn simulate --replay`: replay recorded history as it was and under other settings."""
 
 import dataclasses
 import shlex
@@ -15,15 +15,14 @@ from inturn.analysis.history import WARMUP_DURATION, History, read_history
 from inturn.analysis.replay import UNCHANGED_PLAN, Plan
 from inturn.analysis.reports import Page, advice_page, comparison_page
 from inturn.analysis.reports.advice import column_headings as advice_headings
-from inturn.analysis.reports.advice import format_trial_value as shown_trial
-from inturn.analysis.reports.advice import summary as advice_told
+from inturn.analysis.reports.advice import format_trial_value
+from inturn.analysis.reports.advice import summary as advice_summary
 from inturn.analysis.reports.advice import trial_rows as advice_rows
 from inturn.analysis.reports.comparison import group_waits, series_legend, summary
 from inturn.analysis.reports.scales import format_change, format_duration
-from inturn.cli.durations import parse_duration as parsed_length
-from inturn.cli.durations import parse_time
-from inturn.cli.output import Column, print_table
-from inturn.cli.policy import apply_changes, parse_thresholds
+from inturn.cli.durations import parse_duration, parse_time
+from inturn.cli.output import WIDER_TERMINAL, Column, print_table
+from inturn.cli.policy import DURATION_SETTINGS, apply_changes, parse_thresholds
 from inturn.cli.progress import progress_reporter
 from inturn.cli.session import Session
 from inturn.clock import SystemClock
@@ -35,7 +34,7 @@ NUMERIC_SETTINGS: Final = {"overdue_every": int, "bytes_per_page": int, "per_doc
 
 
 class ReplayOptions(NamedTuple):
-    """What was typed."""
+    """The options of a replay."""
 
     since: str | None
     until: str | None
@@ -54,19 +53,19 @@ class ReplayOptions(NamedTuple):
 
     @classmethod
     def empty(cls) -> "ReplayOptions":
-        """Without any option."""
+        """Return the defaults."""
         return cls(None, None, None, None, False, (), None, None, (), (), None, None, None, False)
 
 
 def replay(session: Session, options: ReplayOptions) -> None:
-    """Read history, play it, and show what came of it."""
+    """Read the history, replay it, and print the comparison or the advice."""
     goal = parse_goal(options.goal or DEFAULT_GOAL)
     with progress_reporter(session.texts) as step:
         history, current = _read_history(session, options, step(session.texts.text("replay_reading")))
         proposed = _proposed_plan(options, current)
         if options.scrub:
             if options.weight or options.cap:
-                raise InvalidInputError("--scrub takes customers' names away: it goes with neither --weight nor --cap")
+                raise InvalidInputError("--scrub removes customers' names: leave out --weight and --cap")
             history = history.anonymized()
         if options.export is not None:
             _export(session, history, options.export)
@@ -87,7 +86,7 @@ def replay(session: Session, options: ReplayOptions) -> None:
 
 
 def _read_history(session: Session, options: ReplayOptions, progress: Any) -> tuple[History, Policy]:
-    """The history, and the policy that is in force."""
+    """Read the history, and the policy in force."""
     now = SystemClock().now()
     since = 0 if options.since is None else parse_time("--from", options.since, now)
     until = None if options.until is None else parse_time("--to", options.until, now)
@@ -109,48 +108,48 @@ def _read_csv(session: Session, path: Path, span: tuple[int, int | None, int], p
 
 
 def _baseline_plan(history: History, options: ReplayOptions) -> Plan:
-    """As it was. Where nobody knows how many workers there were, as many as are asked for."""
+    """Return the plan of the history; if the number of workers is unknown, with --slots workers."""
     if any(wait is not None for wait in history.waits):
         return UNCHANGED_PLAN
     if options.slots is None:
         raise InvalidInputError(
-            "this history does not tell when documents were started, so nobody knows how many ran at a time:"
-            " say it with --slots, or add a column `started`"
+            "this history does not have the times at which documents were started, so the number that ran at once is"
+            " unknown: give it with --slots, or add a column `started`"
         )
     return Plan(workers=options.slots)
 
 
 def _proposed_plan(options: ReplayOptions, current: Policy) -> Plan | None:
-    """What is asked for, or nothing."""
+    """Build the plan of the options; None without any change."""
     policy = None
     if options.policy or options.order is not None:
-        policy = apply_changes(current, dict(_parse_policy_option(item) for item in options.policy))
+        policy = apply_changes(current, dict(_parse_policy_option(text) for text in options.policy))
     if policy is not None and options.order is not None:
         policy = _parse_order(options.order).apply_to(policy)
     settings: dict[str, dict[str, Any]] = {}
-    for option, given in (("weight", options.weight), ("cap", options.cap)):
-        for item in given:
-            customer, value = _parse_customer_option(option, item)
+    for option, values in (("weight", options.weight), ("cap", options.cap)):
+        for text in values:
+            customer, value = _parse_customer_option(option, text)
             settings.setdefault(customer, {})[option] = value
     plan = Plan(policy, options.slots, settings)
     return None if plan == UNCHANGED_PLAN else plan
 
 
 def _parse_policy_option(text: str) -> tuple[str, Any]:
-    name, result, value = text.partition("=")
+    name, separator, value = text.partition("=")
     name = name.strip().replace("-", "_")
     known = list(Policy().to_dict())
-    if not result or name not in known:
+    if not separator or name not in known:
         raise InvalidInputError(f"--policy takes NAME=VALUE with a name of {', '.join(known)}; not {text!r}")
-    if name in {"reset_interval", "overdue_after"}:
-        return name, parsed_length(f"--policy {name}", value)
+    if name in DURATION_SETTINGS:
+        return name, parse_duration(f"--policy {name}", value)
     if name == "thresholds":
         return name, parse_thresholds(value)
     try:
         return name, Order(value) if name == "order" else NUMERIC_SETTINGS[name](value)
     except ValueError:
-        wanted = ", ".join(Order) if name == "order" else "a number"
-        raise InvalidInputError(f"--policy {name} takes {wanted}, not {value!r}") from None
+        allowed = ", ".join(Order) if name == "order" else "a number"
+        raise InvalidInputError(f"--policy {name} takes {allowed}, not {value!r}") from None
 
 
 def _parse_customer_option(option: str, text: str) -> tuple[str, Any]:
@@ -181,7 +180,7 @@ def _export(session: Session, history: History, path: Path) -> None:
 
 
 def _typed_options(options: ReplayOptions) -> list[str]:
-    """What was asked for, as it was typed."""
+    """Return the options as they were typed."""
     return [
         *options.policy,
         *([f"order={options.order}"] if options.order is not None else []),
@@ -215,7 +214,10 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
         Column(texts.text("head_documents"), number=True),
         Column(texts.text("head_played")),
         *(Column(texts.text(key), number=True) for key in ("head_mean", "head_p50", "head_p95", "head_worst")),
-        *(Column(texts.text(key), number=True, from_width=130) for key in ("head_slowdown", "head_gap", "head_jain")),
+        *(
+            Column(texts.text(key), number=True, from_width=WIDER_TERMINAL)
+            for key in ("head_slowdown", "head_gap", "head_jain")
+        ),
     ]
     rows = []
     for group in comparison.groups:
@@ -235,7 +237,7 @@ def _print_groups(session: Session, comparison: Comparison) -> None:
 
 
 def _print_changes(session: Session, comparison: Comparison) -> None:
-    """Those who gain or pay the most."""
+    """Print the customers whose waits change the most."""
     changes = sorted(
         (*comparison.less, *comparison.more),
         key=lambda customer_change: customer_change.proposed - customer_change.current,
@@ -275,28 +277,28 @@ def _print_advice(session: Session, options: ReplayOptions, advice: Advice) -> N
             for place, heading in enumerate(advice_headings(texts))
         ]
         print_table(session.console, columns, plain)
-        for line in [*advice_told(advice, texts), *_suggested_commands(session, options, advice)]:
+        for line in [*advice_summary(advice, texts), *_suggested_commands(session, options, advice)]:
             session.write(line)
     if options.html is not None or options.svg is not None:
         write_page(session, advice_page(advice, texts), options.html, options.svg)
 
 
 def _suggested_commands(session: Session, options: ReplayOptions, advice: Advice) -> Iterator[str]:
-    """What to type next; nothing is done here."""
+    """Suggest commands that try and apply the best setting."""
     best = advice.best
     if best is None:
         return
     source = ["--csv", str(options.csv)] if options.csv is not None else []
-    policy = [] if best.setting is None else ["--policy", f"{best.setting}={shown_trial(best)}"]
+    policy = [] if best.setting is None else ["--policy", f"{best.setting}={format_trial_value(best)}"]
     command = ["inturn", "simulate", "--replay", *source, "--slots", str(best.workers), *policy]
     yield session.texts.text("advice_try", command=shlex.join(command))
     if best.setting is not None:
-        option = f"--{best.setting.replace('_', '-')}={shown_trial(best)}"
+        option = f"--{best.setting.replace('_', '-')}={format_trial_value(best)}"
         yield session.texts.text("advice_apply", command=shlex.join(["inturn", "policy", "set", option]))
 
 
 def write_page(session: Session, page: Page, html: Path | None, svg: Path | None) -> None:
-    """Write a page, and its charts as files of their own."""
+    """Write a page, and each chart as a file."""
     if html is not None:
         _write_file(html, page.html)
         if not session.as_json:

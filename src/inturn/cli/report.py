@@ -1,4 +1,4 @@
-"""`inturn report`: what customers really got."""
+"""`inturn report`: report waits and fair shares by customer."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,16 +13,15 @@ from inturn.analysis.history import WARMUP_DURATION, read_history
 from inturn.analysis.reports import fairness_page
 from inturn.analysis.reports.fairness import column_headings, customer_row, describe_forecasts, summary
 from inturn.cli.durations import parse_time
-from inturn.cli.output import Column, print_table
+from inturn.cli.output import WIDER_TERMINAL, Column, print_table
 from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import write_page
 from inturn.cli.session import Session
 from inturn.clock import SystemClock
 
 MAX_CUSTOMERS_SHOWN: Final = 50
-"""Customers in a terminal; --json and --html show more."""
+"""In a terminal; --json and --html show all."""
 WIDE_ONLY_COLUMNS: Final = (5, 9)
-"""Columns that only a wide terminal has room for."""
 
 
 def report(
@@ -34,13 +33,16 @@ def report(
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts.")] = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="DIR", help="Write each chart as a file.")] = None,
 ) -> None:
-    """Show what each customer got: waits, share received against share due, harm done to others."""
+    """Report waits and fair shares by customer.
+
+    Shows each customer's waits, its share received against its share due, and the harm done to others.
+    """
     now, texts = SystemClock().now(), session.texts
     begin = parse_time("--since", since, now)
     with progress_reporter(texts) as step:
-        tell = step(texts.text("replay_reading"))
-        history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=tell)
-        ended = [item for item in history.finished if item is not None]
+        progress = step(texts.text("replay_reading"))
+        history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=progress)
+        ended = [finished for finished in history.finished if finished is not None]
         is_over = len(ended) == len(history.finished)
         starts = measure_accuracy(history, step(texts.text("replay_playing")))
         fairness_report = measure_fairness(history, max(ended) if is_over else now, starts)
@@ -58,10 +60,10 @@ def _print_report(session: Session, fairness: FairnessReport) -> None:
     texts = session.texts
     for line in summary(fairness, texts):
         session.write(line)
-    columns = [
-        Column(heading, number=place > 0, folds=place == 0, from_width=130 if place in WIDE_ONLY_COLUMNS else 0)
-        for place, heading in enumerate(column_headings(texts))
-    ]
+    columns = []
+    for place, heading in enumerate(column_headings(texts)):
+        width = WIDER_TERMINAL if place in WIDE_ONLY_COLUMNS else 0
+        columns.append(Column(heading, number=place > 0, folds=place == 0, from_width=width))
     shown = fairness.customers[:MAX_CUSTOMERS_SHOWN]
     print_table(session.console, columns, (customer_row(customer_fairness, texts) for customer_fairness in shown))
     if len(shown) < len(fairness.customers):

@@ -1,4 +1,4 @@
-"""`inturn result`: what came of a document."""
+"""`inturn result`: show or save the result of a document."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from inturn.model import Document, DocumentState, ResultFile
 
 TEXT_KEY: Final = "text"
 TEXT_FILE: Final = "text.txt"
-"""Where the built-in processor puts a text that is too long for the result itself."""
+"""The file in which the built-in processor stores a text that is too long for the result itself."""
 
 
 def result(
@@ -32,11 +32,14 @@ def result(
     text: Annotated[bool, typer.Option("--text", help="Only the text that was extracted.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if there is one.")] = False,
 ) -> None:
-    """Show the result of a document that is done: as JSON, one of its files, or only the text."""
+    """Show the result of a document.
+
+    Prints JSON, one of the result's files, or only the extracted text.
+    """
     from inturn.worker.content import RESULT_FILE, read_result  # noqa: PLC0415 - brings TLS
 
     if text and file is not None:
-        raise InvalidInputError("--text and --file are two different things; give one of them")
+        raise InvalidInputError("--text and --file cannot be combined; give one of them")
     if out is not None and out.exists() and not force:
         raise InvalidInputError(f"{out} exists already; give another name, or --force to overwrite it")
     document = session.queue.document(id)
@@ -60,7 +63,7 @@ def result(
 
 
 def _describe_missing_result(document: Document) -> str:
-    """Why there is no result, and what to do."""
+    """Explain why there is no result, and what to do."""
     id_ = document.id
     match document.state:
         case DocumentState.WAITING:
@@ -76,20 +79,20 @@ def _describe_missing_result(document: Document) -> str:
 
 
 def _describe_failure(document: Document) -> str:
-    """The reason, what to do, and then the trace, if there is one."""
+    """Explain the failure and what to do, followed by the trace if there is one."""
     tries = f"attempt {document.attempt} of {document.spec.max_attempts}"
     reason, trace = first_line(document.error), (document.error or "").partition("\n")[2]
     if document.is_rejected:
-        reported = f"was rejected in {tries}: {reason}; another attempt would end the same way"
+        outcome = f"was rejected in {tries}: {reason}; another attempt would end the same way"
     else:
-        reported = f"failed in {tries}: {reason}; once the cause is removed, try it again: inturn retry {document.id}"
-    return f"document {document.id} {reported}" + (f"\n{trace}" if trace else "")
+        outcome = f"failed in {tries}: {reason}; once the cause is removed, try it again: inturn retry {document.id}"
+    return f"document {document.id} {outcome}" + (f"\n{trace}" if trace else "")
 
 
 def _require_file(files: dict[str, ResultFile], name: str, id_: str) -> ResultFile:
     if name not in files:
-        there = f"it has {', '.join(repr(file) for file in sorted(files))}" if files else "it has none"
-        raise NotFoundError(f"the result of {id_} has no file {name!r}; {there}")
+        available = f"it has {', '.join(repr(file) for file in sorted(files))}" if files else "it has none"
+        raise NotFoundError(f"the result of {id_} has no file {name!r}; {available}")
     return files[name]
 
 
@@ -102,12 +105,11 @@ def _extracted_text(content: Any, id_: str) -> str:
 def _require_blobs(session: Session) -> Blobs:
     blobs = session.blobs()
     if blobs is None:
-        raise InturnError(f"the files of results are not at {session.settings.blobs}; say where they are with --blobs")
+        raise InturnError(f"the result's files are not at {session.settings.blobs}; give their address with --blobs")
     return blobs
 
 
 def _json_indent(out: Path | None) -> int | None:
-    """Readable for people, one line for pipes."""
     return 2 if out is not None or sys.stdout.isatty() else None
 
 
@@ -116,7 +118,7 @@ def _output_text(session: Session, content: str, out: Path | None) -> None:
         with _atomic_write(out) as target:
             target.write(content.encode(errors="replace") + b"\n")
     elif sys.stdout.isatty():
-        # The text of a document is a stranger's: it must not move the cursor.
+        # Text from a document is untrusted and must not move the cursor.
         session.console.print(printable_lines(content), markup=False, soft_wrap=True)
     else:
         typer.echo(content)
@@ -129,7 +131,7 @@ def _output_file(session: Session, file: ResultFile, out: Path | None) -> None:
                 shutil.copyfileobj(source, target)
         elif sys.stdout.isatty():
             if b"\0" in source.read(4096):
-                raise InvalidInputError(f"{file.name!r} is no text for a terminal; give --out FILE")
+                raise InvalidInputError(f"{file.name!r} is not a text that a terminal can show; give --out FILE")
             _output_text(session, path.read_text(encoding="utf-8", errors="replace"), None)
         else:
             shutil.copyfileobj(source, sys.stdout.buffer)
@@ -138,7 +140,7 @@ def _output_file(session: Session, file: ResultFile, out: Path | None) -> None:
 
 @contextmanager
 def _atomic_write(out: Path) -> Iterator[BinaryIO]:
-    """A file that is there only once all of it is."""
+    """Write to a temporary file and rename it when complete."""
     part = out.with_name(f".{out.name}.{os.getpid()}")
     try:
         with create_private_file(part) as target:

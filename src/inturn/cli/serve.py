@@ -1,4 +1,4 @@
-"""`inturn serve`: the HTTP API, with workers beside it if wanted."""
+"""`inturn serve`: run the HTTP server, and worker processes with --workers."""
 
 import json
 import os
@@ -30,11 +30,14 @@ MAX_RESTART_DELAY_SECONDS: Final = 30.0
 def serve(
     session: Session,
     *,
-    workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="Worker processes to run beside it.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", min=0, max=64, help="Worker processes to run as well.")] = 0,
     openapi: Annotated[bool, typer.Option("--openapi", help="Print the API's description (OpenAPI) and end.")] = False,
 ) -> None:
-    """Serve the HTTP API until told to stop: SIGTERM or Ctrl-C lets what is under way finish."""
-    missing = [required_module for required_module in REQUIRED_MODULES if find_spec(required_module) is None]
+    """Serve the HTTP API and the web page until stopped.
+
+    SIGTERM or Ctrl-C stops the server once its open requests have finished.
+    """
+    missing = [name for name in REQUIRED_MODULES if find_spec(name) is None]
     if missing:
         raise InvalidInputError(f"the server needs {', '.join(missing)}: pip install 'inturn[server]'")
     if openapi:
@@ -45,30 +48,30 @@ def serve(
     from inturn.http.state import AppState  # noqa: PLC0415
 
     logs.configure(as_json=session.as_json, libraries=("uvicorn", "asyncio"))
-    service = AppState(session.queue, session.blobs(may_create=True), server_settings(session.settings))
-    server.require_live_api_key(service)
-    listening = server.bind(service.settings.host, service.settings.port)
-    crew = WorkerProcesses(session.settings, workers, as_json=session.as_json)
+    state = AppState(session.queue, session.blobs(may_create=True), server_settings(session.settings))
+    server.require_live_api_key(state)
+    listening = server.bind(state.settings.host, state.settings.port)
+    processes = WorkerProcesses(session.settings, workers, as_json=session.as_json)
     try:
         server.serve(
-            service,
+            state,
             listening,
             grace=session.settings.grace,
-            on_ready=lambda: _on_ready(session.settings, service, crew, listening.getsockname()[1]),
+            on_ready=lambda: _on_ready(session.settings, state, processes, listening.getsockname()[1]),
         )
     finally:
-        crew.stop()
+        processes.stop()
     logs.info("the server has stopped")
 
 
-def _on_ready(settings: Settings, service: "AppState", workers: "WorkerProcesses", port: int) -> None:
+def _on_ready(settings: Settings, state: "AppState", workers: "WorkerProcesses", port: int) -> None:
     store = redact_password(settings.store)
     logs.info(
         f"inturn {__version__}, store {store}, blobs {settings.blobs or 'none'}", version=__version__, store=store
     )
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    who = "keys are needed" if service.settings.needs_keys else "no key is needed on this machine"
-    logs.info(f"listening on http://{host}:{port}, {who}", host=settings.host, port=port)
+    access = "keys are needed" if state.settings.needs_keys else "no key is needed on this machine"
+    logs.info(f"listening on http://{host}:{port}, {access}", host=settings.host, port=port)
     workers.start()
 
 
@@ -83,7 +86,7 @@ def _print_openapi() -> None:
 
 
 class WorkerProcesses:
-    """Worker processes beside the server: started again when they die, stopped when it stops or is killed.
+    """Run worker processes beside the server: restart them when they die, stop them with the server.
 
     Their standard input is a pipe that only this process can write to. The kernel closes it when the server dies, even
     by SIGKILL. PR_SET_PDEATHSIG would not do: it fires when the thread ends that has started a worker.
@@ -97,16 +100,16 @@ class WorkerProcesses:
         self._count = count
         self._processes: list[subprocess.Popen[bytes]] = []
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name="inturn-crew", daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name="inturn-supervisor", daemon=True)
 
     def start(self) -> None:
-        """Start them all."""
+        """Start all workers."""
         if self._count:
             self._processes = [self._start_worker() for _ in range(self._count)]
             self._thread.start()
 
     def stop(self) -> None:
-        """Let them finish what runs; end those that take too long."""
+        """Stop all workers; kill those that do not finish within the grace."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -122,23 +125,23 @@ class WorkerProcesses:
         os.close(self._stdin_w)
 
     def _start_worker(self) -> subprocess.Popen[bytes]:
-        # In a session of its own: Ctrl-C is for the server, which then tells its workers once.
+        # In its own session: Ctrl-C is for the server, which then signals its workers once.
         return subprocess.Popen(self._command, stdin=self._stdin_r, start_new_session=True)  # noqa: S603 - ourselves
 
     def _supervise(self) -> None:
-        rest = 1.0
+        delay = 1.0
         while not self._stopping.wait(WORKER_POLL_SECONDS):
             for number, process in enumerate(self._processes):
                 if process.poll() is not None and not self._stopping.is_set():
-                    logs.log.warning("a worker ended with %s; another one starts in %.0f s", process.returncode, rest)
-                    if self._stopping.wait(rest):
+                    logs.log.warning("a worker exited with code %s; restarting it in %.0f s", process.returncode, delay)
+                    if self._stopping.wait(delay):
                         return
-                    rest = min(MAX_RESTART_DELAY_SECONDS, rest * 2)
+                    delay = min(MAX_RESTART_DELAY_SECONDS, delay * 2)
                     self._processes[number] = self._start_worker()
 
 
 def _worker_flags(settings: Settings) -> list[str]:
-    """The settings that workers share with the server, as they hold here."""
+    """Build the flags that give workers the settings of the server."""
     values = {name: getattr(settings, name) for name in ("store", *WORKER_SETTINGS)}
-    given = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
-    return [part for name, value in given.items() for part in (f"--{name}", value)]
+    flags = {name.replace("_", "-"): str(value) for name, value in values.items() if value is not None}
+    return [part for name, value in flags.items() for part in (f"--{name}", value)]

@@ -1,4 +1,4 @@
-"""What every command has: settings, a store, a language, a way to print; and the options that choose them."""
+"""Build the session of a command from the options that all commands share, and register commands."""
 
 import functools
 import getpass
@@ -28,6 +28,8 @@ from inturn.store import Operator
 from inturn.stores import open_store
 
 MAX_WHY_LENGTH: Final = 1_000
+COMMON_PANEL: Final = "Common options"
+SETTINGS_PANEL: Final = "Settings of this machine"
 
 
 def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
@@ -36,59 +38,77 @@ def _option(name: str, kind: Any, default: Any, option: Any) -> inspect.Paramete
 
 
 def _setting(name: str, metavar: str, text: str, kind: Any = str) -> inspect.Parameter:
-    """An option that is a setting of this machine too."""
-    flag = typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, help=f"{text} [INTURN_{name.upper()}]")
+    """Build an option that is also a setting of this machine."""
+    flag = typer.Option(
+        f"--{name.replace('_', '-')}",
+        metavar=metavar,
+        help=f"{text} [INTURN_{name.upper()}]",
+        rich_help_panel=SETTINGS_PANEL,
+    )
     return _option(name, kind | None, None, flag)
 
 
 def _duration_setting(name: str, unit: str, text: str) -> inspect.Parameter:
-    """A setting that is a length of time: a number of such units, or with a unit of its own."""
+    """Build an option for a duration: a number in this unit, or a text that names its unit."""
 
-    def number(given: str) -> float:
+    def number(text_value: str) -> float:
         try:
-            return float(convert_to_unit(unit[0].lower(), given))
+            return float(convert_to_unit(unit[0].lower(), text_value))
         except ValueError:
-            raise typer.BadParameter(f"{given!r} is neither a number nor a time such as 90s, 15m or 7d") from None
+            raise typer.BadParameter(f"{text_value!r} is neither a number nor a time such as 90s, 15m or 7d") from None
 
-    flag = typer.Option(f"--{name}", metavar=unit, parser=number, help=f"{text} [INTURN_{name.upper()}]")
+    flag = typer.Option(
+        f"--{name}",
+        metavar=unit,
+        parser=number,
+        help=f"{text} [INTURN_{name.upper()}]",
+        rich_help_panel=SETTINGS_PANEL,
+    )
     return _option(name, float | None, None, flag)
 
 
 _STORE = typer.Option(
-    "--store", metavar="URL", help="Where the queue is kept: a file, or postgresql://…. [INTURN_STORE]"
+    "--store",
+    metavar="URL",
+    help="Where the queue is: a file, or postgresql://…. [INTURN_STORE]",
+    rich_help_panel=COMMON_PANEL,
 )
-_JSON = typer.Option("--json", help="Print one JSON object a line.")
-_LANG = typer.Option("--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]")
-_BY = typer.Option("--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]")
-_WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.")
+_JSON = typer.Option("--json", help="Print one JSON object a line.", rich_help_panel=COMMON_PANEL)
+_LANG = typer.Option(
+    "--lang", metavar="LANG", help="Language: en, de, es, pl or pt. [INTURN_LANG]", rich_help_panel=COMMON_PANEL
+)
+_BY = typer.Option(
+    "--by", metavar="NAME", help="Who does this; else your login name. [INTURN_OPERATOR]", rich_help_panel=COMMON_PANEL
+)
+_WHY = typer.Option("--why", metavar="TEXT", help="Why; kept with the change.", rich_help_panel=COMMON_PANEL)
 COMMON_OPTIONS: Final = {
     "store": _option("store", str | None, None, _STORE),
     "as_json": _option("as_json", bool, False, _JSON),
     "lang": _option("lang", str | None, None, _LANG),
 }
 SETTING_OPTIONS: Final = {
-    "blobs": _setting("blobs", "URL", "Where documents' bytes are kept: a folder, or s3://bucket/prefix."),
-    "processor": _setting("processor", "MODULE:FUNCTION", "What processes the documents; else the built-in one."),
+    "blobs": _setting("blobs", "URL", "Where documents' files are: a folder, or s3://bucket/prefix."),
+    "processor": _setting("processor", "MODULE:FUNCTION", "Your processor; else the built-in one."),
     "slots": _setting("slots", "N", "Documents to process at a time.", int),
-    "lease": _duration_setting("lease", "SECONDS", "A worker that is silent for so long loses its documents."),
-    "timeout": _duration_setting("timeout", "SECONDS", "For one document, such as 90 or 15m."),
-    "grace": _duration_setting("grace", "SECONDS", "For what still runs when the worker is told to stop."),
+    "lease": _duration_setting("lease", "SECONDS", "A worker without a heartbeat for this long loses its documents."),
+    "timeout": _duration_setting("timeout", "SECONDS", "Time for one document, such as 90 or 15m."),
+    "grace": _duration_setting("grace", "SECONDS", "Time for running documents when the worker is stopped."),
     "fetch": _setting("fetch", "HOSTS", "Hosts that documents given by address may be fetched from."),
     "keep": _duration_setting("keep", "DAYS", "How long ended documents are kept, such as 30 or 12h."),
     "max_pages": _setting("max_pages", "N", "Pages of a document that the built-in processor reads.", int),
-    "max_megapixels": _setting("max_megapixels", "N", "Million pixels of a picture that it reads.", float),
+    "max_megapixels": _setting("max_megapixels", "N", "Megapixels of a picture that it reads.", float),
     "max_text": _setting("max_text", "MB", "Megabytes of a text that it reads.", float),
     "max_unpacked": _setting("max_unpacked", "MB", "Megabytes that a packed document may open to.", float),
     "max_memory": _setting("max_memory", "MB", "Megabytes of memory for a process in the sandbox.", float),
-    "host": _setting("host", "ADDRESS", "Where to listen; others than this machine's own need keys."),
+    "host": _setting("host", "ADDRESS", "Address to listen on; non-local addresses need API keys."),
     "port": _setting("port", "N", "The port to listen on; 0 is any free one.", int),
-    "auth": _setting("auth", "auto|keys", "keys: even this machine's own programs need one."),
+    "auth": _setting("auth", "auto|keys", "keys: local programs need an API key too."),
 }
 OPERATOR_OPTIONS: Final = {"by": _option("by", str | None, None, _BY), "why": _option("why", str, "", _WHY)}
 
 
 class Session:
-    """One run of a command."""
+    """One run of a command: its settings, queue, language and output."""
 
     def __init__(self, settings: config.Settings, *, as_json: bool, may_create: bool, why: str = "") -> None:
         self.settings = settings
@@ -108,12 +128,12 @@ class Session:
 
     @functools.cached_property
     def texts(self) -> Texts:
-        """The reader's language."""
+        """The texts of the user's language."""
         return Texts(self._language)
 
     @property
     def queue(self) -> Queue:
-        """The queue; opened when first asked for."""
+        """The queue, opened on first use."""
         if self._queue is None:
             url = self.settings.store
             is_new = is_missing_file(url)
@@ -123,23 +143,23 @@ class Session:
         return self._queue
 
     def require_queue(self) -> None:
-        """Refuse an address without a queue before anything else is done; a file that may be made is made later."""
+        """Raise if the address has no queue; a file that this command may create is created later."""
         if not (self._may_create and is_missing_file(self.settings.store)):
             _ = self.queue
 
     def blobs(self, *, may_create: bool = False) -> Blobs | None:
-        """Where documents' bytes are; None if that is not said, or a folder that is not there and may not be made."""
+        """Open the blob store; None if none is configured, or if its folder is missing and may not be created."""
         url = self.settings.blobs
         if url is None or (not may_create and is_missing_folder(url)):
             return None
         return open_blobs(url)
 
     def require_blobs(self) -> Blobs:
-        """A place for documents' bytes, made if it is missing."""
+        """Open the blob store, and create it if it is missing."""
         blobs = self.blobs(may_create=True)
         if blobs is None:
             raise InvalidInputError(
-                f"a queue at {self.settings.store} has no folder beside it for documents' bytes; say where with --blobs"
+                f"a queue at {self.settings.store} has no folder for documents' files; give one with --blobs"
             )
         return blobs
 
@@ -150,36 +170,36 @@ class Session:
 
     @property
     def operator(self) -> Operator:
-        """Who runs this command, and why."""
+        """The operator who runs this command, with the reason."""
         name = clean_text("an operator's name", self.settings.operator or _login_name())
         return Operator(name, clean_text("--why", self._why, MAX_WHY_LENGTH) if self._why else "")
 
     def emit(self, record: Mapping[str, Any]) -> None:
-        """One JSON object on one line."""
+        """Print a JSON object on one line."""
         typer.echo(json.dumps(record, ensure_ascii=False))
 
     def write(self, text: str) -> None:
-        """One line for people, wrapped by words in a terminal."""
+        """Print a text, wrapped by words in a terminal."""
         self.console.print(printable(text), markup=False, soft_wrap=not self.console.is_terminal)
 
     def warn(self, text: str) -> None:
-        """One line that is not among the data, which may go into a pipe."""
+        """Print a line to standard error, apart from the data."""
         typer.echo(printable(text), err=True)
 
     def print_text(self, text_key: str, *, n: float = 1, **values: object) -> None:
-        """One text in the reader's language."""
+        """Print a text in the user's language."""
         self.write(self.texts.text(text_key, n=n, **values))
 
 
 def open_queue(url: str, *, may_create: bool) -> Queue:
-    """The queue at this address. Commands that only look at it make no new one: that would hide a mistyped name."""
+    """Open a queue. A missing file is created only with `may_create`, so that a mistyped name is noticed."""
     if not may_create and is_missing_file(url):
         raise_missing_store(url)
     return Queue(open_store(url))
 
 
 def raise_missing_store(url: str) -> NoReturn:
-    """Say that there is no queue in a file, and which command makes one."""
+    """Raise an error that names the command to create a queue."""
     path = str(config.store_file(url))
     raise StoreNotFoundError(
         f"there is no queue at {path!r} yet; give another --store, or make one here with:"
@@ -188,23 +208,23 @@ def raise_missing_store(url: str) -> NoReturn:
 
 
 def is_missing_file(url: str) -> bool:
-    """Whether a queue kept in a file is not there yet: no file, or an empty one."""
+    """Check for a store in a file that is missing or empty."""
     path = config.store_file(url)
     return path is not None and not path.is_dir() and (not path.exists() or path.stat().st_size == 0)
 
 
 def is_missing_folder(url: str) -> bool:
-    """Whether an address of blobs is a folder that is not there yet."""
+    """Check for a blob folder that does not exist."""
     path = unquote(url.removeprefix("file://")) if url.startswith("file://") else url
     return "://" not in path and not Path(path).is_dir()
 
 
 def redact_password(url: str) -> str:
-    """An address as it may stand in a log."""
+    """Replace the password in an address, for logs."""
     return re.sub(r"([?&](?:ssl)?password=)[^&]*", r"\1…", re.sub(r"(://[^/@:]*):[^/@]*@", r"\1:…@", url))
 
 
-def add_command(
+def add_command(  # noqa: PLR0913 - one keyword for each property of a command
     app: typer.Typer,
     function: Callable[..., None],
     name: str | None = None,
@@ -212,34 +232,45 @@ def add_command(
     may_create: bool = False,
     needs_operator: bool = False,
     settings: Sequence[str] = (),
+    panel: str | None = None,
+    short_help: str | None = None,
+    hidden: bool = False,
 ) -> None:
-    """Make a function a command; its first argument is a session, built from the options that all commands have.
+    """Register a function as a command; its first argument is a session, built from the common options.
 
-    `creates`: the command may make a new queue. `operates`: it changes something, so it takes --by and --why.
-    `settings`: those of this machine that it uses besides the store, and takes as options. What the function
-    itself calls like one of the common options takes its place.
+    `may_create`: the command may create a queue. `needs_operator`: it changes something and takes --by and --why.
+    `settings`: settings of this machine that it takes as options, besides the store. A parameter of the function with
+    the name of a common option replaces that option. `panel`: its group in `inturn --help`, which shows the first
+    paragraph of the docstring, or `short_help`.
     """
     own_settings = {setting: SETTING_OPTIONS[setting] for setting in settings}
     own = list(inspect.signature(function).parameters.values())[1:]
     shared = own_settings | COMMON_OPTIONS | (OPERATOR_OPTIONS if needs_operator else {})
     common = {name: option for name, option in shared.items() if name not in {parameter.name for parameter in own}}
 
-    def run(**given: Any) -> None:
-        chosen = {item: given.pop(item) for item in common}
+    def run(**arguments: Any) -> None:
+        chosen = {option: arguments.pop(option) for option in common}
         flags = {setting: chosen.get(setting) for setting in ("store", "lang", *settings)} | {
             "operator": chosen.get("by")
         }
         loaded = config.load(flags, os.environ, Path.cwd())
         with Session(loaded, as_json=chosen["as_json"], may_create=may_create, why=chosen.get("why", "")) as session:
-            function(session, **given)
+            function(session, **arguments)
 
     run.__signature__ = inspect.Signature([*own, *common.values()])  # type: ignore[attr-defined]  # typer reads it
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    app.command(name or function.__name__)(run)
+    run.__name__ = function.__name__
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    app.command(
+        name or function.__name__,
+        help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs),  # Typer keeps line breaks
+        short_help=short_help,
+        hidden=hidden,
+        rich_help_panel=panel,
+    )(run)
 
 
 def _login_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
-        raise InvalidInputError("this machine knows no login name for you; say who you are with --by") from None
+        raise InvalidInputError("this machine has no login name for you; give your name with --by") from None

@@ -1,7 +1,7 @@
-"""`inturn simulate`: play a scenario in one or more orders and compare what customers get."""
+"""`inturn simulate`: simulate a scenario in one or more orders and compare the waits of customers."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace as with_
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,7 +12,7 @@ from inturn.analysis import GroupReport, Report, build_report, built_in_scenario
 from inturn.analysis.engine import Discipline, simulate_scenario
 from inturn.analysis.goals import DEFAULT_GOAL
 from inturn.analysis.scenario import MAX_WORKERS
-from inturn.cli.output import create_table
+from inturn.cli.output import WIDER_TERMINAL, create_table
 from inturn.cli.progress import progress_reporter
 from inturn.cli.replay import ReplayOptions, replay
 from inturn.cli.session import Session
@@ -31,8 +31,6 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Report, GroupReport], float | None]
     ("longest gap", lambda _, group: group.longest_gap),
 ]
 NARROW_COLUMNS: Final = frozenset({"documents", "mean", "p95", "worst", "slowdown"})
-WIDE_TERMINAL_WIDTH: Final = 130
-"""Columns of a terminal that has room for everything."""
 
 
 _REPLAY_PREFIX = "With --replay: "
@@ -48,9 +46,7 @@ def simulate(  # noqa: PLR0913 - one option for each setting
         str | None, typer.Option(help="Orders to compare: fair, classic, fifo; one of them with --replay.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Another draw of arrivals and service times.", min=0)] = None,
-    replay_: Annotated[
-        bool, typer.Option("--replay", help="Play what really came in, from the queue or --csv.")
-    ] = False,
+    replay_: Annotated[bool, typer.Option("--replay", help="Replay history, of the queue or from --csv.")] = False,
     since: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help=_REPLAY_PREFIX + "a time, or how long ago, such as 7d.")
     ] = None,
@@ -82,7 +78,9 @@ def simulate(  # noqa: PLR0913 - one option for each setting
     ] = None,
     advise: Annotated[
         bool,
-        typer.Option("--advise", help=_REPLAY_PREFIX + "try settings and say what meets the goal; changes nothing."),
+        typer.Option(
+            "--advise", help=_REPLAY_PREFIX + "try settings and show those that meet the goal; changes nothing."
+        ),
     ] = False,
     goal: Annotated[
         str | None, typer.Option("--goal", metavar="TEXT", help=f"With --advise; else {DEFAULT_GOAL!r}.")
@@ -94,17 +92,20 @@ def simulate(  # noqa: PLR0913 - one option for each setting
         Path | None, typer.Option("--svg", metavar="DIR", help=_REPLAY_PREFIX + "write each chart as a file.")
     ] = None,
 ) -> None:
-    """Play a scenario, or with --replay what really came in, through the real queue and show who waits how long."""
-    asked = ReplayOptions(
+    """Simulate a scenario, or replay this queue's history.
+
+    Runs it through the real queue and shows how long each group of customers waits.
+    """
+    options = ReplayOptions(
         since, until, csv, export, scrub, policy or (), order, slots, weight or (), cap or (), html, svg, goal, advise
     )
     if replay_:
         if scenario is not None or seed is not None:
-            raise InvalidInputError("--replay plays what really came in: it takes neither a scenario nor --seed")
-        replay(session, asked)
+            raise InvalidInputError("--replay replays history: leave out the scenario and --seed")
+        replay(session, options)
         return
-    if asked._replace(order=None) != ReplayOptions.empty():
-        raise InvalidInputError("options for history need --replay: inturn simulate --replay …")
+    if options._replace(order=None) != ReplayOptions.empty():
+        raise InvalidInputError("these options need --replay: inturn simulate --replay …")
     if scenario is None:
         _list_scenarios(session)
         return
@@ -112,14 +113,14 @@ def simulate(  # noqa: PLR0913 - one option for each setting
 
 
 def _run_scenario(session: Session, scenario: str, order: str, seed: int | None) -> None:
-    plays = _parse_orders(order)
-    chosen = load_scenario(scenario)
+    disciplines = _parse_orders(order)
+    loaded = load_scenario(scenario)
     if seed is not None:
-        chosen = with_(chosen, seed=seed)
+        loaded = replace(loaded, seed=seed)
     reports = []
     with progress_reporter(session.texts) as step:
-        for play in plays:
-            reports.append(build_report(simulate_scenario(chosen, play, progress=step(str(play)))))
+        for discipline in disciplines:
+            reports.append(build_report(simulate_scenario(loaded, discipline, progress=step(str(discipline)))))
             if session.as_json:
                 session.emit(reports[-1].to_dict())
     if not session.as_json:
@@ -127,14 +128,12 @@ def _run_scenario(session: Session, scenario: str, order: str, seed: int | None)
 
 
 def print_reports(reports: Sequence[Report], console: Console) -> None:
-    """Print the runs of one scenario: a table with a block an order, as many columns as there is room for."""
+    """Print the reports of one scenario as a table, with a section for each order."""
     first = reports[0]
     console.print(f"[bold]{first.title}[/bold]")
     console.print(f"{first.documents:,} documents, {first.workers} workers, seed {first.seed}; waits in seconds")
     columns = (
-        COLUMNS
-        if console.width >= WIDE_TERMINAL_WIDTH
-        else [column for column in COLUMNS if column[0] in NARROW_COLUMNS]
+        COLUMNS if console.width >= WIDER_TERMINAL else [column for column in COLUMNS if column[0] in NARROW_COLUMNS]
     )
     shown = create_table(console)
     shown.add_column("order")
@@ -158,10 +157,10 @@ def _format_cell(value: float | None) -> str:
 def _parse_orders(order: str) -> list[Discipline]:
     known = ", ".join(Discipline)
     try:
-        plays = [Discipline(part.strip()) for part in order.split(",")]
+        disciplines = [Discipline(part.strip()) for part in order.split(",")]
     except ValueError:
         raise InvalidInputError(f"--order takes {known}, separated by commas, not {order!r}") from None
-    return list(dict.fromkeys(plays))
+    return list(dict.fromkeys(disciplines))
 
 
 def _list_scenarios(session: Session) -> None:

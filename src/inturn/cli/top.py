@@ -23,15 +23,18 @@ from inturn.insights import LiveView
 
 REFRESH_INTERVAL_SECONDS: Final = 1.0
 REFRESH_COST_FACTOR: Final = 20
-"""A look at the queue may take one part in so many of the time."""
+"""The pause between two refreshes is at least so many times as long as a refresh."""
 
 
 def top(
     session: Session,
     *,
-    once: Annotated[bool, typer.Option("--once", help="Show it once and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show it once and exit.")] = False,
 ) -> None:
-    """Watch the queue: what waits in which level, who has the most waiting, what the workers do. q ends it."""
+    """Watch levels, customers and workers live.
+
+    Refreshes every second. Press q to quit.
+    """
     insights = session.insights
     if session.as_json:
         session.emit(live_record(insights.live()))
@@ -42,34 +45,34 @@ def top(
 
 
 def _run_live(session: Session, read_view: Callable[[], LiveView]) -> None:
-    """Draw it again and again, more seldom if looking takes long; a store that is busy is asked again."""
-    view, trouble = read_view(), ""
-    shown = Live(console=session.console, screen=True, auto_refresh=False)
-    with suppress(KeyboardInterrupt), _exit_on_sigterm(), _quit_key_waiter() as is_over, shown:
+    """Refresh the screen, less often if a read is slow; an error of the store is shown and the read repeated."""
+    view, error = read_view(), ""
+    live = Live(console=session.console, screen=True, auto_refresh=False)
+    with suppress(KeyboardInterrupt), _exit_on_sigterm(), _quit_key_waiter() as quit_pressed, live:
         while True:
             began = time.monotonic()
             try:
-                view, trouble = read_view(), ""
-            except StoreError as error:
-                trouble = str(error)
-            shown.update(render_screen(session.console.size, view, session.texts, trouble), refresh=True)
-            if is_over(max(REFRESH_INTERVAL_SECONDS, REFRESH_COST_FACTOR * (time.monotonic() - began))):
+                view, error = read_view(), ""
+            except StoreError as store_error:
+                error = str(store_error)
+            live.update(render_screen(session.console.size, view, session.texts, error), refresh=True)
+            if quit_pressed(max(REFRESH_INTERVAL_SECONDS, REFRESH_COST_FACTOR * (time.monotonic() - began))):
                 return
 
 
 @contextmanager
 def _quit_key_waiter() -> Iterator[Callable[[float], bool]]:
-    """Wait so many seconds for a key; tells whether it was the one that ends this."""
+    """Yield a function that waits so many seconds and returns whether q was pressed."""
     if not sys.stdin.isatty():
         yield _sleep
         return
-    file = sys.stdin.fileno()
-    before = termios.tcgetattr(file)
-    tty.setcbreak(file, termios.TCSANOW)
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+    tty.setcbreak(fd, termios.TCSANOW)
     try:
-        yield lambda seconds: _wait_for_quit_key(file, seconds)
+        yield lambda seconds: _wait_for_quit_key(fd, seconds)
     finally:
-        termios.tcsetattr(file, termios.TCSADRAIN, before)
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
 
 
 def _sleep(seconds: float) -> bool:
@@ -88,7 +91,7 @@ def _wait_for_quit_key(fd: int, seconds: float) -> bool:
 
 @contextmanager
 def _exit_on_sigterm() -> Iterator[None]:
-    """Leave the terminal as it was found, however this ends."""
+    """Turn SIGTERM into SystemExit, so that the terminal is restored."""
 
     def end(*_: int | FrameType | None) -> None:
         raise SystemExit(128 + signal.SIGTERM)

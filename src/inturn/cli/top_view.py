@@ -1,4 +1,4 @@
-"""How `inturn top` looks: a screen that fits 80 by 24 and fills what is larger, or plain tables when piped."""
+"""Render `inturn top`: a screen for terminals from 80 by 24, or plain tables when piped."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,16 +16,15 @@ from inturn.model import EXPEDITED_LEVEL, SECOND, Document, DocumentState, LaneS
 
 MIN_LEVEL_ROWS: Final = 9
 HEADER_LINES: Final = 3
-"""Lines above the levels; below them come a heading, workers and the footer."""
 STATES_ALWAYS_SHOWN: Final = (DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DELAYED, DocumentState.DONE)
 BAR_CHARACTER: Final = "█"
 MAX_NAME_COLUMNS: Final = 24
-"""Of a name among others, in columns."""
-WORKER_STALE_AFTER: Final = 15 * SECOND
+"""Terminal columns of a name in a list."""
+WORKER_HIGHLIGHTED_AFTER: Final = 15 * SECOND
 
 
 def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: str) -> RenderableType:
-    """All of it, no larger than the terminal."""
+    """Render the whole screen within the terminal's size."""
     width, height = size
     levels = _levels_table(view, texts, max(8, width // 2 - 32))
     middle = Table.grid(padding=(0, 3, 0, 0), expand=True)
@@ -41,7 +40,7 @@ def render_screen(size: ConsoleDimensions, view: LiveView, texts: Texts, error: 
 
 
 def print_plain(console: Console, view: LiveView, texts: Texts) -> None:
-    """The same in plain words, for a pipe."""
+    """Print the view as plain tables, for a pipe."""
     print_details(console, [(texts.text("label_queue"), _describe_queue(view, texts)), *_totals(view, texts)])
     if view.waiting:
         levels = ("head_level", "head_waiting", "label_oldest")
@@ -70,9 +69,9 @@ def _header(view: LiveView, texts: Texts, width: int) -> Iterator[Text]:
     )
     queue.truncate(width, overflow="ellipsis")
     yield queue
-    sums = Text("   ").join(Text.assemble((f"{label} ", "dim"), value) for label, value in _totals(view, texts))
-    sums.truncate(width, overflow="ellipsis")
-    yield sums
+    totals = Text("   ").join(Text.assemble((f"{label} ", "dim"), value) for label, value in _totals(view, texts))
+    totals.truncate(width, overflow="ellipsis")
+    yield totals
     yield Text()
 
 
@@ -95,7 +94,7 @@ def _totals(view: LiveView, texts: Texts) -> Iterator[tuple[str, str]]:
 
 
 def _level_rows(view: LiveView, texts: Texts) -> Iterator[tuple[str, int, str]]:
-    """Levels 1 to 9, more if the policy has more, and before them what operators expedited."""
+    """List levels 1 to 9, or more if the policy has more, after the expedited documents."""
     last = max([MIN_LEVEL_ROWS, *view.waiting])
     for level in range(EXPEDITED_LEVEL if view.waiting.get(EXPEDITED_LEVEL) else 1, last + 1):
         name = texts.text("level_expedited") if level == EXPEDITED_LEVEL else texts.number(level)
@@ -109,9 +108,9 @@ def _levels_table(view: LiveView, texts: Texts, bar_width: int) -> Table:
     table.add_column("", width=bar_width, no_wrap=True)
     table.add_column(texts.text("head_waiting"), justify="right", no_wrap=True)
     table.add_column(texts.text("label_oldest_short"), justify="right", no_wrap=True)
-    most = max([1, *view.waiting.values()])
+    largest = max([1, *view.waiting.values()])
     for name, n, wait in _level_rows(view, texts):
-        filled = 0 if not n else max(1, round(bar_width * n / most))
+        filled = 0 if not n else max(1, round(bar_width * n / largest))
         table.add_row(name, Text(BAR_CHARACTER * filled, "cyan"), texts.number(n), wait)
     return table
 
@@ -134,19 +133,19 @@ def _customer_row(busiest: BusyCustomer, texts: Texts) -> tuple[str, ...]:
 
 
 def _describe_lanes(lanes: Sequence[LaneStatus]) -> str:
-    """Levels with something waiting, neighbours drawn together; closed lines in brackets."""
+    """List the levels of lanes with waiting documents as ranges, closed lanes in brackets."""
     spans: list[tuple[int, int, bool]] = []
-    for line in sorted(lane for lane in lanes if lane.waiting):
-        if spans and spans[-1][1:] == (line.level - 1, line.is_open):
-            spans[-1] = (spans[-1][0], line.level, line.is_open)
+    for lane in sorted(lane for lane in lanes if lane.waiting):
+        if spans and spans[-1][1:] == (lane.level - 1, lane.is_open):
+            spans[-1] = (spans[-1][0], lane.level, lane.is_open)
         else:
-            spans.append((line.level, line.level, line.is_open))
+            spans.append((lane.level, lane.level, lane.is_open))
     shown = [(f"{first}" if first == last else f"{first}-{last}", is_open) for first, last, is_open in spans]
     return ",".join(text if is_open else f"({text})" for text, is_open in shown)
 
 
 def _workers_table(view: LiveView, texts: Texts, width: int, max_rows: int) -> Table:
-    """A line for each worker and, where there is room, one for each further document that it is at."""
+    """Render a row for each worker and, where there is room, one for each further running document."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), expand=True)
     table.add_column(texts.text("head_worker"), no_wrap=True, overflow="ellipsis", max_width=width // 3)
     table.add_column(texts.text("head_slots"), justify="right", no_wrap=True)
@@ -157,19 +156,22 @@ def _workers_table(view: LiveView, texts: Texts, width: int, max_rows: int) -> T
     spare = max_rows - len(view.at_work)
     for at_work in view.at_work[:max_rows]:
         name, slots, seen, *doing = _worker_row(at_work, view.at, texts)
-        style = "yellow" if view.at - at_work.worker.seen_at > WORKER_STALE_AFTER else ""
-        apart = doing[: 1 + max(0, spare)]
+        style = "yellow" if view.at - at_work.worker.seen_at > WORKER_HIGHLIGHTED_AFTER else ""
+        own_rows = doing[: 1 + max(0, spare)]
         table.add_row(
-            Text(printable(name), style), slots, seen, Text(printable("; ".join([apart[0], *doing[len(apart) :]])))
+            Text(printable(name), style),
+            slots,
+            seen,
+            Text(printable("; ".join([own_rows[0], *doing[len(own_rows) :]]))),
         )
-        for further in apart[1:]:
+        for further in own_rows[1:]:
             table.add_row("", "", "", Text(printable(further)))
-        spare -= len(apart) - 1
+        spare -= len(own_rows) - 1
     return table
 
 
 def _worker_row(at_work: AtWork, now: int, texts: Texts) -> tuple[str, ...]:
-    """Its name, how busy it is, when it was last heard of, then each document that it is at."""
+    """List a worker's name, busy slots, time since its last report, and running documents."""
     report = at_work.worker.report
     doing = [
         _describe_running(document, report.progress.get(document.id), texts) for document in at_work.documents
@@ -183,21 +185,20 @@ def _worker_row(at_work: AtWork, now: int, texts: Texts) -> tuple[str, ...]:
 
 
 def _describe_running(document: Document, progress: Progress | None, texts: Texts) -> str:
-    reported = f"{_truncate(document.customer)}: {_truncate(document.spec.name)}"
+    title = f"{_truncate(document.customer)}: {_truncate(document.spec.name)}"
     if progress is None:
-        return reported
+        return title
     if progress.total:
-        return f"{reported} {round(100 * progress.done / progress.total)} %"
-    return f"{reported} {texts.number(progress.done)}"
+        return f"{title} {round(100 * progress.done / progress.total)} %"
+    return f"{title} {texts.number(progress.done)}"
 
 
 def _truncate(text: str) -> str:
-    """Short enough to leave room for the others."""
     return text if cell_len(text) <= MAX_NAME_COLUMNS else f"{set_cell_size(text, MAX_NAME_COLUMNS - 1).rstrip()}…"
 
 
 def format_duration(duration: int) -> str:
-    """A length of time in one unit, the same in all our languages."""
+    """Format a duration in one unit, the same in all languages."""
     left = duration / SECOND
     for unit, size in (("s", 60), ("min", 60), ("h", 24)):
         if left < size:

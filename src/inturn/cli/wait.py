@@ -1,28 +1,29 @@
-"""Waits for documents to end: a bar in a terminal, a line for each when piped, an object for each as JSON."""
+"""Wait for documents to end: a bar in a terminal, a line each when piped, an object each with --json."""
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from inturn.cli.output import Column, first_line, print_table
+from inturn.cli.progress import progress_bar as progress_bar  # noqa: PLC0414 - transfer.py imports it from here
 from inturn.cli.session import Session
+from inturn.clock import SystemClock
 from inturn.errors import NotFoundError
 from inturn.i18n import Texts
 from inturn.insights.explain import STATE_TEXT_KEYS
 from inturn.model import ENDED, SECOND, DocumentState
 
-PURGED_ERROR: Final = "it was deleted meanwhile"
+PURGED_ERROR: Final = "it was deleted while it was waited for"
 MAX_FAILURES_SHOWN: Final = 20
 MIN_POLL_SECONDS: Final = 0.2
 MAX_POLL_SECONDS: Final = 5.0
-WORKER_STALE_AFTER: Final = 60 * SECOND
-"""A worker that was not heard of for so long is not counted on."""
+POLL_COST_FACTOR: Final = 20
+"""A pause between two polls takes at least so many times as long as the poll."""
+WORKER_LIVE_FOR: Final = 60 * SECOND
+"""A worker counts as live for so long after its last report."""
 
 
 class EndedDocument(NamedTuple):
@@ -34,19 +35,8 @@ class EndedDocument(NamedTuple):
     error: str | None
 
 
-@contextmanager
-def progress_bar(session: Session, text_key: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on the terminal, nothing where nobody looks; what it gives is called with how many more are done."""
-    console = Console(stderr=True)
-    is_shown = console.is_terminal and not session.as_json
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not is_shown) as progress:
-        task = progress.add_task(session.texts.text(text_key), total=total)
-        yield lambda n: progress.advance(task, n)
-
-
 def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
-    """Wait until all of these have ended, and tell how; ends the command with 1 if any did not succeed."""
+    """Wait until all documents have ended and print their states; exit with 1 if any did not succeed."""
     warn_if_no_workers(session)
     ended: list[EndedDocument] = []
     with progress_bar(session, "processing", len(names)) as advance:
@@ -64,27 +54,32 @@ def wait_for_documents(session: Session, names: Mapping[str, str]) -> None:
 
 
 def exit_unless_all_done(states: Mapping[DocumentState, int]) -> None:
-    """End the command with 1 unless all succeeded."""
+    """Exit with 1 unless all succeeded."""
     if any(n for state, n in states.items() if state is not DocumentState.DONE):
         raise typer.Exit(1)
 
 
 def describe_states(states: Mapping[DocumentState, int], texts: Texts) -> str:
-    """States with their numbers, in the order of a document's life."""
-    result = [(state, states.get(state, 0)) for state in DocumentState]
-    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in result if n)
+    """Join states and their numbers, in the order of a document's life."""
+    counts = [(state, states.get(state, 0)) for state in DocumentState]
+    return ", ".join(f"{texts.text(STATE_TEXT_KEYS[state])} {texts.number(n)}" for state, n in counts if n)
+
+
+def count_live_workers(session: Session) -> int:
+    """Count the workers that reported lately."""
+    oldest = SystemClock().now() - WORKER_LIVE_FOR
+    return sum(worker.seen_at >= oldest for worker in session.queue.store.workers())
 
 
 def warn_if_no_workers(session: Session) -> None:
-    """Whoever waits should know that nobody works."""
-    newest = max((worker.seen_at for worker in session.queue.store.workers()), default=0)
-    if newest < time.time() * SECOND - WORKER_STALE_AFTER:
+    """Warn that the documents to wait for will not be processed."""
+    if not count_live_workers(session):
         session.warn(session.texts.text("no_worker"))
 
 
 def sleep_between_polls(poll_seconds: float) -> None:
-    """Sleep between two looks, the longer the more a look costs."""
-    time.sleep(min(MAX_POLL_SECONDS, max(MIN_POLL_SECONDS, 20 * poll_seconds)))
+    """Sleep between two polls, longer if a poll is slow."""
+    time.sleep(min(MAX_POLL_SECONDS, max(MIN_POLL_SECONDS, POLL_COST_FACTOR * poll_seconds)))
 
 
 def _ended_documents(session: Session, names: dict[str, str]) -> Iterator[EndedDocument]:

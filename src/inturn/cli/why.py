@@ -1,4 +1,4 @@
-"""`inturn why`: in plain words, why a document is where it is, when it should start, and what its attempts came to."""
+"""`inturn why`: explain a document's level, position, expected start and earlier attempts."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -13,7 +13,10 @@ from inturn.store import Attempt
 
 
 def why(session: Session, id: Annotated[str, typer.Argument(help="The document's id.")]) -> None:
-    """Say why a document has its level, what goes before it, when it should start, and how earlier attempts ended."""
+    """Explain a document's level, position and expected start.
+
+    Earlier attempts are listed with their errors.
+    """
     why = session.insights.why(id)
     attempts = session.queue.attempts(why.document.id)
     if session.as_json:

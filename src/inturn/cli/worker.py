@@ -1,26 +1,23 @@
-"""`inturn worker` and `inturn upkeep`: what goes on until it is told to stop."""
+"""`inturn worker`: process documents until stopped."""
 
 import math
 import os
-import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from inturn import __version__
-from inturn.blobs import Blobs
 from inturn.cli import logs
 from inturn.cli.host_checks import sandbox_layers
+from inturn.cli.maintenance import create_maintenance
 from inturn.cli.session import Session, redact_password
-from inturn.config import DAY_SECONDS, DEFAULT_PROCESSOR, Settings
-from inturn.errors import InturnError, RetentionRefusedError
+from inturn.config import DEFAULT_PROCESSOR, Settings
+from inturn.errors import InturnError
 from inturn.extract.limits import MEGABYTE, ExtractLimits
-from inturn.model import SECOND, clean_text, seconds
+from inturn.model import clean_text, seconds
 from inturn.sandbox.confinement import SandboxLimits
-from inturn.worker.maintenance import Maintenance, MaintenanceResult, MaintenanceThread
 from inturn.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
@@ -35,19 +32,24 @@ SETTING_NAMES = ("blobs", "processor", "slots", "lease", "timeout", "grace", "fe
 def worker(
     session: Session,
     *,
-    name: Annotated[str | None, typer.Option("--name", help="The worker's name; else one of its own.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The worker's name; else a generated one.")] = None,
     sandbox: Annotated[
-        bool, typer.Option("--sandbox", help="A processor of your own in the sandbox too; the built-in one always is.")
+        bool, typer.Option("--sandbox", help="Run your own processor in the sandbox; the built-in one always is.")
     ] = False,
-    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is left to do.")] = False,
-    no_maintenance: Annotated[bool, typer.Option("--no-upkeep", help="Leave upkeep to others.")] = False,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="Exit when nothing is left to do.")] = False,
+    no_maintenance: Annotated[bool, typer.Option("--no-upkeep", help="Leave maintenance to other processes.")] = False,
     until_stdin_closes: Annotated[
         bool,
-        typer.Option("--until-stdin-closes", help="Stop when standard input closes: whoever started it has ended."),
+        typer.Option(
+            "--until-stdin-closes", help="Stop when standard input closes, which is when its parent process ends."
+        ),
     ] = False,
 ) -> None:
-    """Process documents until told to stop: SIGTERM or Ctrl-C lets what runs finish, a second one ends it at once."""
-    from inturn.worker.worker import Worker  # noqa: PLC0415 - only this command pays for what it needs
+    """Process documents until stopped.
+
+    SIGTERM or Ctrl-C stops the worker once its running documents have finished. A second signal stops it at once.
+    """
+    from inturn.worker.worker import Worker  # noqa: PLC0415 - slow to import
 
     settings = session.settings
     logs.configure(as_json=session.as_json)
@@ -69,7 +71,7 @@ def worker(
         settings.processor,
         blobs=blobs,
         fetcher=_fetcher(settings),
-        maintenance=None if no_maintenance else _create_maintenance(session, blobs),
+        maintenance=None if no_maintenance else create_maintenance(session, blobs),
         options=options,
     )
     _log_start(settings, at_work.name, box)
@@ -78,66 +80,33 @@ def worker(
     at_work.run()
     paused = session.queue.store.paused() if until_empty else None
     if paused is not None:
-        raise InturnError(f"the queue is paused by {paused.name}, and not empty: see inturn status, then inturn resume")
-
-
-def upkeep(
-    session: Session,
-    *,
-    once: Annotated[bool, typer.Option("--once", help="One round, then end.")] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="This clock is right: delete what is old by it, though a round was refused.")
-    ] = False,
-) -> None:
-    """Move on what is due and delete what is old: one round, or until told to stop. Workers do this by themselves."""
-    keeper = _create_maintenance(session, session.blobs())
-    if once:
-        tidied = keeper.run_round(force=force)
-        _print_round(session, tidied)
-        if tidied.refusal is not None:
-            raise RetentionRefusedError(str(tidied.refusal))
-        return
-    logs.configure(as_json=session.as_json)
-    thread = MaintenanceThread(keeper)
-    with _stop_event() as over:
-        logs.info(
-            f"upkeep of {redact_password(session.settings.store)}, history is kept for {session.settings.keep:g} days"
+        raise InturnError(
+            f"the queue is paused by {paused.name} and not empty: see inturn status, then run inturn resume"
         )
-        try:
-            refusal = keeper.run_round(force=force).refusal
-            if refusal is not None:
-                logs.log.warning("upkeep: %s", refusal)
-        except InturnError as error:
-            logs.log.warning("upkeep failed, trying again: %s", error)
-        thread.start()
-        over.wait()
-        thread.stop()
-    logs.info("upkeep ended")
 
 
 def _stop_at_end_of_stdin(worker: "Worker") -> None:
-    """Stop a worker once standard input has closed; one that was told to stop already keeps its grace."""
+    """Stop a worker once standard input has closed; a worker that is stopping already keeps its grace."""
     with suppress(OSError):
         while os.read(STDIN_FD, 4096):
             pass
     if not worker.report().stopping:
-        logs.log.warning("standard input has closed: what started this worker has ended, and so does it")
+        logs.log.warning("standard input has closed, so the parent process has ended: stopping")
         worker.stop()
 
 
 def _sandbox_limits(settings: Settings, *, is_requested: bool) -> SandboxLimits | None:
-    """The sandbox; with a timeout of its own it gets CPU time in proportion."""
+    """Return the sandbox's limits, or None without a sandbox. CPU time is in proportion to the timeout."""
     if not is_requested and settings.processor != DEFAULT_PROCESSOR:
         return None
-    usual, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
+    defaults, memory = SandboxLimits(), round(settings.max_memory * MEGABYTE)
     if settings.timeout is None:
         return SandboxLimits(memory_bytes=memory)
-    cpu = max(1, math.ceil(usual.cpu_seconds * settings.timeout / usual.wall_seconds))
+    cpu = max(1, math.ceil(defaults.cpu_seconds * settings.timeout / defaults.wall_seconds))
     return SandboxLimits(wall_seconds=settings.timeout, cpu_seconds=cpu, memory_bytes=memory)
 
 
 def _extract_limits(settings: Settings) -> ExtractLimits:
-    """What the built-in processor reads."""
     return ExtractLimits(
         pages=settings.max_pages,
         pixels=round(settings.max_megapixels * 1_000_000),
@@ -153,36 +122,12 @@ def _fetcher(settings: Settings) -> "Fetcher | None":
     return Fetcher(hosts) if hosts else None
 
 
-def _create_maintenance(session: Session, blobs: Blobs | None) -> Maintenance:
-    return Maintenance(session.queue, blobs, keep=round(session.settings.keep * DAY_SECONDS * SECOND))
-
-
 def _log_start(settings: Settings, name: str, limits: SandboxLimits | None) -> None:
     store, blobs = redact_password(settings.store), settings.blobs or "none"
     logs.info(f"inturn {__version__}, worker {name}", worker=name, version=__version__)
     logs.info(f"store {store}, blobs {blobs}", store=store, blobs=settings.blobs)
     layers = None if limits is None else sandbox_layers()
-    reported = layers or "none: the processor may do what the worker may (--sandbox confines it)"
+    sandbox = layers or "none: the processor has the worker's rights (--sandbox confines it)"
     slots = f"{settings.slots} {'slot' if settings.slots == 1 else 'slots'}"
-    facts = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
-    logs.info(f"processor {settings.processor}, {slots}, sandbox: {reported}", **facts)
-
-
-def _print_round(session: Session, result: MaintenanceResult) -> None:
-    counts = {name: value for name, value in result._asdict().items() if name not in {"swept", "refusal"}}
-    if session.as_json:
-        session.emit({**result.swept._asdict(), **counts})
-    else:
-        session.print_text("upkeep_round", moved=sum(result.swept), **counts)
-
-
-@contextmanager
-def _stop_event() -> Iterator[threading.Event]:
-    """An event that SIGTERM and Ctrl-C set."""
-    over = threading.Event()
-    before = {item: signal.signal(item, lambda *_: over.set()) for item in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield over
-    finally:
-        for signals, handler in before.items():
-            signal.signal(signals, handler)
+    fields = {"processor": settings.processor, "slots": settings.slots, "sandbox": layers}
+    logs.info(f"processor {settings.processor}, {slots}, sandbox: {sandbox}", **fields)
