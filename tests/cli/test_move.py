@@ -200,7 +200,7 @@ def test_another_schema_is_refused(filled: Path, inturn: Inturn, file: str, vers
 def test_counts_that_are_wrong_are_set_right_first(filled: Path, inturn: Inturn) -> None:
     assert inturn("doctor").returncode == 0
     connection = apsw.Connection(str(filled))
-    connection.execute("UPDATE line SET waiting = waiting + 1 WHERE level = 9")
+    connection.execute("UPDATE lane SET waiting = waiting + 1 WHERE level = 9")
     connection.close()
     assert "do not agree with its documents; run inturn doctor --repair first" in refusal(inturn(*MOVE))
     inturn("doctor", "--repair")

@@ -91,7 +91,7 @@ def test_there_and_back_every_row_is_the_same(
     before = contents(source)
     assert rows is not None
     assert rows["document"] > 60
-    assert all(rows[item] for item in ("customer", "event", "file", "key", "limits", "line", "policy"))
+    assert all(rows[item] for item in ("customer", "event", "file", "idempotency_key", "lane", "limits", "policy"))
     states = {row[sorted(end(source).tables()["document"]).index("state")] for row in before["document"]}
     assert states == {"waiting", "delayed", "done", "failed", "cancelled", "expired"}
     assert contents(url) == before
@@ -123,7 +123,7 @@ def test_fences_go_on_behind_the_last_one_after_a_crash_of_the_server(source: st
         (claimed,) = queue.claim("worker")
         queue.finish(claimed)
     with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
-        admin.execute(f"TRUNCATE {parse_url(url).schema}.alive".encode())  # as it is after a crash
+        admin.execute(f"TRUNCATE {parse_url(url).schema}.crash_sentinel".encode())  # as it is after a crash
     transfer(url, str(tmp_path / "back.db"))
     with inturn.open(str(tmp_path / "back.db")) as queue:
         assert queue.claim("worker")[0].fence > claimed.fence + 1_000

@@ -87,7 +87,7 @@ class QueueRecord(NamedTuple):
     event: int
     policy: int
     ordered: str
-    turns: str
+    scheduler_state: str
     paused_by: str | None
     paused_why: str | None
 

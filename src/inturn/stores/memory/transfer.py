@@ -30,20 +30,20 @@ from inturn.stores.transfer import (
 DISPLAY_URL: Final = "memory://"
 ROW_COLUMNS: Final = (
     "seq", "id", "state", "level", "count", "submitted_at", "ready_at", "attempt", "due_at", "started_at",
-    "finished_at", "fence", "worker", "settled", "error", "result", "delayed_at", "began_at", "worked",
+    "finished_at", "fence", "worker", "last_outcome", "error", "result", "delayed_at", "began_at", "worked",
 )  # fmt: skip
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "access_key": ApiKey._fields,
+    "api_key": ApiKey._fields,
     "attempt": ("customer", "document", *Attempt._fields),
     "customer": ("id", "name", "count", "updated_at", "settings", "paused", "capped", "keeps"),
-    "document": (*ROW_COLUMNS, *SPEC_FIELDS, "customer", "line"),
+    "document": (*ROW_COLUMNS, *SPEC_FIELDS, "customer", "lane"),
     "event": ("number", "at", "kind", "customer", "documents", "operator", "why", "detail"),
     "file": ("document", "name", "blob", "size", "sha256", "media_type"),
-    "key": ("customer", "key", "fingerprint", "at", "answer"),
-    "limits": ("customer", "settings", "running", "whole_at", "rate_closed_until"),
-    "line": (
-        "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
-        "out_of_turn_at", "place", "tie",
+    "idempotency_key": ("customer", "key", "fingerprint", "at", "answer"),
+    "limits": ("customer", "settings", "running", "tat", "rate_closed_until"),
+    "lane": (
+        "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost",
+        "scheduled", "out_of_turn_at", "sort_key", "sort_tie",
     ),
     "policy": ("number", "settings", "at", "operator", "why"),
 }  # fmt: skip
@@ -199,7 +199,7 @@ class MemoryTransferReader(TransferReader):
         rows: Iterator[Row] = getattr(self, f"_{table}")()
         return rows
 
-    def _access_key(self) -> Iterator[Row]:
+    def _api_key(self) -> Iterator[Row]:
         yield from sorted(self._state.api_keys.values())
 
     def _attempt(self) -> Iterator[Row]:
@@ -224,7 +224,7 @@ class MemoryTransferReader(TransferReader):
                 limits = (customer_row.running, customer_row.tat, customer_row.rate_closed_until)
                 yield (self._ids[name], _settings(customer_row.settings), *limits)
 
-    def _line(self) -> Iterator[Row]:
+    def _lane(self) -> Iterator[Row]:
         fair = self._state.lanes.scheduler.policy.order is Order.FAIR
         for name, customer in self._state.lanes.customers.items():
             for level, line in sorted(customer.lanes.items()):
@@ -245,7 +245,7 @@ class MemoryTransferReader(TransferReader):
             for name, *rest in sorted(row.files):
                 yield (row.seq, name, *rest)
 
-    def _key(self) -> Iterator[Row]:
+    def _idempotency_key(self) -> Iterator[Row]:
         stored = [
             (self._ids[customer], key, record) for (customer, key), record in self._state.idempotency_keys.items()
         ]
@@ -268,7 +268,7 @@ def _settings(settings: CustomerSettings) -> str | None:
 def _snapshot_from_rows(rows: Mapping[str, list[dict[str, Any]]], queue: QueueRecord) -> dict[str, Any]:
     """Rows as a backup of a memory store has them."""
     names = {row["id"]: row["name"] for row in rows["customer"]}
-    next_stamp, dispatched, rotation, levels = json.loads(queue.turns)
+    next_stamp, dispatched, rotation, levels = json.loads(queue.scheduler_state)
     return {
         "seq": queue.seq,
         "fence": queue.fence,
@@ -278,12 +278,12 @@ def _snapshot_from_rows(rows: Mapping[str, list[dict[str, Any]]], queue: QueueRe
         "customers": _customers(rows),
         "keys": [
             [names[row["customer"]], row["key"], row["fingerprint"], row["at"], json.loads(row["answer"])]
-            for row in rows["key"]
+            for row in rows["idempotency_key"]
         ],
         "events": [_event(row) for row in rows["event"]],
         "last_event": queue.event,
         "turns": [next_stamp, dispatched, rotation, [level[:-1] for level in levels]],
-        "access": [[row[name] for name in ApiKey._fields] for row in rows["access_key"]],
+        "access": [[row[name] for name in ApiKey._fields] for row in rows["api_key"]],
         "attempts": [[row[name] for name in ("document", *Attempt._fields)] for row in rows["attempt"]],
     }
 
@@ -301,16 +301,16 @@ def _event(row: Mapping[str, Any]) -> Sequence[Any]:
 def _customers(rows: Mapping[str, list[dict[str, Any]]]) -> list[list[Any]]:
     limits = {row["customer"]: row for row in rows["limits"]}
     lines: dict[int, list[list[Any]]] = {}
-    for row in rows["line"]:
+    for row in rows["lane"]:
         lines.setdefault(row["customer"], []).append([row["level"], row["turn"], row["stamp"], row["out_of_turn_at"]])
     result = []
     for row in rows["customer"]:
-        id_, stored = row["id"], limits.get(row["id"], {"whole_at": 0, "rate_closed_until": None})
+        id_, stored = row["id"], limits.get(row["id"], {"tat": 0, "rate_closed_until": None})
         counter = None if row["count"] is None else (row["count"], row["updated_at"])
         settings = (
             settings_to_dict(DEFAULT_SETTINGS._asdict()) if row["settings"] is None else json.loads(row["settings"])
         )
-        rate = (stored["whole_at"], stored["rate_closed_until"])
+        rate = (stored["tat"], stored["rate_closed_until"])
         result.append([row["name"], counter, settings, *rate, lines.get(id_, [])])
     return result
 
@@ -327,7 +327,7 @@ def _documents(rows: Mapping[str, list[dict[str, Any]]], names: Mapping[int, str
         row = {
             **item,
             "customer": names[item["customer"]],
-            "expedited": item["line"] == EXPEDITED_LEVEL,
+            "expedited": item["lane"] == EXPEDITED_LEVEL,
             "lease_until": None,
             "leased_at": None,
             "doubted_at": None,

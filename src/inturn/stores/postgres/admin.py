@@ -85,7 +85,7 @@ class Admin:
                 for _ in range(n):
                     later.stopped(owner)
         tables.execute("purge_attempts", customer=owner)
-        (keys,) = tables.fetch_one("purge_keys", customer=owner) or (0,)
+        (keys,) = tables.fetch_one("purge_idempotency_keys", customer=owner) or (0,)
         self.add_event(EventKind.PURGED, customer, operator, {"documents": documents}, later)
         return PruneResult(documents, 0, keys, blobs)
 
@@ -95,7 +95,9 @@ class Admin:
             self._queries.fetch_all("ended_before", before=before, up_to=up_to, limit=limit)
         )
         (events,) = self._queries.fetch_one("forget_events", before=before, limit=limit) or (0,)
-        (keys,) = self._queries.fetch_one("forget_keys", before=self.now() - IDEMPOTENCY_KEY_RETENTION) or (0,)
+        (keys,) = self._queries.fetch_one("forget_idempotency_keys", before=self.now() - IDEMPOTENCY_KEY_RETENTION) or (
+            0,
+        )
         return removed._replace(events=events, keys=keys)
 
     def prune_customer(self, customer: str, before: int, up_to: int, limit: int) -> PruneResult:
@@ -129,8 +131,8 @@ def number_events(database: Database) -> None:
     """Give numbers to events, in the order in which they were told; none is ever filled in later."""
 
     def work(tables: Queries) -> None:
-        tables.fetch_one("lock_numbering")
-        tables.execute("number_news")
+        tables.fetch_one("lock_event_sequence")
+        tables.execute("number_events")
 
     with suppress(StoreReadOnlyError):
         database.run(TransactionKind.WRITE, work)

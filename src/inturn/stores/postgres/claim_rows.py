@@ -31,7 +31,7 @@ class ClaimedRow(NamedTuple):
     """A document that a claim takes."""
 
     owner: int
-    line: int
+    lane: int
     seq: int
     fence: int
 

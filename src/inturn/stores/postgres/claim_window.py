@@ -44,7 +44,7 @@ class ClaimWindow:
         self.scheduler: Scheduler[SqlLane] = scheduler_from_json(policy, queue.scheduler_state)
         self._is_fair = policy.order is Order.FAIR
         if queue.ordered != policy.order:
-            queries.execute("order_lines", fair=self._is_fair)
+            queries.execute("order_lanes", fair=self._is_fair)
         self._tracker = LaneTracker(self.scheduler, self._next_head)
         self._customers: dict[int, CustomerLanes[SqlLane]] = {}
         self._loaded_lanes: set[tuple[int, int]] = set()
@@ -152,9 +152,9 @@ class ClaimWindow:
         """Tell the book what happened since the last claim, in order; heads are looked up at the end."""
         rows, is_taken_out = self._log_rows or [], self._log_rows is not None
         if all_rows or self.queue.is_foreign:
-            rows = [*rows, *self.queries.fetch_all("fold_all")]
+            rows = [*rows, *self.queries.fetch_all("take_whole_lane_log")]
         elif self.queue.has_changes and not is_taken_out:
-            rows = self.queries.fetch_all("fold")
+            rows = self.queries.fetch_all("take_lane_log")
         elif not rows:
             return
         self._has_applied_log = True
@@ -170,7 +170,7 @@ class ClaimWindow:
         ready_at, cost, settings = more
         if kind == "joined":
             self.joined(owner, level, n, Head(seq, ready_at, cost))
-        elif kind == "returned":
+        elif kind == "requeued":
             self.requeued(owner, level, n, Head(seq, ready_at, cost))
         elif kind == "released":
             self.released(owner, level, Head(seq, ready_at, cost))
@@ -259,19 +259,19 @@ class ClaimWindow:
             if customer.rate_closed_until is not None:
                 self.deadlines.add_deadline("rate", customer.rate_closed_until)
             if row != self._limits[owner]:
-                names = ("settings", "running", "whole_at", "rate_closed_until")
+                names = ("settings", "running", "tat", "rate_closed_until")
                 self.queries.execute("save_limits", customer=owner, **dict(zip(names, row, strict=True)))
                 self._limits[owner] = row
 
     def _save_queue(self, claim: ClaimWrite, lanes: dict[str, list[Any]], *, is_last: bool) -> list[Row]:
         """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
-        bounds, queue = self.deadlines.to_json(), self.queue
-        standing = scheduler_to_json(self.scheduler, [level_to_json(level) for level in self.scheduler.levels])
+        deadlines, queue = self.deadlines.to_json(), self.queue
+        state = scheduler_to_json(self.scheduler, [level_to_json(level) for level in self.scheduler.levels])
         reserved, reserves = queue.reserved, not queue.has_crash_sentinel or self.fence > queue.reserved
         if reserves:
             reserved = self.fence + FENCE_BLOCK_SIZE
-            self.queries.execute("live")
-            self.queries.execute("commit_surely")
+            self.queries.execute("set_crash_sentinel")
+            self.queries.execute("commit_durably")
         order = str(self.scheduler.policy.order)
         changed = (
             self._has_applied_log
@@ -281,7 +281,7 @@ class ClaimWindow:
             or self._dirty_limits
             or claim.events
         )
-        if not changed and (self.fence, standing, bounds) == (queue.fence, queue.scheduler_state, queue.deadlines):
+        if not changed and (self.fence, state, deadlines) == (queue.fence, queue.scheduler_state, queue.deadlines):
             return []
         started = (self.queries.fetch_final if is_last else self.queries.fetch_all)(
             "save_claim",
@@ -289,8 +289,8 @@ class ClaimWindow:
             **lanes,
             version=queue.version,
             ordered=order,
-            standing=standing,
-            bounds=bounds,
+            scheduler_state=state,
+            deadlines=deadlines,
             last_fence=self.fence,
             reserved=reserved,
             folds=self._has_applied_log,
@@ -348,7 +348,7 @@ class ClaimWindow:
         new = list(dict.fromkeys(item for item in wanted if item not in self._loaded_lanes))
         if new:
             self._loaded_lanes.update(new)
-            self._add_lanes(self.queries.fetch_all("lines_of", **to_columns(("customer", "level"), new)))
+            self._add_lanes(self.queries.fetch_all("lanes_of", **to_columns(("customer", "level"), new)))
 
     def _add_lanes(self, rows: list[Row]) -> None:
         self._load_customers(dict.fromkeys(row[0] for row in rows))
@@ -392,7 +392,7 @@ class ClaimWindow:
             line = level.lowest()
             if line is not None and line.sort_key(fair=self._is_fair) <= seen:
                 return
-            rows = self._load_more("lowest_lines", number, seen)
+            rows = self._load_more("lowest_lanes", number, seen)
             if len(rows) < self._claim_limit + EXTRA_LANES:
                 self._loaded_until_turn[number] = ALL_LOADED
             else:
@@ -405,7 +405,7 @@ class ClaimWindow:
             line = level.oldest()
             if line is not None and line.head is not None and (line.head.ready_at, line.head.seq) <= seen:
                 return
-            rows = self._load_more("oldest_lines", number, seen)
+            rows = self._load_more("oldest_lanes", number, seen)
             if seen < self.deadlines.oldest_heads[number]:
                 self.deadlines.oldest_heads[number] = (rows[0][7], rows[0][6]) if rows else (NEVER, 0)
             all_seen = len(rows) < self._claim_limit + EXTRA_LANES
@@ -419,7 +419,7 @@ class ClaimWindow:
         )
         seen = (ready_at, seq - 1)
         while True:
-            rows = self._load_more("oldest_rested_lines", level.number, seen, rested_since=now - interval, now=now)
+            rows = self._load_more("oldest_rested_lanes", level.number, seen, rested_since=now - interval, now=now)
             line = level.oldest_eligible(now, interval)
             if len(rows) < self._claim_limit + EXTRA_LANES:
                 return
@@ -431,7 +431,7 @@ class ClaimWindow:
         """Read the open lines beyond what was seen."""
         limit = self._claim_limit + EXTRA_LANES
         rows = self.queries.fetch_all(
-            query, level=level, seen=loaded_until[0], tie=loaded_until[1], limit=limit, **values
+            query, level=level, after=loaded_until[0], after_tie=loaded_until[1], limit=limit, **values
         )
         self._add_lanes(rows)
         return rows
@@ -463,11 +463,11 @@ class ClaimWindow:
     def _read_heads(self, lanes: list[SqlLane], after: dict[SqlLane, int], limit: int) -> None:
         """Documents behind these; a document that came back may stand behind the front as well."""
         rows = self.queries.fetch_all(
-            "waiting_in_lines",
+            "waiting_in_lanes",
             customer=[line.owner for line in lanes],
             level=[line.level for line in lanes],
             after=[after[line] for line in lanes],
-            front=[NEVER if line.scan_from is None else line.scan_from for line in lanes],
+            scan_from=[NEVER if line.scan_from is None else line.scan_from for line in lanes],
             limit=limit,
         )
         result: dict[tuple[int, int], dict[int, Head]] = {}

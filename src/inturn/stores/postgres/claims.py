@@ -84,7 +84,7 @@ class Claims:
                 again.save(ClaimWrite(0))
                 upkeep = Admin(tables, self._cache, self._time(queue, now))
                 upkeep.add_event(EventKind.REPAIRED, None, None, {"counts": len(discrepancies)})
-            tables.execute("commit_surely")
+            tables.execute("commit_durably")
             return discrepancies
 
         with self._lock:
@@ -170,7 +170,7 @@ class Claims:
         rested_since = transitions.now - window.scheduler.policy.out_of_turn_interval
         for level in window.scheduler.levels:
             transitions.queries.execute(
-                "forget_spent", level=level.number, turn=level.virtual_time.turn, rested_since=rested_since
+                "forget_spent_lanes", level=level.number, turn=level.virtual_time.turn, rested_since=rested_since
             )
         first, last = transitions.now - WORKER_RETENTION, transitions.now + WORKER_RETENTION
         transitions.queries.execute("forget_silent_workers", first=first, last=last)

@@ -59,7 +59,7 @@ class LaneLog:
         self._rows.append((owner, "joined", level, n, head.seq, head.ready_at, float(head.cost), None))
 
     def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._rows.append((owner, "returned", level, n, head.seq, head.ready_at, float(head.cost), None))
+        self._rows.append((owner, "requeued", level, n, head.seq, head.ready_at, float(head.cost), None))
 
     def released(self, owner: int, level: int, head: Head) -> None:
         self._rows.append((owner, "released", level, 1, head.seq, head.ready_at, float(head.cost), None))
@@ -82,4 +82,4 @@ class LaneLog:
         self._rows.append((owner, kind, None, None, None, at, None, None))
 
     def flush(self, queries: Queries) -> None:
-        queries.execute_many("add_changes", LOG_COLUMNS, self._rows)
+        queries.execute_many("append_to_lane_log", LOG_COLUMNS, self._rows)

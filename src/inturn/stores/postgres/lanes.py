@@ -6,8 +6,8 @@ from typing import Any, Final
 from inturn.stores.sql.lanes import TableLane
 
 LANE_COLUMNS: Final = (
-    "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
-    "front", "out_of_turn_at", "place", "tie",
+    "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "scheduled",
+    "scan_from", "out_of_turn_at", "sort_key", "sort_tie",
 )  # fmt: skip
 OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_at")
 

@@ -1,4 +1,4 @@
--- What a move needs besides the rows of tables. See moving.py.
+-- What a transfer needs besides the rows of tables. See `transfer.py`.
 
 -- name: lose_patience
 SET LOCAL lock_timeout = '20s';
@@ -12,20 +12,21 @@ JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
 WHERE indrelid = %(table)s::regclass AND indisprimary ORDER BY array_position(indkey::int2[], attnum);
 
 -- name: leave_queue
-WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
+WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
     (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM document_seq),
-    CASE WHEN EXISTS (SELECT 1 FROM alive) THEN newest.fence ELSE newest.reserved END,
-    (SELECT last FROM numbering), queue.policy, newest.ordered, newest.standing, queue.paused_by, queue.paused_why
-FROM queue, newest;
+    CASE WHEN EXISTS (SELECT 1 FROM crash_sentinel) THEN newest.fence ELSE newest.reserved END,
+    (SELECT last FROM event_sequence), queue_state.policy, newest.ordered, newest.state,
+    queue_state.paused_by, queue_state.paused_why
+FROM queue_state, newest;
 
 -- name: arrive_queue
-UPDATE queue SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
+UPDATE queue_state SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
 
--- name: arrive_turns
-UPDATE turns SET
-    version = version + 1, ordered = %(ordered)s, standing = %(standing)s, deadlines = %(bounds)s, fence = %(fence)s,
+-- name: arrive_scheduler_state
+UPDATE scheduler_state SET
+    version = version + 1, ordered = %(ordered)s, state = %(scheduler_state)s, deadlines = %(deadlines)s, fence = %(fence)s,
     reserved = %(fence)s, folded = DEFAULT;
 
--- name: arrive_numbering
-UPDATE numbering SET last = %(last)s, seen = DEFAULT;
+-- name: arrive_event_sequence
+UPDATE event_sequence SET last = %(last)s, seen = DEFAULT;

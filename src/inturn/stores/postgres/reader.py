@@ -50,7 +50,7 @@ class QueueReader:
         self._cache = cache
 
     def document(self, id_: str) -> Document:
-        row = self._queries.fetch_one("whole_by_id", id=normalize_id(id_))
+        row = self._queries.fetch_one("document_by_id", id=normalize_id(id_))
         if row is None:
             raise NotFoundError(f"there is no document {id_}")
         return document_from_row(row)
@@ -85,7 +85,7 @@ class QueueReader:
         if where.customer is None:
             rows = self._queries.fetch_all(query, **values)
         else:
-            rows = self._queries.fetch_all(query_of, **values, lines=list(LEVELS))
+            rows = self._queries.fetch_all(query_of, **values, lanes=list(LEVELS))
         shown = tuple(document_from_row(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
 
@@ -138,7 +138,7 @@ class QueueReader:
         running: dict[int, int] = dict(self._queries.fetch_all("running_of", ids=ids)) if ids else {}
         limits = {owner: more for owner, *more in self._queries.fetch_all("limits_of", customers=ids)} if ids else {}
         waiting: dict[int, list[tuple[int, int]]] = {}
-        for owner, level, n in self._queries.fetch_all("waiting_by_line", ids=ids) if ids else ():
+        for owner, level, n in self._queries.fetch_all("waiting_by_lane", ids=ids) if ids else ():
             waiting.setdefault(owner, []).append((level, n))
         return [
             _customer_from_row(row, running.get(row[0], 0), limits.get(row[0]), waiting.get(row[0], [])) for row in rows
@@ -146,7 +146,7 @@ class QueueReader:
 
     def has_unnumbered_events(self) -> bool:
         """Whether there are events without a number."""
-        return bool((self._queries.fetch_one("unnumbered") or (False,))[0])
+        return bool((self._queries.fetch_one("has_unnumbered_events") or (False,))[0])
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
         return tuple(event_from_row(row) for row in self._queries.fetch_all("events", after=after, limit=limit))
@@ -167,9 +167,9 @@ class QueueReader:
     def scheduler_snapshot(self) -> SchedulerSnapshot:
         """As the last claim or fold left them."""
         policy = self.policy().policy.turns
-        (standing,) = self._queries.fetch_one("standing") or ("",)
-        _, dispatched, rotation, levels = json.loads(standing)
-        rows = self._queries.fetch_all("open_lines")
+        (state,) = self._queries.fetch_one("scheduler_state") or ("",)
+        _, dispatched, rotation, levels = json.loads(state)
+        rows = self._queries.fetch_all("open_lanes")
         names = self._cache.customer_names(self._queries, dict.fromkeys(row[0] for row in rows))
         lines = tuple(
             LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head))
@@ -182,7 +182,7 @@ class QueueReader:
         return int((self._queries.fetch_one("ahead", id=normalize_id(id_)) or (0,))[0])
 
     def throughput(self, since: int) -> Throughput:
-        return Throughput._make(self._queries.fetch_one("pace", since=since) or (0, 0, 0))
+        return Throughput._make(self._queries.fetch_one("throughput", since=since) or (0, 0, 0))
 
     def next_due(self) -> int | None:
         times = self._queries.fetch_one("deadlines") or ()

@@ -206,7 +206,7 @@ class PostgresStore(Store):
         name, (text, at_work) = report.name, report_to_json(report)
         self._write(
             lambda tables: tables.execute(
-                "see_worker", name=name, now=self._time(tables, now), report=text, at_work=at_work
+                "record_worker", name=name, now=self._time(tables, now), report=text, at_work=at_work
             )
         )
 
@@ -269,7 +269,7 @@ class PostgresStore(Store):
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
         def work(tables: Queries) -> PruneResult:
-            tables.execute("purge_access_keys", customer=customer)
+            tables.execute("purge_api_keys", customer=customer)
             return self._admin(tables, now).purge(customer, operator)
 
         return self._write(work, TransactionKind.TRANSITIONS, with_timeout=False)

@@ -42,25 +42,25 @@ DERIVED_COLUMNS: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": search_name},
     "document": {
         "lower_name": search_name,
-        "look_at": None,
+        "lease_check_at": None,
         "lease_until": None,
         "leased_at": None,
         "doubted_at": None,
     },
-    "line": {"version": None, "front": None},
+    "lane": {"version": None, "scan_from": None},
 }
 """Columns that are not moved: made from the name, or of running documents alone, or of no use: in a queue that arrives
 every document counts as one that came back."""
 TABLES_NOT_COPIED: Final = {
     *WRITABLE_TABLES,
     "ended",
-    "line_change",
-    "news",
-    "numbering",
-    "queue",
-    "returned",
+    "event_outbox",
+    "event_sequence",
+    "lane_log",
+    "queue_state",
+    "requeued",
     "running",
-    "turns",
+    "scheduler_state",
 }
 """Tables that are not moved row by row: changes are folded in and events numbered before."""
 UNCHECKED_DEADLINES: Final = Deadlines(dict.fromkeys(DEADLINE_KINDS, 0), [(0, 0) for _ in LEVELS])
@@ -172,7 +172,9 @@ class PostgresEndpoint(TransferEndpoint):
     def is_used(self) -> bool:
         with self.transaction() as tables:
             reader = PostgresTransferReader(tables)
-            return any(reader.has_rows(table) for table in ("customer", "document", "key", "event", "news"))
+            return any(
+                reader.has_rows(table) for table in ("customer", "document", "idempotency_key", "event", "event_outbox")
+            )
 
     def begin_load(self, marker: ClosedMarker) -> None:
         with self.transaction() as tables:
@@ -201,13 +203,13 @@ class PostgresEndpoint(TransferEndpoint):
         with self.transaction(run) as tables:
             tables.execute("arrive_queue", policy=queue.policy, by=queue.paused_by, why=queue.paused_why)
             tables.execute(
-                "arrive_turns",
+                "arrive_scheduler_state",
                 ordered=queue.ordered,
-                standing=queue.turns,
-                bounds=UNCHECKED_DEADLINES.to_json(),
+                scheduler_state=queue.scheduler_state,
+                deadlines=UNCHECKED_DEADLINES.to_json(),
                 fence=queue.fence,
             )
-            tables.execute("arrive_numbering", last=queue.event)
+            tables.execute("arrive_event_sequence", last=queue.event)
             tables.fetch_one("go_on_seq", last=queue.seq + 1)
             tables.execute("file_documents")
             backup.advance_identity(tables, "customer", "id")
@@ -227,7 +229,7 @@ class PostgresTransferReader(TransferReader):
         )
         (running,) = self._fetch_one("SELECT count(*) FROM document WHERE state = 'running'")
         return TransferBlockers(
-            running, tuple(name for (name,) in cursor), self.has_rows("line_change") or self.has_rows("news")
+            running, tuple(name for (name,) in cursor), self.has_rows("lane_log") or self.has_rows("event_outbox")
         )
 
     def queue(self) -> QueueRecord:

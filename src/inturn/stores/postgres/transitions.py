@@ -114,7 +114,7 @@ class Transitions:
     def flush(self) -> None:
         """Write down events and line changes: the last thing in a transaction, unless it is a claim."""
         if self.events:
-            self.queries.execute_many("add_news", EVENT_COLUMNS, self.events, at=self.now)
+            self.queries.execute_many("add_events", EVENT_COLUMNS, self.events, at=self.now)
             self.events = []
         self._lane_recorder.flush(self.queries)
 
@@ -221,7 +221,9 @@ class Transitions:
         """Back into its line by its seq."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
-        self.queries.execute("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=last_outcome)
+        self.queries.execute(
+            "requeue_document", seq=facts.seq, now=self.now, attempt=attempt, last_outcome=last_outcome
+        )
         self._lane_recorder.requeued(facts.owner, facts.lane, 1, Head(facts.seq, self.now, facts.cost))
         self.should_notify = True
         return facts._replace(state=DocumentState.WAITING, attempt=attempt)
@@ -241,7 +243,7 @@ class Transitions:
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
         self.queries.execute(
-            "end_document", seq=facts.seq, state=str(state), now=self.now, error=error, settled=last_outcome
+            "end_document", seq=facts.seq, state=str(state), now=self.now, error=error, last_outcome=last_outcome
         )
         if facts.state == DocumentState.WAITING:
             self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
@@ -257,7 +259,7 @@ class Transitions:
     def retry(self, facts: DocumentFacts, id_: str, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
         self.queries.execute("end_last_attempt", seq=facts.seq)
-        row = self.queries.fetch_one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
+        row = self.queries.fetch_one("retry_document", seq=facts.seq, level=level, count=count, now=self.now)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
         self._lane_recorder.joined(facts.owner, level, 1, Head(row[0], self.now, facts.cost))
@@ -342,7 +344,7 @@ class Transitions:
         return len(expired)
 
     def _expire_leases(self, window: ClaimWindow) -> int:
-        lost = self._due_documents(window, "lease", "lost_leases")
+        lost = self._due_documents(window, "lease", "expired_leases")
         for facts in lost:
             if facts.attempt >= facts.max_attempts:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
@@ -354,8 +356,8 @@ class Transitions:
         self._write_attempts()
         floor = window.deadlines.times["lease"]
         if floor <= self.now and len(lost) < MAX_DUE_PER_TRANSACTION:
-            self.queries.execute("look_later", now=self.now, floor=floor)
-        self._advance_deadline(window, "lease", "next_look", lost)
+            self.queries.execute("postpone_lease_checks", now=self.now, floor=floor)
+        self._advance_deadline(window, "lease", "next_lease_check", lost)
         return len(lost)
 
     def _requeue_delayed(self, window: ClaimWindow) -> int:

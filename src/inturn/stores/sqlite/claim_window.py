@@ -39,8 +39,8 @@ class ClaimWindow:
         self._level_texts = [level_to_json(level) for level in self.scheduler.levels]
         self._is_fair = self.scheduler.policy.order is Order.FAIR
         if queue.ordered != self.scheduler.policy.order:
-            self._queries.fetch_one("order_lines", fair=self._is_fair)
-            self._queries.fetch_one("ordered", ordered=self.scheduler.policy.order)
+            self._queries.fetch_one("order_lanes", fair=self._is_fair)
+            self._queries.fetch_one("set_lane_order", ordered=self.scheduler.policy.order)
         self._tracker = LaneTracker(self.scheduler, self._next_head)
         self._customers: dict[int, CustomerLanes[SqlLane]] = {}
         self._limits: dict[int, tuple[Any, ...]] = {}
@@ -153,10 +153,10 @@ class ClaimWindow:
             return
         self.has_changes = False
         self._is_applying_log = True
-        for owner, kind, level, n, seq, ready_at, cost, settings in self._queries.fetch_all("changes"):
+        for owner, kind, level, n, seq, ready_at, cost, settings in self._queries.fetch_all("lane_log"):
             if kind == "joined":
                 self.joined(owner, level, n, Head(seq, ready_at, cost))
-            elif kind == "returned":
+            elif kind == "requeued":
                 self.requeued(owner, level, n, Head(seq, ready_at, cost))
             elif kind == "released":
                 self.released(owner, level, Head(seq, ready_at, cost))
@@ -170,7 +170,7 @@ class ClaimWindow:
                 self.settings_changed(owner, parse_settings(settings), n)
         self._is_applying_log = False
         self._reload_heads()
-        self._queries.execute("forget_changes")
+        self._queries.execute("clear_lane_log")
 
     # -- taken --------------------------------------------------------------------------------------------------
 
@@ -222,9 +222,9 @@ class ClaimWindow:
                 rows.append(with_sort_key(row, fair=self._is_fair))
                 line.stored_row = row
         if rows:
-            self._queries.execute_many("save_line", rows)
+            self._queries.execute_many("save_lane", rows)
         if gone:
-            self._queries.execute_many("forget_line", gone)
+            self._queries.execute_many("forget_lane", gone)
 
     def _drop_lane(self, lane: SqlLane) -> None:
         lines = self._customers[lane.owner].lanes
@@ -255,7 +255,7 @@ class ClaimWindow:
         customer = self.customer(owner)
         line = customer.lanes.get(level)
         if line is None:
-            row = self._queries.fetch_one("line", customer=owner, level=level)
+            row = self._queries.fetch_one("lane", customer=owner, level=level)
             if row is None:
                 line = customer.lanes[level] = SqlLane(str(owner), level, customer.settings.weight, owner=owner)
             else:
@@ -283,7 +283,7 @@ class ClaimWindow:
         return known
 
     def _load_lanes(self, owner: int, customer: CustomerLanes[SqlLane]) -> None:
-        for row in self._queries.fetch_all("lines_of", customer=owner):
+        for row in self._queries.fetch_all("lanes_of", customer=owner):
             if row[1] not in customer.lanes:
                 self._lane_from_row(row)
 
@@ -320,7 +320,7 @@ class ClaimWindow:
             line = level.lowest()
             if line is not None and line.sort_key(fair=self._is_fair) <= seen:
                 return
-            row = self._load_more("lowest_lines", number, seen)
+            row = self._load_more("lowest_lanes", number, seen)
             if row is None:
                 self._loaded_until_turn[number] = ALL_LOADED
             else:
@@ -333,14 +333,14 @@ class ClaimWindow:
             line = level.oldest()
             if line is not None and line.head is not None and (line.head.ready_at, line.head.seq) <= seen:
                 return
-            row = self._load_more("oldest_lines", number, seen)
+            row = self._load_more("oldest_lanes", number, seen)
             self._loaded_until_age[number] = ALL_LOADED if row is None else (row[7], row[6])
 
     def _load_oldest_eligible(self, level: Level[SqlLane], now: int) -> None:
         """Hold the open line whose head has waited longest, of those that may be started out of turn."""
         interval, seen = self.scheduler.policy.out_of_turn_interval, NOTHING_LOADED
         while True:
-            row = self._load_more("oldest_rested_lines", level.number, seen, rested_since=now - interval, now=now)
+            row = self._load_more("oldest_rested_lanes", level.number, seen, rested_since=now - interval, now=now)
             line = level.oldest_eligible(now, interval)
             if row is None:
                 return
@@ -352,7 +352,7 @@ class ClaimWindow:
         """Read the open lines beyond what was seen; the last row, or None when there are no more."""
         limit = self._claim_limit + EXTRA_LANES
         rows = self._queries.fetch_all(
-            query, level=level, seen=loaded_until[0], tie=loaded_until[1], limit=limit, **values
+            query, level=level, after=loaded_until[0], after_tie=loaded_until[1], limit=limit, **values
         )
         for row in rows:
             if level not in self.customer(row[0], limited=row[-1]).lanes:
@@ -382,11 +382,11 @@ class ClaimWindow:
         where = {"customer": lane.owner, "level": lane.level, "limit": limit}
         rows: list[Row] = []
         if lane.scan_from is not None:
-            rows = self._queries.fetch_all("waiting_in_line", first=max(after + 1, lane.scan_from), **where)
+            rows = self._queries.fetch_all("waiting_in_lane", first=max(after + 1, lane.scan_from), **where)
             if not rows:
                 lane.mark_exhausted(after)
         if self.has_requeued:
-            returned = self._queries.fetch_all("returned_to_line", first=after + 1, **where)
+            returned = self._queries.fetch_all("requeued_in_lane", first=after + 1, **where)
             rows = sorted({row[0]: row for row in (*rows, *returned)}.values())[:limit]
         return [Head(*row) for row in rows]
 

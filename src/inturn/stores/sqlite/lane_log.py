@@ -47,27 +47,27 @@ class LaneLog:
         self._queries = queries
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._queries.execute("add_change", owner, "joined", level, n, *head, None)
+        self._queries.execute("append_to_lane_log", owner, "joined", level, n, *head, None)
 
     def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._queries.execute("add_change", owner, "returned", level, n, *head, None)
+        self._queries.execute("append_to_lane_log", owner, "requeued", level, n, *head, None)
 
     def released(self, owner: int, level: int, head: Head) -> None:
-        self._queries.execute("add_change", owner, "released", level, 1, *head, None)
+        self._queries.execute("append_to_lane_log", owner, "released", level, 1, *head, None)
 
     def left(self, owner: int, level: int, seq: int) -> None:
-        self._queries.execute("add_change", owner, "left", level, -1, seq, None, None, None)
+        self._queries.execute("append_to_lane_log", owner, "left", level, -1, seq, None, None, None)
 
     def emptied(self, owner: int, level: int, n: int) -> None:
         """All documents of a line are gone: so many."""
-        self._queries.execute("add_change", owner, "emptied", level, -n, None, None, None, None)
+        self._queries.execute("append_to_lane_log", owner, "emptied", level, -n, None, None, None, None)
 
     def stopped(self, owner: int) -> None:
-        self._queries.execute("add_change", owner, "stopped", None, None, None, None, None, None)
+        self._queries.execute("append_to_lane_log", owner, "stopped", None, None, None, None, None, None)
 
     def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
         text = json.dumps(settings_to_dict(settings._asdict()))
-        self._queries.execute("add_change", owner, "changed", None, running, None, None, None, text)
+        self._queries.execute("append_to_lane_log", owner, "changed", None, running, None, None, None, text)
 
     def allocate_event_numbers(self, n: int) -> int:
-        return int((self._queries.fetch_one("give_events", n=n) or (n,))[0])
+        return int((self._queries.fetch_one("allocate_events", n=n) or (n,))[0])

@@ -26,7 +26,7 @@ class Queries:
         self._policy: PolicyVersion | None = None
         self.claim_window: Any = None
         """The lines as the last claim of this process left them: a `ClaimWindow`, or None."""
-        connection.create_scalar_function("lowered", _lower_case, 1, deterministic=True)
+        connection.create_scalar_function("lower_case", _lower_case, 1, deterministic=True)
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
         """Every row of a query."""

@@ -170,7 +170,7 @@ class SqliteStore(Store):
             taken.append((head.seq, self._queries.customer_name(line.owner), now, until, window.fence, request.worker))
             places.append((line.owner, line.level, head.seq))
         if window.has_requeued:
-            self._queries.execute_many("forget_returned", places)
+            self._queries.execute_many("forget_requeued", places)
         rows = self._queries.execute_many_returning("start_document", taken)
         if len(rows) != len(taken):
             raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} wait")
@@ -198,7 +198,9 @@ class SqliteStore(Store):
     def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         name, (text, at_work) = report.name, report_to_json(report)
         self._write(
-            lambda: self._queries.fetch_one("see_worker", name=name, now=self._now(now), report=text, at_work=at_work)
+            lambda: self._queries.fetch_one(
+                "record_worker", name=name, now=self._now(now), report=text, at_work=at_work
+            )
         )
 
     def forget_worker(self, name: str) -> None:
@@ -236,7 +238,7 @@ class SqliteStore(Store):
             with self._transitions(at) as moves:
                 for id_, facts in self._facts_in_states(ids, RETRYABLE):
                     _, counter = self._submitter.get_or_add_customer(self._queries.customer_name(facts.owner))
-                    seq, version = self._queries.fetch_one("give_seqs", n=1) or (0, 0)
+                    seq, version = self._queries.fetch_one("allocate_seqs", n=1) or (0, 0)
                     checked = self._submitter.apply_checks(facts.owner, counter, 1, at, version)
                     level = checked.levels[0][0]
                     receipts.append(moves.retry(facts, id_, seq, level, checked.counter.count))
@@ -272,12 +274,12 @@ class SqliteStore(Store):
             blobs = tuple(blob for (blob,) in self._queries.fetch_all("blobs_of", customer=owner))
             self._queries.fetch_one("purge_files", customer=owner)
             self._queries.fetch_one("purge_attempts", customer=owner)
-            self._queries.fetch_one("purge_returned", customer=owner)
+            self._queries.fetch_one("purge_requeued", customer=owner)
             self._queries.fetch_one("purge_documents", customer=owner)
             documents = self._queries.connection.changes()
-            self._queries.fetch_one("purge_keys", customer=owner)
+            self._queries.fetch_one("purge_idempotency_keys", customer=owner)
             keys = self._queries.connection.changes()
-            self._queries.fetch_one("purge_access_keys", customer=customer)
+            self._queries.fetch_one("purge_api_keys", customer=customer)
             self._add_event(now, EventKind.PURGED, customer, operator, {"documents": documents})
             return PruneResult(documents, 0, keys, blobs)
 
@@ -469,9 +471,9 @@ class SqliteStore(Store):
             [level.virtual_time.turn for level in window.scheduler.levels],
             now - window.scheduler.policy.out_of_turn_interval,
         )
-        empty = self._queries.fetch_all("empty_lines", rested_since=rested_since)
+        empty = self._queries.fetch_all("empty_lanes", rested_since=rested_since)
         spent = [(owner, level) for owner, level, turn in empty if turn <= v[level]]
-        self._queries.execute_many("forget_line", spent)
+        self._queries.execute_many("forget_lane", spent)
 
     def prune(
         self,
@@ -493,7 +495,7 @@ class SqliteStore(Store):
             removed = self._delete_documents(self._oldest_ended(before, last, limit))
             self._queries.fetch_one("forget_events", before=before, limit=limit)
             events = self._queries.connection.changes()
-            self._queries.fetch_one("forget_keys", before=self._now(now) - IDEMPOTENCY_KEY_RETENTION)
+            self._queries.fetch_one("forget_idempotency_keys", before=self._now(now) - IDEMPOTENCY_KEY_RETENTION)
             keys = self._queries.connection.changes()
             return removed._replace(events=events, keys=keys)
 

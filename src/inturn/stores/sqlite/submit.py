@@ -54,7 +54,7 @@ class Submitter:
         owner, counter = self.get_or_add_customer(customer)
         if key is not None and (first := self._find_repeat(owner, customer, key, fingerprint, now)) is not None:
             return tuple(Receipt(*item) for item in first)
-        last, number = self._queries.fetch_one("give_seqs", n=len(ids)) or (0, 0)
+        last, number = self._queries.fetch_one("allocate_seqs", n=len(ids)) or (0, 0)
         checked = self.apply_checks(owner, counter, len(ids), now, number)
         receipts = build_receipts(ids, checked)
         content = pack_ids(ids)
@@ -124,7 +124,7 @@ class Submitter:
     def _find_repeat(
         self, owner: int, customer: str, idempotency_key: str, fingerprint: str, now: int
     ) -> list[Any] | None:
-        row = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
+        row = self._queries.fetch_one("idempotency_key", customer=owner, key=idempotency_key)
         if row is None or now - row[1] > IDEMPOTENCY_KEY_RETENTION:
             return None
         if row[0] != fingerprint:
@@ -140,7 +140,7 @@ class Submitter:
     ) -> None:
         text = json.dumps(answer)
         self._queries.fetch_one(
-            "keep_key", customer=owner, key=idempotency_key, fingerprint=fingerprint, at=now, answer=text
+            "save_idempotency_key", customer=owner, key=idempotency_key, fingerprint=fingerprint, at=now, answer=text
         )
 
 

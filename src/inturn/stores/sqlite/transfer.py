@@ -42,13 +42,13 @@ COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Callable[[Any], Any], Callabl
     "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
     "attempt": {"document": _ID_CONVERTERS},
     "document": {"id": _ID_CONVERTERS},
-    "line": {"filed": _FLAG_CONVERTERS},
+    "lane": {"scheduled": _FLAG_CONVERTERS},
     "event": {"documents": _IDS_CONVERTERS},
 }
 """Columns that are kept in another shape than they are moved in: how they are read, and written."""
-TABLES_NOT_COPIED: Final = {"closed", "line_change", "queue", "returned", "worker"}
+TABLES_NOT_COPIED: Final = {"closed", "lane_log", "queue_state", "requeued", "worker"}
 """Tables that are not moved row by row: changes are folded in before, and workers say for themselves how they are."""
-COLUMNS_NOT_COPIED: Final = {"front", "leased_at", "doubted_at", "old_result"}
+COLUMNS_NOT_COPIED: Final = {"scan_from", "leased_at", "doubted_at", "old_result"}
 """Columns that are not moved: in a queue that arrives every document counts as one that came back, and nothing runs."""
 COLUMN_EXPRESSIONS: Final = {("document", "result"): "coalesce(result, old_result)"}
 """Columns that are read from several."""
@@ -134,7 +134,7 @@ class SqliteEndpoint(TransferEndpoint):
         schema.migrate(self.path, self._connection, SystemClock().now())
 
     def is_used(self) -> bool:
-        tables = ("customer", "document", "key", "event")
+        tables = ("customer", "document", "idempotency_key", "event")
         return any(self._connection.execute(f"SELECT EXISTS (SELECT 1 FROM {table})").get for table in tables)  # noqa: S608 - our own names
 
     def begin_load(self, marker: ClosedMarker) -> None:
@@ -157,8 +157,8 @@ class SqliteEndpoint(TransferEndpoint):
     def complete(self, run: str, queue: QueueRecord) -> None:
         names = ", ".join(f"{name} = ?" for name in QueueRecord._fields)
         with translate_errors(self.path), fill_transaction(self._connection, run, self.path):
-            self._connection.execute(f"UPDATE queue SET version = version + 1, {names}", queue)  # noqa: S608 - fields
-            self._connection.execute(QUERIES["return_all"])
+            self._connection.execute(f"UPDATE queue_state SET version = version + 1, {names}", queue)  # noqa: S608 - fields
+            self._connection.execute(QUERIES["requeue_all"])
             clear_marker(self._connection)
 
 
@@ -173,10 +173,10 @@ class SqliteTransferReader(TransferReader):
         workers = self._connection.execute("SELECT name FROM worker WHERE seen_at >= ? ORDER BY name", (since,))
         names = tuple(name for (name,) in workers)
         running = self._connection.execute("SELECT count(*) FROM document WHERE state = 'running'").get
-        return TransferBlockers(running, names, bool(self.count("line_change")))
+        return TransferBlockers(running, names, bool(self.count("lane_log")))
 
     def queue(self) -> QueueRecord:
-        row = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue").fetchone()  # noqa: S608 - fields
+        row = self._connection.execute(f"SELECT {', '.join(QueueRecord._fields)} FROM queue_state").fetchone()  # noqa: S608 - fields
         if row is None:
             raise StoreError("the queue has no row; restore a backup")
         return QueueRecord._make(row)

@@ -166,7 +166,9 @@ class Transitions:
         """Back into its line by its seq."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
-        self._queries.fetch_one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=last_outcome)
+        self._queries.fetch_one(
+            "requeue_document", seq=facts.seq, now=self.now, attempt=attempt, last_outcome=last_outcome
+        )
         self._add_requeued(facts, facts.lane, self.now)
 
     def _release(self, facts: DocumentFacts) -> None:
@@ -176,18 +178,18 @@ class Transitions:
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
         head = Head(facts.seq, row[0], facts.cost)
-        self._queries.execute("keep_returned", facts.owner, facts.lane, *head)
+        self._queries.execute("add_requeued", facts.owner, facts.lane, *head)
         self._lane_recorder.released(facts.owner, facts.lane, head)
 
     def _add_requeued(self, facts: DocumentFacts, lane: int, ready_at: int) -> None:
         """Into a line whose front may have passed it."""
         head = Head(facts.seq, ready_at, facts.cost)
-        self._queries.execute("keep_returned", facts.owner, lane, *head)
+        self._queries.execute("add_requeued", facts.owner, lane, *head)
         self._lane_recorder.requeued(facts.owner, lane, 1, head)
 
     def _leave_lane(self, facts: DocumentFacts) -> None:
         """Out of the line in which it waits."""
-        self._queries.execute("forget_returned", facts.owner, facts.lane, facts.seq)
+        self._queries.execute("forget_requeued", facts.owner, facts.lane, facts.seq)
         self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
     def end(self, facts: DocumentFacts, state: DocumentState, *, error: str | None, last_outcome: str | None) -> None:
@@ -195,7 +197,7 @@ class Transitions:
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
         self._queries.fetch_one(
-            "end_document", seq=facts.seq, state=state, now=self.now, error=error, settled=last_outcome
+            "end_document", seq=facts.seq, state=state, now=self.now, error=error, last_outcome=last_outcome
         )
         if facts.state == DocumentState.WAITING:
             self._leave_lane(facts)
@@ -211,7 +213,7 @@ class Transitions:
     def retry(self, facts: DocumentFacts, id_: str, seq: int, level: int, count: int) -> Receipt:
         """A retry by hand, checked already: a new place."""
         self._queries.fetch_one("end_last_attempt", seq=facts.seq)
-        self._queries.fetch_one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
+        self._queries.fetch_one("retry_document", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
         self._lane_recorder.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
@@ -271,7 +273,7 @@ class Transitions:
         return len(expired)
 
     def _expire_leases(self) -> int:
-        lost = self._due_documents("lost_leases")
+        lost = self._due_documents("expired_leases")
         for id_, facts in lost:
             if facts.attempt >= facts.max_attempts:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
