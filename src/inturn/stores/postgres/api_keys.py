@@ -24,24 +24,24 @@ class PostgresApiKeys(ApiKeys):
         self._admin = admin
 
     def add(self, key: ApiKey, operator: Operator, *, now: int | None = None) -> None:
-        def work(tables: Queries) -> None:
-            tables.execute("add_api_key", **{**key._asdict(), "scope": str(key.scope)})
-            self._add_key_event(tables, EventKind.KEY_MADE, key, operator, now)
+        def work(queries: Queries) -> None:
+            queries.execute("add_api_key", **{**key._asdict(), "scope": str(key.scope)})
+            self._add_key_event(queries, EventKind.KEY_MADE, key, operator, now)
 
         self._write(work)
 
     def find(self, id: str) -> ApiKey:
-        api_key: ApiKey = self._read(lambda tables: _find(tables, id))
+        api_key: ApiKey = self._read(lambda queries: _find(queries, id))
         return api_key
 
     def all(self) -> tuple[ApiKey, ...]:
-        return tuple(_key_from_row(row) for row in self._read(lambda tables: tables.fetch_all("api_keys")))
+        return tuple(_key_from_row(row) for row in self._read(lambda queries: queries.fetch_all("api_keys")))
 
     def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
-        def work(tables: Queries) -> ApiKey:
-            tables.execute("revoke_api_key", id=id, at=at)
-            key = _find(tables, id)
-            self._add_key_event(tables, EventKind.KEY_ENDED, key, operator, now)
+        def work(queries: Queries) -> ApiKey:
+            queries.execute("revoke_api_key", id=id, at=at)
+            key = _find(queries, id)
+            self._add_key_event(queries, EventKind.KEY_ENDED, key, operator, now)
             return key
 
         ended: ApiKey = self._write(work)
@@ -49,7 +49,7 @@ class PostgresApiKeys(ApiKeys):
 
     def record_use(self, last_used: Mapping[str, int]) -> None:
         ids, times = list(last_used), list(last_used.values())
-        self._write(lambda tables: tables.execute("record_api_key_uses", ids=ids, times=times))
+        self._write(lambda queries: queries.execute("record_api_key_uses", ids=ids, times=times))
 
     def _add_key_event(
         self, queries: Queries, kind: EventKind, key: ApiKey, operator: Operator, now: int | None

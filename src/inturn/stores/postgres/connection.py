@@ -132,11 +132,11 @@ class Database:
     ) -> Answer:
         connection, begun = self._begin_transaction(*start)
         ends = self._statements_by_script[end] if self._scripts[start[0]] else ()
-        tables = LibpqQueries(connection, begun, ends)
+        queries = LibpqQueries(connection, begun, ends)
         try:
             connection.response_timeout = RESPONSE_TIMEOUT_SECONDS if with_timeout else None
-            answer = work(tables)
-            if tables.commit_statements:
+            answer = work(queries)
+            if queries.commit_statements:
                 connection.execute(self._scripts[end], prepare=False)
         except BaseException:
             _roll_back(connection)

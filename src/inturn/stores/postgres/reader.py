@@ -92,10 +92,10 @@ class QueueReader:
     def counts(self, where: DocumentFilter) -> Counts:
         states: dict[Any, int] = {}
         waiting: dict[int, int] = {}
-        for state, line, n in self._queries.fetch_all("counts", **self._filter_params(where)):
+        for state, lane, n in self._queries.fetch_all("counts", **self._filter_params(where)):
             states[STATES[state]] = states.get(STATES[state], 0) + n
-            if line is not None:
-                waiting[line] = n
+            if lane is not None:
+                waiting[lane] = n
         return Counts(states, waiting)
 
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
@@ -171,11 +171,11 @@ class QueueReader:
         _, dispatched, rotation, levels = json.loads(state)
         rows = self._queries.fetch_all("open_lanes")
         names = self._cache.customer_names(self._queries, dict.fromkeys(row[0] for row in rows))
-        lines = tuple(
+        lanes = tuple(
             LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head))
             for owner, level, weight, turn, stamp, waiting, *head in rows
         )
-        return SchedulerSnapshot(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
+        return SchedulerSnapshot(policy, dispatched, rotation, tuple(level[3] for level in levels), lanes)
 
     def ahead_in_lane(self, id_: str) -> int:
         self.document(id_)
@@ -200,11 +200,11 @@ class QueueReader:
 
     def may_be_claimed(self, now: int | None) -> bool:
         """Whether it is worth waiting for the turn to claim."""
-        runs, standing, changes, bounds, at = self._queries.fetch_one("anything_to_claim") or (True, "", True, "", 0)
-        if changes or Deadlines.from_json(bounds).any_due(at if now is None else now):
+        runs, state, changes, deadlines, at = self._queries.fetch_one("anything_to_claim") or (True, "", True, "", 0)
+        if changes or Deadlines.from_json(deadlines).any_due(at if now is None else now):
             return True
-        *_, levels = json.loads(standing)
-        return bool(runs) and any(open_lines for *_, open_lines in levels)
+        *_, levels = json.loads(state)
+        return bool(runs) and any(open_lanes for *_, open_lanes in levels)
 
 
 def _customer_from_row(row: Row, running: int, limits: list[Any] | None, waiting: list[tuple[int, int]]) -> Customer:
@@ -212,5 +212,5 @@ def _customer_from_row(row: Row, running: int, limits: list[Any] | None, waiting
     settings = parse_settings(text)
     rated = limits is not None and limits[3] is not None and parse_settings(limits[0]).rate == settings.rate
     is_open = not settings.paused and not rated and (settings.cap is None or running < settings.cap)
-    lines = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
-    return Customer(name, count, updated_at, settings, running, lines)
+    lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
+    return Customer(name, count, updated_at, settings, running, lanes)

@@ -1,4 +1,4 @@
-"""Compares what lines and limits count with the documents themselves. The line changes must have been folded in."""
+"""Compare the counters of lanes and limits with the documents. The lane log must have been applied."""
 
 from inturn.model import DocumentState
 from inturn.policy.scheduler import Head
@@ -37,7 +37,7 @@ def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...
 
 
 def repair(queries: Queries, window: ClaimWindow) -> None:
-    """Let each line stand on the documents it really has, and each capped customer on those that run."""
+    """Set each lane to the documents that wait in it, and each capped customer to those that run."""
     queries.execute("file_documents")
     counted = {(owner, level): (n, first) for owner, level, n, first in queries.fetch_all("waiting_counts")}
     stored = {(owner, level) for owner, level, _ in queries.fetch_all("lane_counts")}

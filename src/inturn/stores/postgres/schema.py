@@ -30,15 +30,15 @@ def migrate(connection: Connection, address: PostgresUrl) -> list[str]:
     if read_version(connection, address) == len(MIGRATIONS) and _is_initialized(connection, address):
         return []
     with connection.transaction():
-        tables = Queries(connection)
-        tables.fetch_one("lock_migrations", schema=address.schema)
+        queries = Queries(connection)
+        queries.fetch_one("lock_migrations", schema=address.schema)
         version = read_version(connection, address)
         if version == 0:
             connection.execute(_with_schema("create_schema", address))
         set_search_path(connection, address)
         for migration in MIGRATIONS[version:]:
             connection.execute(_script(migration).encode())
-        _insert_initial_rows(tables)
+        _insert_initial_rows(queries)
     return [migration.name for migration in MIGRATIONS[version:]]
 
 

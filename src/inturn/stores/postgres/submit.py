@@ -1,4 +1,4 @@
-"""How documents come in: checks, documents, idempotency keys. One transaction a call, ours or the user's."""
+"""Submit documents: checks, rows, idempotency keys. One transaction a call, ours or the user's."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class Submitter:
         self._fixed_now = now
 
     def check(self, customer: str, n: int, idempotency_key: str | None) -> tuple[Check, ...]:
-        """Look at a customer for n documents that wait elsewhere."""
+        """Check a customer n times, for documents that are queued elsewhere."""
         fingerprint = check_fingerprint(n)
         owner, counter, number, now = self._customer_and_time(customer)
         if (
@@ -46,7 +46,7 @@ class Submitter:
         return answer
 
     def submit(self, submission: Submission) -> tuple[Receipt, ...]:
-        """Take in one call's documents."""
+        """Submit the documents of one call."""
         customer, key, fingerprint = submission.customer, submission.idempotency_key, submission.fingerprint
         owner, _, number, now = self._customer_and_time(customer)
         if key is not None and (first := self._find_repeat(owner, customer, key, fingerprint, now)) is not None:

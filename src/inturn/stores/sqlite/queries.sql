@@ -21,9 +21,6 @@ SELECT
     next_due.start_by, next_due.lease, next_due.due, next_due.rate
 FROM queue_state, next_due;
 
--- name: scheduler_state
-SELECT scheduler_state FROM queue_state;
-
 -- name: allocate_seqs
 UPDATE queue_state SET seq = seq + :n RETURNING seq, policy;
 

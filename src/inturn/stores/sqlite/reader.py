@@ -23,7 +23,7 @@ from inturn.store import (
     SchedulerSnapshot,
     Throughput,
 )
-from inturn.stores.sql.scheduler_state import INITIAL_STATE
+from inturn.stores.sqlite.claim_window import ClaimWindow
 from inturn.stores.sqlite.queries import (
     STATES,
     Queries,
@@ -93,10 +93,10 @@ class QueueReader:
     def counts(self, where: DocumentFilter) -> Counts:
         states: dict[Any, int] = {}
         waiting: dict[int, int] = {}
-        for state, line, n in self._queries.fetch_all("counts", **self._filter_params(where)):
+        for state, lane, n in self._queries.fetch_all("counts", **self._filter_params(where)):
             states[STATES[state]] = states.get(STATES[state], 0) + n
-            if line is not None:
-                waiting[line] = n
+            if lane is not None:
+                waiting[lane] = n
         return Counts(states, waiting)
 
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
@@ -146,8 +146,8 @@ class QueueReader:
             settings, runs = parse_settings(text), running.get(owner, 0)
             is_rated = owner in closed and closed[owner] == settings.rate
             is_open = not settings.paused and not is_rated and (settings.cap is None or runs < settings.cap)
-            lines = tuple(LaneStatus(level, n, is_open) for level, n in waiting.get(owner, ()))
-            result.append(Customer(name, count, updated_at, settings, runs, lines))
+            lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting.get(owner, ()))
+            result.append(Customer(name, count, updated_at, settings, runs, lanes))
         return result
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
@@ -181,18 +181,27 @@ class QueueReader:
         return tuple(policy_from_row(row) for row in self._queries.fetch_all("policies"))
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """As the last claim or fold left them."""
-        policy = self.policy().policy.turns
-        (turns,) = self._queries.fetch_one("scheduler_state") or (INITIAL_STATE,)
-        _, dispatched, rotation, levels = json.loads(turns)
-        lines = [
+        """The open lanes with the lane log applied in memory: nothing is written, and no lock is waited for."""
+        window = ClaimWindow.preview(self._queries)
+        changed = {(lane.owner, lane.level): lane for lane in window.loaded_lanes()}
+        lanes = [
             LaneSnapshot(self._queries.customer_name(owner), level, weight, turn, stamp, waiting, Head(*head))
             for owner, level, weight, turn, stamp, waiting, *head in (
                 row[:9] for row in self._queries.fetch_all("open_lanes")
             )
+            if (owner, level) not in changed
         ]
-        lines.sort(key=attrgetter("level", "turn", "stamp"))
-        return SchedulerSnapshot(policy, dispatched, rotation, tuple(level[3] for level in levels), tuple(lines))
+        lanes += [
+            LaneSnapshot(
+                self._queries.customer_name(owner), level, lane.weight, lane.turn, lane.stamp, lane.waiting, lane.head
+            )
+            for (owner, level), lane in changed.items()
+            if lane.scheduled and lane.head is not None
+        ]
+        lanes.sort(key=attrgetter("level", "turn", "stamp"))
+        scheduler = window.scheduler
+        overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
+        return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(lanes))
 
     def ahead_in_lane(self, id_: str) -> int:
         self.document(id_)
