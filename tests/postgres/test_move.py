@@ -33,7 +33,7 @@ from inturn.errors import (
 )
 from inturn.model import NewDocument, WorkerReport
 from inturn.stores import migrate, open_transfer_endpoint
-from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.transfer import PostgresEndpoint
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.sqlite.transfer import SqliteEndpoint
@@ -389,7 +389,7 @@ def test_what_cannot_be_moved_is_refused(
 
 def test_an_older_schema_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PostgresStore(url).close()
-    monkeypatch.setattr("inturn.stores.postgres.schema.MIGRATIONS", [None] * 9)
+    monkeypatch.setattr("inturn.stores.postgres.schema.MIGRATIONS", [None] * (len(schema.MIGRATIONS) + 1))
     with pytest.raises(StoreVersionError, match="run: inturn migrate --store"):
         transfer(url, str(tmp_path / "new.db"))
 

@@ -261,7 +261,7 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def lanes_are_the_same(self) -> None:
-        """After every step, unless several openings take turns: a look at the lines folds changes, as a claim does."""
+        """After every step, unless several openings take turns: a recount applies changes to lanes, as a claim does."""
         if not self._has_clients():
             self.compare_lanes()
 
@@ -269,10 +269,10 @@ class StoreStateMachine(RuleBasedStateMachine):
     def compare_lanes(self) -> None:
         """Every turn and stamp, where the overdue slot is, what is due, and that the counts are right."""
         self.on_both(lambda which: self.stores[which].scheduler_snapshot())
-        self.on_both(lambda which: self.stores[which].next_due())
+        assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
+        self.on_both(lambda which: self.stores[which].next_due())  # after the recount, which applies new settings
         self.on_both(lambda which: self.stores[which].paused())
         self.on_both(lambda which: self.stores[which].ahead_of_clock())
-        assert self.on_both(lambda which: self.stores[which].recount(repair=False)) == ()
 
     def teardown(self) -> None:
         """At the end all attempts are remembered alike, and everything still comes out in the same order."""
