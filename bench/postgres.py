@@ -201,14 +201,14 @@ def _touched_pages(url: str) -> int:
 FILL_SQL = """
 INSERT INTO customer (name) SELECT 'customer ' || n FROM generate_series(1, {customers}) AS n;
 INSERT INTO document (
-    seq, id, customer, level, line, count, submitted_at, ready_at, cost, max_attempts, name, uri, delay, attempt, state
+    seq, id, customer, level, lane, count, submitted_at, ready_at, cost, max_attempts, name, uri, delay, attempt, state
 )
 SELECT
     nextval('document_seq'), gen_random_uuid(), customer.id, 1 + customer.id % 9, 1 + customer.id % 9, 0, {now}, {now},
     1, 3, 'document.pdf', 's3://bucket/document.pdf', 0, 0, 'waiting'
 FROM generate_series(1, {share}), customer;
-INSERT INTO line_change (customer, kind, level, n, seq, ready_at, cost)
-SELECT customer, 'joined', line, count(*), min(seq), {now}, 1 FROM document GROUP BY customer, line;
+INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost)
+SELECT customer, 'joined', lane, count(*), min(seq), {now}, 1 FROM document GROUP BY customer, lane;
 """
 """What submits of {share} documents of each customer would leave, each customer's in one level: quicker than they."""
 

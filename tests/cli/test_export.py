@@ -143,7 +143,7 @@ def test_other_files_are_refused_before_anything_is_written(exported: Path, intu
     text = exported.read_text()
     for name, content, code, why in (
         ("newer", text.replace('"format":1', '"format":2', 1), 1, "has format 2 and this version of Inturn reads 1"),
-        ("columns", text.replace('"tie"', '"knot"'), 1, "line.knot, line.tie"),
+        ("columns", text.replace('"sort_tie"', '"knot"'), 1, "lane.knot, lane.sort_tie"),
         ("header", text.replace('"queue":', '"tail":', 1), 1, "its header is not complete"),
         ("object", '{"a": 1}\n', 2, "is no file of inturn export"),
         ("list", "[]\n", 1, "no object with one key"),
@@ -209,14 +209,17 @@ def test_customer_export_has_nothing_of_others(inturn: Inturn, tmp_path: Path) -
     assert {line["file"]["document"] for line in lines if "file" in line} <= seqs
     assert written["rows"]["file"] < len(contents("inturn.db")["file"])
     (id_,) = [line["customer"]["id"] for line in lines if "customer" in line]
-    tables = {"attempt", "document", "key", "limits", "line"}
+    tables = {"attempt", "document", "idempotency_key", "lane", "limits"}
     assert {row["customer"] for line in lines for table, row in line.items() if table in tables} == {id_}
     assert [line["event"]["number"] for line in lines if "event" in line] == [
         event.number for event in events if event.customer == "acme"
     ]
     assert not [document.id for document in documents if document.id not in own and document.id in text]
     assert not [name for name in ("Süd", "trickle", "capped Nr", "rated Nr", "elsewhere", "late") if f"{name}" in text]
-    assert all(written["rows"][table] for table in ("customer", "document", "event", "file", "key", "limits", "line"))
+    assert all(
+        written["rows"][table]
+        for table in ("customer", "document", "event", "file", "idempotency_key", "lane", "limits")
+    )
     assert (
         len(list((tmp_path / "acme.jsonl.blobs").glob("*/*"))) == written["files"] < len(contents("inturn.db")["blobs"])
     )

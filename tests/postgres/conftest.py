@@ -161,9 +161,66 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def before_work() -> str:
-    """What makes a queue one from before it was kept when work began."""
+def schema_8() -> str:
+    """Bring a queue back to schema 8, the last one with the old names."""
     return """
+        UPDATE lane_log SET kind = 'returned' WHERE kind = 'requeued';
+        CREATE VIEW whole AS SELECT document.id FROM document;
+        ALTER SEQUENCE lane_log_number_seq RENAME TO line_change_number_seq;
+        ALTER SEQUENCE event_outbox_id_seq RENAME TO news_id_seq;
+        ALTER TABLE queue_state RENAME CONSTRAINT queue_state_pkey TO queue_pkey;
+        ALTER TABLE queue_state RENAME CONSTRAINT queue_state_one_check TO queue_one_check;
+        ALTER TABLE scheduler_state RENAME CONSTRAINT scheduler_state_pkey TO turns_pkey;
+        ALTER TABLE crash_sentinel RENAME CONSTRAINT crash_sentinel_pkey TO alive_pkey;
+        ALTER TABLE crash_sentinel RENAME CONSTRAINT crash_sentinel_one_check TO alive_one_check;
+        ALTER TABLE requeued RENAME CONSTRAINT requeued_pkey TO returned_pkey;
+        ALTER TABLE lane RENAME CONSTRAINT lane_pkey TO line_pkey;
+        ALTER TABLE event_sequence RENAME CONSTRAINT event_sequence_pkey TO numbering_pkey;
+        ALTER TABLE event_sequence RENAME CONSTRAINT event_sequence_one_check TO numbering_one_check;
+        ALTER TABLE idempotency_key RENAME CONSTRAINT idempotency_key_pkey TO key_pkey;
+        ALTER TABLE api_key RENAME CONSTRAINT api_key_pkey TO access_key_pkey;
+        ALTER INDEX document_lane RENAME TO document_line;
+        ALTER INDEX lane_sort RENAME TO line_place;
+        ALTER INDEX lane_age RENAME TO line_age;
+        ALTER INDEX lane_empty RENAME TO line_empty;
+        ALTER INDEX lane_log_xid RENAME TO line_change_xid;
+        ALTER INDEX event_outbox_xid RENAME TO news_xid;
+        ALTER INDEX idempotency_key_at RENAME TO key_at;
+        ALTER INDEX event_operator RENAME TO event_by_hand;
+        ALTER INDEX event_customer_operator RENAME TO event_by_hand_of;
+        ALTER TABLE queue_state RENAME TO queue;
+        ALTER TABLE scheduler_state RENAME COLUMN state TO standing;
+        ALTER TABLE scheduler_state RENAME TO turns;
+        ALTER TABLE claim_lock RENAME TO claiming;
+        ALTER TABLE cap_lock RENAME TO capping;
+        ALTER TABLE crash_sentinel RENAME TO alive;
+        ALTER VIEW document_view RENAME COLUMN lane TO line;
+        ALTER TABLE document RENAME COLUMN lane TO line;
+        ALTER TABLE document RENAME COLUMN last_outcome TO settled;
+        ALTER TABLE document RENAME COLUMN lease_check_at TO look_at;
+        ALTER TABLE requeued RENAME COLUMN lane TO line;
+        ALTER TABLE requeued RENAME TO returned;
+        ALTER TABLE running RENAME COLUMN lease_check_at TO look_at;
+        ALTER TABLE lane RENAME COLUMN scheduled TO filed;
+        ALTER TABLE lane RENAME COLUMN scan_from TO front;
+        ALTER TABLE lane RENAME COLUMN sort_key TO place;
+        ALTER TABLE lane RENAME COLUMN sort_tie TO tie;
+        ALTER TABLE lane RENAME TO line;
+        ALTER TABLE limits RENAME COLUMN tat TO whole_at;
+        ALTER TABLE lane_log RENAME TO line_change;
+        ALTER TABLE event_outbox RENAME TO news;
+        ALTER TABLE event_sequence RENAME TO numbering;
+        ALTER TABLE idempotency_key RENAME TO key;
+        ALTER TABLE api_key RENAME TO access_key;
+        DROP FUNCTION require_claimed;
+        DELETE FROM migration WHERE number > 8;
+    """
+
+
+@pytest.fixture
+def before_work(schema_8: str) -> str:
+    """What makes a queue one from before it was kept when work began."""
+    after = """
         ALTER TABLE line DROP COLUMN out_of_turn_at;
         ALTER TABLE turns RENAME COLUMN deadlines TO bounds;
         DROP VIEW document_view;
@@ -172,6 +229,7 @@ def before_work() -> str:
         ALTER TABLE document DROP COLUMN began_at, DROP COLUMN worked;
         DELETE FROM migration WHERE number > 6;
     """
+    return schema_8 + after
 
 
 @pytest.fixture

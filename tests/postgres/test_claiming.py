@@ -57,10 +57,10 @@ def test_a_claim_that_would_start_what_does_not_wait_is_not_committed(
     for claim in store.claim(ClaimRequest("worker", 2, 60_000_000)):
         store.ack_and_claim([Outcome(claim.document.id, claim.fence, OutcomeKind.RELEASED)], None)
     admin.execute("UPDATE document SET state = 'cancelled' WHERE id = %s", (call.ids[0],))
-    with pytest.raises(StoreError, match="nothing was written"):
+    with pytest.raises(StoreError, match=r"of 2 documents that head their lanes only 1 wait.*nothing was written"):
         store.claim(ClaimRequest("worker", 2, 60_000_000))
     assert store.counts(DocumentFilter()).states == {"cancelled": 1, "waiting": 1}
-    assert admin.execute("SELECT count(*) FROM returned").fetchone() == (2,)
+    assert admin.execute("SELECT count(*) FROM requeued").fetchone() == (2,)
     admin.execute("UPDATE document SET state = 'waiting'")
     assert [claim.document.id for claim in store.claim(ClaimRequest("worker", 2, 60_000_000))] == list(call.ids)
 
@@ -76,24 +76,24 @@ def test_rows_that_were_moved_since_they_were_read_are_found(
     with inturn.open(url) as other:
         claimed = [claim.document.customer for claim in other.claim("worker", 5)]
     claimed += [claim.document.customer for claim in queue.claim("worker", 5)]
-    before = admin.execute("SELECT customer, level, ctid FROM line").fetchall()
+    before = admin.execute("SELECT customer, level, ctid FROM lane").fetchall()
     # The first row goes to the end, and all others move up by one.
-    admin.execute("UPDATE line SET waiting = waiting WHERE ctid = (SELECT min(ctid) FROM line)")
-    admin.execute("VACUUM FULL line")
-    assert set(admin.execute("SELECT customer, level, ctid FROM line").fetchall()) != set(before)
+    admin.execute("UPDATE lane SET waiting = waiting WHERE ctid = (SELECT min(ctid) FROM lane)")
+    admin.execute("VACUUM FULL lane")
+    assert set(admin.execute("SELECT customer, level, ctid FROM lane").fetchall()) != set(before)
     for _ in range(4):
         claimed += [claim.document.customer for claim in queue.claim("worker", 5)]
     assert claimed == names
     assert store.recount(repair=False) == ()
-    assert admin.execute("SELECT customer, level FROM line GROUP BY 1, 2 HAVING count(*) > 1").fetchall() == []
+    assert admin.execute("SELECT customer, level FROM lane GROUP BY 1, 2 HAVING count(*) > 1").fetchall() == []
 
 
 def test_claims_of_a_queue_go_one_by_one(store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]]) -> None:
     store.submit(submission())
-    waits = "SELECT 1 FROM pg_locks WHERE relation = 'claiming'::regclass AND NOT granted"
+    waits = "SELECT 1 FROM pg_locks WHERE relation = 'claim_lock'::regclass AND NOT granted"
     with ThreadPoolExecutor(1) as pool:
         with admin.transaction():
-            admin.execute("LOCK TABLE claiming IN EXCLUSIVE MODE")
+            admin.execute("LOCK TABLE claim_lock IN EXCLUSIVE MODE")
             claim = pool.submit(store.claim, REQUEST)
             wait_until(lambda: claim.done() or admin.execute(waits).fetchone())
             assert not claim.done()

@@ -32,7 +32,7 @@ from inturn.errors import (
 )
 from inturn.model import NewDocument, WorkerReport
 from inturn.stores import migrate, open_transfer_endpoint
-from inturn.stores.postgres import PostgresStore
+from inturn.stores.postgres import PostgresStore, schema
 from inturn.stores.postgres.transfer import PostgresEndpoint
 from inturn.stores.postgres.url import parse_url
 from inturn.stores.sqlite.transfer import SqliteEndpoint
@@ -92,7 +92,9 @@ def test_there_and_back_every_row_is_the_same(
     with end(source).open_reader() as reader:
         state = sorted(reader.catalog()["document"]).index("state")
     assert rows["document"] > 60
-    assert all(rows[item] for item in ("customer", "event", "file", "key", "limits", "line", "line_change", "policy"))
+    assert all(
+        rows[item] for item in ("customer", "event", "file", "idempotency_key", "lane", "lane_log", "limits", "policy")
+    )
     assert {row[state] for row in before["document"]} == {
         "waiting",
         "delayed",
@@ -130,7 +132,7 @@ def test_fences_go_on_behind_the_last_one_after_a_crash_of_the_server(source: st
         (claimed,) = queue.claim("worker")
         queue.finish(claimed)
     with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
-        admin.execute(f"TRUNCATE {parse_url(url).schema}.alive".encode())  # as it is after a crash
+        admin.execute(f"TRUNCATE {parse_url(url).schema}.crash_sentinel".encode())  # as it is after a crash
     transfer(url, str(tmp_path / "back.db"))
     with inturn.open(str(tmp_path / "back.db")) as queue:
         assert queue.claim("worker")[0].fence > claimed.fence + 1_000
@@ -384,7 +386,7 @@ def test_what_cannot_be_moved_is_refused(
 
 def test_an_older_schema_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     PostgresStore(url).close()
-    monkeypatch.setattr("inturn.stores.postgres.schema.MIGRATIONS", [None] * 9)
+    monkeypatch.setattr("inturn.stores.postgres.schema.MIGRATIONS", [None] * (len(schema.MIGRATIONS) + 1))
     with pytest.raises(StoreVersionError, match="run: inturn migrate --store"):
         transfer(url, str(tmp_path / "new.db"))
 

@@ -106,7 +106,7 @@ def test_a_submit_rides_in_a_transaction_of_the_same_role(addresses: Addresses) 
         assert len(queue.claim("worker", limit=5)) == 1
 
 
-@pytest.mark.parametrize("what", ["CREATE TABLE more (x int)", "DROP TABLE key", "TRUNCATE document"])
+@pytest.mark.parametrize("what", ["CREATE TABLE more (x int)", "DROP TABLE lane", "TRUNCATE document"])
 def test_servers_and_workers_cannot_change_the_schema(addresses: Addresses, what: str) -> None:
     with psycopg.connect(addresses.app.partition("?")[0], autocommit=True) as mine:
         mine.execute(f"SET search_path = {addresses.schema}".encode())

@@ -1,5 +1,6 @@
 """Schemas: made once, refused when newer, the same by hand; addresses; plans that need no statistics."""
 
+import json
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -11,13 +12,16 @@ import inturn
 from inturn.errors import InvalidInputError, StoreError, StoreVersionError
 from inturn.ids import RandomIds
 from inturn.model import Claim, NewDocument
+from inturn.policy import Policy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
 from inturn.stores.postgres import PostgresStore, connection, lanes, schema
 from inturn.stores.postgres.claim_rows import ClaimedRow, ClaimWrite
+from inturn.stores.postgres.deadlines import Deadlines
 from inturn.stores.postgres.queries import QUERIES, encode_params, to_columns
 from inturn.stores.postgres.transitions import ATTEMPT_COLUMNS
 from inturn.stores.postgres.url import parse_url
+from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from services import needs_postgres
 
 pytestmark = needs_postgres
@@ -28,6 +32,11 @@ COLUMNS = """
     WHERE table_schema = %s ORDER BY 1, ordinal_position
 """
 INDEXES = "SELECT indexname, replace(indexdef, schemaname, 'x') FROM pg_indexes WHERE schemaname = %s ORDER BY 1"
+CONSTRAINTS = "SELECT conname, contype FROM pg_constraint WHERE connamespace = %s::regnamespace ORDER BY 1"
+SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s ORDER BY 1"
+FUNCTIONS = "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = %s::regnamespace ORDER BY 1"
+VIEWS = "SELECT viewname, replace(definition, schemaname, 'x') FROM pg_views WHERE schemaname = %s ORDER BY 1"
+SHAPES = (COLUMNS, INDEXES, CONSTRAINTS, SEQUENCES, FUNCTIONS, VIEWS)
 
 
 def submission(customer: str, n: int = 1) -> Submission:
@@ -57,6 +66,33 @@ def test_what_is_printed_makes_the_same_schema(missing_url: str) -> None:
     store = PostgresStore(url)
     assert store.submit(submission("acme"))[0].count == 0
     store.close()
+
+
+@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS)))
+def test_a_queue_of_every_older_schema_gets_the_schema_of_a_new_one(url: str, missing_url: str, version: int) -> None:
+    names = [parse_url(address).schema for address in (url, missing_url)]
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True) as admin:
+        make_old_queue(admin, names[1], version)
+        assert migrate(missing_url) == [migration.name for migration in schema.MIGRATIONS[version:]]
+        admin.execute("RESET search_path")
+        new, migrated = ([admin.execute(query, (name,)).fetchall() for query in SHAPES] for name in names)
+    assert migrated == new
+    store = PostgresStore(missing_url)
+    assert store.submit(submission("acme"))[0].count == 0
+    assert len(store.claim(ClaimRequest("worker", 1, 60_000_000))) == 1
+    store.close()
+
+
+def make_old_queue(admin: psycopg.Connection[Any], name: str, version: int) -> None:
+    """Make an empty queue of an older schema, as the code of that time did."""
+    admin.execute(f"CREATE SCHEMA {name}; SET search_path = {name}".encode())
+    for migration in schema.MIGRATIONS[:version]:
+        admin.execute(migration.sql.encode())
+        admin.execute("INSERT INTO migration (number, name) VALUES (%s, %s)", (migration.number, migration.name))
+    policy = json.dumps(Policy().to_dict())
+    admin.execute("INSERT INTO policy VALUES (1, %s, 0, 'inturn', 'a new queue')", (policy,))
+    admin.execute("INSERT INTO turns VALUES (0, 'fair', %s, %s, 0, 0)", (INITIAL_STATE, Deadlines().to_json()))
+    admin.execute("INSERT INTO numbering (one, last) VALUES (1, 0); INSERT INTO queue (one, policy) VALUES (1, 1)")
 
 
 def test_a_newer_schema_is_refused(store: PostgresStore, url: str) -> None:
@@ -121,10 +157,11 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 SAVE = {
     **ClaimWrite(1, (), [ClaimedRow(1, 1, 1, 1)], "worker", 1).to_params(),
     **to_columns(lanes.LANE_COLUMNS, ()), **to_columns(lanes.OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
-    "version": 1, "ordered": "fair", "standing": "", "bounds": "", "last_fence": 1, "reserved": 1, "folds": True,
+    "version": 1, "ordered": "fair", "scheduler_state": "", "deadlines": "", "last_fence": 1, "reserved": 1,
+    "folds": True,
 }  # fmt: skip
 ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker", 1, 0)
-LINES = {"customer": [1], "level": [1], "after": [0], "front": [1], "limit": 5}
+LANES = {"customer": [1], "level": [1], "after": [0], "scan_from": [1], "limit": 5}
 NOTHING_DONE = {"ids": [], "fences": [], "results": [], "began_after": [], "worked": [], "now": 1}
 TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 
@@ -132,21 +169,21 @@ TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 @pytest.mark.parametrize(
     ("query", "index", "values"),
     [
-        ("lowest_lines", "line_place", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
-        ("oldest_lines", "line_age", {"level": 1, "seen": 0, "tie": 0, "limit": 50}),
-        ("waiting_in_lines", "document_line", LINES),
-        ("waiting_in_lines", "returned_pkey", LINES),
+        ("lowest_lanes", "lane_sort", {"level": 1, "after": 0, "after_tie": 0, "limit": 50}),
+        ("oldest_lanes", "lane_age", {"level": 1, "after": 0, "after_tie": 0, "limit": 50}),
+        ("waiting_in_lanes", "document_lane", LANES),
+        ("waiting_in_lanes", "requeued_pkey", LANES),
         ("due_documents", "document_due", {"floor": 0, "now": 1, "limit": 5}),
-        ("lost_leases", "running_pkey", {"floor": 0, "now": 1, "limit": 5}),
+        ("expired_leases", "running_pkey", {"floor": 0, "now": 1, "limit": 5}),
         ("late_to_start", "document_start_by", {"floor": 0, "now": 1, "limit": 5}),
-        ("lines_of", "line_pkey", {"customer": [1], "level": [1]}),
+        ("lanes_of", "lane_pkey", {"customer": [1], "level": [1]}),
         ("save_claim", "document_pkey", SAVE),
-        ("save_claim", "returned_pkey", SAVE),
-        ("save_claim", "line_pkey", SAVE),
+        ("save_claim", "requeued_pkey", SAVE),
+        ("save_claim", "lane_pkey", SAVE),
         ("save_claim", "TID Cond: (ctid = old.at)", SAVE),
         ("finish_documents", "document_id", NOTHING_DONE),
         ("finish_documents", "running_pkey", NOTHING_DONE),
-        ("fold", "line_change_xid", {}),
+        ("take_lane_log", "lane_log_xid", {}),
         ("end_attempts", "Index Scan Backward using attempt_pkey", TRIED_ONCE),
         ("forget_attempts", "Index Scan using attempt_pkey", {"seqs": [1, 2]}),
         ("forget_attempts", "document_pkey", {"seqs": [1, 2]}),
@@ -159,7 +196,7 @@ def test_plans_are_the_same_with_statistics_and_without(
     if filled:
         store.submit(submission("acme", 500))
         with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
-            admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.line".encode())
+            admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
     text = store._database.run(
         connection.TransactionKind.CLAIM,
         lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
@@ -167,7 +204,7 @@ def test_plans_are_the_same_with_statistics_and_without(
     plan = "\n".join(line for (line,) in text)
     assert index in plan, plan
     assert "Seq Scan on document" not in plan, plan
-    assert "Seq Scan on line " not in plan, plan
+    assert "Seq Scan on lane " not in plan, plan
 
 
 def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store: PostgresStore) -> None:
@@ -179,7 +216,7 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
         [Outcome(claim.document.id, claim.fence, OutcomeKind.DONE, "null") for claim in claimed()], None
     )
     with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
-        for table in ("running", "returned", "line"):
+        for table in ("running", "requeued", "lane"):
             admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
     again = claimed()
     ids, fences = [claim.document.id for claim in again], [claim.fence for claim in again]
@@ -220,3 +257,12 @@ def test_starts_and_heartbeats_stay_off_the_indexes(store: PostgresStore) -> Non
     all_, hot = updates()
     assert all_ == 5 + 50
     assert hot >= 45  # a snapshot held by others keeps a full page from being tidied
+
+
+@pytest.mark.parametrize(
+    "old", ["LOCK TABLE claiming IN EXCLUSIVE MODE", "SELECT settled FROM document", "SELECT policy FROM queue"]
+)
+def test_a_process_of_an_older_version_is_refused_with_advice(store: PostgresStore, old: str) -> None:
+    """The first statements of its claims, outcomes and submits."""
+    with pytest.raises(StoreVersionError, match="start this process again with that version"):
+        store._write(lambda tables: tables.connection.execute(old.encode()))

@@ -62,7 +62,7 @@ def test_what_the_statement_gives_is_what_the_policy_gives(
     receipts = store.submit(call, now=NOW)
     checked = priority.check_many(before, NOW, n)
     assert [(level, count) for _, level, count in receipts] == list(checked.per_document())
-    cursor = admin.execute("SELECT level, line, count FROM document WHERE id = ANY (%s) ORDER BY seq", (call.ids,))
+    cursor = admin.execute("SELECT level, lane, count FROM document WHERE id = ANY (%s) ORDER BY seq", (call.ids,))
     assert cursor.fetchall() == [(level, level, count) for level, count in checked.per_document()]
     assert admin.execute("SELECT count, updated_at FROM customer").fetchone() == checked.counter
 

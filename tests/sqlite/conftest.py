@@ -137,14 +137,63 @@ def sound() -> Callable[[Store, Path], None]:
 
 
 @pytest.fixture
-def schema_7() -> str:
-    """What makes a file one of schema 7, in which lines could be unsaved."""
+def schema_8() -> str:
+    """Bring a file back to schema 8, the last one with the old names."""
     return """
+        DROP VIEW queue;
+        DROP VIEW line;
+        DROP VIEW line_change;
+        DROP VIEW line_length;
+        DROP VIEW whole;
+        DROP VIEW returned;
+        DROP VIEW key;
+        DROP VIEW access_key;
+        DROP VIEW upgraded;
+        DROP VIEW document_view;
+        DROP INDEX document_lane;
+        DROP INDEX lane_sort;
+        DROP INDEX lane_age;
+        DROP INDEX idempotency_key_at;
+        DROP INDEX event_operator;
+        DROP INDEX event_customer_operator;
+        UPDATE lane_log SET kind = 'returned' WHERE kind = 'requeued';
+        ALTER TABLE queue_state RENAME COLUMN scheduler_state TO turns;
+        ALTER TABLE queue_state RENAME TO queue;
+        ALTER TABLE document RENAME COLUMN lane TO line;
+        ALTER TABLE document RENAME COLUMN last_outcome TO settled;
+        ALTER TABLE lane RENAME COLUMN scheduled TO filed;
+        ALTER TABLE lane RENAME COLUMN scan_from TO front;
+        ALTER TABLE lane RENAME COLUMN sort_key TO place;
+        ALTER TABLE lane RENAME COLUMN sort_tie TO tie;
+        ALTER TABLE lane RENAME TO line;
+        ALTER TABLE limits RENAME COLUMN tat TO whole_at;
+        ALTER TABLE lane_log RENAME TO line_change;
+        ALTER TABLE requeued RENAME COLUMN lane TO line;
+        ALTER TABLE requeued RENAME TO returned;
+        ALTER TABLE idempotency_key RENAME TO key;
+        ALTER TABLE api_key RENAME TO access_key;
+        CREATE INDEX document_line ON document (customer, line);
+        CREATE INDEX line_place ON line (level, place, tie) WHERE filed = 1;
+        CREATE INDEX line_age ON line (level, head_ready_at, head_seq) WHERE filed = 1;
+        CREATE INDEX key_at ON key (at);
+        CREATE INDEX event_by_hand ON event (number) WHERE operator IS NOT NULL;
+        CREATE INDEX event_by_hand_of ON event (customer, number) WHERE operator IS NOT NULL;
+        CREATE VIEW whole AS SELECT document.id FROM document;
+        CREATE VIEW document_view AS SELECT document.id FROM document;
+        PRAGMA user_version = 8;
+    """
+
+
+@pytest.fixture
+def schema_7(schema_8: str) -> str:
+    """Bring a file back to schema 7, in which lanes could stand in the queue's row alone."""
+    after = """
         ALTER TABLE line DROP COLUMN out_of_turn_at;
         ALTER TABLE queue ADD COLUMN unsaved TEXT NOT NULL DEFAULT '[]';
         CREATE VIEW line_length AS SELECT customer, level, n FROM line_change WHERE level IS NOT NULL;
         PRAGMA user_version = 7;
     """
+    return schema_8 + after
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ def test_a_file_from_before_attempts_were_kept_goes_on(
     with inturn.open(str(path), clock=clock) as queue:
         (receipt,) = queue.submit("acme", [NewDocument("a")])
         queue.fail(queue.claim("worker", 1)[0], "first", retry_in=0)
-        tables = queue.store._tables.connection  # type: ignore[attr-defined]
+        tables = queue.store._queries.connection  # type: ignore[attr-defined]
         tables.execute(before_fronts + "DROP TABLE attempt; DROP INDEX event_by_hand_of; PRAGMA user_version = 2")
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])

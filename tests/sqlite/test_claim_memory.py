@@ -8,7 +8,7 @@ import pytest
 
 from inturn import Claim, NewDocument, Queue
 from inturn.clock import ManualClock
-from inturn.errors import StoreError
+from inturn.errors import StoreVersionError
 from inturn.model import seconds
 from inturn.policy import Order, Policy, TurnPolicy
 from inturn.store import ClaimRequest, Operator
@@ -18,6 +18,21 @@ from inturn.stores.sqlite import SqliteStore, schema
 
 ANNA = Operator("anna", "a test")
 START = seconds(1_700_000_000)
+OLD_STATEMENTS = [
+    (
+        "SELECT fence, event, policy, ordered, turns, unsaved, paused_by, version, EXISTS (SELECT 1 FROM line_change),"
+        " EXISTS (SELECT 1 FROM returned), next_due.start_by FROM queue, next_due"
+    ),
+    (
+        "SELECT paused_by IS NULL AND (EXISTS (SELECT 1 FROM line_change) OR EXISTS (SELECT 1 FROM line WHERE filed = 1"
+        ")) FROM queue"
+    ),
+    "UPDATE queue SET seq = seq + 1 RETURNING seq, policy",
+    "SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces FROM access_key WHERE id = 'k'",
+    "SELECT customer, level, sum(n) FROM line_length GROUP BY 1, 2",
+    "SELECT * FROM whole WHERE id = 'x'",
+]
+"""The first statements of claims, submits and reads of the versions with schemas 5 to 8."""
 
 
 @pytest.fixture
@@ -184,15 +199,16 @@ def test_lines_that_only_the_queues_row_knew_go_on(
     store.set_policy(Policy(turns=TurnPolicy(order)), ANNA)
     one_by_one(store, 1)
     connection = store._queries.connection
-    columns = "customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front"
-    old_rows = connection.execute(f"SELECT {columns}, place, tie FROM line").fetchall()  # noqa: S608 - columns
+    columns = "customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from"
+    old_columns = columns.replace("scheduled, scan_from", "filed, front")
+    old_rows = connection.execute(f"SELECT {columns}, sort_key, sort_tie FROM lane").fetchall()  # noqa: S608 - columns
     taken = one_by_one(store, 4)
-    new_rows = connection.execute(f"SELECT {columns} FROM line").fetchall()  # noqa: S608 - columns
+    new_rows = connection.execute(f"SELECT {columns} FROM lane").fetchall()  # noqa: S608 - columns
     connection.execute(schema_7)
     connection.execute("UPDATE queue SET unsaved = ?", (json.dumps(new_rows),))
     old_rows = [row for row in old_rows if row[:2] in {new[:2] for new in new_rows}]
     places = ", ".join("?" * 13)
-    connection.executemany(f"INSERT OR REPLACE INTO line ({columns}, place, tie) VALUES ({places})", old_rows)  # noqa: S608 - columns
+    connection.executemany(f"INSERT OR REPLACE INTO line ({old_columns}, place, tie) VALUES ({places})", old_rows)  # noqa: S608 - columns
     expected = MemoryStore(clock)
     for customer in ("acme", "beta"):
         Queue(expected).submit(customer, [NewDocument("x")] * 10)
@@ -205,11 +221,11 @@ def test_lines_that_only_the_queues_row_knew_go_on(
     again.close()
 
 
-def test_a_process_of_an_older_version_is_refused_before_it_claims(store: SqliteStore) -> None:
+@pytest.mark.parametrize("statement", OLD_STATEMENTS)
+def test_a_process_of_an_older_version_is_refused_with_advice(store: SqliteStore, statement: str) -> None:
     one_by_one(store, 3)
-    older = "SELECT turns, unsaved FROM queue"
-    with pytest.raises(StoreError, match="unsaved"):
-        store._write(lambda: store._queries.connection.execute(older))
+    with pytest.raises(StoreVersionError, match="upgraded by a newer version of Inturn: stop this process"):
+        store._write(lambda: store._queries.connection.execute(statement).fetchall())
 
 
 def test_what_ended_first_is_pruned_first_however_it_ended(store: SqliteStore, clock: ManualClock) -> None:

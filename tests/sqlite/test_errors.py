@@ -19,7 +19,9 @@ from inturn.errors import (
     StoreReadOnlyError,
     StoreVersionError,
 )
+from inturn.http.metrics import ServerMetrics, render_metrics
 from inturn.ids import RandomIds
+from inturn.insights import Insights
 from inturn.model import NewDocument
 from inturn.store import DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
@@ -179,12 +181,36 @@ def test_a_gate_that_nobody_leaves_is_busy_too(start: Run, tmp_path: Path) -> No
     assert "try again" in message
 
 
+def test_reading_takes_no_write_lock_and_changes_nothing(
+    start: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`why`, overview, customer and metrics, with changes that no claim has applied to the lanes yet."""
+    monkeypatch.setattr(connection, "BUSY_TIMEOUT_MS", 200)
+    path = made(tmp_path / "queue.db", 3)
+    for holder in (start("hold_lock", path), start("hold_write_lock_file", path)):
+        assert holder.receive() == "ready"
+    store = SqliteStore(path)
+    before = store._read_queries.connection.pragma("data_version")
+    insights = Insights(store)
+    first, second, _ = sorted(store.documents(DocumentFilter(), limit=3).items, key=lambda document: document.seq)
+    assert [sum(insights.why(document.id).ahead or ()) for document in (first, second)] == [0, 1]
+    assert insights.overview().waiting == {1: 3}
+    assert [(lane.level, lane.waiting) for lane in store.customer("acme").lanes] == [(1, 3)]
+    assert b'inturn_waiting{level="1"} 3.0' in render_metrics(ServerMetrics(store), insights, store)
+    assert [(lane.level, lane.waiting) for lane in store.scheduler_snapshot().lanes] == [(1, 3)]
+    assert store._read_queries.connection.pragma("data_version") == before
+    assert len(store._read_queries.fetch_all("lane_log")) == 1
+    store.close()
+
+
 # -- read-only --------------------------------------------------------------------------------------------------------
 
 AS_UNPRIVILEGED = """
 import json, os, sys
 from inturn.errors import StoreError
+from inturn.http.metrics import ServerMetrics, render_metrics
 from inturn.ids import RandomIds
+from inturn.insights import Insights
 from inturn.model import NewDocument
 from inturn.store import Submission
 from inturn.stores.sqlite import SqliteStore

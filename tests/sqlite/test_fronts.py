@@ -69,7 +69,7 @@ def test_a_file_from_before_there_were_fronts_goes_on(
     path, clock = tmp_path / "queue.db", ManualClock(seconds(1_700_000_000))
     with inturn.open(str(path), clock=clock) as queue:
         left = make_unclaimed_changes(queue)
-        queue.store._tables.connection.execute(before_fronts)  # type: ignore[attr-defined]
+        queue.store._queries.connection.execute(before_fronts)  # type: ignore[attr-defined]
     with monkeypatch.context() as old:
         old.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:3])
         assert migrate(str(path)) == []
@@ -83,7 +83,7 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 3)
     queue.claim("worker", 1)
-    store._queries.connection.execute("UPDATE line SET front = front + 2")
+    store._queries.connection.execute("UPDATE lane SET scan_from = scan_from + 2")
     store._queries.clear_cache()
     assert [discrepancy.what for discrepancy in store.recount(repair=True)] == ["found in level 1"]
     assert store.recount(repair=False) == ()
@@ -106,7 +106,7 @@ def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started
     queue = Queue(store)
     gone, waits = (receipt.id for receipt in queue.submit("acme", [NewDocument("x")] * 2))
     queue.cancel(gone, Operator("anna", "a test"))
-    ghost = "INSERT INTO returned SELECT customer, line, seq, ready_at, cost FROM document WHERE state = 'cancelled'"
+    ghost = "INSERT INTO requeued SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'cancelled'"
     store._queries.connection.execute(ghost)
     assert [claim.document.id for claim in queue.claim("worker", 5)] == [waits]
     assert [
@@ -122,7 +122,7 @@ def test_a_line_emptied_by_a_process_from_before_there_were_fronts_is_empty(tmp_
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 2)
     queue.purge("acme", Operator("anna", "a test"))
-    store._queries.connection.execute("UPDATE line_change SET n = NULL WHERE kind = 'emptied'")
+    store._queries.connection.execute("UPDATE lane_log SET n = NULL WHERE kind = 'emptied'")
     queue.submit("acme", [NewDocument("y")])
     assert [claim.document.spec.name for claim in queue.claim("worker", 5)] == ["y"]
     assert store.recount(repair=False) == ()

@@ -107,7 +107,7 @@ def test_processes_that_make_one_file_at_once_all_use_it(start: Start, tmp_path:
         assert store.customer("acme").count == 1 - len(ids)
         assert [version.number for version in store.policies()] == [1]
         tables = apsw.Connection(str(path))
-        assert tables.execute("SELECT count(*) FROM queue").get == 1
+        assert tables.execute("SELECT count(*) FROM queue_state").get == 1
         tables.close()
         sound(store, path)
         store.close()

@@ -1,5 +1,6 @@
 """The file itself: its schema, its queries and their plans, its copies, and the size of its log."""
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -13,8 +14,10 @@ import pytest
 import inturn.stores.sqlite
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
+from inturn.policy import Policy
 from inturn.store import ClaimRequest, DocumentFilter, Submission
 from inturn.stores import migrate, migrations_sql
+from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import SqliteStore, connection, schema
 from inturn.stores.sqlite.queries import QUERIES, Queries
 
@@ -30,14 +33,15 @@ CLAIM_PATH = [
     "forget_attempts",
     "forget_old_attempts",
     "late_to_start",
-    "line",
-    "lines_of",
-    "lost_leases",
-    "lowest_lines",
-    "oldest_lines",
+    "lane",
+    "lanes_of",
+    "expired_leases",
+    "lowest_lanes",
+    "oldest_lanes",
+    "oldest_rested_lanes",
     "row",
     "row_by_seq",
-    "waiting_in_line",
+    "waiting_in_lane",
 ]
 
 
@@ -64,22 +68,38 @@ def schema_of(tables: apsw.Connection) -> list[tuple[Any, ...]]:
 # -- the schema -------------------------------------------------------------------------------------------------------
 
 
-def test_migrations_one_by_one_give_the_schema_of_a_new_file(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def make_old_file(path: Path, version: int) -> None:
+    """Make an empty queue of an older schema, as the code of that time did."""
+    old = apsw.Connection(str(path))
+    for migration in schema.MIGRATIONS[:version]:
+        old.execute(migration.sql)
+    policy = json.dumps(Policy().to_dict())
+    old.execute("INSERT INTO policy VALUES (1, ?, 0, 'inturn', 'a new queue')", (policy,))
+    columns = "one, seq, fence, event, policy, ordered, turns"
+    old.execute(f"INSERT INTO queue ({columns}) VALUES (1, 0, 0, 0, 1, 'fair', ?)", (INITIAL_STATE,))  # noqa: S608 - columns
+    old.pragma("application_id", schema.APPLICATION_ID)
+    old.pragma("user_version", version)
+    old.close()
+
+
+@pytest.mark.parametrize("version", range(1, len(schema.MIGRATIONS)))
+def test_a_file_of_every_older_schema_gets_the_schema_of_a_new_one(
+    store: SqliteStore, tmp_path: Path, version: int
 ) -> None:
-    old, all_of_them = tmp_path / "old.db", list(schema.MIGRATIONS)
-    applied = []
-    for n in range(1, len(all_of_them) + 1):
-        monkeypatch.setattr(schema, "MIGRATIONS", all_of_them[:n])
-        applied.append(migrate(str(old)))
-        assert migrate(str(old)) == []
-    assert applied == [[migration.name] for migration in all_of_them]
+    old = tmp_path / "old.db"
+    make_old_file(old, version)
+    assert migrate(str(old)) == [migration.name for migration in schema.MIGRATIONS[version:]]
+    assert migrate(str(old)) == []
     migrated = apsw.Connection(str(old))
     assert schema_of(migrated) == schema_of(store._queries.connection)
     for number in ("user_version", "application_id"):
         assert migrated.pragma(number) == store._queries.connection.pragma(number)
+    assert migrated.execute("PRAGMA integrity_check").get == "ok"
     migrated.close()
-    assert SqliteStore(old).submit(submission("acme"))[0].count == 0
+    opened = SqliteStore(old)
+    assert opened.submit(submission("acme"))[0].count == 0
+    assert len(opened.claim(ClaimRequest("worker", 1, HOUR))) == 1
+    opened.close()
 
 
 def test_a_migration_that_fails_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +122,8 @@ def test_the_printed_migrations_make_the_same_schema(store: SqliteStore, path: P
     assert migrations_sql("memory://") == ""
 
 
-def test_the_map_at_the_head_of_the_first_migration_names_every_table(store: SqliteStore) -> None:
-    head, _, _ = schema.MIGRATIONS[0].sql.partition("CREATE")
+def test_the_map_at_the_head_of_migration_9_names_every_table(store: SqliteStore) -> None:
+    head, _, _ = schema.MIGRATIONS[8].sql.partition("DROP")
     named = re.findall(r"^--   (\w+) ", head, re.MULTILINE)
     tables = [name for kind, name, _, _ in schema_of(store._queries.connection) if kind == "table"]
     assert sorted(named) == tables
@@ -115,7 +135,7 @@ def test_the_map_at_the_head_of_the_first_migration_names_every_table(store: Sql
 def test_every_query_is_used_and_every_used_one_is_there() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.glob("*.py"))
     assert [name for name in QUERIES if f'"{name}"' not in source] == []
-    asked = set(re.findall(r'\b(?:_?tables|_?reader)\.(?:all|one|run|many)\(\s*"(\w+)"', source))
+    asked = set(re.findall(r'\b_?(?:read_)?queries\.(?:fetch_one|fetch_all|execute\w*)\(\s*"(\w+)"', source))
     assert asked - QUERIES.keys() == set()
 
 
@@ -144,7 +164,7 @@ def plan(tables: Queries, name: str, how: str = "EXPLAIN QUERY PLAN") -> list[An
 def test_a_claim_finds_what_it_needs_by_an_index(store: SqliteStore, name: str) -> None:
     steps = [step[3] for step in plan(store._queries, name)]
     assert [step for step in steps if step.startswith("SCAN document") or "(rowid>" in step] == []
-    assert [step for step in steps if re.match(r"SCAN (line|limits|customer)\b(?!.*INDEX)", step)] == []
+    assert [step for step in steps if re.match(r"SCAN (lane|limits|customer)\b(?!.*INDEX)", step)] == []
     assert [step for step in steps if "TEMP B-TREE" in step or "AUTOMATIC" in step] == []
 
 

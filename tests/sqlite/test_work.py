@@ -22,7 +22,7 @@ def test_a_file_from_before_keeps_its_results_and_goes_on(
     with inturn.open(str(path), clock=clock) as queue:
         first, second = queue.submit("acme", [NewDocument("a")] * 2)
         queue.finish(queue.claim("worker", 1)[0], {"text": "before"})
-        queue.store._tables.connection.execute(before_work)  # type: ignore[attr-defined]
+        queue.store._queries.connection.execute(before_work)  # type: ignore[attr-defined]
     with monkeypatch.context() as before:
         before.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:6])
         assert migrate(str(path)) == []

@@ -30,7 +30,7 @@ BATCH_ROWS: Final = 1_000
 """Rows in memory at a time; a result has at most 256 KiB."""
 WORKER_TIMEOUT: Final = 60 * SECOND
 """A worker whose last report is younger is taken for alive."""
-FIRST_USED_TABLES: Final = ("customer", "document", "key", "event")
+FIRST_USED_TABLES: Final = ("customer", "document", "idempotency_key", "event")
 """One of these has a row in every queue that was ever used."""
 CUSTOMER_FILTERS: Final = {
     "attempt": "customer = {id}",
@@ -38,12 +38,12 @@ CUSTOMER_FILTERS: Final = {
     "document": "customer = {id}",
     "event": "customer = (SELECT name FROM customer WHERE id = {id})",
     "file": "document IN (SELECT seq FROM document WHERE customer = {id})",
-    "key": "customer = {id}",
+    "idempotency_key": "customer = {id}",
     "limits": "customer = {id}",
-    "line": "customer = {id}",
+    "lane": "customer = {id}",
 }
 """Tables with rows of one customer, and which rows. API keys are left out: they give access."""
-REQUEUED_KIND: Final = "CASE kind WHEN 'joined' THEN 'returned' ELSE kind END"
+REQUEUED_KIND: Final = "CASE kind WHEN 'joined' THEN 'requeued' ELSE kind END"
 """A target looks for all waiting documents among the requeued ones, so none of them joins a lane anew."""
 
 Row = Sequence[Any]
@@ -110,7 +110,7 @@ class QueueRecord(NamedTuple):
     event: int
     policy: int
     ordered: str
-    turns: str
+    scheduler_state: str
     paused_by: str | None
     paused_why: str | None
 

@@ -39,7 +39,7 @@ class Row:
     worked: int | None = None
     result: str | None = None
     files: tuple[ResultFile, ...] = ()
-    settled: OutcomeKind | None = None
+    last_outcome: OutcomeKind | None = None
     leased_at: int | None = None
     """When the lease was given or last renewed, by the clock of that call."""
     delayed_at: int | None = None

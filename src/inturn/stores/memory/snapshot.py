@@ -134,7 +134,7 @@ def _read_documents(state: State, data: Iterable[list[Any]]) -> None:
         values = dict(zip(ROW_FIELDS, rest, strict=False))  # an older backup has fewer
         values["state"] = DocumentState(values["state"])
         values["files"] = tuple(ResultFile(*value) for value in values["files"])
-        values["settled"] = values["settled"] and OutcomeKind(values["settled"])
+        values["last_outcome"] = values["last_outcome"] and OutcomeKind(values["last_outcome"])
         state.restore_row(Row(spec=NewDocument(**spec), **values))
     state.lanes.schedule_all()
 

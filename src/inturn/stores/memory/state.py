@@ -138,7 +138,7 @@ class State:
         if row is not None:
             self.fence += 1
             row.attempt += 1
-            row.fence, row.worker, row.settled = self.fence, request.worker, None
+            row.fence, row.worker, row.last_outcome = self.fence, request.worker, None
             row.started_at, row.began_at, row.worked = now, None, None
             self.lease(row, request.lease, now)
         return row
@@ -150,8 +150,8 @@ class State:
             return AckStatus.STALE
         kind = outcome.kind
         if row.state is not RUNNING:
-            return AckStatus.REPEATED if row.settled is kind else AckStatus.STALE
-        row.settled = kind
+            return AckStatus.REPEATED if row.last_outcome is kind else AckStatus.STALE
+        row.last_outcome = kind
         row.began_at, row.worked = work_times(outcome, row.started_at or 0, now)
         if kind is OutcomeKind.DONE:
             row.result, row.files, row.error = outcome.result, outcome.files, None
@@ -228,7 +228,7 @@ class State:
         self.seq += 1
         row.seq = self.seq
         row.spec = row.spec._replace(start_by=None)
-        row.attempt, row.expedited, row.error, row.settled = 0, False, None, None
+        row.attempt, row.expedited, row.error, row.last_outcome = 0, False, None, None
         row.lane_level = row.level
         row.started_at = row.finished_at = row.began_at = row.worked = None
         self.requeue(row, now)

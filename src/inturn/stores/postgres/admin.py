@@ -39,23 +39,23 @@ class Admin:
         lane_log: LaneLog | None = None,
     ) -> None:
         """One event that names no document, and what lines have to know of it."""
-        moves = Transitions(self._queries, lane_log or LaneLog(), self._cache, self.now())
-        moves.add_event(kind, customer, operator, detail)
-        moves.flush()
+        transitions = Transitions(self._queries, lane_log or LaneLog(), self._cache, self.now())
+        transitions.add_event(kind, customer, operator, detail)
+        transitions.flush()
 
     def change_customer(self, name: str, changes: Mapping[str, Any], operator: Operator) -> CustomerSettings:
         """New settings. Nothing is claimed and no run ends meanwhile, so that the running documents can be counted."""
-        tables = self._queries
-        known = tables.fetch_one("customer", name=name)
+        queries = self._queries
+        known = queries.fetch_one("customer", name=name)
         clean_settings(parse_settings(None if known is None else known[3])._replace(**changes))
-        owner, _ = Submitter(tables, self._cache, None).lock_or_add_customer(name)
-        tables.execute("lock_claims")
-        tables.execute("lock_caps")
-        (*_, before) = tables.fetch_one("customer", name=name) or (None,)
+        owner, _ = Submitter(queries, self._cache, None).lock_or_add_customer(name)
+        queries.execute("lock_claims")
+        queries.execute("lock_caps")
+        (*_, before) = queries.fetch_one("customer", name=name) or (None,)
         settings = clean_settings(parse_settings(before)._replace(**changes))
-        later = LaneLog()
-        later.settings_changed(owner, settings, sum(n for _, n in tables.fetch_all("running_of", ids=[owner])))
-        tables.execute(
+        lane_log = LaneLog()
+        lane_log.settings_changed(owner, settings, sum(n for _, n in queries.fetch_all("running_of", ids=[owner])))
+        queries.execute(
             "set_settings",
             id=owner,
             settings=json.dumps(settings_to_dict(settings._asdict())),
@@ -63,30 +63,30 @@ class Admin:
             capped=settings.cap is not None,
             keeps=settings.keep is not None,
         )
-        self.add_event(EventKind.CUSTOMER_CHANGED, name, operator, settings_to_dict(changes), later)
+        self.add_event(EventKind.CUSTOMER_CHANGED, name, operator, settings_to_dict(changes), lane_log)
         return settings
 
     def purge(self, customer: str, operator: Operator) -> PruneResult:
         """Delete all documents of a customer, whose row is locked: none of its submits is in flight."""
-        tables = self._queries
-        row = tables.fetch_one("lock_customer", name=customer)
+        queries = self._queries
+        row = queries.fetch_one("lock_customer", name=customer)
         if row is None:
             raise NotFoundError(f"there is no customer {customer!r}")
         owner = row[0]
-        is_capped = bool(tables.fetch_all("capped_of", ids=[owner]))
-        blobs = tuple(blob for (blob,) in tables.fetch_all("blobs_of", customer=owner))
-        tables.execute("purge_files", customer=owner)
-        later, documents = LaneLog(), 0
-        for state, line, n in sorted(tables.fetch_all("purge_documents", customer=owner)):
+        is_capped = bool(queries.fetch_all("capped_of", ids=[owner]))
+        blobs = tuple(blob for (blob,) in queries.fetch_all("blobs_of", customer=owner))
+        queries.execute("purge_files", customer=owner)
+        lane_log, documents = LaneLog(), 0
+        for state, lane, n in sorted(queries.fetch_all("purge_documents", customer=owner)):
             documents += n
             if state == DocumentState.WAITING:
-                later.emptied(owner, line, n)
+                lane_log.emptied(owner, lane, n)
             elif state == DocumentState.RUNNING and is_capped:
                 for _ in range(n):
-                    later.stopped(owner)
-        tables.execute("purge_attempts", customer=owner)
-        (keys,) = tables.fetch_one("purge_keys", customer=owner) or (0,)
-        self.add_event(EventKind.PURGED, customer, operator, {"documents": documents}, later)
+                    lane_log.stopped(owner)
+        queries.execute("purge_attempts", customer=owner)
+        (keys,) = queries.fetch_one("purge_idempotency_keys", customer=owner) or (0,)
+        self.add_event(EventKind.PURGED, customer, operator, {"documents": documents}, lane_log)
         return PruneResult(documents, 0, keys, blobs)
 
     def prune(self, before: int, up_to: int, limit: int) -> PruneResult:
@@ -95,7 +95,9 @@ class Admin:
             self._queries.fetch_all("ended_before", before=before, up_to=up_to, limit=limit)
         )
         (events,) = self._queries.fetch_one("forget_events", before=before, limit=limit) or (0,)
-        (keys,) = self._queries.fetch_one("forget_keys", before=self.now() - IDEMPOTENCY_KEY_RETENTION) or (0,)
+        (keys,) = self._queries.fetch_one("forget_idempotency_keys", before=self.now() - IDEMPOTENCY_KEY_RETENTION) or (
+            0,
+        )
         return removed._replace(events=events, keys=keys)
 
     def prune_customer(self, customer: str, before: int, up_to: int, limit: int) -> PruneResult:
@@ -128,9 +130,9 @@ def lock_owners(queries: Queries, ids: Sequence[str]) -> dict[int, Counter | Non
 def number_events(database: Database) -> None:
     """Give numbers to events, in the order in which they were told; none is ever filled in later."""
 
-    def work(tables: Queries) -> None:
-        tables.fetch_one("lock_numbering")
-        tables.execute("number_news")
+    def work(queries: Queries) -> None:
+        queries.fetch_one("lock_event_sequence")
+        queries.execute("number_events")
 
     with suppress(StoreReadOnlyError):
         database.run(TransactionKind.WRITE, work)

@@ -24,24 +24,24 @@ class PostgresApiKeys(ApiKeys):
         self._admin = admin
 
     def add(self, key: ApiKey, operator: Operator, *, now: int | None = None) -> None:
-        def work(tables: Queries) -> None:
-            tables.execute("add_access_key", **{**key._asdict(), "scope": str(key.scope)})
-            self._add_key_event(tables, EventKind.KEY_MADE, key, operator, now)
+        def work(queries: Queries) -> None:
+            queries.execute("add_api_key", **{**key._asdict(), "scope": str(key.scope)})
+            self._add_key_event(queries, EventKind.KEY_MADE, key, operator, now)
 
         self._write(work)
 
     def find(self, id: str) -> ApiKey:
-        api_key: ApiKey = self._read(lambda tables: _find(tables, id))
+        api_key: ApiKey = self._read(lambda queries: _find(queries, id))
         return api_key
 
     def all(self) -> tuple[ApiKey, ...]:
-        return tuple(_key_from_row(row) for row in self._read(lambda tables: tables.fetch_all("access_keys")))
+        return tuple(_key_from_row(row) for row in self._read(lambda queries: queries.fetch_all("api_keys")))
 
     def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
-        def work(tables: Queries) -> ApiKey:
-            tables.execute("end_access_key", id=id, at=at)
-            key = _find(tables, id)
-            self._add_key_event(tables, EventKind.KEY_ENDED, key, operator, now)
+        def work(queries: Queries) -> ApiKey:
+            queries.execute("revoke_api_key", id=id, at=at)
+            key = _find(queries, id)
+            self._add_key_event(queries, EventKind.KEY_ENDED, key, operator, now)
             return key
 
         ended: ApiKey = self._write(work)
@@ -49,7 +49,7 @@ class PostgresApiKeys(ApiKeys):
 
     def record_use(self, last_used: Mapping[str, int]) -> None:
         ids, times = list(last_used), list(last_used.values())
-        self._write(lambda tables: tables.execute("use_access_keys", ids=ids, times=times))
+        self._write(lambda queries: queries.execute("record_api_key_uses", ids=ids, times=times))
 
     def _add_key_event(
         self, queries: Queries, kind: EventKind, key: ApiKey, operator: Operator, now: int | None
@@ -67,19 +67,19 @@ def operator_events(queries: Queries, limit: int, before: int | None, customer: 
     """Events of operators, newest first; of one customer, or of all."""
     below = NEVER if before is None else before
     if customer is None:
-        rows = queries.fetch_all("events_by_hand", before=below, limit=limit)
+        rows = queries.fetch_all("operator_events", before=below, limit=limit)
     else:
-        rows = queries.fetch_all("events_by_hand_of", customer=customer, before=below, limit=limit)
+        rows = queries.fetch_all("operator_events_of", customer=customer, before=below, limit=limit)
     return tuple(event_from_row(row) for row in rows)
 
 
 def stored_bytes(queries: Queries, customer: str) -> int:
     """What the documents of a customer take up."""
-    return int((queries.fetch_one("kept_bytes", customer=customer) or (0,))[0])
+    return int((queries.fetch_one("stored_bytes", customer=customer) or (0,))[0])
 
 
 def _find(queries: Queries, id_: str) -> ApiKey:
-    row = queries.fetch_one("access_key", id=id_)
+    row = queries.fetch_one("api_key", id=id_)
     if row is None:
         raise NotFoundError(f"there is no key {id_!r}")
     return _key_from_row(row)

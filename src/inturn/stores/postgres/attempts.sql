@@ -1,22 +1,24 @@
--- What is deleted is found first, by its place: a join could be planned to read all attempts while there are few.
+-- Earlier attempts at documents. An attempt that does not end its document is written when it ends. The last attempt of a
+-- failed or cancelled document is written when it is retried by hand.
+-- Rows to delete are found first, by their ctid: a join could be planned to read all attempts while there are few.
 
 -- name: end_attempts
-WITH tried AS MATERIALIZED (
+WITH ended_attempt AS MATERIALIZED (
     SELECT * FROM unnest(
         %(customer)s::bigint[], %(document)s::uuid[], %(fence)s::bigint[], %(number)s::int[], %(started_at)s::bigint[],
         %(ended)s::text[], %(error)s::text[], %(worker)s::text[], %(began_at)s::bigint[], %(worked)s::bigint[]
-    ) AS tried (customer, document, fence, number, started_at, ended, error, worker, began_at, worked)
-), forgotten AS (
+    ) AS ended_attempt (customer, document, fence, number, started_at, ended, error, worker, began_at, worked)
+), oldest_removed AS (
     DELETE FROM attempt WHERE ctid = ANY (ARRAY(
-        SELECT old.at FROM tried CROSS JOIN LATERAL (
+        SELECT old.at FROM ended_attempt CROSS JOIN LATERAL (
             SELECT attempt.ctid AS at FROM attempt
-            WHERE attempt.customer = tried.customer AND attempt.document = tried.document
+            WHERE attempt.customer = ended_attempt.customer AND attempt.document = ended_attempt.document
             ORDER BY attempt.fence DESC OFFSET %(kept)s - 1
         ) AS old
     ))
 )
 INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker, began_at, worked)
-SELECT customer, document, fence, number, started_at, %(now)s, ended, error, worker, began_at, worked FROM tried;
+SELECT customer, document, fence, number, started_at, %(now)s, ended, error, worker, began_at, worked FROM ended_attempt;
 
 -- name: end_last_attempt
 INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, began_at, worked)

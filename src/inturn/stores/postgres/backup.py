@@ -17,12 +17,12 @@ from inturn.stores.postgres.schema import MIGRATIONS
 from inturn.stores.snapshots import SnapshotFile, SnapshotInfo
 
 TABLES: Final = (
-    "policy", "customer", "document", "file", "line", "limits", "line_change", "key", "news", "event", "worker",
-    "queue", "turns", "numbering", "access_key", "attempt",
+    "policy", "customer", "document", "file", "lane", "limits", "lane_log", "idempotency_key", "event_outbox",
+    "event", "worker", "queue_state", "scheduler_state", "event_sequence", "api_key", "attempt",
 )  # fmt: skip
 SKIPPED_COLUMNS: Final = {"xid", "folded", "seen"}
 """Numbers of this server's transactions: they mean nothing elsewhere."""
-IDENTITY_COLUMNS: Final = (("customer", "id"), ("line_change", "number"), ("news", "id"))
+IDENTITY_COLUMNS: Final = (("customer", "id"), ("lane_log", "number"), ("event_outbox", "id"))
 MANIFEST: Final = "inturn.json"
 COPY_NULL: Final = b"\\N"
 """As COPY writes it."""

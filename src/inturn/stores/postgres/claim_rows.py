@@ -1,4 +1,4 @@
-"""What a claim reads first and writes last: the queue's own rows, where the turns are, and the work it did."""
+"""Rows that a claim reads first and writes last: the queue's own, the scheduler's state, and the claim itself."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from inturn.stores.postgres.queries import EVENT_COLUMNS, Row, to_columns
 
 
 class QueueRow(NamedTuple):
-    """The queue's rows, and what one look tells besides."""
+    """The rows of queue_state and scheduler_state, and what the same query tells of other tables."""
 
     policy: int
     ordered: str
@@ -22,7 +22,7 @@ class QueueRow(NamedTuple):
     has_limits: bool
     """Whether any customer has settings of its own."""
     is_foreign: bool
-    """The snapshot of the last fold is of another server: it tells nothing here."""
+    """Whether `folded` is a snapshot of another server, as after a restore; then it is of no use."""
     has_changes: bool
     server_time: int
 
@@ -31,13 +31,13 @@ class ClaimedRow(NamedTuple):
     """A document that a claim takes."""
 
     owner: int
-    line: int
+    lane: int
     seq: int
     fence: int
 
 
 class ClaimWrite(NamedTuple):
-    """What a claim writes down together with the lines: the documents it starts, and the events."""
+    """What a claim writes together with its lanes: the documents claimed, and the events."""
 
     now: int
     events: Sequence[Row] = ()
@@ -45,10 +45,9 @@ class ClaimWrite(NamedTuple):
     worker: str = ""
     lease_until: int = 0
     customer_names: Mapping[int, str] = MappingProxyType({})
-    """The customers'."""
 
     def to_params(self) -> dict[str, Any]:
-        """For its statement."""
+        """The parameters of `save_claim`."""
         return {
             "now": self.now,
             "worker": self.worker,

@@ -13,7 +13,7 @@ from inturn.stores.postgres.queries import Connection, Queries
 from inturn.stores.postgres.url import PostgresUrl
 from inturn.stores.transfer import ClosedKind, ClosedMarker
 
-WRITABLE_TABLES: Final = {"alive", "capping", "claiming", "closed", "migration", "worker"}
+WRITABLE_TABLES: Final = {"cap_lock", "claim_lock", "closed", "crash_sentinel", "migration", "worker"}
 """A worker that takes leave may do so; the others hold nothing of a queue."""
 _CREATE_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS closed (

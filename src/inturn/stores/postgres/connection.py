@@ -41,12 +41,12 @@ class TransactionKind(StrEnum):
     """Kinds of transactions, by the query that begins them."""
 
     WRITE = "begin_write"
-    TRANSITIONS = "begin_moves"
-    SUBMIT = "begin_intake"
-    SINGLE_WRITE = "begin_at_once"
+    TRANSITIONS = "begin_transitions"
+    SUBMIT = "begin_submit"
+    SINGLE_WRITE = "begin_single_write"
     CLAIM = "begin_claim"
     READ = "begin_read"
-    SINGLE_READ = "begin_glance"
+    SINGLE_READ = "begin_single_read"
 
 
 class Database:
@@ -132,11 +132,11 @@ class Database:
     ) -> Answer:
         connection, begun = self._begin_transaction(*start)
         ends = self._statements_by_script[end] if self._scripts[start[0]] else ()
-        tables = LibpqQueries(connection, begun, ends)
+        queries = LibpqQueries(connection, begun, ends)
         try:
             connection.response_timeout = RESPONSE_TIMEOUT_SECONDS if with_timeout else None
-            answer = work(tables)
-            if tables.commit_statements:
+            answer = work(queries)
+            if queries.commit_statements:
                 connection.execute(self._scripts[end], prepare=False)
         except BaseException:
             _roll_back(connection)
@@ -176,14 +176,14 @@ class Database:
         script = self._scripts[kind]
         if kind is TransactionKind.CLAIM and not self.is_behind_pooler:
             first: list[BoundStatement] = [(content, [], []) for content in self._statements_by_script[kind]]
-            queue, folded = connection.query_pipeline([*first, bind("queue", {}), bind("fold", {})])[-2:]
+            queue, folded = connection.query_pipeline([*first, bind("queue", {}), bind("take_lane_log", {})])[-2:]
             return queue[0], folded[0]
         return _run_script(connection, script, params) if script else _check_for_disconnect(connection)
 
     def require_durable_commit(self, queries: Queries) -> None:
         """This transaction's commit returns when it is on the disk, though the server's default may be another."""
         if self._sets_synchronous:
-            queries.execute("commit_surely")
+            queries.execute("commit_durably")
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -220,9 +220,9 @@ def transaction_scripts(schema: str, *, set_local: bool, synchronous: bool) -> d
         QUERIES["settings"].replace(b"{schema}", schema.encode()).replace(b"{local}", b"LOCAL" if set_local else b"")
     )
     content = (settings + b";") if set_local else b""
-    surely = (QUERIES["commit_surely"] + b";") if synchronous else b""
+    surely = (QUERIES["commit_durably"] + b";") if synchronous else b""
     made: dict[str, bytes] = {begin: QUERIES[begin].replace(b"{settings}", content) for begin in TransactionKind}
-    for name in ("lock_customer", "intake"):
+    for name in ("lock_customer", "policy_and_time"):
         made[TransactionKind.SUBMIT] = made[TransactionKind.SUBMIT].replace(b"{%s}" % name.encode(), QUERIES[name])
     if not set_local:
         made[TransactionKind.SINGLE_READ] = made[TransactionKind.SINGLE_WRITE] = b""

@@ -134,7 +134,10 @@ _ERROR_MAP: Final[tuple[tuple[tuple[type[BaseException], ...], type[StoreError],
     (
         (errors.UndefinedTable, errors.UndefinedColumn, errors.InvalidSchemaName, errors.UndefinedFunction),
         StoreVersionError,
-        "its tables are not those of this version of Inturn; run inturn migrate",
+        (
+            "its tables are not those of this version of Inturn; run inturn migrate, or, if a newer version has changed"
+            " them, start this process again with that version"
+        ),
     ),
     ((errors.DataCorrupted, errors.IndexCorrupted), StoreCorruptError, "its data is damaged; restore a backup"),
 )

@@ -1,4 +1,4 @@
-"""What happens to lines: told to the book itself in a claim, and kept for the next claim everywhere else."""
+"""Record changes to lanes: in the claim window during a claim, otherwise in the lane log for the next claim."""
 
 import json
 from typing import Any, Final, Protocol
@@ -11,22 +11,22 @@ LOG_COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost
 
 
 class LaneRecorder(Protocol):
-    """What happens to lines, told either to the line changes or to the book itself."""
+    """Takes changes to lanes: the lane log, or a claim window."""
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        """So many new documents came into a line; `head` is the first."""
+        """`n` new documents joined a lane; `head` is the first."""
         ...
 
     def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
-        """So many documents came back into a line; `head` is the first."""
+        """`n` documents came back into a lane; `head` is the first."""
         ...
 
     def released(self, owner: int, level: int, head: Head) -> None:
-        """A document that was claimed and not started came back into a line."""
+        """A claimed document came back unstarted."""
         ...
 
     def left(self, owner: int, level: int, seq: int) -> None:
-        """A document left a line other than by a claim."""
+        """A document left a lane other than by a claim."""
         ...
 
     def stopped(self, owner: int) -> None:
@@ -34,7 +34,7 @@ class LaneRecorder(Protocol):
         ...
 
     def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
-        """A customer's settings are new, while so many of its documents run."""
+        """A customer has new settings, and `running` documents that run."""
         ...
 
     def deadline_set(self, owner: int, kind: str, at: int) -> None:
@@ -59,7 +59,7 @@ class LaneLog:
         self._rows.append((owner, "joined", level, n, head.seq, head.ready_at, float(head.cost), None))
 
     def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._rows.append((owner, "returned", level, n, head.seq, head.ready_at, float(head.cost), None))
+        self._rows.append((owner, "requeued", level, n, head.seq, head.ready_at, float(head.cost), None))
 
     def released(self, owner: int, level: int, head: Head) -> None:
         self._rows.append((owner, "released", level, 1, head.seq, head.ready_at, float(head.cost), None))
@@ -68,7 +68,7 @@ class LaneLog:
         self._rows.append((owner, "left", level, -1, seq, None, None, None))
 
     def emptied(self, owner: int, level: int, n: int) -> None:
-        """All documents of a line are gone: so many."""
+        """All `n` documents of a lane are gone."""
         self._rows.append((owner, "emptied", level, -n, None, None, None, None))
 
     def stopped(self, owner: int) -> None:
@@ -82,4 +82,4 @@ class LaneLog:
         self._rows.append((owner, kind, None, None, None, at, None, None))
 
     def flush(self, queries: Queries) -> None:
-        queries.execute_many("add_changes", LOG_COLUMNS, self._rows)
+        queries.execute_many("append_to_lane_log", LOG_COLUMNS, self._rows)

@@ -1,4 +1,4 @@
-"""A line as it stands in its table."""
+"""A lane and its row in PostgreSQL."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -6,27 +6,27 @@ from typing import Any, Final
 from inturn.stores.sql.lanes import TableLane
 
 LANE_COLUMNS: Final = (
-    "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "filed",
-    "front", "out_of_turn_at", "place", "tie",
+    "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "scheduled",
+    "scan_from", "out_of_turn_at", "sort_key", "sort_tie",
 )  # fmt: skip
 OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_at")
 
 
 @dataclass(slots=True, eq=False)
 class SqlLane(TableLane):
-    """A line, its next documents, and its row."""
+    """A lane, its next documents, and its row."""
 
     version: int = 0
-    """Of that row."""
+    """Version of that row."""
     ctid: str | None = None
-    """Where it was read; None for one that was written."""
+    """Where the row was read; None once it was written."""
 
     def row(self) -> tuple[Any, ...]:
-        """The row as it should be, without its place."""
+        """The row to be stored, without its sort key."""
         head = (None, None, None) if self.head is None else (self.head.seq, self.head.ready_at, float(self.head.cost))
         stands = (self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting)
         return (*stands, *head, self.scheduled, self.scan_from, self.out_of_turn_at)
 
     def row_key(self) -> tuple[int, int, int, str | None]:
-        """What finds its row."""
+        """The key of its stored row."""
         return self.owner, self.level, self.version, self.ctid

@@ -12,37 +12,38 @@ JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
 WHERE indrelid = %(table)s::regclass AND indisprimary ORDER BY array_position(indkey::int2[], attnum);
 
 -- name: leave_queue
-WITH newest AS MATERIALIZED (SELECT * FROM turns ORDER BY version DESC LIMIT 1)
+WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
 SELECT
     (SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END FROM document_seq),
-    CASE WHEN EXISTS (SELECT 1 FROM alive) THEN newest.fence ELSE newest.reserved END,
-    (SELECT last FROM numbering), queue.policy, newest.ordered, newest.standing, queue.paused_by, queue.paused_why
-FROM queue, newest;
+    CASE WHEN EXISTS (SELECT 1 FROM crash_sentinel) THEN newest.fence ELSE newest.reserved END,
+    (SELECT last FROM event_sequence), queue_state.policy, newest.ordered, newest.state,
+    queue_state.paused_by, queue_state.paused_why
+FROM queue_state, newest;
 
 -- name: arrive_queue
-UPDATE queue SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
+UPDATE queue_state SET policy = %(policy)s, paused_by = %(by)s, paused_why = %(why)s;
 
--- name: arrive_turns
-UPDATE turns SET
-    version = version + 1, ordered = %(ordered)s, standing = %(standing)s, deadlines = %(bounds)s, fence = %(fence)s,
+-- name: arrive_scheduler_state
+UPDATE scheduler_state SET
+    version = version + 1, ordered = %(ordered)s, state = %(scheduler_state)s, deadlines = %(deadlines)s, fence = %(fence)s,
     reserved = %(fence)s, folded = DEFAULT;
 
--- name: arrive_numbering
-UPDATE numbering SET last = %(last)s, seen = DEFAULT;
+-- name: arrive_event_sequence
+UPDATE event_sequence SET last = %(last)s, seen = DEFAULT;
 
 -- name: arrive_leases
-UPDATE document SET look_at = due_at, lease_until = due_at, due_at = NULL WHERE state = 'running';
+UPDATE document SET lease_check_at = due_at, lease_until = due_at, due_at = NULL WHERE state = 'running';
 
 -- name: leave_events
 SELECT number, at, kind, customer, documents, operator, why, detail FROM event
 UNION ALL
 SELECT
-    (SELECT last FROM numbering) + row_number() OVER (ORDER BY id, first), at, kind, customer, coalesce(documents, '{}'),
+    (SELECT last FROM event_sequence) + row_number() OVER (ORDER BY id, first), at, kind, customer, coalesce(documents, '{}'),
     operator, why, detail
 FROM (
     SELECT
         id, min(place) AS first, at, kind, coalesce(each.customer, customers[1]) AS customer,
         array_agg(document ORDER BY place) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
-    FROM news CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS each (customer, document, place)
+    FROM event_outbox CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS each (customer, document, place)
     GROUP BY id, at, kind, coalesce(each.customer, customers[1]), operator, why, detail
 ) AS unnumbered;

@@ -47,7 +47,7 @@ class Notifier:
             if self._closed or self._timer is not None or self._seconds_until_allowed() > 0:
                 return None
             self._notified_at = time.monotonic()
-            return bind("ring", {"channel": self._channel})
+            return bind("notify", {"channel": self._channel})
 
     def cancel_notify(self, statement: BoundStatement | None) -> None:
         """There was no commit behind which to ring."""
@@ -85,7 +85,7 @@ class Notifier:
         try:
             if self._sender is None or self._sender.closed:
                 self._sender = self._connect()
-            self._sender.execute(QUERIES["ring"], {"channel": self._channel})
+            self._sender.execute(QUERIES["notify"], {"channel": self._channel})
         except psycopg.Error as error:
             log.info("could not ring, others will look for themselves: %s", error)
             _close(self._sender)

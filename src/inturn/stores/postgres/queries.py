@@ -9,7 +9,8 @@ from inturn.stores.sql.loader import named_queries
 
 _QUERY_TEXTS: Final = named_queries("inturn.stores.postgres")
 QUERIES: Final[Mapping[str, bytes]] = {
-    name: text.replace("{lowered}", _QUERY_TEXTS["lowered"]).encode() for name, text in _QUERY_TEXTS.items()
+    name: text.replace("{checked_counter}", _QUERY_TEXTS["checked_counter"]).encode()
+    for name, text in _QUERY_TEXTS.items()
 }
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]

@@ -50,7 +50,7 @@ class QueueReader:
         self._cache = cache
 
     def document(self, id_: str) -> Document:
-        row = self._queries.fetch_one("whole_by_id", id=normalize_id(id_))
+        row = self._queries.fetch_one("document_by_id", id=normalize_id(id_))
         if row is None:
             raise NotFoundError(f"there is no document {id_}")
         return document_from_row(row)
@@ -85,17 +85,17 @@ class QueueReader:
         if where.customer is None:
             rows = self._queries.fetch_all(query, **values)
         else:
-            rows = self._queries.fetch_all(query_of, **values, lines=list(LEVELS))
+            rows = self._queries.fetch_all(query_of, **values, lanes=list(LEVELS))
         shown = tuple(document_from_row(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
 
     def counts(self, where: DocumentFilter) -> Counts:
         states: dict[Any, int] = {}
         waiting: dict[int, int] = {}
-        for state, line, n in self._queries.fetch_all("counts", **self._filter_params(where)):
+        for state, lane, n in self._queries.fetch_all("counts", **self._filter_params(where)):
             states[STATES[state]] = states.get(STATES[state], 0) + n
-            if line is not None:
-                waiting[line] = n
+            if lane is not None:
+                waiting[lane] = n
         return Counts(states, waiting)
 
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class QueueReader:
         running: dict[int, int] = dict(self._queries.fetch_all("running_of", ids=ids)) if ids else {}
         limits = {owner: more for owner, *more in self._queries.fetch_all("limits_of", customers=ids)} if ids else {}
         waiting: dict[int, list[tuple[int, int]]] = {}
-        for owner, level, n in self._queries.fetch_all("waiting_by_line", ids=ids) if ids else ():
+        for owner, level, n in self._queries.fetch_all("waiting_by_lane", ids=ids) if ids else ():
             waiting.setdefault(owner, []).append((level, n))
         return [
             _customer_from_row(row, running.get(row[0], 0), limits.get(row[0]), waiting.get(row[0], [])) for row in rows
@@ -146,7 +146,7 @@ class QueueReader:
 
     def has_unnumbered_events(self) -> bool:
         """Whether there are events without a number."""
-        return bool((self._queries.fetch_one("unnumbered") or (False,))[0])
+        return bool((self._queries.fetch_one("has_unnumbered_events") or (False,))[0])
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
         return tuple(event_from_row(row) for row in self._queries.fetch_all("events", after=after, limit=limit))
@@ -167,22 +167,22 @@ class QueueReader:
     def scheduler_snapshot(self) -> SchedulerSnapshot:
         """As the last claim or fold left them."""
         policy = self.policy().policy.turns
-        (standing,) = self._queries.fetch_one("standing") or ("",)
-        _, dispatched, rotation, levels = json.loads(standing)
-        rows = self._queries.fetch_all("open_lines")
+        (state,) = self._queries.fetch_one("scheduler_state") or ("",)
+        _, dispatched, rotation, levels = json.loads(state)
+        rows = self._queries.fetch_all("open_lanes")
         names = self._cache.customer_names(self._queries, dict.fromkeys(row[0] for row in rows))
-        lines = tuple(
+        lanes = tuple(
             LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head))
             for owner, level, weight, turn, stamp, waiting, *head in rows
         )
-        return SchedulerSnapshot(policy, dispatched, rotation, tuple(level[3] for level in levels), lines)
+        return SchedulerSnapshot(policy, dispatched, rotation, tuple(level[3] for level in levels), lanes)
 
     def ahead_in_lane(self, id_: str) -> int:
         self.document(id_)
         return int((self._queries.fetch_one("ahead", id=normalize_id(id_)) or (0,))[0])
 
     def throughput(self, since: int) -> Throughput:
-        return Throughput._make(self._queries.fetch_one("pace", since=since) or (0, 0, 0))
+        return Throughput._make(self._queries.fetch_one("throughput", since=since) or (0, 0, 0))
 
     def next_due(self) -> int | None:
         times = self._queries.fetch_one("deadlines") or ()
@@ -200,11 +200,11 @@ class QueueReader:
 
     def may_be_claimed(self, now: int | None) -> bool:
         """Whether it is worth waiting for the turn to claim."""
-        runs, standing, changes, bounds, at = self._queries.fetch_one("anything_to_claim") or (True, "", True, "", 0)
-        if changes or Deadlines.from_json(bounds).any_due(at if now is None else now):
+        runs, state, changes, deadlines, at = self._queries.fetch_one("anything_to_claim") or (True, "", True, "", 0)
+        if changes or Deadlines.from_json(deadlines).any_due(at if now is None else now):
             return True
-        *_, levels = json.loads(standing)
-        return bool(runs) and any(open_lines for *_, open_lines in levels)
+        *_, levels = json.loads(state)
+        return bool(runs) and any(open_lanes for *_, open_lanes in levels)
 
 
 def _customer_from_row(row: Row, running: int, limits: list[Any] | None, waiting: list[tuple[int, int]]) -> Customer:
@@ -212,5 +212,5 @@ def _customer_from_row(row: Row, running: int, limits: list[Any] | None, waiting
     settings = parse_settings(text)
     rated = limits is not None and limits[3] is not None and parse_settings(limits[0]).rate == settings.rate
     is_open = not settings.paused and not rated and (settings.cap is None or running < settings.cap)
-    lines = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
-    return Customer(name, count, updated_at, settings, running, lines)
+    lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
+    return Customer(name, count, updated_at, settings, running, lanes)

@@ -54,7 +54,7 @@ def document_from_row(row: Row, customer: str | None = None) -> Document:
     """A document from a row of `serialize_document`."""
     (
         id_, name_of, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
-        fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
+        fence, worker, lease_until, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
         delay, start_by, max_attempts, pages, began_at, worked, _, _,
     ) = row  # fmt: skip
     given = NewDocument._make(
@@ -62,7 +62,7 @@ def document_from_row(row: Row, customer: str | None = None) -> Document:
     )
     return Document(
         id_, customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
-        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error, began_at, worked,
+        started_at, finished_at, attempt, fence, worker, lease_until, lane == 0, error, began_at, worked,
     )  # fmt: skip
 
 

@@ -30,15 +30,15 @@ def migrate(connection: Connection, address: PostgresUrl) -> list[str]:
     if read_version(connection, address) == len(MIGRATIONS) and _is_initialized(connection, address):
         return []
     with connection.transaction():
-        tables = Queries(connection)
-        tables.fetch_one("migrating", schema=address.schema)
+        queries = Queries(connection)
+        queries.fetch_one("lock_migrations", schema=address.schema)
         version = read_version(connection, address)
         if version == 0:
-            connection.execute(_with_schema("make_schema", address))
+            connection.execute(_with_schema("create_schema", address))
         set_search_path(connection, address)
         for migration in MIGRATIONS[version:]:
             connection.execute(_script(migration).encode())
-        _insert_initial_rows(tables)
+        _insert_initial_rows(queries)
     return [migration.name for migration in MIGRATIONS[version:]]
 
 
@@ -102,7 +102,7 @@ def _with_schema(query: str, address: PostgresUrl) -> bytes:
 
 def set_search_path(connection: Connection, address: PostgresUrl) -> Queries:
     """Let this transaction find the schema's tables."""
-    connection.execute(_with_schema("in_schema", address))
+    connection.execute(_with_schema("use_schema", address))
     return Queries(connection)
 
 
@@ -123,13 +123,13 @@ def read_version(connection: Connection, address: PostgresUrl) -> int:
 
 
 def _is_initialized(connection: Connection, address: PostgresUrl) -> bool:
-    return connection.execute(_with_schema("has_begun", address)).fetchone() == (True,)
+    return connection.execute(_with_schema("is_initialized", address)).fetchone() == (True,)
 
 
 def _insert_initial_rows(queries: Queries) -> None:
     """The rows of an empty queue, where they are missing."""
     settings = json.dumps(Policy().to_dict())
     queries.execute("begin_policy", settings=settings, by=SYSTEM_OPERATOR.name, why=SYSTEM_OPERATOR.why)
-    queries.execute("begin_turns", standing=INITIAL_STATE, bounds=Deadlines().to_json())
-    queries.execute("begin_numbering")
+    queries.execute("begin_scheduler_state", scheduler_state=INITIAL_STATE, deadlines=Deadlines().to_json())
+    queries.execute("begin_event_sequence")
     queries.execute("begin_queue")

@@ -100,12 +100,12 @@ class PostgresStore(Store):
     # -- documents come in ------------------------------------------------------------------------------------------
 
     def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
-        return self._run_submit(customer, now, lambda intake: intake.check(customer, n, key))
+        return self._run_submit(customer, now, lambda submitter: submitter.check(customer, n, key))
 
     def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
         receipts = None if submission.idempotency_key is not None else self._submit_in_one_trip(submission, now)
         if receipts is None:
-            receipts = self._run_submit(submission.customer, now, lambda intake: intake.submit(submission))
+            receipts = self._run_submit(submission.customer, now, lambda submitter: submitter.submit(submission))
             self._notifier.notify()
         return receipts
 
@@ -116,7 +116,7 @@ class PostgresStore(Store):
         stroke = self._notifier.take_notify_statement()
         receipts = self._database.run(
             TransactionKind.SINGLE_WRITE,
-            lambda tables: self._submitter(tables, now).submit_in_one_trip(submission, tables, stroke),
+            lambda queries: self._submitter(queries, now).submit_in_one_trip(submission, queries, stroke),
         )
         if stroke is None and receipts is not None:
             self._notifier.notify()
@@ -134,7 +134,8 @@ class PostgresStore(Store):
         ):
             with suppress(InvalidInputError):
                 taken = self._database.run(
-                    TransactionKind.WRITE, lambda tables: self._submitter(tables, now).submit_batch(submissions, tables)
+                    TransactionKind.WRITE,
+                    lambda queries: self._submitter(queries, now).submit_batch(submissions, queries),
                 )
                 if any(taken):
                     self._notifier.notify()
@@ -168,10 +169,10 @@ class PostgresStore(Store):
         now: int | None = None,
     ) -> AckAndClaim:
         if request is None:
-            verdicts: tuple[AckStatus, ...] = self._run_transitions(now, lambda moves: moves.ack(outcomes))
-            return AckAndClaim(verdicts, ())
+            statuses: tuple[AckStatus, ...] = self._run_transitions(now, lambda transitions: transitions.ack(outcomes))
+            return AckAndClaim(statuses, ())
         may_be_idle = not outcomes and not self._claims.may_find_work
-        if may_be_idle and not self._read_single(lambda reading: reading.may_be_claimed(self._now(now))):
+        if may_be_idle and not self._read_single(lambda reader: reader.may_be_claimed(self._now(now))):
             return AckAndClaim((), ())
         return self._claims.ack_and_claim(outcomes, request, now)
 
@@ -185,19 +186,19 @@ class PostgresStore(Store):
         pairs = [(normalize_id(id_), fence) for id_, fence in claims]
         ids, fences = [id_ for id_, _ in pairs], [fence for _, fence in pairs]
 
-        def work(tables: Queries) -> tuple[LeaseStatus, ...]:
-            at = self._time(tables, now)
+        def work(queries: Queries) -> tuple[LeaseStatus, ...]:
+            at = self._time(queries, now)
             until = at + lease
-            held, later = set(), LaneLog()
-            for id_, fence, owner, shorter in tables.fetch_all(
+            held, lane_log = set(), LaneLog()
+            for id_, fence, owner, shorter in queries.fetch_all(
                 "heartbeat", ids=ids, fences=fences, until=until, now=at
             ):
                 held.add((id_, fence))
                 if shorter:
-                    later.deadline_set(owner, "lease", until)
-            later.flush(tables)
+                    lane_log.deadline_set(owner, "lease", until)
+            lane_log.flush(queries)
             others = [id_ for id_, fence in pairs if (id_, fence) not in held]
-            states = {(id_, fence): state for id_, fence, state in tables.fetch_all("states_of", ids=others) if others}
+            states = {(id_, fence): state for id_, fence, state in queries.fetch_all("states_of", ids=others) if others}
             return tuple([LeaseStatus.HELD if pair in held else _lease_status(states.get(pair)) for pair in pairs])
 
         return self._write(work)
@@ -205,46 +206,46 @@ class PostgresStore(Store):
     def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         name, (text, at_work) = report.name, report_to_json(report)
         self._write(
-            lambda tables: tables.execute(
-                "see_worker", name=name, now=self._time(tables, now), report=text, at_work=at_work
+            lambda queries: queries.execute(
+                "record_worker", name=name, now=self._time(queries, now), report=text, at_work=at_work
             )
         )
 
     def forget_worker(self, name: str) -> None:
-        self._write(lambda tables: tables.execute("forget_worker", name=name))
+        self._write(lambda queries: queries.execute("forget_worker", name=name))
 
     def workers(self) -> tuple[Worker, ...]:
-        return self._read(lambda reading: reading.workers())
+        return self._read(lambda reader: reader.workers())
 
     # -- operators --------------------------------------------------------------------------------------------------
 
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
-        def work(moves: Transitions) -> tuple[str, ...]:
+        def work(transitions: Transitions) -> tuple[str, ...]:
             cancelled = []
-            for id_, facts in moves.lock_documents(ids, CANCELLABLE):
-                moves.cancel(facts)
-                moves.record_event(EventKind.CANCELLED, facts.owner, facts.id)
+            for id_, facts in transitions.lock_documents(ids, CANCELLABLE):
+                transitions.cancel(facts)
+                transitions.record_event(EventKind.CANCELLED, facts.owner, facts.id)
                 cancelled.append(id_)
-            moves.add_grouped_events((EventKind.CANCELLED,), operator)
+            transitions.add_grouped_events((EventKind.CANCELLED,), operator)
             return tuple(cancelled)
 
         return self._run_transitions(now, work)
 
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
-        def work(tables: Queries) -> tuple[Receipt, ...]:
-            counters = lock_owners(tables, [normalize_id(item) for item in ids])
-            intake = self._submitter(tables, now)
-            number, at = intake.policy_and_time()
-            later, receipts = LaneLog(), []
-            moves = Transitions(tables, later, self._cache, at)
-            for id_, facts in moves.lock_documents(ids, RETRYABLE):
-                checked = intake.compute_checks(counters[facts.owner], 1, at, number)
+        def work(queries: Queries) -> tuple[Receipt, ...]:
+            counters = lock_owners(queries, [normalize_id(item) for item in ids])
+            submitter = self._submitter(queries, now)
+            number, at = submitter.policy_and_time()
+            lane_log, receipts = LaneLog(), []
+            transitions = Transitions(queries, lane_log, self._cache, at)
+            for id_, facts in transitions.lock_documents(ids, RETRYABLE):
+                checked = submitter.compute_checks(counters[facts.owner], 1, at, number)
                 counters[facts.owner] = checked.counter
-                intake.save_counter(facts.owner, checked)
-                receipts.append(moves.retry(facts, id_, checked.levels[0][0], checked.counter.count))
-                moves.record_event(EventKind.RETRIED, facts.owner, facts.id)
-            moves.add_grouped_events((EventKind.RETRIED,), operator)
-            moves.flush()
+                submitter.save_counter(facts.owner, checked)
+                receipts.append(transitions.retry(facts, id_, checked.levels[0][0], checked.counter.count))
+                transitions.record_event(EventKind.RETRIED, facts.owner, facts.id)
+            transitions.add_grouped_events((EventKind.RETRIED,), operator)
+            transitions.flush()
             return tuple(receipts)
 
         receipts = self._write(work, TransactionKind.TRANSITIONS)
@@ -252,25 +253,25 @@ class PostgresStore(Store):
         return receipts
 
     def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
-        def work(moves: Transitions) -> bool:
-            result = moves.lock_documents((id,), frozenset(DocumentState))
+        def work(transitions: Transitions) -> bool:
+            result = transitions.lock_documents((id,), frozenset(DocumentState))
             if not result:
                 raise NotFoundError(f"there is no document {id}")
             _, facts = result[0]
             if facts.lane == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
                 return False
-            moves.expedite(facts)
-            moves.record_event(EventKind.EXPEDITED, facts.owner, facts.id)
-            moves.add_grouped_events((EventKind.EXPEDITED,), operator)
-            moves.should_notify = True
+            transitions.expedite(facts)
+            transitions.record_event(EventKind.EXPEDITED, facts.owner, facts.id)
+            transitions.add_grouped_events((EventKind.EXPEDITED,), operator)
+            transitions.should_notify = True
             return True
 
         return self._run_transitions(now, work)
 
     def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
-        def work(tables: Queries) -> PruneResult:
-            tables.execute("purge_access_keys", customer=customer)
-            return self._admin(tables, now).purge(customer, operator)
+        def work(queries: Queries) -> PruneResult:
+            queries.execute("purge_api_keys", customer=customer)
+            return self._admin(queries, now).purge(customer, operator)
 
         return self._write(work, TransactionKind.TRANSITIONS, with_timeout=False)
 
@@ -282,8 +283,8 @@ class PostgresStore(Store):
         *,
         now: int | None = None,
     ) -> CustomerSettings:
-        def work(tables: Queries) -> CustomerSettings:
-            return self._admin(tables, now).change_customer(customer, changes, operator)
+        def work(queries: Queries) -> CustomerSettings:
+            return self._admin(queries, now).change_customer(customer, changes, operator)
 
         settings = self._write(work)
         self._notifier.notify()
@@ -299,17 +300,17 @@ class PostgresStore(Store):
     def _set_paused(self, operator: Operator, kind: EventKind, now: int | None) -> None:
         by, why = operator if kind is EventKind.QUEUE_PAUSED else (None, None)
 
-        def work(tables: Queries) -> None:
-            tables.execute("pause", by=by, why=why)
-            self._admin(tables, now).add_event(kind, None, operator)
+        def work(queries: Queries) -> None:
+            queries.execute("pause", by=by, why=why)
+            self._admin(queries, now).add_event(kind, None, operator)
 
         self._write(work)
 
     def paused(self) -> Operator | None:
-        return self._read(lambda reading: reading.paused())
+        return self._read(lambda reader: reader.paused())
 
     def policy(self) -> PolicyVersion:
-        return self._read(lambda reading: reading.policy())
+        return self._read(lambda reader: reader.policy())
 
     def set_policy(
         self,
@@ -319,18 +320,18 @@ class PostgresStore(Store):
         expected: int | None = None,
         now: int | None = None,
     ) -> PolicyVersion:
-        def work(tables: Queries) -> PolicyVersion:
-            (current,) = tables.fetch_one("lock_policy") or (0,)
+        def work(queries: Queries) -> PolicyVersion:
+            (current,) = queries.fetch_one("lock_policy") or (0,)
             if expected is not None and expected != current:
                 raise VersionConflictError(
                     f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
                 )
-            version = PolicyVersion(current + 1, policy, self._time(tables, now), operator)
+            version = PolicyVersion(current + 1, policy, self._time(queries, now), operator)
             text, by, why = json.dumps(policy.to_dict()), operator.name, operator.why
-            tables.execute("add_policy", number=version.number, settings=text, at=version.at, by=by, why=why)
-            tables.execute("use_policy", number=version.number)
+            queries.execute("add_policy", number=version.number, settings=text, at=version.at, by=by, why=why)
+            queries.execute("use_policy", number=version.number)
             detail = {"version": version.number}
-            self._admin(tables, version.at).add_event(EventKind.POLICY_SET, None, operator, detail)
+            self._admin(queries, version.at).add_event(EventKind.POLICY_SET, None, operator, detail)
             return version
 
         self._claims.apply_lane_log()  # releases logged so far are refunded by the order they were made under
@@ -339,24 +340,24 @@ class PostgresStore(Store):
         return version
 
     def policies(self) -> tuple[PolicyVersion, ...]:
-        return self._read(lambda reading: reading.policies())
+        return self._read(lambda reader: reader.policies())
 
     # -- what there is ----------------------------------------------------------------------------------------------
 
     def document(self, id: str) -> Document:
-        return self._read(lambda reading: reading.document(id))
+        return self._read(lambda reader: reader.document(id))
 
     def result(self, id: str) -> str | None:
-        return self._read(lambda reading: reading.result(id))
+        return self._read(lambda reader: reader.result(id))
 
     def files(self, id: str) -> tuple[ResultFile, ...]:
-        return self._read(lambda reading: reading.files(id))
+        return self._read(lambda reader: reader.files(id))
 
     def attempts(self, id: str) -> tuple[Attempt, ...]:
-        return self._read(lambda reading: reading.attempts(id))
+        return self._read(lambda reader: reader.attempts(id))
 
     def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
-        return self._read(lambda reading: reading.unreferenced_blobs(blobs))
+        return self._read(lambda reader: reader.unreferenced_blobs(blobs))
 
     def documents(
         self,
@@ -366,20 +367,20 @@ class PostgresStore(Store):
         after: str | None = None,
         sort: DocumentSort = DocumentSort.NEWEST,
     ) -> Page[Document]:
-        return self._read(lambda reading: reading.documents(where, limit, after, sort))
+        return self._read(lambda reader: reader.documents(where, limit, after, sort))
 
     def customer(self, name: str) -> Customer:
-        return self._read(lambda reading: reading.customer(name))
+        return self._read(lambda reader: reader.customer(name))
 
     def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
-        return self._read(lambda reading: reading.customers(where, limit, after))
+        return self._read(lambda reader: reader.customers(where, limit, after))
 
     def counts(self, where: DocumentFilter) -> Counts:
-        return self._read(lambda reading: reading.counts(where))
+        return self._read(lambda reader: reader.counts(where))
 
     def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
         self._number_events()
-        return self._read(lambda reading: reading.events(after, limit))
+        return self._read(lambda reader: reader.events(after, limit))
 
     def last_event(self) -> int:
         self._number_events()
@@ -388,25 +389,25 @@ class PostgresStore(Store):
     def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
         self._number_events()
         return self._database.run(
-            TransactionKind.READ, lambda tables: api_keys.operator_events(tables, limit, before, customer)
+            TransactionKind.READ, lambda queries: api_keys.operator_events(queries, limit, before, customer)
         )
 
     def stored_bytes(self, customer: str) -> int:
-        return self._database.run(TransactionKind.READ, lambda tables: api_keys.stored_bytes(tables, customer))
+        return self._database.run(TransactionKind.READ, lambda queries: api_keys.stored_bytes(queries, customer))
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
         with suppress(StoreReadOnlyError):  # who may only read sees the lines as the last claim left them
             self._claims.apply_lane_log()
-        return self._read(lambda reading: reading.scheduler_snapshot())
+        return self._read(lambda reader: reader.scheduler_snapshot())
 
     def ahead_in_lane(self, id: str) -> int:
-        return self._read(lambda reading: reading.ahead_in_lane(id))
+        return self._read(lambda reader: reader.ahead_in_lane(id))
 
     def throughput(self, since: int) -> Throughput:
-        return self._read(lambda reading: reading.throughput(since))
+        return self._read(lambda reader: reader.throughput(since))
 
     def next_due(self) -> int | None:
-        return self._read(lambda reading: reading.next_due())
+        return self._read(lambda reader: reader.next_due())
 
     def wait(self, timeout: float) -> None:
         if self._notifier.wait(timeout):
@@ -420,23 +421,23 @@ class PostgresStore(Store):
         return swept
 
     def now(self) -> int:
-        return self._database.run(TransactionKind.SINGLE_READ, lambda tables: self._time(tables, None))
+        return self._database.run(TransactionKind.SINGLE_READ, lambda queries: self._time(queries, None))
 
     def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
         return self._database.run(
-            TransactionKind.READ, lambda tables: clock_skew.ahead_of_clock(tables, self._time(tables, now))
+            TransactionKind.READ, lambda queries: clock_skew.ahead_of_clock(queries, self._time(queries, now))
         )
 
     def maintenance(self) -> MaintenanceRecord | None:
-        (text,) = self._database.run(TransactionKind.READ, lambda tables: tables.fetch_one("maintenance")) or (None,)
+        (text,) = self._database.run(TransactionKind.READ, lambda queries: queries.fetch_one("maintenance")) or (None,)
         return None if text is None else MaintenanceRecord.from_json(text)
 
     def record_maintenance(self, record: MaintenanceRecord) -> None:
         text = record.to_json()
-        self._write(lambda tables: tables.execute("record_maintenance", record=text))
+        self._write(lambda queries: queries.execute("record_maintenance", record=text))
 
     def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
-        return self._read(lambda reading: reading.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
+        return self._read(lambda reader: reader.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
 
     def prune(
         self,
@@ -450,15 +451,15 @@ class PostgresStore(Store):
         last = MAX_SEQ if up_to is None else up_to
 
         def work_for(name: str) -> PruneResult:
-            return self._write(lambda tables: self._admin(tables, now).prune_customer(name, before, last, limit))
+            return self._write(lambda queries: self._admin(queries, now).prune_customer(name, before, last, limit))
 
         if customer is not None:
             return work_for(customer)
         self._number_events()
-        return self._write(lambda tables: self._admin(tables, now).prune(before, last, limit), with_timeout=False)
+        return self._write(lambda queries: self._admin(queries, now).prune(before, last, limit), with_timeout=False)
 
     def backup(self, path: Path) -> None:
-        self._database.run(TransactionKind.READ, lambda tables: backup.write(tables, path), with_timeout=False)
+        self._database.run(TransactionKind.READ, lambda queries: backup.write(queries, path), with_timeout=False)
 
     @classmethod
     def restore(cls, path: Path, url: str, clock: Clock | None = None) -> "PostgresStore":
@@ -466,7 +467,7 @@ class PostgresStore(Store):
         schema.migrate_at(url)
         store = cls(url, clock)
         try:
-            store._write(lambda tables: backup.read(tables, path), with_timeout=False)
+            store._write(lambda queries: backup.read(queries, path), with_timeout=False)
         except BaseException:
             store.close()
             raise
@@ -499,15 +500,15 @@ class PostgresStore(Store):
         with_timeout: bool = True,
         **params: Any,
     ) -> Answer:
-        def surely(tables: Queries) -> Answer:
-            self._database.require_durable_commit(tables)
-            return work(tables)
+        def surely(queries: Queries) -> Answer:
+            self._database.require_durable_commit(queries)
+            return work(queries)
 
         return self._database.run(kind, surely, with_timeout=with_timeout, params=params or None)
 
     def _run_submit(self, customer: str, now: int | None, work: Callable[[Submitter], Answer]) -> Answer:
         """The customer is locked and read with the first words to the server."""
-        return self._write(lambda tables: work(self._submitter(tables, now)), TransactionKind.SUBMIT, name=customer)
+        return self._write(lambda queries: work(self._submitter(queries, now)), TransactionKind.SUBMIT, name=customer)
 
     def _submitter(self, queries: Queries, now: int | None) -> Submitter:
         return Submitter(queries, self._cache, self._now(now))
@@ -515,27 +516,27 @@ class PostgresStore(Store):
     def _run_transitions(self, now: int | None, work: Callable[[Transitions], Answer]) -> Answer:
         """Moves that the next claim will hear of; those who wait for one are woken."""
 
-        def told(tables: Queries) -> tuple[Answer, bool]:
-            moves = Transitions(tables, LaneLog(), self._cache, self._time(tables, now))
-            answer = work(moves)
-            moves.flush()
-            return answer, moves.should_notify
+        def work_and_flush(queries: Queries) -> tuple[Answer, bool]:
+            transitions = Transitions(queries, LaneLog(), self._cache, self._time(queries, now))
+            answer = work(transitions)
+            transitions.flush()
+            return answer, transitions.should_notify
 
-        answer, wakes = self._write(told, TransactionKind.TRANSITIONS)
+        answer, wakes = self._write(work_and_flush, TransactionKind.TRANSITIONS)
         if wakes:
             self._notifier.notify()
         return answer
 
     def _read(self, work: Callable[[QueueReader], Answer]) -> Answer:
         """Several queries see one state of the store."""
-        return self._database.run(TransactionKind.READ, lambda tables: work(QueueReader(tables, self._cache)))
+        return self._database.run(TransactionKind.READ, lambda queries: work(QueueReader(queries, self._cache)))
 
     def _read_single(self, work: Callable[[QueueReader], Answer]) -> Answer:
-        return self._database.run(TransactionKind.SINGLE_READ, lambda tables: work(QueueReader(tables, self._cache)))
+        return self._database.run(TransactionKind.SINGLE_READ, lambda queries: work(QueueReader(queries, self._cache)))
 
     def _number_events(self) -> None:
         """Give numbers to what has none yet; who may only read sees what others have numbered."""
-        if self._read_single(lambda reading: reading.has_unnumbered_events()):
+        if self._read_single(lambda reader: reader.has_unnumbered_events()):
             number_events(self._database)
 
 

@@ -1,4 +1,4 @@
-"""How documents come in: checks, documents, idempotency keys. One transaction a call, ours or the user's."""
+"""Submit documents: checks, rows, idempotency keys. One transaction a call, ours or the user's."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ class Submitter:
         self._fixed_now = now
 
     def check(self, customer: str, n: int, idempotency_key: str | None) -> tuple[Check, ...]:
-        """Look at a customer for n documents that wait elsewhere."""
+        """Check a customer n times, for documents that are queued elsewhere."""
         fingerprint = check_fingerprint(n)
         owner, counter, number, now = self._customer_and_time(customer)
         if (
@@ -46,7 +46,7 @@ class Submitter:
         return answer
 
     def submit(self, submission: Submission) -> tuple[Receipt, ...]:
-        """Take in one call's documents."""
+        """Submit the documents of one call."""
         customer, key, fingerprint = submission.customer, submission.idempotency_key, submission.fingerprint
         owner, _, number, now = self._customer_and_time(customer)
         if key is not None and (first := self._find_repeat(owner, customer, key, fingerprint, now)) is not None:
@@ -119,7 +119,7 @@ class Submitter:
 
     def policy_and_time(self) -> tuple[int, int]:
         """The policy's version, and the time: the server's own, after the lock, unless one was given."""
-        number, now = self._queries.fetch_one("intake") or (0, 0)
+        number, now = self._queries.fetch_one("policy_and_time") or (0, 0)
         return number, now if self._fixed_now is None else self._fixed_now
 
     def compute_checks(self, counter: Counter | None, n: int, now: int, version: int) -> BatchCheckResult:
@@ -134,7 +134,7 @@ class Submitter:
     def _find_repeat(
         self, owner: int, customer: str, idempotency_key: str, fingerprint: str, now: int
     ) -> list[Any] | None:
-        row = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
+        row = self._queries.fetch_one("idempotency_key", customer=owner, key=idempotency_key)
         if row is None or now - row[1] > IDEMPOTENCY_KEY_RETENTION:
             return None
         if row[0] != fingerprint:
@@ -150,7 +150,7 @@ class Submitter:
     ) -> None:
         text = json.dumps(answer)
         self._queries.execute(
-            "keep_key", customer=owner, key=idempotency_key, fingerprint=fingerprint, at=now, answer=text
+            "save_idempotency_key", customer=owner, key=idempotency_key, fingerprint=fingerprint, at=now, answer=text
         )
 
 
@@ -196,7 +196,7 @@ def _single_insert(id_: str, document: NewDocument) -> tuple[str, dict[str, Any]
     values = dict(zip(DOCUMENT_COLUMNS, document, strict=True))
     del values["delay"], values["start_by"]
     values.update(id=id_, cost=float(document.cost), lower_name=search_name(document.name))
-    return "take_in_one", values
+    return "submit_one", values
 
 
 def _bulk_insert(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[str, dict[str, Any]]:
@@ -214,7 +214,7 @@ def _bulk_insert(ids: Sequence[str], documents: Sequence[NewDocument]) -> tuple[
     for name, values in given.items():
         if values is not None and values.count(alike.get(f"same_{name}")) == len(values):
             given[name] = None
-    return "take_in", {"id": UuidList(ids), "n": len(ids), "metadata": texts, **given, **alike, **soonest}
+    return "submit_many", {"id": UuidList(ids), "n": len(ids), "metadata": texts, **given, **alike, **soonest}
 
 
 def _are_lower_case(names: Sequence[str]) -> bool:

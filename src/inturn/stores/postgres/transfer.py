@@ -38,14 +38,14 @@ from inturn.stores.transfer import (
 
 DERIVED_COLUMNS: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "customer": {"lower_name": search_name},
-    "document": {"lower_name": search_name, "look_at": None, "lease_until": None},
-    "line": {"version": None, "front": None},
-    "line_change": {"xid": None},
+    "document": {"lower_name": search_name, "lease_check_at": None, "lease_until": None},
+    "lane": {"version": None, "scan_from": None},
+    "lane_log": {"xid": None},
 }
 """Columns that are not transferred: made from the name or, for leases, from `due_at`; or they begin anew. In a loaded
 queue every waiting document counts as requeued, so that no lane has a front."""
 TABLES_NOT_COPIED: Final = {
-    *WRITABLE_TABLES, "ended", "news", "numbering", "queue", "returned", "running", "turns",
+    *WRITABLE_TABLES, "ended", "event_outbox", "event_sequence", "queue_state", "requeued", "running", "scheduler_state",
 }  # fmt: skip
 """Tables that are not transferred row by row: they are made from the rest."""
 UNCHECKED_DEADLINES: Final = Deadlines(dict.fromkeys(DEADLINE_KINDS, 0), [(0, 0) for _ in LEVELS])
@@ -58,11 +58,11 @@ class PostgresReader(TransferReader):
 
     SOURCES = {  # noqa: RUF012 - a ClassVar
         "event": f"({QUERIES['leave_events'].decode()})",
-        "line_change": f"(SELECT * FROM line_change WHERE kind <> ALL ('{{{','.join(DEADLINE_KINDS)}}}'))",  # noqa: S608
+        "lane_log": f"(SELECT * FROM lane_log WHERE kind <> ALL ('{{{','.join(DEADLINE_KINDS)}}}'))",  # noqa: S608
     }
     EXPRESSIONS = {  # noqa: RUF012 - a ClassVar
         ("document", "due_at"): "CASE state WHEN 'running' THEN lease_until ELSE due_at END",
-        ("line_change", "kind"): REQUEUED_KIND,
+        ("lane_log", "kind"): REQUEUED_KIND,
     }
 
     def __init__(self, queries: Queries) -> None:
@@ -133,7 +133,7 @@ class PostgresEndpoint(TransferEndpoint):
 
     def is_used(self) -> bool:
         with self.open_reader() as reader:
-            return reader.has_rows([*FIRST_USED_TABLES, "news"])
+            return reader.has_rows([*FIRST_USED_TABLES, "event_outbox"])
 
     def closed_marker(self) -> ClosedMarker | None:
         with translate_errors(self.display_url):
@@ -199,16 +199,16 @@ class PostgresEndpoint(TransferEndpoint):
         with self.transaction(run) as queries:
             queries.execute("arrive_queue", policy=queue.policy, by=queue.paused_by, why=queue.paused_why)
             queries.execute(
-                "arrive_turns",
+                "arrive_scheduler_state",
                 ordered=queue.ordered,
-                standing=queue.turns,
-                bounds=UNCHECKED_DEADLINES.to_json(),
+                scheduler_state=queue.scheduler_state,
+                deadlines=UNCHECKED_DEADLINES.to_json(),
                 fence=queue.fence,
             )
-            queries.execute("arrive_numbering", last=queue.event)
+            queries.execute("arrive_event_sequence", last=queue.event)
             queries.execute("arrive_leases")
             queries.fetch_one("go_on_seq", last=queue.seq + 1)
             queries.execute("file_documents")
-            for table, column in (("customer", "id"), ("line_change", "number")):
+            for table, column in (("customer", "id"), ("lane_log", "number")):
                 backup.advance_identity(queries, table, column)
             clear_marker(queries)

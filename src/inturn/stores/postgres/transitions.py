@@ -1,4 +1,4 @@
-"""What one write transaction does to documents: each move changes the row, tells the lines, and is told as an event."""
+"""Change documents in one write transaction: each transition writes the row, the lane change and the event."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from inturn.stores.postgres.queries import EVENT_COLUMNS, Queries, Row, UuidList
 from inturn.stores.postgres.rows import NO_ID, normalize_id
 
 MAX_DUE_PER_TRANSACTION: Final = 500
-"""Due documents of a kind that one transaction moves on at most: the next one goes on."""
+"""Due documents of a kind that one transaction processes at most; the next one continues."""
 DUE_EVENTS: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
 FILE_COLUMNS: Final = ("document", "name", "blob", "size", "sha256", "media_type")
 ATTEMPT_COLUMNS: Final = (
@@ -35,7 +35,7 @@ ATTEMPT_COLUMNS: Final = (
 
 
 class DocumentFacts(NamedTuple):
-    """What a move needs to know of a document."""
+    """The columns of a document that a transition needs."""
 
     seq: int
     owner: int
@@ -56,7 +56,7 @@ class DocumentFacts(NamedTuple):
 
 
 class Transitions:
-    """The moves of one transaction, at one instant."""
+    """The transitions of one transaction, all at one time."""
 
     def __init__(self, queries: Queries, lane_recorder: LaneRecorder, cache: QueueCache, now: int) -> None:
         self.queries = queries
@@ -71,10 +71,10 @@ class Transitions:
         self.should_notify = False
         """Whether somebody who waits may find something to claim now."""
 
-    # -- events -------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def record_event(self, kind: EventKind, owner: int, id_: str) -> None:
-        """An event of this kind will name this document."""
+        """Add a document to the event of this kind and customer."""
         self._recorded.setdefault(kind, []).append((owner, id_))
 
     def add_grouped_events(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
@@ -114,11 +114,11 @@ class Transitions:
     def flush(self) -> None:
         """Write down events and line changes: the last thing in a transaction, unless it is a claim."""
         if self.events:
-            self.queries.execute_many("add_news", EVENT_COLUMNS, self.events, at=self.now)
+            self.queries.execute_many("add_events", EVENT_COLUMNS, self.events, at=self.now)
             self.events = []
         self._lane_recorder.flush(self.queries)
 
-    # -- outcomes -----------------------------------------------------------------------------------------------
+    # -- outcomes -------------------------------------------------------------------------------------------------
 
     def ack(self, outcomes: Sequence[Outcome]) -> tuple[AckStatus, ...]:
         """Record outcomes, each once: successes all at once, the others one by one."""
@@ -130,17 +130,17 @@ class Transitions:
         others = [id_ for at, id_ in enumerate(ids) if id_ not in finished or first[id_] != at]
         facts = {lock_row.id: lock_row for lock_row in self._lock_rows(others)}
         self._load_capped(facts.values())
-        verdicts = []
+        statuses = []
         for at, (id_, outcome) in enumerate(zip(ids, outcomes, strict=True)):
             if id_ in finished and first[id_] == at:
                 self._finished(id_, *finished[id_], outcome)
-                verdicts.append(AckStatus.RECORDED)
+                statuses.append(AckStatus.RECORDED)
             else:
-                verdict, facts = self._ack(outcome, id_, facts)
-                verdicts.append(verdict)
+                status, facts = self._ack(outcome, id_, facts)
+                statuses.append(status)
         self._write_attempts()
         self.add_grouped_events(OUTCOME_EVENTS)
-        return tuple(verdicts)
+        return tuple(statuses)
 
     def _finish(self, outcomes: Sequence[tuple[str, Outcome]]) -> dict[str, tuple[int, int, bool]]:
         """Of those that are done and were running under their fence: owner, seq, and whether the owner has a cap."""
@@ -208,7 +208,7 @@ class Transitions:
         self.record_event(EventKind.DELAYED, facts.owner, facts.id)
         return facts._replace(state=DocumentState.DELAYED)
 
-    # -- moves --------------------------------------------------------------------------------------------------
+    # -- transitions ----------------------------------------------------------------------------------------------
 
     def lock_documents(self, ids: Sequence[str], states: frozenset[DocumentState]) -> list[tuple[str, DocumentFacts]]:
         """Those of the documents that are in one of these states, in the order given, each once."""
@@ -218,16 +218,18 @@ class Transitions:
         return [(item, facts) for item, facts in asked if facts is not None and facts.state in states]
 
     def requeue(self, facts: DocumentFacts, *, attempt: int, last_outcome: str | None) -> DocumentFacts:
-        """Back into its line by its seq."""
+        """Put it back into its lane at its seq."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
-        self.queries.execute("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=last_outcome)
+        self.queries.execute(
+            "requeue_document", seq=facts.seq, now=self.now, attempt=attempt, last_outcome=last_outcome
+        )
         self._lane_recorder.requeued(facts.owner, facts.lane, 1, Head(facts.seq, self.now, facts.cost))
         self.should_notify = True
         return facts._replace(state=DocumentState.WAITING, attempt=attempt)
 
     def _release(self, facts: DocumentFacts) -> DocumentFacts:
-        """Back into its line by its seq as if it had not been claimed: its wait goes on, nothing is charged."""
+        """Undo a claim: back into its lane at its seq, with its old waiting time and the charge refunded."""
         self._stopped_if_capped(facts.owner)
         row = self.queries.fetch_one("release_document", seq=facts.seq)
         if row is None:
@@ -237,17 +239,17 @@ class Transitions:
         return facts._replace(state=DocumentState.WAITING, attempt=facts.attempt - 1)
 
     def end(self, facts: DocumentFacts, state: DocumentState, *, error: str | None, last_outcome: str | None) -> None:
-        """The document's life ends, wherever it was."""
+        """End a document, whatever its state was."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
         self.queries.execute(
-            "end_document", seq=facts.seq, state=str(state), now=self.now, error=error, settled=last_outcome
+            "end_document", seq=facts.seq, state=str(state), now=self.now, error=error, last_outcome=last_outcome
         )
         if facts.state == DocumentState.WAITING:
             self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
     def cancel(self, facts: DocumentFacts) -> None:
-        """End it by hand; what its last attempt said stays."""
+        """End it by hand; the error of its last attempt stays."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
         self.queries.execute("cancel_document", seq=facts.seq, now=self.now)
@@ -255,16 +257,16 @@ class Transitions:
             self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
     def retry(self, facts: DocumentFacts, id_: str, level: int, count: int) -> Receipt:
-        """A retry by hand, checked already: a new place."""
+        """Queue it again at the end of its lane; the check was made before."""
         self.queries.execute("end_last_attempt", seq=facts.seq)
-        row = self.queries.fetch_one("begin_again", seq=facts.seq, level=level, count=count, now=self.now)
+        row = self.queries.fetch_one("retry_document", seq=facts.seq, level=level, count=count, now=self.now)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
         self._lane_recorder.joined(facts.owner, level, 1, Head(row[0], self.now, facts.cost))
         return Receipt(id_, level, count)
 
     def expedite(self, facts: DocumentFacts) -> None:
-        """Into the line before all levels."""
+        """Put it into the lane ahead of all levels."""
         row = self.queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
@@ -284,7 +286,7 @@ class Transitions:
         self._ended_attempts = []
 
     def _stopped_if_capped(self, owner: int) -> None:
-        """Lines need to know of it only where a cap counts."""
+        """Record the end of a run where the customer has a cap."""
         if self._capped is None:
             raise AssertionError("nobody asked who has a cap")
         if owner in self._capped:
@@ -303,10 +305,10 @@ class Transitions:
             return []
         return [DocumentFacts(*row) for row in self.queries.fetch_all("lock_documents", ids=wanted)]
 
-    # -- what is due --------------------------------------------------------------------------------------------
+    # -- what is due ----------------------------------------------------------------------------------------------
 
     def process_due(self, window: ClaimWindow) -> SweepResult:
-        """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
+        """Process what is due: `start_by`, leases, delays, rate limits, in this order."""
         if not window.deadlines.any_due(self.now):
             return SweepResult()
         swept = SweepResult(
@@ -342,7 +344,7 @@ class Transitions:
         return len(expired)
 
     def _expire_leases(self, window: ClaimWindow) -> int:
-        lost = self._due_documents(window, "lease", "lost_leases")
+        lost = self._due_documents(window, "lease", "expired_leases")
         for facts in lost:
             if facts.attempt >= facts.max_attempts:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)
@@ -354,8 +356,8 @@ class Transitions:
         self._write_attempts()
         floor = window.deadlines.times["lease"]
         if floor <= self.now and len(lost) < MAX_DUE_PER_TRANSACTION:
-            self.queries.execute("look_later", now=self.now, floor=floor)
-        self._advance_deadline(window, "lease", "next_look", lost)
+            self.queries.execute("postpone_lease_checks", now=self.now, floor=floor)
+        self._advance_deadline(window, "lease", "next_lease_check", lost)
         return len(lost)
 
     def _requeue_delayed(self, window: ClaimWindow) -> int:

@@ -41,12 +41,12 @@ def submit_in(
         raise InvalidInputError(
             "this connection is in autocommit and no transaction has begun: write `with connection.transaction():`",
         )
-    tables = UserTransactionQueries(connection)
+    queries = UserTransactionQueries(connection)
     # The first statement begins the user's transaction where none has begun, so that the block below is a savepoint in
     # it: as the outermost block it would commit.
-    (path,) = tables.fetch_one("search_path") or ("",)
+    (path,) = queries.fetch_one("search_path") or ("",)
     with connection.transaction():
-        tables.execute("set_search_path", path=f"{schema}, pg_temp")
-        receipts = Submitter(tables, cache, now).submit(submission)
-        tables.execute("set_search_path", path=path)
+        queries.execute("set_search_path", path=f"{schema}, pg_temp")
+        receipts = Submitter(queries, cache, now).submit(submission)
+        queries.execute("set_search_path", path=path)
     return receipts

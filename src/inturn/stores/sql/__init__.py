@@ -1,1 +1,1 @@
-"""What the SQL stores share."""
+"""Code that both SQL stores use."""

@@ -1,4 +1,4 @@
-"""What documents that come in together have, by column."""
+"""Columns and receipts of documents that are submitted together."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -8,7 +8,7 @@ from inturn.model import DOCUMENT_COLUMNS, NewDocument, Receipt
 from inturn.policy.priority import BatchCheckResult
 
 _make_receipt: Final = partial(tuple.__new__, Receipt)
-"""A receipt from its fields, without a look at them: one is made for every document."""
+"""Makes a receipt without checks: one is made for every document."""
 
 
 def document_columns(documents: Sequence[NewDocument]) -> dict[str, list[Any]]:
@@ -17,11 +17,11 @@ def document_columns(documents: Sequence[NewDocument]) -> dict[str, list[Any]]:
 
 
 def all_equal(values: Sequence[Any]) -> bool:
-    """Whether all of them are the same."""
+    """Whether all values are equal."""
     return values.count(values[0]) == len(values)
 
 
 def build_receipts(ids: Sequence[str], checked: BatchCheckResult) -> tuple[Receipt, ...]:
-    """What the submitter gets."""
+    """The receipts of one call."""
     levels, last = checked.document_levels(), checked.counter.count
     return tuple(map(_make_receipt, zip(ids, levels, range(last + len(levels) - 1, last - 1, -1), strict=True)))

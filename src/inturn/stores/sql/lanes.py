@@ -1,4 +1,4 @@
-"""A line as the SQL stores keep it: where its documents are looked for, and where it stands in its level."""
+"""A lane as the SQL stores keep it: where its documents are looked for, and what sorts it in its level."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -9,54 +9,54 @@ from inturn.policy.scheduler import Head, Lane
 
 @dataclass(slots=True, eq=False)
 class TableLane(Lane):
-    """A line, its next documents, and its row.
+    """A lane, its next documents, and its row.
 
-    Its documents are those from its front on, and those that came back into it, wherever they stand. So nobody has to
-    write down which documents wait when they come in, nor to cross them out when they are taken.
+    Its documents are the waiting ones from `scan_from` on, and the requeued ones at any seq. A submit therefore
+    writes no entry for each waiting document, and a claim deletes none.
     """
 
     owner: int = 0
     prefetched: deque[Head] = field(default_factory=deque)
     """Its next documents, as far as they were read."""
     scan_from: int | None = None
-    """No document before this seq waits but those that came back; None: no other at all."""
+    """Before this seq only requeued documents wait; None: only requeued documents wait at all."""
     stored_row: tuple[Any, ...] | None = None
-    """The row as it was read or written last; None for a line that has none."""
+    """The row as it was read or written last; None if there is none."""
 
     def sort_key(self, *, fair: bool) -> tuple[int, int]:
-        """What sorts it among the open lines of its level."""
+        """The columns that sort it among the open lanes of its level."""
         return (self.turn, self.stamp) if fair else (0 if self.head is None else self.head.seq, 0)
 
     def has_prefetched(self) -> bool:
-        """Whether the document behind its head was read already."""
+        """Whether the document behind its head was read; drops documents up to the head."""
         after = 0 if self.head is None else self.head.seq
         while self.prefetched and self.prefetched[0].seq <= after:
             self.prefetched.popleft()
         return bool(self.prefetched)
 
     def include_new(self, head: Head) -> None:
-        """New documents come, this one first."""
+        """Move the scan back to this new document if it stands before."""
         if self.scan_from is None or head.seq < self.scan_from:
             self.scan_from = head.seq
 
     def include(self, head: Head) -> None:
-        """A document comes, new or back: what was read ahead may not begin with the right one any more."""
+        """Drop prefetched documents if this one, new or requeued, belongs among them."""
         if self.prefetched and head.seq < self.prefetched[-1].seq:
             self.prefetched.clear()
 
     def clear(self) -> None:
-        """All its documents are gone."""
+        """Forget all documents."""
         self.prefetched.clear()
         self.scan_from = None
 
     def advance(self, head: Head) -> None:
-        """Its head was taken."""
+        """Move the scan behind a head that was taken."""
         if self.waiting == 0:
             self.scan_from = None
         elif self.scan_from is not None and self.scan_from <= head.seq:
             self.scan_from = head.seq + 1
 
     def mark_exhausted(self, after: int) -> None:
-        """No document waits from the front on, nor does its head stand there: nothing was found behind `after`."""
+        """End the scan: no document behind `after` waits but requeued ones, and the head stands before the scan."""
         if self.scan_from is not None and after < self.scan_from:
             self.scan_from = None

@@ -43,7 +43,7 @@ class SqliteApiKeys(ApiKeys):
 
     def add(self, key: ApiKey, operator: Operator, *, now: int | None = None) -> None:
         def work() -> None:
-            self._queries.execute("add_access_key", *key)
+            self._queries.execute("add_api_key", *key)
             self._add_key_event(EventKind.KEY_MADE, key, operator, now)
 
         self._write(work)
@@ -53,11 +53,11 @@ class SqliteApiKeys(ApiKeys):
         return api_key
 
     def all(self) -> tuple[ApiKey, ...]:
-        return tuple(_key_from_row(row) for row in self._read(lambda: self._read_queries.fetch_all("access_keys")))
+        return tuple(_key_from_row(row) for row in self._read(lambda: self._read_queries.fetch_all("api_keys")))
 
     def revoke(self, id: str, at: int, operator: Operator, *, now: int | None = None) -> ApiKey:
         def work() -> ApiKey:
-            self._queries.fetch_one("end_access_key", id=id, at=at)
+            self._queries.fetch_one("revoke_api_key", id=id, at=at)
             key = _find(self._queries, id)
             self._add_key_event(EventKind.KEY_ENDED, key, operator, now)
             return key
@@ -66,14 +66,14 @@ class SqliteApiKeys(ApiKeys):
         return ended
 
     def record_use(self, last_used: Mapping[str, int]) -> None:
-        self._write(lambda: self._queries.execute_many("use_access_key", last_used.items()))
+        self._write(lambda: self._queries.execute_many("record_api_key_use", last_used.items()))
 
     def _add_key_event(self, kind: EventKind, key: ApiKey, operator: Operator, now: int | None) -> None:
         self._add_event(now, kind, key.customer, operator, {"key": key.id, "scope": str(key.scope), "name": key.name})
 
 
 def _find(queries: Queries, id_: str) -> ApiKey:
-    row = queries.fetch_one("access_key", id=id_)
+    row = queries.fetch_one("api_key", id=id_)
     if row is None:
         raise NotFoundError(f"there is no key {id_!r}")
     return _key_from_row(row)

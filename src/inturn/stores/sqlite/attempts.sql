@@ -1,3 +1,6 @@
+-- Earlier attempts at documents. An attempt that does not end its document is written when it ends. The last attempt of a
+-- failed or cancelled document is written when it is retried by hand.
+
 -- name: end_attempt
 INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker, began_at, worked)
 SELECT customer, id, fence, attempt, started_at, :now, :ended, :error, worker, began_at, worked

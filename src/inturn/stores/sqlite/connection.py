@@ -7,6 +7,7 @@ nobody polls for SQLite's own.
 
 import fcntl
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from inturn.errors import (
     StoreFullError,
     StoreMovedError,
     StoreReadOnlyError,
+    StoreVersionError,
 )
 from inturn.files import FILE_MODE, open_private_fd, touch_private_file
 from inturn.stores.sqlite.notifier import Notifier
@@ -93,17 +95,41 @@ def _to_store_error(path: Path, exc: Exception) -> StoreError:
 
 
 def _sqlite_error(path: Path, exc: Exception) -> StoreError:
-    if isinstance(exc, (apsw.BusyError, apsw.LockedError)):
-        return StoreBusyError(f"{path} has been locked by another process for {BUSY_TIMEOUT_MS // 1000} s; try again")
-    if isinstance(exc, apsw.FullError):
-        return StoreFullError(f"the disk of {path} is full; nothing was written: make room and try again")
-    if isinstance(exc, (apsw.ReadOnlyError, apsw.PermissionsError)):
-        return StoreReadOnlyError(f"{path} cannot be written: check the rights of the file and of its folder")
-    if isinstance(exc, apsw.CantOpenError):
-        return StoreReadOnlyError(f"{path} cannot be opened: check that its folder exists and may be written to")
-    if isinstance(exc, (apsw.CorruptError, apsw.NotADBError)):
-        return StoreCorruptError(f"{path} is damaged or no Inturn database ({exc}); restore a backup")
+    for kinds, error, message in _ERROR_MAP:
+        if isinstance(exc, kinds):
+            return error(message.format(path=path, exc=exc, seconds=BUSY_TIMEOUT_MS // 1000))
+    if isinstance(exc, apsw.SQLError) and _OTHER_SCHEMA.search(str(exc)):
+        return StoreVersionError(
+            f"{path} was changed by another version of Inturn ({exc}); nothing was written: stop this process and"
+            f" start it again with the newest version"
+        )
     return StoreError(f"{path}: {exc}; nothing was written")
+
+
+_OTHER_SCHEMA: Final = re.compile("^no such (table|column)|has no column named|upgraded by a newer version")
+_ERROR_MAP: Final[tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]] = (
+    (
+        (apsw.BusyError, apsw.LockedError),
+        StoreBusyError,
+        "{path} has been locked by another process for {seconds} s; try again",
+    ),
+    ((apsw.FullError,), StoreFullError, "the disk of {path} is full; nothing was written: make room and try again"),
+    (
+        (apsw.ReadOnlyError, apsw.PermissionsError),
+        StoreReadOnlyError,
+        "{path} cannot be written: check the rights of the file and of its folder",
+    ),
+    (
+        (apsw.CantOpenError,),
+        StoreReadOnlyError,
+        "{path} cannot be opened: check that its folder exists and may be written to",
+    ),
+    (
+        (apsw.CorruptError, apsw.NotADBError),
+        StoreCorruptError,
+        "{path} is damaged or no Inturn database ({exc}); restore a backup",
+    ),
+)
 
 
 def write_lock_path(database: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What happens to lines: told to the book itself in a claim, and kept for the next claim everywhere else."""
+"""Record changes to lanes: in the claim window during a claim, otherwise in the lane log for the next claim."""
 
 import json
 from typing import Protocol
@@ -9,22 +9,22 @@ from inturn.stores.sqlite.queries import Queries
 
 
 class LaneRecorder(Protocol):
-    """What happens to lines, told either to the line changes or to the book itself."""
+    """Takes changes to lanes: the lane log, or a claim window."""
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        """So many new documents came into a line; `head` is the first."""
+        """`n` new documents joined a lane; `head` is the first."""
         ...
 
     def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
-        """So many documents came back into a line; `head` is the first."""
+        """`n` documents came back into a lane; `head` is the first."""
         ...
 
     def released(self, owner: int, level: int, head: Head) -> None:
-        """A document that was claimed and not started came back into a line."""
+        """A claimed document came back unstarted."""
         ...
 
     def left(self, owner: int, level: int, seq: int) -> None:
-        """A document left a line other than by a claim."""
+        """A document left a lane other than by a claim."""
         ...
 
     def stopped(self, owner: int) -> None:
@@ -32,7 +32,7 @@ class LaneRecorder(Protocol):
         ...
 
     def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
-        """A customer's settings are new, while so many of its documents run."""
+        """A customer has new settings, and `running` documents that run."""
         ...
 
     def allocate_event_numbers(self, n: int) -> int:
@@ -47,27 +47,27 @@ class LaneLog:
         self._queries = queries
 
     def joined(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._queries.execute("add_change", owner, "joined", level, n, *head, None)
+        self._queries.execute("append_to_lane_log", owner, "joined", level, n, *head, None)
 
     def requeued(self, owner: int, level: int, n: int, head: Head) -> None:
-        self._queries.execute("add_change", owner, "returned", level, n, *head, None)
+        self._queries.execute("append_to_lane_log", owner, "requeued", level, n, *head, None)
 
     def released(self, owner: int, level: int, head: Head) -> None:
-        self._queries.execute("add_change", owner, "released", level, 1, *head, None)
+        self._queries.execute("append_to_lane_log", owner, "released", level, 1, *head, None)
 
     def left(self, owner: int, level: int, seq: int) -> None:
-        self._queries.execute("add_change", owner, "left", level, -1, seq, None, None, None)
+        self._queries.execute("append_to_lane_log", owner, "left", level, -1, seq, None, None, None)
 
     def emptied(self, owner: int, level: int, n: int) -> None:
-        """All documents of a line are gone: so many."""
-        self._queries.execute("add_change", owner, "emptied", level, -n, None, None, None, None)
+        """All `n` documents of a lane are gone."""
+        self._queries.execute("append_to_lane_log", owner, "emptied", level, -n, None, None, None, None)
 
     def stopped(self, owner: int) -> None:
-        self._queries.execute("add_change", owner, "stopped", None, None, None, None, None, None)
+        self._queries.execute("append_to_lane_log", owner, "stopped", None, None, None, None, None, None)
 
     def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
         text = json.dumps(settings_to_dict(settings._asdict()))
-        self._queries.execute("add_change", owner, "changed", None, running, None, None, None, text)
+        self._queries.execute("append_to_lane_log", owner, "changed", None, running, None, None, None, text)
 
     def allocate_event_numbers(self, n: int) -> int:
-        return int((self._queries.fetch_one("give_events", n=n) or (n,))[0])
+        return int((self._queries.fetch_one("allocate_events", n=n) or (n,))[0])

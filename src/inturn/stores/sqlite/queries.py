@@ -26,7 +26,7 @@ class Queries:
         self._policy: PolicyVersion | None = None
         self.claim_window: Any = None
         """The lines as the last claim of this process left them: a `ClaimWindow`, or None."""
-        connection.create_scalar_function("lowered", _lower_case, 1, deterministic=True)
+        connection.create_scalar_function("lower_case", _lower_case, 1, deterministic=True)
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
         """Every row of a query."""
@@ -104,7 +104,7 @@ def document_from_row(row: Row) -> Document:
     """A document from a row of `serialize_document`."""
     (
         id_, customer, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
-        fence, worker, lease_until, line, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
+        fence, worker, lease_until, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
         delay, start_by, max_attempts, pages, began_at, worked, _,
     ) = row  # fmt: skip
     given = NewDocument._make(
@@ -112,7 +112,7 @@ def document_from_row(row: Row) -> Document:
     )
     return Document(
         _format_id(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
-        started_at, finished_at, attempt, fence, worker, lease_until, line == 0, error, began_at, worked,
+        started_at, finished_at, attempt, fence, worker, lease_until, lane == 0, error, began_at, worked,
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from inturn.store import (
     SchedulerSnapshot,
     Throughput,
 )
-from inturn.stores.sql.scheduler_state import INITIAL_STATE
+from inturn.stores.sqlite.claim_window import ClaimWindow
 from inturn.stores.sqlite.queries import (
     STATES,
     Queries,
@@ -49,7 +49,7 @@ class QueueReader:
         self._queries = queries
 
     def document(self, id_: str) -> Document:
-        row = self._queries.fetch_one("whole_by_id", id=pack_id(id_))
+        row = self._queries.fetch_one("document_by_id", id=pack_id(id_))
         if row is None:
             raise NotFoundError(f"there is no document {id_}")
         return document_from_row(row)
@@ -85,7 +85,7 @@ class QueueReader:
             rows = self._queries.fetch_all(LIST_QUERIES[sort], **values)
         else:
             query = LANE_LIST_QUERIES[sort]
-            rows = [row for line in LEVELS for row in self._queries.fetch_all(query, **values, line=line)]
+            rows = [row for lane in LEVELS for row in self._queries.fetch_all(query, **values, lane=lane)]
             rows.sort(key=_by_seq, reverse=sort is DocumentSort.NEWEST)
         shown = tuple(document_from_row(row) for row in rows[:limit])
         return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
@@ -93,10 +93,10 @@ class QueueReader:
     def counts(self, where: DocumentFilter) -> Counts:
         states: dict[Any, int] = {}
         waiting: dict[int, int] = {}
-        for state, line, n in self._queries.fetch_all("counts", **self._filter_params(where)):
+        for state, lane, n in self._queries.fetch_all("counts", **self._filter_params(where)):
             states[STATES[state]] = states.get(STATES[state], 0) + n
-            if line is not None:
-                waiting[line] = n
+            if lane is not None:
+                waiting[lane] = n
         return Counts(states, waiting)
 
     def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
@@ -139,15 +139,15 @@ class QueueReader:
             owner: parse_settings(text).rate for owner, text in self._queries.fetch_all("rate_closed", customers=owners)
         }
         waiting: dict[int, list[tuple[int, int]]] = {}
-        for owner, level, n in self._queries.fetch_all("waiting_by_line", customers=owners):
+        for owner, level, n in self._queries.fetch_all("waiting_by_lane", customers=owners):
             waiting.setdefault(owner, []).append((level, n))
         result = []
         for owner, name, count, updated_at, text in rows:
             settings, runs = parse_settings(text), running.get(owner, 0)
             is_rated = owner in closed and closed[owner] == settings.rate
             is_open = not settings.paused and not is_rated and (settings.cap is None or runs < settings.cap)
-            lines = tuple(LaneStatus(level, n, is_open) for level, n in waiting.get(owner, ()))
-            result.append(Customer(name, count, updated_at, settings, runs, lines))
+            lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting.get(owner, ()))
+            result.append(Customer(name, count, updated_at, settings, runs, lanes))
         return result
 
     def events(self, after: int, limit: int) -> tuple[Event, ...]:
@@ -159,13 +159,13 @@ class QueueReader:
     def operator_events(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
         below = NEVER if before is None else before
         if customer is None:
-            rows = self._queries.fetch_all("events_by_hand", before=below, limit=limit)
+            rows = self._queries.fetch_all("operator_events", before=below, limit=limit)
         else:
-            rows = self._queries.fetch_all("events_by_hand_of", customer=customer, before=below, limit=limit)
+            rows = self._queries.fetch_all("operator_events_of", customer=customer, before=below, limit=limit)
         return tuple(event_from_row(row) for row in rows)
 
     def stored_bytes(self, customer: str) -> int:
-        return int((self._queries.fetch_one("kept_bytes", customer=customer) or (0,))[0])
+        return int((self._queries.fetch_one("stored_bytes", customer=customer) or (0,))[0])
 
     def paused(self) -> Operator | None:
         row = self._queries.fetch_one("paused")
@@ -181,25 +181,34 @@ class QueueReader:
         return tuple(policy_from_row(row) for row in self._queries.fetch_all("policies"))
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        """As the last claim or fold left them."""
-        policy = self.policy().policy.turns
-        (turns,) = self._queries.fetch_one("turns") or (INITIAL_STATE,)
-        _, dispatched, rotation, levels = json.loads(turns)
-        lines = [
+        """The open lanes with the lane log applied in memory: nothing is written, and no lock is waited for."""
+        window = ClaimWindow.preview(self._queries)
+        changed = {(lane.owner, lane.level): lane for lane in window.loaded_lanes()}
+        lanes = [
             LaneSnapshot(self._queries.customer_name(owner), level, weight, turn, stamp, waiting, Head(*head))
             for owner, level, weight, turn, stamp, waiting, *head in (
-                row[:9] for row in self._queries.fetch_all("open_lines")
+                row[:9] for row in self._queries.fetch_all("open_lanes")
             )
+            if (owner, level) not in changed
         ]
-        lines.sort(key=attrgetter("level", "turn", "stamp"))
-        return SchedulerSnapshot(policy, dispatched, rotation, tuple(level[3] for level in levels), tuple(lines))
+        lanes += [
+            LaneSnapshot(
+                self._queries.customer_name(owner), level, lane.weight, lane.turn, lane.stamp, lane.waiting, lane.head
+            )
+            for (owner, level), lane in changed.items()
+            if lane.scheduled and lane.head is not None
+        ]
+        lanes.sort(key=attrgetter("level", "turn", "stamp"))
+        scheduler = window.scheduler
+        overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
+        return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(lanes))
 
     def ahead_in_lane(self, id_: str) -> int:
         self.document(id_)
         return int((self._queries.fetch_one("ahead", id=pack_id(id_)) or (0,))[0])
 
     def throughput(self, since: int) -> Throughput:
-        return Throughput._make(self._queries.fetch_one("pace", since=since) or (0, 0, 0))
+        return Throughput._make(self._queries.fetch_one("throughput", since=since) or (0, 0, 0))
 
     def next_due(self) -> int | None:
         _, *times = self._queries.fetch_one("deadlines") or (None,)

@@ -1,4 +1,4 @@
-"""Compares what lines and limits count with the documents themselves. The line changes must have been folded in."""
+"""Compare the counters of lanes and limits with the documents. The lane log must have been applied."""
 
 from inturn.model import DocumentState
 from inturn.policy.scheduler import Head
@@ -10,8 +10,8 @@ from inturn.stores.sqlite.queries import Queries
 def discrepancies(queries: Queries) -> tuple[Discrepancy, ...]:
     """Every count that does not agree, by customer and level."""
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
-    reached = {(owner, level): n for owner, level, n in queries.fetch_all("found_counts")}
-    stored = {(owner, level): n for owner, level, n in queries.fetch_all("line_counts")}
+    reached = {(owner, level): n for owner, level, n in queries.fetch_all("reachable_counts")}
+    stored = {(owner, level): n for owner, level, n in queries.fetch_all("lane_counts")}
     discrepancies = [
         Discrepancy(
             queries.customer_name(owner),
@@ -41,21 +41,21 @@ def discrepancies(queries: Queries) -> tuple[Discrepancy, ...]:
 
 
 def repair(queries: Queries) -> None:
-    """Let each line stand on the documents it really has, and each capped customer on those that run."""
-    queries.execute("forget_all_returned")
-    queries.execute("return_all")
+    """Set each lane to the documents that wait in it, and each capped customer to those that run."""
+    queries.execute("forget_all_requeued")
+    queries.execute("requeue_all")
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
-    stored = {(owner, level) for owner, level, _ in queries.fetch_all("line_counts")}
+    stored = {(owner, level) for owner, level, _ in queries.fetch_all("lane_counts")}
     queries.clear_cache()  # what this process remembers may be what is wrong
-    book = ClaimWindow.load(queries)
+    window = ClaimWindow.load(queries)
     for owner, level in sorted(stored | counted.keys()):
-        book.emptied(owner, level)
+        window.emptied(owner, level)
         if (owner, level) in counted:
             n = counted[owner, level]
-            (first,) = queries.fetch_all("returned_to_line", customer=owner, level=level, first=0, limit=1)
-            book.requeued(owner, level, n, Head(*first))
+            (first,) = queries.fetch_all("requeued_in_lane", customer=owner, level=level, first=0, limit=1)
+            window.requeued(owner, level, n, Head(*first))
     for owner, running, real in queries.fetch_all("capped_counts"):
         if running != real:
-            customer = book.customer(owner)
-            book.settings_changed(owner, customer.settings, real)
-    book.save()
+            customer = window.customer(owner)
+            window.settings_changed(owner, customer.settings, real)
+    window.save()

@@ -1,4 +1,4 @@
-"""How the queue and its lines stand in their rows: what a book reads, and how it writes it back."""
+"""Rows of the queue and its lanes, as a claim window reads and writes them."""
 
 from typing import Any, Final, NamedTuple
 
@@ -7,11 +7,11 @@ from inturn.stores.sqlite.queries import Row
 
 NEVER: Final = 2**63
 TURN_COLUMN, STAMP_COLUMN, HEAD_COLUMN = 3, 4, 6
-"""Where a line's row says where it stands, and which document is its head."""
+"""Columns in a lane's row."""
 
 
 class QueueRow(NamedTuple):
-    """The queue's row, and what one look tells besides."""
+    """The row of queue_state, and what the same query tells of other tables."""
 
     fence: int
     event: int
@@ -29,23 +29,23 @@ class QueueRow(NamedTuple):
 
     @property
     def next_due(self) -> int:
-        """When something is due, whatever it is."""
+        """The earliest deadline of any kind."""
         times = (self.start_by, self.lease, self.due, self.rate)
         return min([at for at in times if at is not None], default=NEVER)
 
 
 class SqlLane(TableLane):
-    """A line, its next documents, and its row."""
+    """A lane, its next documents, and its row."""
 
     __slots__ = ()
 
     def row(self) -> tuple[Any, ...]:
-        """The row as it should be, without its place."""
+        """The row to be stored, without its sort key."""
         head = self.head or (None, None, None)
         stands = (self.owner, self.level, self.weight, self.turn, self.stamp, self.waiting)
         return (*stands, *head, int(self.scheduled), self.scan_from, self.out_of_turn_at)
 
 
 def with_sort_key(row: Row, *, fair: bool) -> Row:
-    """A line's row, with what sorts it among the open lines of its level."""
+    """Add the columns that sort a lane among the open lanes of its level."""
     return (*row, row[TURN_COLUMN], row[STAMP_COLUMN]) if fair else (*row, row[HEAD_COLUMN] or 0, 0)

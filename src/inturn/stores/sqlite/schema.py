@@ -74,6 +74,7 @@ def _insert_initial_rows(connection: apsw.Connection, now: int) -> None:
         (json.dumps(Policy().to_dict()), now, *SYSTEM_OPERATOR),
     )
     connection.execute(
-        "INSERT INTO queue (one, seq, fence, event, policy, ordered, turns) VALUES (1, 0, 0, 0, 1, 'fair', ?)",
+        "INSERT INTO queue_state (one, seq, fence, event, policy, ordered, scheduler_state)"
+        " VALUES (1, 0, 0, 0, 1, 'fair', ?)",
         (INITIAL_STATE,),
     )

@@ -133,29 +133,29 @@ class SqliteStore(Store):
             outcomes or self._may_find_work or self._read(lambda: self._queue_reader.may_be_claimed(self._now(now)))
         ):
             return AckAndClaim((), ())
-        verdicts, claimed = self._write(lambda: self._ack_and_claim(outcomes, request, self._now(now)))
+        statuses, claimed = self._write(lambda: self._ack_and_claim(outcomes, request, self._now(now)))
         while claimed is None:
             _, claimed = self._write(lambda: self._ack_and_claim((), request, self._now(now)))
         self._may_find_work = bool(claimed)
-        return AckAndClaim(verdicts, claimed)
+        return AckAndClaim(statuses, claimed)
 
     def _ack(self, outcomes: Sequence[Outcome], now: int) -> tuple[AckStatus, ...]:
-        with self._transitions(now) as moves:
-            return moves.ack(outcomes)
+        with self._transitions(now) as transitions:
+            return transitions.ack(outcomes)
 
     def _ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
     ) -> tuple[tuple[AckStatus, ...], tuple[Claim, ...] | None]:
         """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
-        book = self._load_window()
-        moves = Transitions(self._queries, book, now)
-        verdicts = moves.ack(outcomes)
+        window = self._load_window()
+        transitions = Transitions(self._queries, window, now)
+        statuses = transitions.ack(outcomes)
         claimed: tuple[Claim, ...] | None = None
-        if MAX_DUE_PER_TRANSACTION not in moves.process_due(book):
-            claimed = () if book.paused_by is not None else self._claim(book, request, moves, now)
-        moves.flush()
-        book.save()
-        return verdicts, claimed
+        if MAX_DUE_PER_TRANSACTION not in transitions.process_due(window):
+            claimed = () if window.paused_by is not None else self._claim(window, request, transitions, now)
+        transitions.flush()
+        window.save()
+        return statuses, claimed
 
     def _claim(
         self, window: ClaimWindow, request: ClaimRequest, transitions: Transitions, now: int
@@ -165,12 +165,12 @@ class SqliteStore(Store):
         places: list[tuple[int, int, int]] = []
         until = now + request.lease
         while len(taken) < request.limit and (sql_lanes := window.take_next(now)) is not None:
-            line, head = sql_lanes
+            lane, head = sql_lanes
             window.fence += 1
-            taken.append((head.seq, self._queries.customer_name(line.owner), now, until, window.fence, request.worker))
-            places.append((line.owner, line.level, head.seq))
+            taken.append((head.seq, self._queries.customer_name(lane.owner), now, until, window.fence, request.worker))
+            places.append((lane.owner, lane.level, head.seq))
         if window.has_requeued:
-            self._queries.execute_many("forget_returned", places)
+            self._queries.execute_many("forget_requeued", places)
         rows = self._queries.execute_many_returning("start_document", taken)
         if len(rows) != len(taken):
             raise AssertionError(f"of {len(taken)} documents that stand in lines, {len(rows)} wait")
@@ -198,7 +198,9 @@ class SqliteStore(Store):
     def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
         name, (text, at_work) = report.name, report_to_json(report)
         self._write(
-            lambda: self._queries.fetch_one("see_worker", name=name, now=self._now(now), report=text, at_work=at_work)
+            lambda: self._queries.fetch_one(
+                "record_worker", name=name, now=self._now(now), report=text, at_work=at_work
+            )
         )
 
     def forget_worker(self, name: str) -> None:
@@ -220,12 +222,12 @@ class SqliteStore(Store):
     def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
         def work() -> tuple[str, ...]:
             cancelled = []
-            with self._transitions(self._now(now)) as moves:
+            with self._transitions(self._now(now)) as transitions:
                 for id_, facts in self._facts_in_states(ids, CANCELLABLE):
-                    moves.cancel(facts)
-                    moves.record_event(EventKind.CANCELLED, facts.owner, pack_id(id_))
+                    transitions.cancel(facts)
+                    transitions.record_event(EventKind.CANCELLED, facts.owner, pack_id(id_))
                     cancelled.append(id_)
-                moves.add_grouped_events((EventKind.CANCELLED,), operator)
+                transitions.add_grouped_events((EventKind.CANCELLED,), operator)
             return tuple(cancelled)
 
         return self._write(work)
@@ -233,15 +235,15 @@ class SqliteStore(Store):
     def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
         def work() -> tuple[Receipt, ...]:
             at, receipts = self._now(now), []
-            with self._transitions(at) as moves:
+            with self._transitions(at) as transitions:
                 for id_, facts in self._facts_in_states(ids, RETRYABLE):
                     _, counter = self._submitter.get_or_add_customer(self._queries.customer_name(facts.owner))
-                    seq, version = self._queries.fetch_one("give_seqs", n=1) or (0, 0)
+                    seq, version = self._queries.fetch_one("allocate_seqs", n=1) or (0, 0)
                     checked = self._submitter.apply_checks(facts.owner, counter, 1, at, version)
                     level = checked.levels[0][0]
-                    receipts.append(moves.retry(facts, id_, seq, level, checked.counter.count))
-                    moves.record_event(EventKind.RETRIED, facts.owner, pack_id(id_))
-                moves.add_grouped_events((EventKind.RETRIED,), operator)
+                    receipts.append(transitions.retry(facts, id_, seq, level, checked.counter.count))
+                    transitions.record_event(EventKind.RETRIED, facts.owner, pack_id(id_))
+                transitions.add_grouped_events((EventKind.RETRIED,), operator)
             return tuple(receipts)
 
         return self._write(work)
@@ -253,10 +255,10 @@ class SqliteStore(Store):
                 raise NotFoundError(f"there is no document {id}")
             if facts.lane == EXPEDITED_LEVEL or facts.state not in {WAITING, DELAYED}:
                 return False
-            with self._transitions(self._now(now)) as moves:
-                moves.expedite(facts)
-                moves.record_event(EventKind.EXPEDITED, facts.owner, pack_id(id))
-                moves.add_grouped_events((EventKind.EXPEDITED,), operator)
+            with self._transitions(self._now(now)) as transitions:
+                transitions.expedite(facts)
+                transitions.record_event(EventKind.EXPEDITED, facts.owner, pack_id(id))
+                transitions.add_grouped_events((EventKind.EXPEDITED,), operator)
             return True
 
         return self._write(work)
@@ -272,12 +274,12 @@ class SqliteStore(Store):
             blobs = tuple(blob for (blob,) in self._queries.fetch_all("blobs_of", customer=owner))
             self._queries.fetch_one("purge_files", customer=owner)
             self._queries.fetch_one("purge_attempts", customer=owner)
-            self._queries.fetch_one("purge_returned", customer=owner)
+            self._queries.fetch_one("purge_requeued", customer=owner)
             self._queries.fetch_one("purge_documents", customer=owner)
             documents = self._queries.connection.changes()
-            self._queries.fetch_one("purge_keys", customer=owner)
+            self._queries.fetch_one("purge_idempotency_keys", customer=owner)
             keys = self._queries.connection.changes()
-            self._queries.fetch_one("purge_access_keys", customer=customer)
+            self._queries.fetch_one("purge_api_keys", customer=customer)
             self._add_event(now, EventKind.PURGED, customer, operator, {"documents": documents})
             return PruneResult(documents, 0, keys, blobs)
 
@@ -411,7 +413,6 @@ class SqliteStore(Store):
         return self._read(lambda: self._queue_reader.stored_bytes(customer))
 
     def scheduler_snapshot(self) -> SchedulerSnapshot:
-        self._write(lambda: self._load_window().save())
         return self._read(self._queue_reader.scheduler_snapshot)
 
     def ahead_in_lane(self, id: str) -> int:
@@ -430,14 +431,14 @@ class SqliteStore(Store):
 
     def sweep(self, *, now: int | None = None) -> SweepResult:
         def work() -> SweepResult:
-            book = self._load_window()
-            moves = Transitions(self._queries, book, self._now(now))
-            clock_skew.review(self._queries, book, moves.now)
-            swept = moves.process_due(book)
-            moves.flush()
-            book.save()
-            self._delete_spent_lanes(book, moves.now)
-            first, last = moves.now - WORKER_RETENTION, moves.now + WORKER_RETENTION
+            window = self._load_window()
+            transitions = Transitions(self._queries, window, self._now(now))
+            clock_skew.review(self._queries, window, transitions.now)
+            swept = transitions.process_due(window)
+            transitions.flush()
+            window.save()
+            self._delete_spent_lanes(window, transitions.now)
+            first, last = transitions.now - WORKER_RETENTION, transitions.now + WORKER_RETENTION
             self._queries.fetch_one("forget_silent_workers", first=first, last=last)
             return swept
 
@@ -470,9 +471,9 @@ class SqliteStore(Store):
             [level.virtual_time.turn for level in window.scheduler.levels],
             now - window.scheduler.policy.out_of_turn_interval,
         )
-        empty = self._queries.fetch_all("empty_lines", rested_since=rested_since)
+        empty = self._queries.fetch_all("empty_lanes", rested_since=rested_since)
         spent = [(owner, level) for owner, level, turn in empty if turn <= v[level]]
-        self._queries.execute_many("forget_line", spent)
+        self._queries.execute_many("forget_lane", spent)
 
     def prune(
         self,
@@ -494,7 +495,7 @@ class SqliteStore(Store):
             removed = self._delete_documents(self._oldest_ended(before, last, limit))
             self._queries.fetch_one("forget_events", before=before, limit=limit)
             events = self._queries.connection.changes()
-            self._queries.fetch_one("forget_keys", before=self._now(now) - IDEMPOTENCY_KEY_RETENTION)
+            self._queries.fetch_one("forget_idempotency_keys", before=self._now(now) - IDEMPOTENCY_KEY_RETENTION)
             keys = self._queries.connection.changes()
             return removed._replace(events=events, keys=keys)
 
@@ -569,9 +570,9 @@ class SqliteStore(Store):
     @contextmanager
     def _transitions(self, now: int) -> Iterator[Transitions]:
         """The moves of this transaction, which the next claim will hear of; their events are written at the end."""
-        moves = Transitions(self._queries, self._lane_log, now)
-        yield moves
-        moves.flush()
+        transitions = Transitions(self._queries, self._lane_log, now)
+        yield transitions
+        transitions.flush()
 
     def _add_event(
         self,
@@ -581,14 +582,14 @@ class SqliteStore(Store):
         operator: Operator | None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        with self._transitions(self._now(now)) as moves:
-            moves.add_event(kind, customer, b"", operator, detail)
+        with self._transitions(self._now(now)) as transitions:
+            transitions.add_event(kind, customer, b"", operator, detail)
 
     def _load_window(self) -> ClaimWindow:
         """The lines, with everything folded in; to be saved."""
-        book = ClaimWindow.load(self._queries)
-        book.apply_lane_log()
-        return book
+        window = ClaimWindow.load(self._queries)
+        window.apply_lane_log()
+        return window
 
     def _customer_id(self, customer: str) -> int:
         row = self._queries.fetch_one("customer", name=customer)

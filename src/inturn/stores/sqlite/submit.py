@@ -1,4 +1,4 @@
-"""How documents come in: checks, documents, idempotency keys. One write transaction a call."""
+"""Submit documents: checks, rows, idempotency keys. One write transaction a call."""
 
 import json
 import re
@@ -35,7 +35,7 @@ class Submitter:
         self._lane_log = lane_log
 
     def check(self, customer: str, n: int, idempotency_key: str | None, now: int) -> tuple[Check, ...]:
-        """Look at a customer for n documents that wait elsewhere."""
+        """Check a customer n times, for documents that are queued elsewhere."""
         fingerprint = check_fingerprint(n)
         owner, counter = self.get_or_add_customer(customer)
         if (
@@ -49,20 +49,20 @@ class Submitter:
         return answer
 
     def submit(self, submission: Submission, now: int) -> tuple[Receipt, ...]:
-        """Take in one call's documents."""
+        """Submit the documents of one call."""
         customer, ids, documents, key, fingerprint = submission
         owner, counter = self.get_or_add_customer(customer)
         if key is not None and (first := self._find_repeat(owner, customer, key, fingerprint, now)) is not None:
             return tuple(Receipt(*item) for item in first)
-        last, number = self._queries.fetch_one("give_seqs", n=len(ids)) or (0, 0)
+        last, number = self._queries.fetch_one("allocate_seqs", n=len(ids)) or (0, 0)
         checked = self.apply_checks(owner, counter, len(ids), now, number)
         receipts = build_receipts(ids, checked)
         content = pack_ids(ids)
         documents = self._queries.policy(number).policy.costs.apply(documents)
         self._insert(owner, last - len(ids) + 1, content, checked, documents, now)
-        moves = Transitions(self._queries, self._lane_log, now)
-        moves.add_event(EventKind.SUBMITTED, customer, content)
-        moves.flush()
+        transitions = Transitions(self._queries, self._lane_log, now)
+        transitions.add_event(EventKind.SUBMITTED, customer, content)
+        transitions.flush()
         if key is not None:
             self._save_idempotency_key(owner, key, fingerprint, now, receipts)
         return receipts
@@ -124,7 +124,7 @@ class Submitter:
     def _find_repeat(
         self, owner: int, customer: str, idempotency_key: str, fingerprint: str, now: int
     ) -> list[Any] | None:
-        row = self._queries.fetch_one("key", customer=owner, key=idempotency_key)
+        row = self._queries.fetch_one("idempotency_key", customer=owner, key=idempotency_key)
         if row is None or now - row[1] > IDEMPOTENCY_KEY_RETENTION:
             return None
         if row[0] != fingerprint:
@@ -140,7 +140,7 @@ class Submitter:
     ) -> None:
         text = json.dumps(answer)
         self._queries.fetch_one(
-            "keep_key", customer=owner, key=idempotency_key, fingerprint=fingerprint, at=now, answer=text
+            "save_idempotency_key", customer=owner, key=idempotency_key, fingerprint=fingerprint, at=now, answer=text
         )
 
 

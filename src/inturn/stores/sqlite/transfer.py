@@ -38,20 +38,20 @@ COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Converter, Converter]]]] = {
     "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
     "attempt": {"document": _ID_CONVERTERS},
     "document": {"id": _ID_CONVERTERS},
-    "line": {"filed": _FLAG_CONVERTERS},
+    "lane": {"scheduled": _FLAG_CONVERTERS},
     "event": {"documents": _IDS_CONVERTERS},
 }
 """Columns that are stored in another form than they are transferred in: how they are read, and written."""
-TABLES_NOT_COPIED: Final = {"closed", "queue", "returned", "worker"}
+TABLES_NOT_COPIED: Final = {"closed", "queue_state", "requeued", "worker"}
 """Tables that are not transferred row by row: workers report for themselves, the others are made from the rest."""
-COLUMNS_NOT_COPIED: Final = {"front", "old_result"}
-"""In a loaded queue every waiting document counts as requeued, so that no lane has a front."""
+COLUMNS_NOT_COPIED: Final = {"scan_from", "old_result"}
+"""In a loaded queue every waiting document counts as requeued, so that no lane has a scan position."""
 
 
 class SqliteReader(TransferReader):
     """One read transaction."""
 
-    EXPRESSIONS = {("document", "result"): "coalesce(result, old_result)", ("line_change", "kind"): REQUEUED_KIND}  # noqa: RUF012 - a ClassVar
+    EXPRESSIONS = {("document", "result"): "coalesce(result, old_result)", ("lane_log", "kind"): REQUEUED_KIND}  # noqa: RUF012 - a ClassVar
 
     def __init__(self, connection: apsw.Connection) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class SqliteReader(TransferReader):
         return SystemClock().now()
 
     def queue(self) -> QueueRecord:
-        for row in self.select(f"SELECT {', '.join(QueueRecord._fields)} FROM queue"):  # noqa: S608 - fields
+        for row in self.select(f"SELECT {', '.join(QueueRecord._fields)} FROM queue_state"):  # noqa: S608 - fields
             return QueueRecord._make(row)
         raise StoreError("the queue has no row; restore a backup")
 
@@ -164,8 +164,8 @@ class SqliteEndpoint(TransferEndpoint):
     def complete(self, run: str, queue: QueueRecord) -> None:
         names = ", ".join(f"{name} = ?" for name in QueueRecord._fields)
         with self._fill(run):
-            self._connection.execute(f"UPDATE queue SET version = version + 1, {names}", queue)  # noqa: S608 - fields
-            self._connection.execute(QUERIES["return_all"])
+            self._connection.execute(f"UPDATE queue_state SET version = version + 1, {names}", queue)  # noqa: S608 - fields
+            self._connection.execute(QUERIES["requeue_all"])
             clear_marker(self._connection)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""What one write transaction does to documents: each move changes the row, tells the lines, and is told as an event."""
+"""Change documents in one write transaction: each transition writes the row, the lane change and the event."""
 
 import json
 from collections import deque
@@ -25,14 +25,14 @@ from inturn.stores.sqlite.lane_log import LaneRecorder
 from inturn.stores.sqlite.queries import Queries, pack_id
 
 MAX_DUE_PER_TRANSACTION: Final = 500
-"""Due documents of a kind that one transaction moves on at most: the next one goes on."""
+"""Due documents of a kind that one transaction processes at most; the next one continues."""
 UNKNOWN_WORK: Final = (None, None)
 """Stands for the work that an outcome says nothing of."""
 DUE_EVENTS: Final = (EventKind.EXPIRED, EventKind.LEASE_LOST, EventKind.FAILED, EventKind.DUE)
 
 
 class DocumentFacts(NamedTuple):
-    """What a move needs to know of a document."""
+    """The columns of a document that a transition needs."""
 
     seq: int
     owner: int
@@ -48,7 +48,7 @@ class DocumentFacts(NamedTuple):
 
 
 class Transitions:
-    """The moves of one transaction, at one instant."""
+    """The transitions of one transaction, all at one time."""
 
     def __init__(self, queries: Queries, lane_recorder: LaneRecorder, now: int) -> None:
         self._queries = queries
@@ -58,10 +58,10 @@ class Transitions:
         self._events: list[tuple[Any, ...]] = []
         self._has_new_deadlines = False
 
-    # -- events -------------------------------------------------------------------------------------------------
+    # -- events ---------------------------------------------------------------------------------------------------
 
     def record_event(self, kind: EventKind, owner: int, id_: bytes) -> None:
-        """An event of this kind will name this document."""
+        """Add a document to the event of this kind and customer."""
         self._recorded.setdefault(kind, {}).setdefault(owner, []).append(id_)
 
     def add_grouped_events(self, kinds: Sequence[EventKind], operator: Operator | None = None) -> None:
@@ -93,17 +93,17 @@ class Transitions:
             )
             self._events = []
 
-    # -- outcomes -----------------------------------------------------------------------------------------------
+    # -- outcomes -------------------------------------------------------------------------------------------------
 
     def ack(self, outcomes: Sequence[Outcome]) -> tuple[AckStatus, ...]:
         """Record outcomes, each once."""
-        verdicts: list[AckStatus] = []
+        statuses: list[AckStatus] = []
         for are_done, item in groupby(outcomes, key=_is_done):
             run = list(item)
-            verdicts += self._finish(run) if are_done else map(self._ack, run)
+            statuses += self._finish(run) if are_done else map(self._ack, run)
         if self._recorded:
             self.add_grouped_events(OUTCOME_EVENTS)
-        return tuple(verdicts)
+        return tuple(statuses)
 
     def _finish(self, outcomes: Sequence[Outcome]) -> Iterator[AckStatus]:
         """Successes, all at once; the ones that come to nothing are looked at."""
@@ -160,48 +160,50 @@ class Transitions:
             self._stopped_if_capped(facts.owner)
             self.record_event(EventKind.DELAYED, facts.owner, id_)
 
-    # -- moves --------------------------------------------------------------------------------------------------
+    # -- transitions ----------------------------------------------------------------------------------------------
 
     def requeue(self, facts: DocumentFacts, *, attempt: int, last_outcome: str | None) -> None:
-        """Back into its line by its seq."""
+        """Put it back into its lane at its seq."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
-        self._queries.fetch_one("wait_again", seq=facts.seq, now=self.now, attempt=attempt, settled=last_outcome)
+        self._queries.fetch_one(
+            "requeue_document", seq=facts.seq, now=self.now, attempt=attempt, last_outcome=last_outcome
+        )
         self._add_requeued(facts, facts.lane, self.now)
 
     def _release(self, facts: DocumentFacts) -> None:
-        """Back into its line by its seq as if it had not been claimed: its wait goes on, nothing is charged."""
+        """Undo a claim: back into its lane at its seq, with its old waiting time and the charge refunded."""
         self._stopped_if_capped(facts.owner)
         row = self._queries.fetch_one("release_document", seq=facts.seq)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
         head = Head(facts.seq, row[0], facts.cost)
-        self._queries.execute("keep_returned", facts.owner, facts.lane, *head)
+        self._queries.execute("add_requeued", facts.owner, facts.lane, *head)
         self._lane_recorder.released(facts.owner, facts.lane, head)
 
     def _add_requeued(self, facts: DocumentFacts, lane: int, ready_at: int) -> None:
         """Into a line whose front may have passed it."""
         head = Head(facts.seq, ready_at, facts.cost)
-        self._queries.execute("keep_returned", facts.owner, lane, *head)
+        self._queries.execute("add_requeued", facts.owner, lane, *head)
         self._lane_recorder.requeued(facts.owner, lane, 1, head)
 
     def _leave_lane(self, facts: DocumentFacts) -> None:
         """Out of the line in which it waits."""
-        self._queries.execute("forget_returned", facts.owner, facts.lane, facts.seq)
+        self._queries.execute("forget_requeued", facts.owner, facts.lane, facts.seq)
         self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
     def end(self, facts: DocumentFacts, state: DocumentState, *, error: str | None, last_outcome: str | None) -> None:
-        """The document's life ends, wherever it was."""
+        """End a document, whatever its state was."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
         self._queries.fetch_one(
-            "end_document", seq=facts.seq, state=state, now=self.now, error=error, settled=last_outcome
+            "end_document", seq=facts.seq, state=state, now=self.now, error=error, last_outcome=last_outcome
         )
         if facts.state == DocumentState.WAITING:
             self._leave_lane(facts)
 
     def cancel(self, facts: DocumentFacts) -> None:
-        """End it by hand; what its last attempt said stays."""
+        """End it by hand; the error of its last attempt stays."""
         if facts.state == DocumentState.RUNNING:
             self._stopped_if_capped(facts.owner)
         self._queries.fetch_one("cancel_document", seq=facts.seq, now=self.now)
@@ -209,14 +211,14 @@ class Transitions:
             self._leave_lane(facts)
 
     def retry(self, facts: DocumentFacts, id_: str, seq: int, level: int, count: int) -> Receipt:
-        """A retry by hand, checked already: a new place."""
+        """Queue it again at the end of its lane; the check was made before."""
         self._queries.fetch_one("end_last_attempt", seq=facts.seq)
-        self._queries.fetch_one("begin_again", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
+        self._queries.fetch_one("retry_document", seq=facts.seq, new=seq, level=level, count=count, now=self.now)
         self._lane_recorder.joined(facts.owner, level, 1, Head(seq, self.now, facts.cost))
         return Receipt(id_, level, count)
 
     def expedite(self, facts: DocumentFacts) -> None:
-        """Into the line before all levels."""
+        """Put it into the lane ahead of all levels."""
         row = self._queries.fetch_one("expedite_document", seq=facts.seq, now=self.now)
         if row is None:
             raise AssertionError("a document vanished inside its transaction")
@@ -230,15 +232,15 @@ class Transitions:
         self._queries.fetch_one("forget_old_attempts", customer=facts.owner, document=id_, kept=MAX_STORED_ATTEMPTS)
 
     def _stopped_if_capped(self, owner: int) -> None:
-        """Lines need to know of it only where a cap counts."""
+        """Record the end of a run where the customer has a cap."""
         row = self._queries.fetch_one("is_capped", id=owner)
         if row is not None and row[0]:
             self._lane_recorder.stopped(owner)
 
-    # -- what is due --------------------------------------------------------------------------------------------
+    # -- what is due ----------------------------------------------------------------------------------------------
 
     def process_due(self, window: ClaimWindow) -> SweepResult:
-        """Whatever is due: `start_by`, leases, delays, rate limits, in this order."""
+        """Process what is due: `start_by`, leases, delays, rate limits, in this order."""
         now = self.now
         if self._has_new_deadlines:  # of this transaction: perhaps of now
             window.next_due = 0
@@ -271,7 +273,7 @@ class Transitions:
         return len(expired)
 
     def _expire_leases(self) -> int:
-        lost = self._due_documents("lost_leases")
+        lost = self._due_documents("expired_leases")
         for id_, facts in lost:
             if facts.attempt >= facts.max_attempts:
                 self.end(facts, DocumentState.FAILED, error=LEASE_LOST_ERROR, last_outcome=None)

@@ -1,46 +1,4 @@
--- The map of a queue in PostgreSQL: one schema a queue.
---
---   queue        one row: the policy in force, and whether the queue is paused
---   turns        one row, written by claims alone: where the turns are and what is due at the earliest (JSON: small,
---                always read and written whole), the last fence given and the last one reserved, and `folded`: the
---                snapshot of the last fold. `version` counts the transactions that wrote lines: each puts a new row in
---                the place of the old one, and the newest is found at the top of its key, however many dead rows an
---                old transaction keeps below it
---   claiming     no rows. Who locks it EXCLUSIVE claims: claims of a queue go one by one. LOCK TABLE takes no snapshot,
---                so that a claim, which is REPEATABLE READ, sees one state of everything: the one it found once its
---                turn had come. Nobody else writes lines
---   capping      no rows. Whoever ends a run locks it ROW SHARE before it asks whether the customer has a cap; whoever
---                changes a customer's settings locks it EXCLUSIVE, so that no end of a run is in flight meanwhile
---   alive        unlogged: empty after a crash, a failover, a restore. A claim that finds it so goes on behind the last
---                fence reserved: fences given by commits that were lost are not given again
---   policy       every version of the policy
---   customer     the counter, and the settings as operators last set them. Every call that takes in documents locks
---                its row: seqs and line changes of one customer are numbered in the order in which they happened
---   document     one row a document: the truth, and what everybody locks. Starts, heartbeats and ends change no column
---                that is in an index, so that the new row stays on its page (HOT). A result comes last in its row
---   returned     the documents that came back into a line: see 0005_fronts.sql
---   running      the documents that run, by `look_at`, which is never after `lease_until`: when to look whether the lease
---                was lost
---   ended        the documents that have ended, by when. These three are written with their document's state, always in
---                the same transaction, and can be made anew from `document` (`file_documents`)
---   file         the files of results, by their document's seq: only done documents have any, and their seq stays
---   line         where each line stands; `place` and `tie` sort it for the order that turns.ordered names (turn and
---                stamp, or the head's seq). Written by claims alone: a new row in the place of the old one, as in `turns`;
---                `version` is that of the claim
---   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
---                them. Written by claims alone
---   line_change  what submits, outcomes and operators did to lines since the last claim, which folds it in, in the order
---                of `number`. `xid` finds what turns.folded did not see yet, however many dead rows lie around it
---   news         events that have no number yet: a row tells what happened to these documents of these customers, and
---                becomes one event for each customer. Who reads events gives out the numbers first, under the lock of
---                `numbering`: transactions commit in another order than they begin
---   event        what happened
---   key          idempotency keys with the first answer
---   worker       the last report of each worker
---   attempt      earlier attempts at documents, with their errors: see 0004_attempts.sql
---
--- Times are microseconds. A claim costs the same whatever the number of documents that wait or have ended. Tables that change all the time are vacuumed
--- after a number of changes, not after a share of their rows.
+-- The first tables. The map of all tables, under their names of today, is in 0009_plain_names.sql.
 
 CREATE TABLE migration (
     number int PRIMARY KEY,

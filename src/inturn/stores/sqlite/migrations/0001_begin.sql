@@ -1,27 +1,4 @@
--- The map of a queue in SQLite.
---
---   queue        one row: the last numbers given, whether it is paused, and where the turns are (JSON: small, always
---                read and written whole). `version` counts the transactions that wrote lines
---   policy       every version of the policy
---   customer     the counter, and the settings as operators last set them
---   document     one row a document; `due_at` is the end of a running one's lease, or of a delayed one's delay.
---                A result comes last in its row: who reads the rest does not touch it
---   file         the files of results, by their document's seq: only done documents have any, and their seq stays
---   line         where each line stands; `place` and `tie` sort it for the order that queue.ordered names (turn and
---                stamp, or the head's seq). Written by claims alone
---   limits       settings, running documents and rate of customers that have settings of their own, as the lines know
---                them. Written by claims alone
---   line_change  what submits, outcomes and operators did to lines since the last claim, which folds it in, in order
---   key          idempotency keys with the first answer
---   event        what happened
---   worker       the last report of each worker
---   access_key   who may use the servers of the queue: see 0002_access.sql
---   attempt      earlier attempts at documents, with their errors: see 0003_attempts.sql
---   returned     documents that came back into a line: see 0004_fronts.sql
---
--- Times are microseconds, ids of documents the 16 bytes of their UUID. Partial indexes hold only the documents that are in the state they serve, so that a claim
--- costs the same whatever the number of documents that wait or have ended. Every index of documents ends with their
--- seq without saying so: it is the table's rowid.
+-- The first tables. The map of all tables, under their names of today, is in 0009_plain_names.sql.
 
 CREATE TABLE queue (
     one INTEGER PRIMARY KEY CHECK (one = 1),

@@ -1,5 +1,19 @@
--- What can be seen of a queue, for `reading.py`: lists, counts, events, what goes before a document. Of one customer's
--- documents each line is read by its index and all are merged: rows are compared so that no other index will do.
+-- Queries of `reader.py`, which change nothing: documents, lists and counts, customers, the open lanes, the documents ahead
+-- of one, throughput, events. `lane_log` holds changes that the rows of lanes do not show yet: where the length of a lane
+-- matters, both are added. Of one customer's documents each lane is read by its index and all are merged. Rows are compared
+-- there, so that no other index serves.
+
+-- name: document_by_id
+SELECT * FROM document_view WHERE id = %(id)s::uuid;
+
+-- name: files
+SELECT name, blob, size, sha256, media_type FROM file
+WHERE document = (SELECT seq FROM document WHERE id = %(id)s::uuid) ORDER BY name;
+
+-- name: known_blobs
+SELECT blob FROM document WHERE blob = ANY (%(blobs)s::text[])
+UNION
+SELECT blob FROM file WHERE blob = ANY (%(blobs)s::text[]);
 
 -- name: result
 SELECT seq, result FROM document WHERE id = %(id)s::uuid;
@@ -15,18 +29,18 @@ WHERE seq < %(after)s
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: newest_documents_of
-SELECT whole.* FROM unnest(%(lines)s::int[]) AS each (line)
+SELECT page.* FROM unnest(%(lanes)s::int[]) AS wanted (lane)
 CROSS JOIN LATERAL (
     SELECT * FROM document_view
-    WHERE (owner, line, seq) < (%(owner)s::bigint, each.line, %(after)s)
-      AND (owner, line, seq) >= (%(owner)s::bigint, each.line, 0)
+    WHERE (owner, lane, seq) < (%(owner)s::bigint, wanted.lane, %(after)s)
+      AND (owner, lane, seq) >= (%(owner)s::bigint, wanted.lane, 0)
       AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
       AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
       AND (%(level)s::int IS NULL OR level = %(level)s::int)
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
-    ORDER BY owner DESC, line DESC, seq DESC LIMIT %(limit)s
-) AS whole
+    ORDER BY owner DESC, lane DESC, seq DESC LIMIT %(limit)s
+) AS page
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: oldest_documents
@@ -40,22 +54,22 @@ WHERE seq > %(after)s
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: oldest_documents_of
-SELECT whole.* FROM unnest(%(lines)s::int[]) AS each (line)
+SELECT page.* FROM unnest(%(lanes)s::int[]) AS wanted (lane)
 CROSS JOIN LATERAL (
     SELECT * FROM document_view
-    WHERE (owner, line, seq) > (%(owner)s::bigint, each.line, %(after)s)
-      AND (owner, line, seq) <= (%(owner)s::bigint, each.line, 9223372036854775807)
+    WHERE (owner, lane, seq) > (%(owner)s::bigint, wanted.lane, %(after)s)
+      AND (owner, lane, seq) <= (%(owner)s::bigint, wanted.lane, 9223372036854775807)
       AND (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
       AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
       AND (%(level)s::int IS NULL OR level = %(level)s::int)
       AND (%(batch)s::text IS NULL OR batch = %(batch)s::text)
       AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
-    ORDER BY owner, line, seq LIMIT %(limit)s
-) AS whole
+    ORDER BY owner, lane, seq LIMIT %(limit)s
+) AS page
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: counts
-SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document
+SELECT state, CASE state WHEN 'waiting' THEN lane END, count(*) FROM document
 WHERE (%(states)s::text[] IS NULL OR state = ANY (%(states)s::text[]))
   AND (NOT %(running)s::boolean OR seq = ANY (ARRAY(SELECT seq FROM running)))
   AND (%(owner)s::bigint IS NULL OR customer = %(owner)s::bigint)
@@ -66,7 +80,7 @@ GROUP BY 1, 2;
 
 -- name: customers
 WITH changed AS (
-    SELECT customer, sum(n) AS n FROM line_change WHERE level IS NOT NULL GROUP BY customer
+    SELECT customer, sum(n) AS n FROM lane_log WHERE level IS NOT NULL GROUP BY customer
 )
 SELECT id, name, count, updated_at, settings FROM customer LEFT JOIN changed ON changed.customer = customer.id
 WHERE (%(name)s::text IS NULL OR name = %(name)s::text)
@@ -74,44 +88,44 @@ WHERE (%(name)s::text IS NULL OR name = %(name)s::text)
   AND (%(text)s::text IS NULL OR strpos(coalesce(lower_name, name), %(text)s::text) > 0)
   AND (%(paused)s::boolean IS NULL OR paused = %(paused)s::boolean)
   AND (%(waiting)s::boolean IS NULL OR %(waiting)s::boolean = (
-      coalesce((SELECT sum(waiting) FROM line WHERE line.customer = customer.id), 0) + coalesce(changed.n, 0) > 0
+      coalesce((SELECT sum(waiting) FROM lane WHERE lane.customer = customer.id), 0) + coalesce(changed.n, 0) > 0
   ))
 ORDER BY name LIMIT %(limit)s;
 
--- name: waiting_by_line
+-- name: waiting_by_lane
 SELECT customer, level, sum(n)::bigint FROM (
-    SELECT customer, level, waiting AS n FROM line WHERE customer = ANY (%(ids)s::bigint[])
+    SELECT customer, level, waiting AS n FROM lane WHERE customer = ANY (%(ids)s::bigint[])
     UNION ALL
-    SELECT customer, level, n FROM line_change WHERE level IS NOT NULL AND customer = ANY (%(ids)s::bigint[])
-) AS told
+    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(ids)s::bigint[])
+) AS lengths
 GROUP BY customer, level HAVING sum(n) > 0 ORDER BY customer, level;
 
--- name: open_lines
+-- name: open_lanes
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost
-FROM line WHERE filed ORDER BY level, turn, stamp;
+FROM lane WHERE scheduled ORDER BY level, turn, stamp;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
-    SELECT seq, customer, line FROM document WHERE id = %(id)s::uuid AND state = 'waiting'
-), front AS MATERIALIZED (
+    SELECT seq, customer, lane FROM document WHERE id = %(id)s::uuid AND state = 'waiting'
+), scan_start AS MATERIALIZED (
     SELECT coalesce(
-        (SELECT front FROM line WHERE line.customer = mine.customer AND line.level = mine.line),
-        (SELECT min(seq) FROM line_change
-         WHERE kind = 'joined' AND line_change.customer = mine.customer AND line_change.level = mine.line),
+        (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
+        (SELECT min(seq) FROM lane_log
+         WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807
     ) AS seq
     FROM mine
 )
 SELECT
     (SELECT count(*) FROM document AS other
-     WHERE other.customer = mine.customer AND other.line = mine.line AND other.state = 'waiting'
-         AND other.seq >= front.seq AND other.seq < mine.seq)
-    + (SELECT count(*) FROM returned
-       WHERE returned.customer = mine.customer AND returned.line = mine.line
-           AND returned.seq < least(front.seq, mine.seq))
-FROM mine, front;
+     WHERE other.customer = mine.customer AND other.lane = mine.lane AND other.state = 'waiting'
+         AND other.seq >= scan_start.seq AND other.seq < mine.seq)
+    + (SELECT count(*) FROM requeued
+       WHERE requeued.customer = mine.customer AND requeued.lane = mine.lane
+           AND requeued.seq < least(scan_start.seq, mine.seq))
+FROM mine, scan_start;
 
--- name: pace
+-- name: throughput
 SELECT
     (SELECT count(*) FROM running JOIN document ON document.seq = running.seq WHERE started_at >= %(since)s)
     + (SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq

@@ -1,4 +1,6 @@
--- What can be seen of a queue, for `reading.py`: lists, counts, events, what goes before a document.
+-- Queries of `reader.py`, which change nothing: lists and counts of documents and customers, the open lanes, the documents
+-- ahead of one, throughput, events. `lane_log` holds changes that the rows of lanes do not show yet: where the length of a
+-- lane matters, both are added.
 
 -- name: result
 SELECT seq, coalesce(result, old_result) FROM document WHERE id = :id;
@@ -9,17 +11,17 @@ WHERE seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
-  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: newest_documents_of
 SELECT * FROM document_view
-WHERE owner = :owner AND line = :line
+WHERE owner = :owner AND lane = :lane
   AND seq < :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
-  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
 ORDER BY seq DESC LIMIT :limit;
 
 -- name: oldest_documents
@@ -28,47 +30,47 @@ WHERE seq > :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
-  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
 ORDER BY seq ASC LIMIT :limit;
 
 -- name: oldest_documents_of
 SELECT * FROM document_view
-WHERE owner = :owner AND line = :line
+WHERE owner = :owner AND lane = :lane
   AND seq > :after
   AND (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
-  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
 ORDER BY seq ASC LIMIT :limit;
 
 -- name: counts
-SELECT state, CASE state WHEN 'waiting' THEN line END, count(*) FROM document
+SELECT state, CASE state WHEN 'waiting' THEN lane END, count(*) FROM document
 WHERE (:states IS NULL OR state IN (SELECT value FROM json_each(:states)))
   AND (:owner IS NULL OR customer = :owner)
   AND (:level IS NULL OR level = :level)
   AND (:batch IS NULL OR batch = :batch)
-  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
 GROUP BY 1, 2;
 
 -- name: customers
 WITH changed AS MATERIALIZED (
-    SELECT customer, sum(n) AS n FROM line_change WHERE level IS NOT NULL GROUP BY customer
+    SELECT customer, sum(n) AS n FROM lane_log WHERE level IS NOT NULL GROUP BY customer
 )
 SELECT id, name, count, updated_at, settings FROM customer
 WHERE name > coalesce(:after, '')
-  AND (:text IS NULL OR instr(lowered(name), :text) > 0)
+  AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND (:paused IS NULL OR paused = :paused)
   AND (:waiting IS NULL OR :waiting = (0 <
-      coalesce((SELECT sum(waiting) FROM line WHERE line.customer = customer.id), 0)
+      coalesce((SELECT sum(waiting) FROM lane WHERE lane.customer = customer.id), 0)
       + coalesce((SELECT n FROM changed WHERE changed.customer = customer.id), 0)
   ))
 ORDER BY name LIMIT :limit;
 
--- name: waiting_by_line
+-- name: waiting_by_lane
 SELECT customer, level, sum(n) FROM (
-    SELECT customer, level, waiting AS n FROM line WHERE customer IN (SELECT value FROM json_each(:customers))
+    SELECT customer, level, waiting AS n FROM lane WHERE customer IN (SELECT value FROM json_each(:customers))
     UNION ALL
-    SELECT customer, level, n FROM line_change WHERE level IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers))
+    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers))
 )
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
@@ -80,31 +82,31 @@ WHERE state = 'running' AND state <> 'waiting' GROUP BY 1;
 SELECT customer, settings FROM limits
 WHERE rate_closed_until IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers));
 
--- name: open_lines
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, filed, front,
-    EXISTS (SELECT 1 FROM limits WHERE limits.customer = line.customer)
-FROM line WHERE filed = 1;
+-- name: open_lanes
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+    EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
+FROM lane WHERE scheduled = 1;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
-    SELECT seq, customer, line FROM document WHERE id = :id AND state = 'waiting'
-), front AS MATERIALIZED (
+    SELECT seq, customer, lane FROM document WHERE id = :id AND state = 'waiting'
+), scan_start AS MATERIALIZED (
     SELECT coalesce(
-        (SELECT front FROM line WHERE line.customer = mine.customer AND line.level = mine.line),
-        (SELECT min(seq) FROM line_change
-         WHERE kind = 'joined' AND line_change.customer = mine.customer AND line_change.level = mine.line),
+        (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),
+        (SELECT min(seq) FROM lane_log
+         WHERE kind = 'joined' AND lane_log.customer = mine.customer AND lane_log.level = mine.lane),
         9223372036854775807
     ) AS seq
     FROM mine
 )
 SELECT
-    (SELECT count(*) FROM document INDEXED BY document_line
-     WHERE customer = mine.customer AND line = mine.line AND seq >= front.seq AND seq < mine.seq AND state = 'waiting')
-    + (SELECT count(*) FROM returned
-       WHERE customer = mine.customer AND line = mine.line AND seq < min(front.seq, mine.seq))
-FROM mine, front;
+    (SELECT count(*) FROM document INDEXED BY document_lane
+     WHERE customer = mine.customer AND lane = mine.lane AND seq >= scan_start.seq AND seq < mine.seq AND state = 'waiting')
+    + (SELECT count(*) FROM requeued
+       WHERE customer = mine.customer AND lane = mine.lane AND seq < min(scan_start.seq, mine.seq))
+FROM mine, scan_start;
 
--- name: pace
+-- name: throughput
 SELECT
     (SELECT count(*) FROM document INDEXED BY document_clock
      WHERE state = 'running' AND state <> 'waiting' AND started_at >= :since)

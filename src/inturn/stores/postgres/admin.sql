@@ -1,0 +1,141 @@
+-- Pause, policies, customers' settings, workers' reports, maintenance, deletion, and the recount of counters.
+
+-- name: pause
+UPDATE queue_state SET paused_by = %(by)s, paused_why = %(why)s;
+
+-- name: paused
+SELECT paused_by, paused_why FROM queue_state WHERE paused_by IS NOT NULL;
+
+-- name: policy
+SELECT number, settings, at, operator, why FROM policy WHERE number = %(number)s;
+
+-- name: policies
+SELECT number, settings, at, operator, why FROM policy ORDER BY number DESC;
+
+-- name: policy_number
+SELECT policy FROM queue_state;
+
+-- name: lock_policy
+SELECT policy FROM queue_state FOR UPDATE;
+
+-- name: add_policy
+INSERT INTO policy (number, settings, at, operator, why) VALUES (%(number)s, %(settings)s, %(at)s, %(by)s, %(why)s);
+
+-- name: use_policy
+UPDATE queue_state SET policy = %(number)s;
+
+-- name: set_settings
+UPDATE customer SET settings = %(settings)s, paused = %(paused)s, capped = %(capped)s, keeps = %(keeps)s
+WHERE id = %(id)s;
+
+-- name: running_of
+SELECT customer, count(*) FROM running WHERE customer = ANY (%(ids)s::bigint[]) GROUP BY customer;
+
+-- name: record_worker
+INSERT INTO worker (name, seen_at, report, at_work) VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s)
+ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work;
+
+-- name: forget_worker
+DELETE FROM worker WHERE name = %(name)s;
+
+-- name: forget_silent_workers
+DELETE FROM worker WHERE seen_at NOT BETWEEN %(first)s AND %(last)s;
+
+-- name: workers
+SELECT report, at_work, seen_at FROM worker ORDER BY name;
+
+-- name: maintenance
+SELECT maintenance FROM queue_state;
+
+-- name: record_maintenance
+UPDATE queue_state SET maintenance = %(record)s;
+
+-- name: count_ended_before
+SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
+WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps);
+
+-- name: count_ended_before_of
+SELECT count(*) FROM document WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
+    AND seq <= %(up_to)s;
+
+-- name: ended_before
+SELECT document.seq, blob FROM ended JOIN document ON document.seq = ended.seq
+WHERE ended.finished_at < %(before)s AND ended.seq <= %(up_to)s
+    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+ORDER BY ended.finished_at, ended.seq LIMIT %(limit)s FOR UPDATE OF document SKIP LOCKED;
+
+-- name: ended_before_of
+SELECT seq, blob FROM document
+WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(before)s
+    AND seq <= %(up_to)s
+ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+
+-- name: forget_documents
+WITH removed AS (DELETE FROM document WHERE seq = ANY (%(seqs)s::bigint[]) RETURNING seq, finished_at)
+DELETE FROM ended USING removed WHERE ended.finished_at = removed.finished_at AND ended.seq = removed.seq;
+
+-- name: forget_files
+DELETE FROM file WHERE document = ANY (%(seqs)s::bigint[]) RETURNING document, blob;
+
+-- name: forget_idempotency_keys
+WITH removed AS (DELETE FROM idempotency_key WHERE at < %(before)s RETURNING 1) SELECT count(*) FROM removed;
+
+-- name: forget_events
+WITH removed AS (
+    DELETE FROM event WHERE number IN (
+        SELECT number FROM event WHERE operator IS NULL AND at < %(before)s ORDER BY number LIMIT %(limit)s
+    ) RETURNING 1
+)
+SELECT count(*) FROM removed;
+
+-- name: blobs_of
+SELECT blob FROM document WHERE customer = %(customer)s AND blob IS NOT NULL
+UNION ALL
+SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE document.customer = %(customer)s;
+
+-- name: purge_files
+DELETE FROM file USING document WHERE file.document = document.seq AND document.customer = %(customer)s;
+
+-- name: purge_documents
+WITH removed AS (
+    DELETE FROM document WHERE customer = %(customer)s RETURNING state, lane, seq, lease_check_at, finished_at
+), requeued_removed AS (
+    DELETE FROM requeued WHERE customer = %(customer)s
+), running_removed AS (
+    DELETE FROM running USING removed WHERE running.lease_check_at = removed.lease_check_at AND running.seq = removed.seq
+), ended_removed AS (
+    DELETE FROM ended USING removed WHERE ended.finished_at = removed.finished_at AND ended.seq = removed.seq
+)
+SELECT state, lane, count(*) FROM removed GROUP BY state, lane;
+
+-- name: purge_idempotency_keys
+WITH removed AS (DELETE FROM idempotency_key WHERE customer = %(customer)s RETURNING 1) SELECT count(*) FROM removed;
+
+-- name: waiting_counts
+SELECT customer, lane, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
+
+-- name: reachable_counts
+SELECT customer, lane, count(*) FROM (
+    SELECT document.customer, document.lane, seq
+    FROM document JOIN lane ON lane.customer = document.customer AND lane.level = document.lane
+    WHERE state = 'waiting' AND seq >= scan_from
+    UNION
+    SELECT customer, lane, seq FROM requeued
+) AS reachable
+GROUP BY 1, 2;
+
+-- name: lane_counts
+SELECT customer, level, waiting FROM lane;
+
+-- name: capped_counts
+SELECT limits.customer, limits.running, (SELECT count(*) FROM running WHERE running.customer = limits.customer)
+FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped;
+
+-- name: file_documents
+DELETE FROM requeued; DELETE FROM running; DELETE FROM ended;
+INSERT INTO requeued (customer, lane, seq, ready_at, cost)
+SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'waiting';
+INSERT INTO running (lease_check_at, seq, customer)
+SELECT lease_check_at, seq, customer FROM document WHERE state = 'running';
+INSERT INTO ended (finished_at, seq) SELECT finished_at, seq FROM document WHERE finished_at IS NOT NULL;

@@ -1,0 +1,203 @@
+-- A claim: it reads the queue's rows and the lane log, then lanes in turn and their next documents, and writes all it did
+-- with `save_claim`. Claims run one by one under `claim_lock`; each is one snapshot.
+--
+-- `save_claim` is committed with the claim, so it checks by itself that every document was still waiting
+-- (`require_claimed`). Its parts: `wanted` are the documents taken, `claimed` their rows, `requeued_removed` and
+-- `running_added` follow their state, `events_added` are the events, `old_lanes_removed` and `lanes_added` replace rows of
+-- lanes, `old_state_removed` and `state_added` the row of scheduler_state.
+-- Where many rows are deleted at once, each is looked up in its index first (LIMIT keeps it so) and deleted by its ctid: a
+-- join with a table that was empty when it was last analyzed would compare every row with every other. The row of a lane
+-- is first looked for at the ctid where it was read, which takes no index. The row itself confirms that it is the one, since
+-- VACUUM FULL moves rows. Where equal customers and lanes would do, rows are compared: no other index sorts them so.
+
+-- name: queue
+WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
+SELECT
+    queue_state.policy, newest.ordered, newest.state, newest.deadlines, newest.version, newest.fence, newest.reserved,
+    queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
+    pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
+    EXISTS (SELECT 1 FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
+    OR EXISTS (
+        SELECT 1 FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+    ),
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM queue_state, newest;
+
+-- name: scheduler_state
+SELECT state FROM scheduler_state ORDER BY version DESC LIMIT 1;
+
+-- name: take_lane_log
+WITH newest AS MATERIALIZED (
+    SELECT folded FROM scheduler_state ORDER BY version DESC LIMIT 1
+), pending AS MATERIALIZED (
+    SELECT ctid AS at FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest))
+    UNION ALL
+    SELECT ctid FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+)
+DELETE FROM lane_log USING pending WHERE lane_log.ctid = pending.at
+RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+
+-- name: take_whole_lane_log
+DELETE FROM lane_log RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+
+-- name: anything_to_claim
+WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
+SELECT
+    queue_state.paused_by IS NULL, newest.state,
+    EXISTS (SELECT 1 FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
+    OR EXISTS (
+        SELECT 1 FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+    )
+    OR pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
+    newest.deadlines, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+FROM queue_state, newest;
+
+-- name: lanes_of
+SELECT newest.* FROM unnest(%(customer)s::bigint[], %(level)s::int[]) AS wanted (customer, level)
+CROSS JOIN LATERAL (
+    SELECT
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+        out_of_turn_at, version, ctid::text
+    FROM lane
+    WHERE (lane.customer, lane.level, version) >= (wanted.customer, wanted.level, 0)
+        AND (lane.customer, lane.level, version) <= (wanted.customer, wanted.level, 9223372036854775807)
+    ORDER BY lane.customer DESC, lane.level DESC, version DESC LIMIT 1
+) AS newest;
+
+-- name: lowest_lanes
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
+    version, ctid::text
+FROM lane
+WHERE scheduled AND level = %(level)s AND (sort_key, sort_tie) > (%(after)s, %(after_tie)s)
+ORDER BY sort_key, sort_tie LIMIT %(limit)s;
+
+-- name: oldest_lanes
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
+    version, ctid::text
+FROM lane
+WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s, %(after_tie)s)
+ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
+
+-- name: oldest_rested_lanes
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
+    version, ctid::text
+FROM lane
+WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s, %(after_tie)s)
+    AND (out_of_turn_at <= %(rested_since)s OR out_of_turn_at > %(now)s)
+ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
+
+-- name: limits_of
+SELECT customer, settings, running, tat, rate_closed_until FROM limits WHERE customer = ANY (%(customers)s::bigint[]);
+
+-- name: waiting_in_lanes
+SELECT wanted.customer, wanted.level, waiting.seq, waiting.ready_at, waiting.cost, waiting.is_new
+FROM unnest(%(customer)s::bigint[], %(level)s::int[], %(after)s::bigint[], %(scan_from)s::bigint[])
+    AS wanted (customer, level, after, scan_from)
+CROSS JOIN LATERAL (
+    (
+        SELECT seq, ready_at, cost, true AS is_new FROM document
+        WHERE (document.customer, lane, seq) >= (wanted.customer, wanted.level, greatest(wanted.after + 1, wanted.scan_from))
+            AND (document.customer, lane, seq) < (wanted.customer, wanted.level, 9223372036854775807)
+            AND state = 'waiting'
+        ORDER BY document.customer, lane, seq LIMIT %(limit)s
+    )
+    UNION ALL
+    (
+        SELECT seq, ready_at, cost, false FROM requeued
+        WHERE (requeued.customer, lane, seq) > (wanted.customer, wanted.level, wanted.after)
+            AND (requeued.customer, lane, seq) < (wanted.customer, wanted.level, 9223372036854775807)
+        ORDER BY requeued.customer, lane, seq LIMIT %(limit)s
+    )
+) AS waiting;
+
+-- name: save_claim
+WITH wanted AS (
+    SELECT * FROM unnest(%(owner)s::bigint[], %(lane)s::int[], %(seq)s::bigint[], %(fence)s::bigint[])
+    AS wanted (customer, lane, seq, fence)
+), claimed AS (
+    UPDATE document SET
+        state = 'running', attempt = attempt + 1, started_at = %(now)s, lease_until = %(until)s, lease_check_at = %(until)s,
+        fence = wanted.fence, worker = %(worker)s, last_outcome = NULL, leased_at = %(now)s, doubted_at = NULL,
+        began_at = NULL, worked = NULL
+    FROM wanted WHERE document.seq = wanted.seq AND state = 'waiting'
+    RETURNING
+        id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
+        document.fence, worker, lease_until, document.lane, error, name, uri, blob, sha256, size, media_type, batch,
+        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, document.customer, lower_name
+), requeued_removed AS (
+    DELETE FROM requeued WHERE ctid = ANY (ARRAY(
+        SELECT entry.at FROM wanted CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM requeued
+            WHERE requeued.customer = wanted.customer AND requeued.lane = wanted.lane AND requeued.seq = wanted.seq LIMIT 1
+        ) AS entry
+    ))
+), running_added AS (
+    INSERT INTO running (lease_check_at, seq, customer) SELECT %(until)s, seq, customer FROM wanted
+), events_added AS (
+    INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail)
+    SELECT
+        %(now)s, kind, customers::text[], coalesce(documents::uuid[], ARRAY(SELECT id FROM claimed ORDER BY fence)),
+        operator, why, detail
+    FROM unnest(
+        %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
+        %(detail)s::text[]
+    ) AS new_event (kind, customers, documents, operator, why, detail)
+), old_lanes_removed AS (
+    DELETE FROM lane WHERE ctid = ANY (ARRAY(
+        SELECT coalesce(
+            (
+                SELECT ctid FROM lane WHERE ctid = old.at
+                AND ARRAY[lane.customer, lane.level, lane.version] = ARRAY[old.customer, old.level, old.version]
+            ),
+            (
+                SELECT ctid FROM lane
+                WHERE lane.customer = old.customer AND lane.level = old.level AND lane.version = old.version LIMIT 1
+            )
+        )
+        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[], %(old_at)s::tid[])
+            AS old (customer, level, version, at)
+    ))
+), lanes_added AS (
+    INSERT INTO lane (
+        customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
+        out_of_turn_at, sort_key, sort_tie, version
+    )
+    SELECT new_lane.*, %(version)s + 1 FROM unnest(
+        %(customer)s::bigint[], %(level)s::int[], %(weight)s::double precision[], %(turn)s::bigint[],
+        %(stamp)s::bigint[], %(waiting)s::bigint[], %(head_seq)s::bigint[], %(head_ready_at)s::bigint[],
+        %(head_cost)s::double precision[], %(scheduled)s::boolean[], %(scan_from)s::bigint[],
+        %(out_of_turn_at)s::bigint[], %(sort_key)s::bigint[], %(sort_tie)s::bigint[]
+    ) AS new_lane
+), old_state_removed AS (
+    DELETE FROM scheduler_state WHERE version = %(version)s RETURNING folded
+), state_added AS (
+    INSERT INTO scheduler_state (version, ordered, state, deadlines, fence, reserved, folded)
+    SELECT
+        %(version)s + 1, %(ordered)s, %(scheduler_state)s, %(deadlines)s, %(last_fence)s, %(reserved)s,
+        CASE WHEN %(folds)s THEN pg_current_snapshot() ELSE folded END
+    FROM old_state_removed
+    WHERE require_claimed((SELECT count(*) FROM claimed), cardinality(%(seq)s::bigint[]))
+)
+SELECT * FROM claimed;
+
+-- name: save_limits
+INSERT INTO limits (customer, settings, running, tat, rate_closed_until)
+VALUES (%(customer)s, %(settings)s, %(running)s, %(tat)s, %(rate_closed_until)s)
+ON CONFLICT (customer) DO UPDATE SET
+    settings = excluded.settings, running = excluded.running, tat = excluded.tat,
+    rate_closed_until = excluded.rate_closed_until;
+
+-- name: order_lanes
+UPDATE lane SET
+    sort_key = CASE WHEN %(fair)s THEN turn ELSE coalesce(head_seq, 0) END,
+    sort_tie = CASE WHEN %(fair)s THEN stamp ELSE 0 END;
+
+-- name: set_crash_sentinel
+INSERT INTO crash_sentinel (one) VALUES (1) ON CONFLICT DO NOTHING;
+
+-- name: forget_spent_lanes
+DELETE FROM lane
+WHERE waiting = 0 AND level = %(level)s AND turn <= %(turn)s AND out_of_turn_at <= %(rested_since)s;

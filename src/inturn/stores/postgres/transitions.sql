@@ -1,0 +1,213 @@
+-- Transitions of documents, and the events and lane changes that go with them. Documents are locked in the order of
+-- their seq. `requeued`, `running` and `ended` are written in the same statement as the state of their document.
+--
+-- `number_events` gives events their numbers: `outbox_removed` are rows of the outbox that no numbering has seen, `grouped`
+-- one row for each event and customer.
+
+-- name: append_to_lane_log
+INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings)
+SELECT * FROM unnest(
+    %(customer)s::bigint[], %(kind)s::text[], %(level)s::int[], %(n)s::bigint[], %(seq)s::bigint[],
+    %(ready_at)s::bigint[], %(cost)s::double precision[], %(settings)s::text[]
+);
+
+-- name: add_events
+INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail)
+SELECT %(at)s, kind, customers::text[], documents::uuid[], operator, why, detail FROM unnest(
+    %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
+    %(detail)s::text[]
+) AS new_event (kind, customers, documents, operator, why, detail);
+
+-- name: has_unnumbered_events
+SELECT EXISTS (
+    SELECT 1 FROM event_outbox, event_sequence
+    WHERE xid >= pg_snapshot_xmax(seen) OR xid = ANY (ARRAY(SELECT pg_snapshot_xip(seen)))
+        OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot())
+);
+
+-- name: lock_event_sequence
+SELECT last FROM event_sequence FOR UPDATE;
+
+-- name: number_events
+WITH outbox_removed AS (
+    DELETE FROM event_outbox USING event_sequence
+    WHERE xid >= pg_snapshot_xmax(seen) OR xid = ANY (ARRAY(SELECT pg_snapshot_xip(seen) FROM event_sequence))
+        OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot())
+    RETURNING event_outbox.*
+), grouped AS (
+    SELECT
+        id, min(position) AS first, at, kind, coalesce(item.customer, customers[1]) AS customer,
+        array_agg(document ORDER BY position) FILTER (WHERE document IS NOT NULL) AS documents, operator, why, detail
+    FROM outbox_removed
+        CROSS JOIN LATERAL unnest(customers, documents) WITH ORDINALITY AS item (customer, document, position)
+    GROUP BY id, at, kind, coalesce(item.customer, customers[1]), operator, why, detail
+), events_added AS (
+    INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
+    SELECT
+        (SELECT last FROM event_sequence) + row_number() OVER (ORDER BY id, first), at, kind, customer,
+        coalesce(documents, '{}'), operator, why, detail
+    FROM grouped
+    RETURNING 1
+)
+UPDATE event_sequence SET last = last + (SELECT count(*) FROM events_added), seen = pg_current_snapshot();
+
+-- name: capped_of
+SELECT id FROM customer WHERE id = ANY (%(ids)s::bigint[]) AND capped;
+
+-- name: owners_of
+SELECT DISTINCT customer FROM document WHERE id = ANY (%(ids)s::uuid[]);
+
+-- name: lock_documents
+SELECT seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, id,
+    started_at, worker
+FROM document
+WHERE id = ANY (%(ids)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
+
+-- name: states_of
+SELECT id, fence, state FROM document WHERE id = ANY (%(ids)s::uuid[]);
+
+-- name: finish_documents
+WITH finished AS (
+    UPDATE document SET
+        state = 'done', finished_at = %(now)s, lease_until = NULL, worker = NULL, error = NULL, last_outcome = 'done',
+        result = outcome.result,
+        began_at = least(started_at + coalesce(outcome.began_after, 0), greatest(started_at, %(now)s)),
+        worked = greatest(0, least(outcome.worked, %(now)s - started_at - coalesce(outcome.began_after, 0)))
+    FROM unnest(
+        %(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
+    ) AS outcome (id, fence, result, began_after, worked)
+    WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
+    RETURNING document.id, customer, seq, lease_check_at
+), running_removed AS (
+    DELETE FROM running WHERE ctid = ANY (ARRAY(
+        SELECT entry.at FROM finished CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM running
+            WHERE running.lease_check_at = finished.lease_check_at AND running.seq = finished.seq LIMIT 1
+        ) AS entry
+    ))
+), ended_added AS (
+    INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM finished
+)
+SELECT id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped) FROM finished;
+
+-- name: add_files
+INSERT INTO file (document, name, blob, size, sha256, media_type)
+SELECT * FROM unnest(
+    %(document)s::bigint[], %(name)s::text[], %(blob)s::text[], %(size)s::bigint[], %(sha256)s::text[],
+    %(media_type)s::text[]
+);
+
+-- name: record_work
+UPDATE document SET began_at = %(began_at)s, worked = %(worked)s WHERE seq = %(seq)s;
+
+-- name: heartbeat
+WITH locked AS (
+    SELECT document.seq, document.lease_check_at AS old_check_at
+    FROM document JOIN unnest(%(ids)s::uuid[], %(fences)s::bigint[]) AS lease (id, fence)
+        ON document.id = lease.id AND document.fence = lease.fence
+    WHERE state = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
+), renewed AS (
+    UPDATE document SET
+        lease_until = %(until)s, lease_check_at = least(lease_check_at, %(until)s), leased_at = %(now)s, doubted_at = NULL
+    FROM locked
+    WHERE document.seq = locked.seq
+    RETURNING id, fence, customer, document.seq, locked.old_check_at, lease_check_at
+), lease_checks_moved AS (
+    UPDATE running SET lease_check_at = renewed.lease_check_at FROM renewed
+    WHERE running.lease_check_at = renewed.old_check_at AND running.seq = renewed.seq
+        AND renewed.old_check_at > renewed.lease_check_at
+)
+SELECT id, fence, customer, old_check_at > lease_check_at FROM renewed;
+
+-- name: requeue_document
+WITH changed AS (
+    UPDATE document SET
+        state = 'waiting', ready_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL, attempt = %(attempt)s,
+        last_outcome = %(last_outcome)s
+    WHERE seq = %(seq)s
+    RETURNING customer, lane, seq, ready_at, cost, lease_check_at
+), running_removed AS (
+    DELETE FROM running USING changed WHERE running.lease_check_at = changed.lease_check_at AND running.seq = changed.seq
+)
+INSERT INTO requeued (customer, lane, seq, ready_at, cost) SELECT customer, lane, seq, ready_at, cost FROM changed;
+
+-- name: release_document
+WITH released AS (
+    UPDATE document SET
+        state = 'waiting', due_at = NULL, lease_until = NULL, worker = NULL, attempt = attempt - 1,
+        last_outcome = 'handed_back'
+    WHERE seq = %(seq)s
+    RETURNING customer, lane, seq, ready_at, cost, lease_check_at
+), running_removed AS (
+    DELETE FROM running USING released WHERE running.lease_check_at = released.lease_check_at AND running.seq = released.seq
+)
+INSERT INTO requeued (customer, lane, seq, ready_at, cost) SELECT customer, lane, seq, ready_at, cost FROM released
+RETURNING ready_at;
+
+-- name: delay_document
+WITH changed AS (
+    UPDATE document SET
+        state = 'delayed', due_at = %(due_at)s, lease_until = NULL, worker = NULL, error = %(error)s,
+        last_outcome = 'failed', delayed_at = %(now)s, doubted_at = NULL
+    WHERE seq = %(seq)s
+    RETURNING seq, lease_check_at
+)
+DELETE FROM running USING changed WHERE running.lease_check_at = changed.lease_check_at AND running.seq = changed.seq;
+
+-- name: end_document
+WITH changed AS (
+    UPDATE document SET
+        state = %(state)s, finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL,
+        error = %(error)s, last_outcome = %(last_outcome)s
+    WHERE seq = %(seq)s
+    RETURNING customer, lane, seq, lease_check_at
+), requeued_removed AS (
+    DELETE FROM requeued USING changed
+    WHERE requeued.customer = changed.customer AND requeued.lane = changed.lane AND requeued.seq = changed.seq
+), running_removed AS (
+    DELETE FROM running USING changed WHERE running.lease_check_at = changed.lease_check_at AND running.seq = changed.seq
+)
+INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM changed;
+
+-- name: cancel_document
+WITH changed AS (
+    UPDATE document SET
+        state = 'cancelled', finished_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL
+    WHERE seq = %(seq)s
+    RETURNING customer, lane, seq, lease_check_at
+), requeued_removed AS (
+    DELETE FROM requeued USING changed
+    WHERE requeued.customer = changed.customer AND requeued.lane = changed.lane AND requeued.seq = changed.seq
+), running_removed AS (
+    DELETE FROM running USING changed WHERE running.lease_check_at = changed.lease_check_at AND running.seq = changed.seq
+)
+INSERT INTO ended (finished_at, seq) SELECT %(now)s, seq FROM changed;
+
+-- name: retry_document
+WITH old AS (
+    SELECT seq, finished_at FROM document WHERE seq = %(seq)s
+), ended_removed AS (
+    DELETE FROM ended USING old WHERE ended.finished_at = old.finished_at AND ended.seq = old.seq
+)
+UPDATE document SET
+    seq = nextval('document_seq'), level = %(level)s, lane = %(level)s, count = %(count)s, state = 'waiting',
+    ready_at = %(now)s, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL,
+    error = NULL, last_outcome = NULL, began_at = NULL, worked = NULL
+WHERE seq = %(seq)s
+RETURNING seq;
+
+-- name: expedite_document
+WITH old AS (
+    SELECT customer, lane, seq FROM document WHERE seq = %(seq)s
+), requeued_removed AS (
+    DELETE FROM requeued USING old
+    WHERE requeued.customer = old.customer AND requeued.lane = old.lane AND requeued.seq = old.seq
+), changed AS (
+    UPDATE document SET
+        lane = 0, due_at = NULL, state = 'waiting',
+        ready_at = CASE state WHEN 'delayed' THEN %(now)s ELSE ready_at END
+    WHERE seq = %(seq)s
+    RETURNING customer, lane, seq, ready_at, cost
+)
+INSERT INTO requeued (customer, lane, seq, ready_at, cost) SELECT customer, lane, seq, ready_at, cost FROM changed
+RETURNING ready_at;
