@@ -43,10 +43,17 @@ DERIVED_COLUMNS: Final[dict[str, dict[str, Callable[[str], Any] | None]]] = {
     "lane_log": {"xid": None},
 }
 """Columns that are not transferred: made from the name or, for leases, from `due_at`; or they begin anew. In a loaded
-queue every waiting document counts as requeued, so that no lane has a front."""
+queue every waiting document counts as requeued, so that no lane has a scan position."""
 TABLES_NOT_COPIED: Final = {
-    *WRITABLE_TABLES, "ended", "event_outbox", "event_sequence", "queue_state", "requeued", "running", "scheduler_state",
-}  # fmt: skip
+    *WRITABLE_TABLES,
+    "ended",
+    "event_outbox",
+    "event_sequence",
+    "queue_state",
+    "requeued",
+    "running",
+    "scheduler_state",
+}
 """Tables that are not transferred row by row: they are made from the rest."""
 UNCHECKED_DEADLINES: Final = Deadlines(dict.fromkeys(DEADLINE_KINDS, 0), [(0, 0) for _ in LEVELS])
 """No lower bounds yet; the first claims look for the earliest deadlines."""

@@ -248,7 +248,7 @@ class StoreStateMachine(RuleBasedStateMachine):
 
     @invariant()
     def lanes_are_the_same(self) -> None:
-        """Compare lanes after every step, except with several clients: a recount applies the lane log, as a claim does."""
+        """Compare lanes after every step, except with several clients: a recount applies the lane log."""
         if not self._has_clients():
             self.compare_lanes()
 
