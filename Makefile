@@ -33,10 +33,11 @@ test: lint ## Lint, then run the tests (ARGS='-k turns' for some)
 cover: $(TEST) ## Run the tests with branch coverage, which takes half as long again
 	@$(PYTEST) --cov --cov-report=term $(ARGS)
 
-lint: $(TEST) ## Check format, lint rules, types and the direction of imports
-	@echo 'lint: ruff, mypy, import-linter'
+lint: $(TEST) ## Check format, lint rules, words, types and the direction of imports
+	@echo 'lint: ruff, vocabulary, mypy, import-linter'
 	@$(VENV)/ruff format --check
 	@$(VENV)/ruff check
+	@$(VENV)/python scripts/vocabulary.py
 	@$(VENV)/mypy
 	@$(VENV)/lint-imports --no-logo
 

@@ -164,7 +164,8 @@ def main() -> None:
         for problem in (check_python(path) if path.suffix == ".py" else check_javascript(path))
     ]
     for problem in problems:
-        print(f"{problem.path.relative_to(ROOT)}:{problem.line}: {problem.message}")
+        path = problem.path.relative_to(ROOT) if problem.path.is_relative_to(ROOT) else problem.path
+        print(f"{path}:{problem.line}: {problem.message}")
     sys.exit(1 if problems else 0)
 
 

@@ -1,7 +1,7 @@
-"""A queue as one file, and a place to restore it to: what each store offers to backup and restore.
+"""Protocols for backup and restore: a queue as one file, and a target to restore it to.
 
-A target is unusable while it is restored: it is closed with a mark from before its first row until its files are there
-too. Whoever opens it meanwhile, or after an interruption, is told to run the same restore again.
+A target is closed by a marker from before its first row until its files are complete. Opening it in between, or after
+an interruption, fails with the command to repeat.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ class RestoreTarget(Protocol):
     display_url: str
 
     def is_begun(self, token: str) -> bool:
-        """Whether a restore with this token was interrupted here; IllegalMoveError if anything else is here."""
+        """Whether a restore with this token was interrupted here; IllegalTransitionError if anything else is here."""
         ...
 
     def fill(self, snapshot: Path, backup: str, token: str) -> None:
@@ -57,5 +57,5 @@ class RestoreTarget(Protocol):
         ...
 
     def open(self, token: str) -> None:
-        """Let everybody use it."""
+        """Remove the marker."""
         ...

@@ -1,4 +1,4 @@
-"""What operators and upkeep do to whole customers, and how events get their numbers. Each inside one transaction."""
+"""Operator and maintenance actions on whole customers, and the numbering of events. Each runs in one transaction."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from inturn.stores.postgres.transitions import Transitions
 
 
 class Admin:
-    """One transaction's, at one instant: the server's own time, unless one is given."""
+    """Actions of one transaction at one instant: the server's time unless one is given."""
 
     def __init__(self, queries: Queries, cache: QueueCache, now: int | None) -> None:
         self._queries = queries
@@ -38,13 +38,13 @@ class Admin:
         detail: Mapping[str, Any] | None = None,
         lane_log: LaneLog | None = None,
     ) -> None:
-        """One event that names no document, and what lines have to know of it."""
+        """Add an event that names no document, and its lane log entries."""
         transitions = Transitions(self._queries, lane_log or LaneLog(), self._cache, self.now())
         transitions.add_event(kind, customer, operator, detail)
         transitions.flush()
 
     def change_customer(self, name: str, changes: Mapping[str, Any], operator: Operator) -> CustomerSettings:
-        """New settings. Nothing is claimed and no run ends meanwhile, so that the running documents can be counted."""
+        """Change settings under the claim and cap locks, so that running documents can be counted."""
         queries = self._queries
         known = queries.fetch_one("customer", name=name)
         clean_settings(parse_settings(None if known is None else known[3])._replace(**changes))
@@ -121,14 +121,14 @@ class Admin:
 
 
 def lock_owners(queries: Queries, ids: Sequence[str]) -> dict[int, Counter | None]:
-    """Lock the customers of these documents, in one order for everybody, before any document; their counters."""
+    """Lock the customers of these documents by id, before any document; return their counters."""
     owners = [owner for (owner,) in queries.fetch_all("owners_of", ids=list(ids))]
     rows = queries.fetch_all("lock_customers", ids=owners) if owners else []
     return {owner: None if count is None else Counter(count, updated_at) for owner, _, count, updated_at in rows}
 
 
 def number_events(database: Database) -> None:
-    """Give numbers to events, in the order in which they were told; none is ever filled in later."""
+    """Number the events of the outbox in order of insertion; gaps are never filled later."""
 
     def work(queries: Queries) -> None:
         queries.fetch_one("lock_event_sequence")

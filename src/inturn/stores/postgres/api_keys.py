@@ -1,4 +1,4 @@
-"""The access keys of a queue in PostgreSQL, and what else only servers ask of it."""
+"""API keys of a queue in PostgreSQL, and queries that only servers need."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -59,7 +59,7 @@ class PostgresApiKeys(ApiKeys):
 
 
 def last_event(queries: Queries) -> int:
-    """The newest number given."""
+    """Return the newest event number."""
     return int((queries.fetch_one("last_event") or (0,))[0])
 
 
@@ -74,7 +74,7 @@ def operator_events(queries: Queries, limit: int, before: int | None, customer: 
 
 
 def stored_bytes(queries: Queries, customer: str) -> int:
-    """What the documents of a customer take up."""
+    """Return the stored bytes of a customer's documents."""
     return int((queries.fetch_one("stored_bytes", customer=customer) or (0,))[0])
 
 

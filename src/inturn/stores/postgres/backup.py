@@ -1,4 +1,4 @@
-"""A queue in one file: a zip of its tables as COPY writes them, all of one instant."""
+"""Back a queue up as a zip of COPY files from one snapshot."""
 
 import json
 import zipfile
@@ -21,7 +21,7 @@ TABLES: Final = (
     "event", "worker", "queue_state", "scheduler_state", "event_sequence", "api_key", "attempt",
 )  # fmt: skip
 SKIPPED_COLUMNS: Final = {"xid", "folded", "seen"}
-"""Numbers of this server's transactions: they mean nothing elsewhere."""
+"""Transaction ids, which mean nothing on another server."""
 IDENTITY_COLUMNS: Final = (("customer", "id"), ("lane_log", "number"), ("event_outbox", "id"))
 MANIFEST: Final = "inturn.json"
 COPY_NULL: Final = b"\\N"
@@ -113,7 +113,7 @@ def _fill(queries: Queries, file: zipfile.ZipFile, manifest: dict[str, Any]) -> 
 
 
 def advance_identity(queries: Queries, table: str, column: str) -> None:
-    """Let the numbers that a table gives itself go on behind the last one in it."""
+    """Advance a table's identity sequence past its last row."""
     queries.execute("go_on", table=table, column=column, last=_next_value(queries, table, column))
 
 

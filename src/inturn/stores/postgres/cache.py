@@ -1,4 +1,4 @@
-"""What never changes once it is there, remembered by a process: names of customers, versions of the policy."""
+"""Cache of immutable rows: names of customers, versions of the policy."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -17,7 +17,7 @@ class QueueCache:
         self._names: dict[int, str] = {}
         self._customers: set[str] = set()
         self.latest_policy: PolicyVersion | None = None
-        """The version of the policy that was in force when somebody last looked."""
+        """The policy version in force at the last read."""
 
     def customer_names(self, queries: Queries, owners: Iterable[int]) -> Mapping[int, str]:
         """Customers' names by their ids."""
@@ -35,7 +35,7 @@ class QueueCache:
         return name in self._customers
 
     def add_customer(self, name: str) -> None:
-        """There is a customer of this name."""
+        """Remember that this customer exists."""
         if len(self._customers) >= MAX_CACHED_NAMES:
             self._customers = set()
         self._customers.add(name)

@@ -77,8 +77,8 @@ class Claims:
             window.save(ClaimWrite(0))
             discrepancies = recount.discrepancies(queries, self._cache)
             if discrepancies and repair:
-                (found_now,) = queries.fetch_all("queue")
-                queue = QueueRow._make(found_now)
+                (row,) = queries.fetch_all("queue")
+                queue = QueueRow._make(row)
                 again = ClaimWindow(queries, queue, self._policy(queries, queue))
                 recount.repair(queries, again)
                 again.save(ClaimWrite(0))

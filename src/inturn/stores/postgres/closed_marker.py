@@ -1,7 +1,7 @@
-"""A schema that is closed because its queue moves: a table with the reason, and triggers that refuse every write.
+"""Close a schema during a transfer: a table with the reason, and triggers that refuse every write.
 
 Both are made when they are needed, by the owner of the tables, and dropped afterwards. Triggers reach processes that
-are connected already; making them waits for whoever writes.
+are connected already; creating them waits for running writes.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ from inturn.stores.postgres.url import PostgresUrl
 from inturn.stores.transfer import ClosedKind, ClosedMarker
 
 WRITABLE_TABLES: Final = {"cap_lock", "claim_lock", "closed", "crash_sentinel", "migration", "worker"}
-"""A worker that takes leave may do so; the others hold nothing of a queue."""
+"""Workers may still sign off; the other tables hold nothing of a queue."""
 _CREATE_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS closed (
     one int PRIMARY KEY CHECK (one = 1), kind text NOT NULL, peer text NOT NULL, token text NOT NULL, run text NOT NULL,
@@ -44,12 +44,12 @@ def require_open(connection: Connection, address: PostgresUrl) -> None:
 
 
 def table_names(queries: Queries) -> set[str]:
-    """Every table there is."""
+    """Return every table of the schema."""
     return {name for (name,) in queries.fetch_all("tables")}
 
 
 def read_marker(connection: Connection, schema: str) -> ClosedMarker | None:
-    """Why it is closed."""
+    """Return why the queue is closed."""
     if connection.execute("SELECT to_regclass(%s)", (f"{schema}.closed",)).fetchone() == (None,):
         return None
     table = sql.Identifier(schema, "closed")
@@ -58,7 +58,7 @@ def read_marker(connection: Connection, schema: str) -> ClosedMarker | None:
 
 
 def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> None:
-    """Close, inside a transaction; from here on nobody else writes."""
+    """Close the queue inside a transaction; later writes of other processes are refused."""
     queries.connection.execute(_CREATE_TABLE)
     queries.connection.execute(
         "INSERT INTO closed VALUES (1, %s, %s, %s, %s, %s) ON CONFLICT (one) DO UPDATE SET"
@@ -70,7 +70,7 @@ def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> No
 
 
 def clear_marker(queries: Queries) -> None:
-    """Open again, inside a transaction: the schema is as if nothing had been."""
+    """Open the queue again inside a transaction, leaving no trace in the schema."""
     queries.connection.execute("DROP FUNCTION refuse() CASCADE; DROP TABLE closed")
 
 

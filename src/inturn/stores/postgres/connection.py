@@ -1,7 +1,7 @@
-"""Connections to the server: one transaction a call, begun anew when another one was first; healed by the pool.
+"""Connections to the server: one transaction per call, retried on contention; the pool replaces broken connections.
 
-A statement that gets no answer for `PATIENCE` seconds is given up with its connection: a peer that vanished without a
-word would be waited for until the end of days.
+A statement without an answer for `RESPONSE_TIMEOUT_SECONDS` is given up with its connection: TCP alone would wait
+for a vanished peer without end.
 """
 
 import logging
@@ -70,7 +70,7 @@ class Database:
             )
         self._forces_synchronous = durable[0] == "off"
         self._sets_synchronous = self._forces_synchronous and self.is_behind_pooler
-        """Whether each transaction has to be told to wait for the disk; where sessions are ours, they know."""
+        """Whether each transaction sets synchronous_commit itself; sessions of our own have it set."""
         self._scripts = transaction_scripts(
             address.schema, set_local=self.is_behind_pooler, synchronous=self._sets_synchronous
         )
@@ -109,7 +109,7 @@ class Database:
         flush: bool = False,
         params: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Do the work in one transaction; when this returns, it is committed. Tried again when others were first.
+        """Run the work in one transaction and commit it; retry on contention.
 
         With `flush`, a commit that does not wait for the disk is followed by one that does: the locks are free by then.
         `given` are the values of the statements that begin it.
@@ -149,7 +149,7 @@ class Database:
     def _begin_transaction(
         self, kind: TransactionKind, params: Mapping[str, Any] | None
     ) -> tuple[TimeoutConnection, Sequence[Any]]:
-        """A connection on which the transaction has begun. One that turns out to be dead is replaced, once or twice."""
+        """Return a connection on which the transaction has begun; a dead one is replaced up to twice."""
         for left in (2, 1, 0):
             connection = self._pool.getconn()
             try:
@@ -172,7 +172,7 @@ class Database:
     def _send_begin(
         self, connection: TimeoutConnection, kind: TransactionKind, params: Mapping[str, Any] | None
     ) -> Sequence[Any]:
-        """What the first words to the server found. A claim's are many: they go in one trip."""
+        """Send the statements that begin the transaction in one trip; return their rows."""
         script = self._scripts[kind]
         if kind is TransactionKind.CLAIM and not self.is_behind_pooler:
             first: list[BoundStatement] = [(content, [], []) for content in self._statements_by_script[kind]]
@@ -181,12 +181,12 @@ class Database:
         return _run_script(connection, script, params) if script else _check_for_disconnect(connection)
 
     def require_durable_commit(self, queries: Queries) -> None:
-        """This transaction's commit returns when it is on the disk, though the server's default may be another."""
+        """Make this transaction's commit wait for the disk, whatever the server's default."""
         if self._sets_synchronous:
             queries.execute("commit_durably")
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._pool.close()
 
     def _configure(self, connection: TimeoutConnection) -> None:
@@ -206,7 +206,7 @@ class Database:
 
 
 def detect_pooler(connection: Connection) -> bool:
-    """Whether a pooler stands in between: it answers with a number of its own for the server's process."""
+    """Detect a pooler: its backend process id differs from the server's."""
     row = connection.execute(QUERIES["backend"]).fetchone()
     return row is not None and row[0] != connection.info.backend_pid
 
@@ -236,7 +236,7 @@ def _split_statements(script: bytes) -> tuple[bytes, ...]:
 
 
 def _run_script(connection: TimeoutConnection, script: bytes, params: Mapping[str, Any] | None) -> list[Row | None]:
-    """Several statements in one round trip; the first row of each that returns rows."""
+    """Run several statements in one round trip; return the first row of each that has rows."""
     cursor = psycopg.ClientCursor(connection)
     cursor.execute(script, params, prepare=False)
     result = []
@@ -248,7 +248,7 @@ def _run_script(connection: TimeoutConnection, script: bytes, params: Mapping[st
 
 
 def _check_for_disconnect(connection: TimeoutConnection) -> list[Row | None]:
-    """Where nothing begins before the work: a farewell that has come already is better heard now."""
+    """Raise now if the server has already sent a disconnect."""
     if connection.has_unread_data():
         connection.execute(b"")
     return []
@@ -261,7 +261,7 @@ def _check_idle(connection: TimeoutConnection) -> None:
 
 
 def _roll_back(connection: TimeoutConnection) -> None:
-    """Back to where nothing has begun, or closed: the pool then makes another."""
+    """Roll back, or close the connection so that the pool replaces it."""
     if connection.closed:
         return
     status = connection.info.transaction_status

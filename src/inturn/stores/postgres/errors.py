@@ -1,4 +1,4 @@
-"""What went wrong in PostgreSQL, said in terms of what to do."""
+"""Translate PostgreSQL errors into store errors with the remedy."""
 
 import re
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ from inturn.stores.postgres.url import PostgresUrl
 CONTENTION: Final = (errors.SerializationFailure, errors.DeadlockDetected)
 """Another transaction was first: the same work, begun anew, may succeed."""
 MOVED_SQLSTATE: Final = "INTMV"
-"""What the triggers of a closed queue raise: see `closing`."""
+"""SQLSTATE raised by the triggers of a closed queue."""
 READ_ONLY_ERRORS: Final = (errors.ReadOnlySqlTransaction, errors.InsufficientPrivilege)
 
 
 @contextmanager
 def translate_errors(display_url: str) -> Iterator[None]:
-    """Every error of the database or of the way to it becomes one of ours."""
+    """Translate every database or connection error."""
     try:
         yield
     except (psycopg.Error, PoolTimeout, PoolClosed) as error:
@@ -54,7 +54,7 @@ def translate_connect_errors(address: PostgresUrl) -> Iterator[None]:
 
 
 def _connect_error(address: PostgresUrl, message: str) -> StoreError:
-    """Refusals at the door have no SQLSTATE, only words. Those of a server that speaks no English are passed on."""
+    """Classify a refused connection by its message: it has no SQLSTATE. Messages in other languages are passed on."""
     place = address.display_url.partition("?")[0]
     if _NO_DATABASE.search(message):
         return StoreNotFoundError(
@@ -71,7 +71,7 @@ def _connect_error(address: PostgresUrl, message: str) -> StoreError:
 
 
 def to_store_error(display_url: str, exc: BaseException) -> StoreError:
-    """Ours for theirs."""
+    """Return the store error for a database error."""
     for kinds, error, advice in _ERROR_MAP:
         if isinstance(exc, kinds):
             return error(f"{display_url}: {advice}")

@@ -42,12 +42,12 @@ class LaneRecorder(Protocol):
         ...
 
     def flush(self, queries: Queries) -> None:
-        """The last thing in a transaction."""
+        """Write what was recorded; the last step of a transaction."""
         ...
 
 
 class LaneLog:
-    """Appends line changes for the next claim, all at once, when the transaction has done the rest."""
+    """Appends rows to the lane log for the next claim, all at once at the end of the transaction."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[Any, ...]] = []

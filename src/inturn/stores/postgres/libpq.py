@@ -1,7 +1,6 @@
-"""Named queries straight on libpq. A cursor takes as long as the server does for what is asked thousands of times.
+"""Run named queries directly on libpq: a psycopg cursor costs about 100 µs a statement, as much as the server.
 
-A connection that gets no answer for `patience` seconds is given up: a peer that vanished without a word would be waited
-for until the end of days.
+A connection without an answer within its timeout is given up: TCP alone would wait for a vanished peer without end.
 """
 
 import re
@@ -22,7 +21,7 @@ from psycopg.pq.abc import PGresult
 from inturn.stores.postgres.queries import QUERIES, Queries, Row, UuidList, array_literal
 
 POLL_INTERVAL_MS: Final = 200
-"""Milliseconds after which a silence is looked at."""
+"""Milliseconds between two checks of the response timeout."""
 Returned = TypeVar("Returned")
 BoundStatement = tuple[bytes, list[bytes | None], list[int]]
 """A statement, the values of its parameters, and their types; ids are binary, all else is text."""
@@ -40,17 +39,17 @@ _UUID_LENGTH: Final = struct.pack("!i", 16)
 
 
 class TimeoutConnection(psycopg.Connection[Row]):
-    """A connection that gives up when the other side says nothing for too long."""
+    """A connection with a response timeout."""
 
     response_timeout: float | None = None
     last_used_at: float = 0.0
     can_prepare: bool = False
-    """Whether the other side is one server, which keeps what was prepared on it."""
+    """Whether prepared statements persist: not behind a pooler."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._use_counts: dict[tuple[Any, ...], int] = {}
-        """How often each statement, with the types of its values, was asked."""
+        """Uses of each statement, by its parameter types."""
         self._prepared_names: dict[tuple[Any, ...], bytes] = {}
         self._prepared_count = 0
         self._poll = select.poll()
@@ -58,17 +57,17 @@ class TimeoutConnection(psycopg.Connection[Row]):
         self._loaders = Transformer(self)
 
     def wait(self, gen: PQGen[Returned], *args: Any, **options: Any) -> Returned:
-        """Psycopg's own, with patience."""
+        """Wait as psycopg does, with the response timeout."""
         if self.response_timeout is not None:
             gen = _with_timeout(gen, time.monotonic() + self.response_timeout)
         return super().wait(gen, *args, **options)
 
     def has_unread_data(self) -> bool:
-        """Whether the server said something unasked: a farewell, mostly."""
+        """Whether the server has sent something unrequested, usually a disconnect."""
         return bool(self._poll.poll(0))
 
     def query(self, bound: BoundStatement) -> StatementResult:
-        """The answer, once the server is ready again: what is in no transaction is committed by then."""
+        """Run a statement and wait until the server is ready; outside a transaction it is committed by then."""
         self._send(bound, self._prepared_name(bound))
         (results,) = self._read_results(1, None)
         return self._to_rows(*results)
@@ -76,9 +75,9 @@ class TimeoutConnection(psycopg.Connection[Row]):
     def query_pipeline(
         self, statements: Sequence[BoundStatement], after_commit: BoundStatement | None = None
     ) -> list[StatementResult]:
-        """Several statements in one round trip: where no transaction has begun, they are one.
+        """Run several statements in one round trip, as one transaction if none has begun.
 
-        What is sent `behind` comes after its commit, and nobody cares what becomes of it.
+        The `behind` statement is sent after the commit and its result ignored.
         """
         parts = [statements] if after_commit is None else [statements, (after_commit,)]
         named = [[(asked, self._prepared_name(asked)) for asked in part] for part in parts]
@@ -92,7 +91,9 @@ class TimeoutConnection(psycopg.Connection[Row]):
         return [self._to_rows(result) for result in results]
 
     def _prepared_name(self, bound: BoundStatement) -> bytes | None:
-        """What it is prepared as. Not at once, and now and then anew: a plan made for empty tables is kept for good."""
+        """Return the prepared name, or None before the third use. Statements are prepared anew at 20, 200 and every
+        2,000 uses.
+        """
         if not self.can_prepare:
             return None
         statement, _, types = bound
@@ -124,7 +125,7 @@ class TimeoutConnection(psycopg.Connection[Row]):
             self.pgconn.send_query_prepared(name, values, formats, Format.BINARY)
 
     def _read_results(self, parts: int, end_status: ExecStatus | None) -> list[list[PGresult]]:
-        """All that the server answers, in so many parts; at the end of each there is this, or nothing."""
+        """Read the results of all parts of a pipeline."""
         until = None if self.response_timeout is None else time.monotonic() + self.response_timeout
         pgconn = self.pgconn
         results: list[list[PGresult]] = [[]]
@@ -145,7 +146,7 @@ class TimeoutConnection(psycopg.Connection[Row]):
         return results[:-1]
 
     def _to_rows(self, *results: PGresult) -> StatementResult:
-        """Rows, and how many were changed; an error may come behind them, when it is met at the commit."""
+        """Return rows and the number changed; an error at commit may follow them."""
         for pgresult in results:
             if pgresult.status == ExecStatus.FATAL_ERROR:
                 raise psycopg.OperationalError("broke off") if self.closed else errors.error_from_result(pgresult)
@@ -164,7 +165,7 @@ class TimeoutConnection(psycopg.Connection[Row]):
 
 
 def _with_timeout(gen: PQGen[Returned], deadline: float) -> Generator[Any, Any, Returned]:
-    """Hand everything through; a turn in which nothing was ready is when the clock is looked at."""
+    """Drive a psycopg generator; check the timeout whenever nothing was ready."""
     try:
         wanted = next(gen)
         while True:
@@ -178,7 +179,7 @@ def _with_timeout(gen: PQGen[Returned], deadline: float) -> Generator[Any, Any, 
 
 
 class LibpqQueries(Queries):
-    """The named queries on a connection of ours. What has no values may be several statements."""
+    """Named queries on our own connection; a query without values may be several statements."""
 
     __slots__ = ("commit_statements",)
     connection: TimeoutConnection
@@ -188,7 +189,7 @@ class LibpqQueries(Queries):
     ) -> None:
         super().__init__(connection, begin_rows)
         self.commit_statements = commit_statements
-        """The statements that are still needed to end the transaction."""
+        """Statements that end the transaction."""
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
         return self.connection.query(bind(query, values))[0]
@@ -207,13 +208,13 @@ class LibpqQueries(Queries):
         return rows
 
     def query_final(self, statements: Sequence[BoundStatement]) -> list[StatementResult]:
-        """The answers of a transaction's last statements; it ends with them."""
+        """Run the last statements of a transaction together with its commit."""
         ends, self.commit_statements = self.commit_statements, ()
         return self.connection.query_pipeline([*statements, *[(end, [], []) for end in ends]])[: len(statements)]
 
 
 def bind(query: str, values: Mapping[str, Any]) -> BoundStatement:
-    """A named query and its values as they are sent."""
+    """Bind values to a named query."""
     statement, names = _number_placeholders(query)
     types: list[int] = []
     params: list[bytes | None] = []
@@ -231,7 +232,7 @@ def bind(query: str, values: Mapping[str, Any]) -> BoundStatement:
 
 
 def _encode_uuids(ids: UuidList) -> bytes:
-    """An array as the server has it; it would take a twentieth of the time of a submit to read ids from text."""
+    """Encode ids as a binary array; parsing them from text would take 5 % of a submit."""
     raw = bytes.fromhex("".join(ids).replace("-", ""))
     item = [raw[at : at + 16] for at in range(0, len(raw), 16)]
     return _UUID_LENGTH.join([_ARRAY_HEADER.pack(1, 0, _UUID_OID, len(item), 1), *item])

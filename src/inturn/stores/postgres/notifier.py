@@ -1,7 +1,8 @@
-"""Tells waiting processes that there may be something to claim. A hint, no more: whoever waits looks for itself too.
+"""Notify waiting processes that there may be something to claim. A hint only: waiters also poll.
 
-NOTIFY makes commits queue up behind each other, so it is sent after the commit, at once and then at most every `EVERY`
-seconds by a process: on a connection of its own, or along with a submit, in the same trip behind its commit.
+NOTIFY makes commits queue up behind each other, so it is sent after the commit, at once and then at most every
+`MIN_NOTIFY_INTERVAL_SECONDS` by a process: on a connection of its own, or along with a submit, in the same trip
+behind its commit.
 """
 
 import logging
@@ -20,13 +21,13 @@ log: Final = logging.getLogger("inturn.postgres")
 MIN_NOTIFY_INTERVAL_SECONDS: Final = 0.1
 NEVER: Final = float("-inf")
 POLL_INTERVAL_SECONDS: Final = 0.5
-"""Seconds after which a waiter looks for itself, whether it was told or not."""
+"""Seconds between polls of a waiter that listens."""
 FALLBACK_POLL_SECONDS: Final = 0.1
-"""The same where it cannot be told."""
+"""Seconds between polls where LISTEN is not available."""
 
 
 class Notifier:
-    """Rings for all processes of a queue, and listens for their ringing. What goes wrong here is nobody's loss."""
+    """Sends and receives notifications of a queue. Errors are ignored: waiters also poll."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -42,7 +43,7 @@ class Notifier:
     # -- rings --------------------------------------------------------------------------------------------------
 
     def take_notify_statement(self) -> BoundStatement | None:
-        """For who rings itself, right behind its commit: the statement, if it is time; it counts as rung then."""
+        """Return the NOTIFY statement for a caller that sends it behind its commit, if one is allowed now."""
         with self._send_lock:
             if self._closed or self._timer is not None or self._seconds_until_allowed() > 0:
                 return None
@@ -50,17 +51,17 @@ class Notifier:
             return bind("notify", {"channel": self._channel})
 
     def cancel_notify(self, statement: BoundStatement | None) -> None:
-        """There was no commit behind which to ring."""
+        """Undo `take_notify_statement`: nothing was committed."""
         if statement is not None:
             with self._send_lock:
                 self._notified_at = NEVER
 
     def _seconds_until_allowed(self) -> float:
-        """Seconds until it may ring again."""
+        """Return the seconds until the next notification is allowed."""
         return self._notified_at + MIN_NOTIFY_INTERVAL_SECONDS - time.monotonic()
 
     def notify(self) -> None:
-        """Wake everybody, now or in a moment."""
+        """Notify all waiting processes, now or when the interval allows."""
         if self._database.is_behind_pooler:
             return
         with self._send_lock:
@@ -94,7 +95,7 @@ class Notifier:
     # -- listens ------------------------------------------------------------------------------------------------
 
     def wait(self, timeout: float) -> bool:
-        """Until it rings, or the time is over, or it is time to look anyway; whether it rang.
+        """Wait for a notification, the timeout or the next poll; return whether a notification came.
 
         One thread listens at a time.
         """
@@ -122,7 +123,7 @@ class Notifier:
         return any(self._listener.notifies(timeout=timeout, stop_after=1))
 
     def close(self) -> None:
-        """Ring and listen no more; what was to be rung in a moment is rung now."""
+        """Send a pending notification and close the connections."""
         with self._send_lock:
             if self._timer is not None:
                 self._timer.cancel()

@@ -33,7 +33,7 @@ class Queries:
     def __init__(self, connection: Connection, begin_rows: Sequence[Any] = ()) -> None:
         self.connection = connection
         self.begin_rows = begin_rows
-        """What the statements that began the transaction found: a row of each that asked for one; of a claim, rows."""
+        """Rows of the statements that began the transaction."""
 
     def send(self, query: str, values: Mapping[str, Any], *, binary: bool) -> psycopg.Cursor[Row]:
         """Run a query of this name; what has no values and no binary rows may be several statements."""

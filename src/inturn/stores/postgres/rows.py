@@ -19,7 +19,7 @@ NO_ID: Final = str(UUID(int=0))
 
 
 class IdLoader(Loader):
-    """Ids as text, as everybody else writes them."""
+    """Loads UUIDs as text."""
 
     format = Format.BINARY
 

@@ -1,4 +1,4 @@
-"""Brings a schema to the newest version, once, whoever comes first; refuses one that is newer than this code."""
+"""Migrate a schema to the newest version under a lock; refuse one that is newer than this code."""
 
 import difflib
 import json

@@ -110,7 +110,7 @@ class PostgresStore(Store):
         return receipts
 
     def _submit_in_one_trip(self, submission: Submission, now: int | None) -> tuple[Receipt, ...] | None:
-        """In one round trip, commit and ring included; None, and nothing was done, where that does not do."""
+        """Submit in one round trip with commit and notification; None, with nothing done, if that is not possible."""
         if self._database.is_behind_pooler:
             return None
         stroke = self._notifier.take_notify_statement()
@@ -125,7 +125,7 @@ class PostgresStore(Store):
         return receipts
 
     def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
-        """By one commit, where no call has a key and every customer is free; otherwise one by one."""
+        """Submit all calls by one commit if none has a key and no customer is locked; otherwise one by one."""
         taken: Sequence[SubmitResult | None] = [None] * len(submissions)
         if (
             len(submissions) > 1
@@ -153,8 +153,8 @@ class PostgresStore(Store):
     ) -> tuple[Receipt, ...]:
         """Submit inside a transaction of the user's own: the documents are there if and only if it commits.
 
-        Until then its customer's other submits wait; nobody's claims do. Workers find them by looking, within half a
-        second: the commit is the user's, so nothing can be sent after it.
+        Until then other submits of its customer wait; claims do not. Workers find the documents by polling within
+        half a second: the commit is the user's, so no notification can follow it.
         """
         with translate_errors(self.address.display_url):
             return submit_in(self.address.schema, self._cache, connection, submission, self._now(now))
@@ -483,7 +483,7 @@ class PostgresStore(Store):
     # -- helpers ----------------------------------------------------------------------------------------------------
 
     def _now(self, now: int | None) -> int | None:
-        """The time, where somebody gave it or gave us a clock; None: the server's own."""
+        """Return the given time or the clock's; None: the server's time."""
         return self._clock.now() if now is None and self._clock is not None else now
 
     def _time(self, queries: Queries, now: int | None) -> int:
@@ -507,14 +507,14 @@ class PostgresStore(Store):
         return self._database.run(kind, surely, with_timeout=with_timeout, params=params or None)
 
     def _run_submit(self, customer: str, now: int | None, work: Callable[[Submitter], Answer]) -> Answer:
-        """The customer is locked and read with the first words to the server."""
+        """Run a submit whose first statement locks and reads the customer."""
         return self._write(lambda queries: work(self._submitter(queries, now)), TransactionKind.SUBMIT, name=customer)
 
     def _submitter(self, queries: Queries, now: int | None) -> Submitter:
         return Submitter(queries, self._cache, self._now(now))
 
     def _run_transitions(self, now: int | None, work: Callable[[Transitions], Answer]) -> Answer:
-        """Moves that the next claim will hear of; those who wait for one are woken."""
+        """Run transitions that the next claim will apply, and notify waiting workers."""
 
         def work_and_flush(queries: Queries) -> tuple[Answer, bool]:
             transitions = Transitions(queries, LaneLog(), self._cache, self._time(queries, now))
@@ -535,7 +535,7 @@ class PostgresStore(Store):
         return self._database.run(TransactionKind.SINGLE_READ, lambda queries: work(QueueReader(queries, self._cache)))
 
     def _number_events(self) -> None:
-        """Give numbers to what has none yet; who may only read sees what others have numbered."""
+        """Number pending events; a read-only role sees those numbered by others."""
         if self._read_single(lambda reader: reader.has_unnumbered_events()):
             number_events(self._database)
 

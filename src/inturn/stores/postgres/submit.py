@@ -84,10 +84,10 @@ class Submitter:
     def submit_batch(
         self, submissions: Sequence[Submission], queries: LibpqQueries
     ) -> list[tuple[Receipt, ...] | None]:
-        """Several calls' documents by one commit; None for those that were not taken in.
+        """Submit several calls by one commit; None for calls that were not submitted.
 
-        Nobody is waited for, so that the order of the locks is nobody's trouble: if a customer is locked, or not there,
-        none is taken in. Otherwise None means that the policy is another by now.
+        No lock is waited for, so lock order does not matter: if a customer is locked or unknown, nothing is
+        submitted. Otherwise None means that the policy has changed.
         """
         names, version = {submission.customer for submission in submissions}, self._cache.latest_policy
         if version is None or len(queries.fetch_all("lock_free_customers", names=list(names))) < len(names):

@@ -65,11 +65,11 @@ class Transitions:
         self.now = now
         self._recorded: dict[EventKind, list[tuple[int, str]]] = {}
         self.events: list[tuple[Any, ...]] = []
-        """What was told, for whoever writes it down."""
+        """Events to be written with this transaction."""
         self._ended_attempts: list[tuple[Any, ...]] = []
         self._capped: set[int] | None = None
         self.should_notify = False
-        """Whether somebody who waits may find something to claim now."""
+        """Whether waiting workers should be notified."""
 
     # -- events ---------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class Transitions:
         self.events.append((str(kind), array_literal(customers), array_literal(ids), who, why, detail))
 
     def flush(self) -> None:
-        """Write down events and line changes: the last thing in a transaction, unless it is a claim."""
+        """Write events and the lane log; the last step of a transaction other than a claim."""
         if self.events:
             self.queries.execute_many("add_events", EVENT_COLUMNS, self.events, at=self.now)
             self.events = []
@@ -299,7 +299,7 @@ class Transitions:
         self._capped = (self._capped or set()) | {owner for (owner,) in result}
 
     def _lock_rows(self, ids: Sequence[str]) -> list[DocumentFacts]:
-        """One order for everybody: by seq."""
+        """Lock rows in the order of seq, to avoid deadlocks."""
         wanted = [id_ for id_ in dict.fromkeys(ids) if id_ != NO_ID]
         if not wanted:
             return []

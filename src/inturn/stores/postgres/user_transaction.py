@@ -1,4 +1,4 @@
-"""Submits that ride in a transaction of the user's own."""
+"""Submit inside a transaction of the user's own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from inturn.stores.postgres.submit import Submitter
 
 
 class UserTransactionQueries(Queries):
-    """The named queries on a cursor of somebody else's connection, which keeps its own ways with types and rows."""
+    """Named queries on a cursor of the user's connection, whose adapters and row factory stay as they are."""
 
     __slots__ = ("_cursor",)
 

@@ -1,4 +1,4 @@
-"""The access keys of a queue in SQLite."""
+"""API keys of a queue in SQLite."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from inturn.stores.sqlite.queries import Queries, Row
 
 
 class AddEvent(Protocol):
-    """Tells an event in the transaction under way."""
+    """Adds an event to the current transaction."""
 
     def __call__(
         self,
@@ -20,7 +20,7 @@ class AddEvent(Protocol):
         operator: Operator | None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        """Tell it."""
+        """Add the event."""
         ...
 
 

@@ -42,7 +42,7 @@ def write_copy(source: Path, path: Path) -> None:
 class SqliteSource(SnapshotSource):
     """A queue in a file. It is not opened as a store, which would bring it to the newest schema.
 
-    The snapshot is closed: whoever opened it as a store would change it, and its hash.
+    The snapshot is closed: opening it as a store would change it and its hash.
     """
 
     kind = KIND
@@ -62,7 +62,7 @@ class SqliteSource(SnapshotSource):
 
 
 class SqliteSnapshot(SnapshotFile):
-    """A queue in a file that nobody uses."""
+    """A snapshot file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -136,7 +136,7 @@ class SqliteTarget(RestoreTarget):
             clear_marker(connection)
 
     def _reserve_path(self, marker: ClosedMarker) -> None:
-        """Say what will be here before anybody else makes a queue of this path."""
+        """Reserve the path with a marker, before another process creates a queue there."""
         with translate_errors(self._path), closing(connect(self._path)) as connection, transaction(connection):
             if schema.read_version(self._path, connection) or read_marker(connection) is not None:
                 raise IllegalTransitionError(

@@ -1,4 +1,4 @@
-"""A file that is closed because its queue moves: a table with the reason, and triggers that refuse every write.
+"""Close a file during a transfer: a table with the reason, and triggers that refuse every write.
 
 Both are made when they are needed and dropped afterwards. Triggers reach processes that have the file open already.
 """
@@ -14,7 +14,7 @@ from inturn.errors import IllegalTransitionError, StoreMovedError
 from inturn.stores.transfer import ClosedKind, ClosedMarker
 
 WRITABLE_TABLES: Final = {"closed", "worker"}
-"""A worker that takes leave may do so."""
+"""Workers may still sign off."""
 _VERBS: Final = ("INSERT", "UPDATE", "DELETE")
 _CREATE_TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS closed (one INTEGER PRIMARY KEY CHECK (one = 1), kind TEXT NOT NULL,"
@@ -35,12 +35,12 @@ def require_open(connection: apsw.Connection, display_url: str) -> None:
 
 
 def table_names(connection: apsw.Connection) -> set[str]:
-    """Every table there is."""
+    """Return every table of the file."""
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
 
 
 def read_marker(connection: apsw.Connection) -> ClosedMarker | None:
-    """Why it is closed."""
+    """Return why the queue is closed."""
     if connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'closed'").get == 0:
         return None
     row = connection.execute("SELECT kind, peer, token, run FROM closed").fetchone()
@@ -61,7 +61,7 @@ def write_marker(connection: apsw.Connection, marker: ClosedMarker, display_url:
 
 
 def clear_marker(connection: apsw.Connection) -> None:
-    """Open again, inside a transaction: the file is as if nothing had been."""
+    """Open the queue again inside a transaction, leaving no trace in the file."""
     for table in table_names(connection) - WRITABLE_TABLES:
         for verb in _VERBS:
             connection.execute(f"DROP TRIGGER IF EXISTS closed_{table}_{verb}")
@@ -70,7 +70,7 @@ def clear_marker(connection: apsw.Connection) -> None:
 
 @contextmanager
 def transaction(connection: apsw.Connection) -> Iterator[None]:
-    """All or nothing, with nobody else writing."""
+    """Run a transaction under the write lock."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -83,7 +83,7 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def fill_transaction(connection: apsw.Connection, run: str, path: Path) -> Iterator[None]:
-    """A transaction that may write to a queue which this run fills; nobody else ever sees it open."""
+    """Run a transaction that may write to the closed queue which this run fills; other processes never see it open."""
     with transaction(connection):
         mark = read_marker(connection)
         if mark is None or mark.run != run:

@@ -1,8 +1,8 @@
-"""Connections to the file: how they are opened, what their errors mean, and one writer that shares its commits.
+"""Connections to the file, translation of their errors, and the writer with group commit.
 
-`synchronous=FULL` in WAL mode: when a commit returns, it is on the disk. Writers of one process queue up and whoever
-is next commits for all of them; writers of several processes queue up at a file lock beside the database, so that
-nobody polls for SQLite's own.
+`synchronous=FULL` in WAL mode: when a commit returns, it is on the disk. Writers of one process queue up, and the
+next one commits for all of them (group commit). Writers of several processes queue at a file lock beside the database
+instead of polling for SQLite's lock.
 """
 
 import fcntl
@@ -33,7 +33,7 @@ from inturn.stores.sqlite.notifier import Notifier
 BUSY_TIMEOUT_MS: Final = 30_000
 EXCLUSIVE_NONBLOCKING: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
 LOCK_POLL_SECONDS: Final = 0.05
-"""Seconds after which a writer at the gate looks for itself: one that died inside rang for nobody."""
+"""Seconds between polls of the file lock: a process that died holding it sent no notification."""
 WAL_CHECKPOINT_PAGES: Final = 4_000
 """16 MB of log: pages at the heads of indexes are written by every commit, and so into the database by one in many."""
 MAX_WAL_BYTES: Final = 64 * 1024 * 1024
@@ -79,7 +79,7 @@ def enable_wal(connection: apsw.Connection) -> None:
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """What went wrong in SQLite, said in terms of what to do."""
+    """Translate SQLite errors into store errors with the remedy."""
     try:
         yield
     except (apsw.Error, PermissionError) as error:
@@ -151,7 +151,7 @@ def _file_mode(database: Path) -> int:
 
 
 class WriteLock:
-    """The processes that want to write to one file, one at a time, without polling; leaving it rings the doorbell."""
+    """A file lock between the processes that write to one file; releasing it notifies waiters."""
 
     def __init__(self, path: Path, mode: int = FILE_MODE) -> None:
         self._fd: int | None = None
@@ -160,7 +160,7 @@ class WriteLock:
             self._fd = open_private_fd(path, os.O_RDWR, mode)
 
     def acquire(self) -> None:
-        """Hold the gate until `leave`. Where no lock file can be made, SQLite's own lock does."""
+        """Acquire the lock; without a lock file SQLite's own lock must do."""
         if self._fd is not None:
             try:
                 fcntl.flock(self._fd, EXCLUSIVE_NONBLOCKING)
@@ -168,7 +168,7 @@ class WriteLock:
                 self._wait_for_release(self._fd)
 
     def release(self) -> None:
-        """Let the next one in, and ring."""
+        """Release the lock and notify waiters."""
         if self._fd is not None:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
             try:  # noqa: SIM105 - a context manager takes longer than the write
@@ -177,7 +177,7 @@ class WriteLock:
                 pass
 
     def _wait_for_release(self, fd: int) -> None:
-        """Whoever leaves rings, and all who wait try again; nobody waits for ever for one that does not leave."""
+        """Wait for a release notification or the next poll, up to the busy timeout."""
         until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         while True:
             self._notifier.wait(LOCK_POLL_SECONDS)
@@ -190,7 +190,7 @@ class WriteLock:
                 return
 
     def close(self) -> None:
-        """Let go of the lock file."""
+        """Close the lock file."""
         self._notifier.close()
         if self._fd is not None:
             os.close(self._fd)
@@ -301,7 +301,7 @@ class Writer:
         self.connection.execute("COMMIT")
 
     def _run_in_savepoint(self, job: Job[Any]) -> None:
-        """One of several: what it refuses concerns nobody else."""
+        """Run one caller's work in a savepoint, so that its failure does not affect the others."""
         self.connection.execute("SAVEPOINT job")
         try:
             job.answer = job.work()

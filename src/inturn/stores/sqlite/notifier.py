@@ -1,6 +1,6 @@
-"""Wakes a process that waits for another one's commit: inotify on the gate, with a slow poll behind it.
+"""Wake a process that waits for another one's commit: inotify on the lock file, with slow polling as a fallback.
 
-The log itself would ring too early: it is written before the commit can be seen.
+Watching the WAL would wake too early: it is written before the commit is visible.
 """
 
 import ctypes
@@ -13,11 +13,11 @@ from typing import Final
 
 IN_MODIFY: Final = 0x00000002
 POLL_INTERVAL_SECONDS: Final = 0.5
-"""Seconds after which a waiter looks for itself, whatever the doorbell does."""
+"""Seconds between polls of a waiter."""
 
 
 class Notifier:
-    """Rings when a writer has left the gate. One thread waits at a time; where there is no inotify, it sleeps."""
+    """Waits for commits of other processes. One thread waits at a time; without inotify it polls."""
 
     def __init__(self, lock_path: Path) -> None:
         self._lock_path = lock_path
@@ -25,7 +25,7 @@ class Notifier:
         self._wait_lock = threading.Lock()
 
     def wait(self, timeout: float) -> None:
-        """Until it rings, or the time is over, or it is time to look anyway."""
+        """Wait for a commit, the timeout or the next poll."""
         timeout = max(0.0, min(timeout, POLL_INTERVAL_SECONDS))
         with self._wait_lock:
             if self._inotify_fd < 0:
@@ -38,13 +38,13 @@ class Notifier:
                 os.read(self._inotify_fd, 65_536)
 
     def start(self) -> None:
-        """Begin to listen: what is committed after this will ring, even before `wait` is called."""
+        """Start watching: commits after this wake `wait`, even if it is called later."""
         with self._wait_lock:
             if self._inotify_fd < 0:
                 self._inotify_fd = _open_inotify(self._lock_path)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop watching."""
         with self._wait_lock:
             if self._inotify_fd >= 0:
                 os.close(self._inotify_fd)

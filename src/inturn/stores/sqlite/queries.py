@@ -25,7 +25,7 @@ class Queries:
         self._names: dict[int, str] = {}
         self._policy: PolicyVersion | None = None
         self.claim_window: Any = None
-        """The lines as the last claim of this process left them: a `ClaimWindow`, or None."""
+        """The `ClaimWindow` of this process's last claim, or None."""
         connection.create_scalar_function("lower_case", _lower_case, 1, deterministic=True)
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:

@@ -1,4 +1,4 @@
-"""What can be seen of a queue in SQLite, read on a connection of its own so that no writer waits for it."""
+"""Read a queue in SQLite on a connection of its own, so that no writer waits for it."""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ _by_seq: Final = itemgetter(2)
 
 
 class QueueReader:
-    """Reads; whoever uses it sees to it that one thread does at a time."""
+    """Read queries; the caller lets one thread use it at a time."""
 
     def __init__(self, queries: Queries) -> None:
         self._queries = queries

@@ -1,4 +1,4 @@
-"""Brings a file to the newest schema, once, whoever comes first; refuses one that is newer than this code."""
+"""Migrate a file to the newest schema under the write lock; refuse one that is newer than this code."""
 
 import json
 from pathlib import Path

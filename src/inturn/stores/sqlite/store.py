@@ -100,7 +100,7 @@ class SqliteStore(Store):
         self._notifier = Notifier(write_lock_path(self.path))
         self._notifier.start()
         self._may_find_work = False
-        """Whether the last claim found anything: then the next may as well."""
+        """Whether the last claim found documents: then the next one claims at once."""
         self.api_keys = SqliteApiKeys(self._queries, self._read_queries, self._write, self._read, self._add_event)
 
     # -- documents come in ------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class SqliteStore(Store):
     def _ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest, now: int
     ) -> tuple[tuple[AckStatus, ...], tuple[Claim, ...] | None]:
-        """Outcomes and claim in one; None for the claim when more is due than one transaction moves on."""
+        """Record outcomes and claim in one transaction; None for the claim when more is due than one processes."""
         window = self._load_window()
         transitions = Transitions(self._queries, window, now)
         statuses = transitions.ack(outcomes)
@@ -569,7 +569,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _transitions(self, now: int) -> Iterator[Transitions]:
-        """The moves of this transaction, which the next claim will hear of; their events are written at the end."""
+        """Run transitions that the next claim will apply; their events are written at the end."""
         transitions = Transitions(self._queries, self._lane_log, now)
         yield transitions
         transitions.flush()
@@ -586,7 +586,7 @@ class SqliteStore(Store):
             transitions.add_event(kind, customer, b"", operator, detail)
 
     def _load_window(self) -> ClaimWindow:
-        """The lines, with everything folded in; to be saved."""
+        """Load the claim window with the lane log applied; the caller saves it."""
         window = ClaimWindow.load(self._queries)
         window.apply_lane_log()
         return window

@@ -182,13 +182,13 @@ class Transitions:
         self._lane_recorder.released(facts.owner, facts.lane, head)
 
     def _add_requeued(self, facts: DocumentFacts, lane: int, ready_at: int) -> None:
-        """Into a line whose front may have passed it."""
+        """Add it to `requeued`: the lane's scan may have passed it."""
         head = Head(facts.seq, ready_at, facts.cost)
         self._queries.execute("add_requeued", facts.owner, lane, *head)
         self._lane_recorder.requeued(facts.owner, lane, 1, head)
 
     def _leave_lane(self, facts: DocumentFacts) -> None:
-        """Out of the line in which it waits."""
+        """Remove it from its lane."""
         self._queries.execute("forget_requeued", facts.owner, facts.lane, facts.seq)
         self._lane_recorder.left(facts.owner, facts.lane, facts.seq)
 
