@@ -316,7 +316,7 @@ def test_a_refusal_says_why_and_what_to_do(queue: Queue, machine: Machine) -> No
     assert refusal is not None
     assert "3,650.0 days later" in str(refusal)
     assert "20 of 20 ended documents" in str(refusal)
-    assert "inturn upkeep --once --force" in str(refusal)
+    assert "inturn maintenance --once --force" in str(refusal)
     assert maintenance_run.run_round(force=True).documents == 20
     assert maintenance_run.run_round() == MaintenanceResult()
 

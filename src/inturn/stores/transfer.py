@@ -215,7 +215,7 @@ class TransferReader(ABC):
         if running:
             raise StoreBusyError(
                 f"{running} documents of {display_url} are running; let their workers finish and stop. Those of a"
-                f" worker that died wait again once their lease has ended and inturn upkeep --once was run"
+                f" worker that died wait again once their lease has ended and inturn maintenance --once was run"
             )
 
     def _from(self, table: str) -> str:

@@ -55,7 +55,7 @@ class Refusal(NamedTuple):
             f"nothing was deleted: by this clock it is {when:%Y-%m-%d %H:%M} UTC, {abs(days):,.1f} days"
             f" {'later' if days > 0 else 'earlier'} than expected after the last round, and {self.old:,} of"
             f" {self.ended:,} ended documents would be too old. If the clock is wrong, set it. If it is right, run:"
-            f" inturn upkeep --once --force"
+            f" inturn maintenance --once --force"
         )
 
 
@@ -207,11 +207,11 @@ class MaintenanceThread(threading.Thread):
                     next_round = time.monotonic() + ROUND_INTERVAL_SECONDS
                     refusal = self._maintenance.run_round().refusal
                     if refusal is not None:
-                        log.warning("upkeep: %s", refusal)
+                        log.warning("maintenance: %s", refusal)
                 else:
                     self._maintenance.sweep()
             except Exception as error:  # noqa: BLE001 - the next round may succeed
-                log_store_error("upkeep failed", error)
+                log_store_error("maintenance failed", error)
 
     def stop(self) -> None:
         """End the thread, after a round that is under way."""

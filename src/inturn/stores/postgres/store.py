@@ -413,7 +413,7 @@ class PostgresStore(Store):
         if self._notifier.wait(timeout):
             self._claims.may_find_work = True
 
-    # -- upkeep -----------------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------------------
 
     def sweep(self, *, now: int | None = None) -> SweepResult:
         swept = self._claims.sweep(now)

@@ -427,7 +427,7 @@ class SqliteStore(Store):
     def wait(self, timeout: float) -> None:
         self._notifier.wait(timeout)
 
-    # -- upkeep -----------------------------------------------------------------------------------------------------
+    # -- maintenance ------------------------------------------------------------------------------------------------
 
     def sweep(self, *, now: int | None = None) -> SweepResult:
         def work() -> SweepResult:
