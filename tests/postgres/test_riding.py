@@ -57,10 +57,10 @@ def test_nothing_comes_of_a_rollback(store: PostgresStore, mine: psycopg.Connect
 def test_a_refused_call_leaves_the_transaction_alive(
     store: PostgresStore, mine: psycopg.Connection[dict[str, object]]
 ) -> None:
-    store.submit(submission(idempotency_key="k", fingerprint="one"))
+    store.submit(submission(key="k", fingerprint="one"))
     mine.execute("INSERT INTO orders VALUES (1)")
     with pytest.raises(KeyConflictError):
-        store.submit_in(mine, submission(idempotency_key="k", fingerprint="other"))
+        store.submit_in(mine, submission(key="k", fingerprint="other"))
     assert mine.execute("SHOW search_path").fetchone() == {"search_path": '"$user", public'}
     mine.commit()
     assert mine.execute("SELECT count(*) AS n FROM orders").fetchone() == {"n": 1}

@@ -46,10 +46,10 @@ def test_a_claim_that_came_to_nothing_is_forgotten(tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as broken:
 
         def fails(_: Transitions) -> None:
-            raise RuntimeError("after the lines were taken")
+            raise RuntimeError("after the lanes were taken")
 
-        broken.setattr(Transitions, "write", fails)
-        with pytest.raises(RuntimeError, match="after the lines"):
+        broken.setattr(Transitions, "flush", fails)
+        with pytest.raises(RuntimeError, match="after the lanes"):
             claim(store, 25)
     taken += [claim(store, limit) for limit in (1, 8, 30)]
     assert store.recount(repair=False) == ()

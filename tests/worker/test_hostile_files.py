@@ -45,7 +45,7 @@ def test_g7_a_hostile_file_fails_alone_and_the_next_customers_document_completes
             assert document.attempt == 1
         else:
             assert document.state is DocumentState.FAILED, hostile.name
-            assert re.search(hostile.expect, document.error or ""), (hostile.name, document.error)
+            assert re.search(hostile.expected_error, document.error or ""), (hostile.name, document.error)
             assert document.attempt == 1, "it was rejected, and not tried again"
         honest = harness.queue.document(following)
         assert (honest.state, honest.attempt) == (DocumentState.DONE, 1), honest.error

@@ -86,7 +86,7 @@ def test_g1_g4_workers_submitters_and_upkeep_killed_at_any_moment_lose_nothing(
         orphans += children
         killed[role] += 1
         if role == "submit":
-            books.enter(process.told)
+            books.enter(process.messages)
         running[at] = begin(role)
     for role, process in running:
         process.kill()

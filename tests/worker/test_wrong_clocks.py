@@ -49,7 +49,7 @@ from inturn.queue import Queue
 from inturn.stores import open_store
 length = 60_000_000
 queue = Queue(open_store(sys.argv[1]))
-queue.store.see_worker(WorkerReport("dying", "host", os.getpid(), 1, 1, "p", 0))
+queue.store.record_worker(WorkerReport("dying", "host", os.getpid(), 1, 1, "p", 0))
 claimed = queue.claim("dying", 3, lease=length)
 assert len(claimed) == 3, claimed
 queue.heartbeat(claimed[:1], lease=length)
@@ -92,7 +92,7 @@ class SkewedClock:
         return self._run("-m", "inturn.cli", "upkeep", "--once")
 
     def automatic_maintenance(self) -> str:
-        """Run upkeep that goes on until it is told to stop; what it logs."""
+        """Run maintenance until it is stopped; return its log."""
         process = subprocess.Popen(
             [sys.executable, "-m", "inturn.cli", "upkeep"],
             cwd=self._folder,
@@ -172,7 +172,7 @@ def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queu
     elif jump == "+3650d":
         assert (first.returncode, present & set(old)) == (1, set(old))
         assert "23 of 23 ended documents" in first.stderr
-        assert "WARNING" in error.automatic_upkeep().upper()
+        assert "WARNING" in error.automatic_maintenance().upper()
     assert (
         Maintenance(queue, blobs).run_round().refusal is None
     )  # the clock is right, and the round before changed nothing
@@ -185,7 +185,7 @@ def test_g14_a_wrong_clock_destroys_nothing(kind: str, jump: str, url: str, queu
     stored += [receipt.id for receipt in queue.submit("rated", [NewDocument("n")] * 2)]
     stored += [receipt.id for receipt in queue.submit("gamma", [NewDocument("n")] * 2)]
     error.dying_worker()
-    error.automatic_upkeep()
+    error.automatic_maintenance()
     assert error.round().returncode == (1 if kind == "sqlite" and jump == "+3650d" else 0)
 
     # The clock is right again.

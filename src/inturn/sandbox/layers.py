@@ -56,7 +56,7 @@ NETWORK_AND_PROCESSES: Final = Exposure(
     (
         *("udp", "udp6", "local_socket", "datagram_by_pair", "datagram_by_message", "netlink"),
         *("fork", "replace_program", "outlive_worker"),
-        *("signal_own_group", "signal_everybody", "signal_parent", "signal_by_pipe", "signal_by_descriptor"),
+        *("signal_own_group", "signal_all_processes", "signal_parent", "signal_by_pipe", "signal_by_descriptor"),
         *("open_process", "take_descriptor"),
     ),
 )
