@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
+import apsw
 import pytest
 
 import inturn
@@ -24,10 +26,12 @@ from inturn.errors import (
     StoreVersionError,
 )
 from inturn.model import NewDocument
+from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.store import DocumentFilter, Operator
+from inturn.store import SYSTEM_OPERATOR, DocumentFilter, Operator
 from inturn.stores import migrate, restore_target, snapshot_file, snapshot_source
 from inturn.stores.snapshots import SnapshotSource
+from inturn.stores.sql.scheduler_state import INITIAL_STATE
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.backup import SqliteTarget
 from inturn.stores.transfer import ClosedKind, ClosedMarker
@@ -323,12 +327,20 @@ def test_the_other_kind_of_store_is_refused(tmp_path: Path) -> None:
         QueueWithBlobs("postgresql://nowhere.invalid/x", source.blobs).restore(tmp_path / "copy")
 
 
+def insert_rows_of_schema_2(connection: apsw.Connection, now: int) -> None:
+    values = (json.dumps(Policy().to_dict()), now, *SYSTEM_OPERATOR)
+    connection.execute("INSERT INTO policy (number, settings, at, operator, why) VALUES (1, ?, ?, ?, ?)", values)
+    columns = "one, seq, fence, event, policy, ordered, turns"
+    connection.execute(f"INSERT INTO queue ({columns}) VALUES (1, 0, 0, 0, 1, 'fair', ?)", (INITIAL_STATE,))  # noqa: S608
+
+
 def test_an_older_file_is_backed_up_and_restored_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = (
         QueueWithBlobs(str(tmp_path / name), FolderBlobs(tmp_path / f"{name}.blobs")) for name in ("old", "new")
     )
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
+        patch.setattr(schema, "_insert_initial_rows", insert_rows_of_schema_2)
         migrate(source.url)
     before = Path(source.url).read_bytes()
     manifest = source.back_up(tmp_path / "copy")

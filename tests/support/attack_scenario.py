@@ -73,7 +73,7 @@ from pathlib import Path
 import probes
 targets = json.loads(sys.argv[1])
 with open(targets["blob"], "rb") as document:
-    print(json.dumps(probes.run_all({**targets, "document": document.fileno()})))
+    print(json.dumps(probes.run_all_forked({**targets, "document": document.fileno()})))
 """
 VICTIMS = (
     *("write", "remove", "rename", "move", "link", "truncate", "chmod", "chmod2", "chown", "chown2"),
