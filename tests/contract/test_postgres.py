@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -49,20 +48,6 @@ class Temporary(PostgresStore):
         drop_schema(self._url)
 
 
-class Forgetful(Temporary):
-    """As if another process had claimed before every claim: the lines are read from their table each time."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        super().__init__(clock)
-        opened = self._claims._load_window
-
-        def forgotten(*args: Any) -> Any:
-            self._claims.window = None
-            return opened(*args)
-
-        self._claims._load_window = forgotten  # type: ignore[method-assign]
-
-
 def several_openings(clock: ManualClock) -> MultiClientStore:
     url = new_schema()
     return MultiClientStore([PostgresStore(url, clock) for _ in range(3)], partial(drop_schema, url))
@@ -77,8 +62,6 @@ FEWER = settings(STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max
 """A step is a dozen transactions here."""
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = FEWER
-TestForgetfulSteps = same_steps(Forgetful).TestCase
-TestForgetfulSteps.settings = FEWER
 TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
 TestStepsOfSeveralOpenings.settings = FEWER
 TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase

@@ -8,7 +8,6 @@ from hypothesis import settings
 from inturn.clock import Clock, ManualClock
 from inturn.store import Store
 from inturn.stores.sqlite import SqliteStore
-from inturn.stores.sqlite.claim_window import ClaimWindow
 from inturn.testing.contract import StoreContract, same_steps
 from multi_client_store import MultiClientStore, open_in_processes
 from state_machine_settings import STATE_MACHINE_SETTINGS
@@ -35,14 +34,6 @@ class Temporary(SqliteStore):
         self._folder.cleanup()
 
 
-class Forgetful(Temporary):
-    """Reads the lanes from their table before every claim, as after a claim of another process."""
-
-    def _load_window(self) -> ClaimWindow:
-        self._queries.claim_window = None
-        return super()._load_window()
-
-
 def several_openings(clock: ManualClock) -> MultiClientStore:
     folder = tempfile.TemporaryDirectory(prefix="inturn-steps-")
     path = Path(folder.name) / "queue.db"
@@ -56,8 +47,6 @@ def several_processes(clock: ManualClock) -> MultiClientStore:
 
 TestSteps = same_steps(Temporary).TestCase
 TestSteps.settings = STATE_MACHINE_SETTINGS
-TestForgetfulSteps = same_steps(Forgetful).TestCase
-TestForgetfulSteps.settings = settings(STATE_MACHINE_SETTINGS, max_examples=STATE_MACHINE_SETTINGS.max_examples // 3)
 TestStepsOfSeveralOpenings = same_steps(several_openings).TestCase
 TestStepsOfSeveralOpenings.settings = STATE_MACHINE_SETTINGS
 TestStepsOfSeveralProcesses = same_steps(several_processes).TestCase

@@ -66,7 +66,7 @@ def type_all(shell: Shell, block: Block) -> None:
         if line.startswith("inturn worker"):
             shell.run_until(line, is_done(shell.folder))
         elif line.startswith("inturn serve"):
-            shell.run_until(line, lambda log: "listening on" in log and log.count("processor ") == 2)  # its workers
+            shell.run_until(line, lambda log: "listening on" in log and log.count(" is ready: ") == 2)  # its workers
         elif ID in line:
             first = json.loads(shell.run("inturn documents --state done --json").splitlines()[0])["id"]
             assert shell.run(line.replace(ID, first))

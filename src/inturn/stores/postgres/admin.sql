@@ -28,8 +28,8 @@ UPDATE queue_state SET policy = %(number)s;
 UPDATE customer SET settings = %(settings)s, paused = %(paused)s, capped = %(capped)s, keeps = %(keeps)s
 WHERE id = %(id)s;
 
--- name: running_of
-SELECT customer, count(*) FROM running WHERE customer = ANY (%(ids)s::bigint[]) GROUP BY customer;
+-- name: running_counts
+SELECT customer, count(*) FROM running GROUP BY customer;
 
 -- name: record_worker
 INSERT INTO worker (name, seen_at, report, at_work) VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s)
@@ -72,22 +72,19 @@ WHERE customer = %(customer)s AND finished_at IS NOT NULL AND finished_at < %(be
 ORDER BY finished_at, seq LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
 
 -- name: forget_documents
-WITH removed AS (DELETE FROM document WHERE seq = ANY (%(seqs)s::bigint[]) RETURNING seq, finished_at)
+WITH removed AS (DELETE FROM document WHERE seq = ANY (%(seq)s::bigint[]) RETURNING seq, finished_at)
 DELETE FROM ended USING removed WHERE ended.finished_at = removed.finished_at AND ended.seq = removed.seq;
 
 -- name: forget_files
-DELETE FROM file WHERE document = ANY (%(seqs)s::bigint[]) RETURNING document, blob;
+DELETE FROM file WHERE document = ANY (%(seq)s::bigint[]) RETURNING document, blob;
 
 -- name: forget_idempotency_keys
-WITH removed AS (DELETE FROM idempotency_key WHERE at < %(before)s RETURNING 1) SELECT count(*) FROM removed;
+DELETE FROM idempotency_key WHERE at < %(before)s;
 
 -- name: forget_events
-WITH removed AS (
-    DELETE FROM event WHERE number IN (
-        SELECT number FROM event WHERE operator IS NULL AND at < %(before)s ORDER BY number LIMIT %(limit)s
-    ) RETURNING 1
-)
-SELECT count(*) FROM removed;
+DELETE FROM event WHERE number IN (
+    SELECT number FROM event WHERE operator IS NULL AND at < %(before)s ORDER BY number LIMIT %(limit)s
+);
 
 -- name: blobs_of
 SELECT blob FROM document WHERE customer = %(customer)s AND blob IS NOT NULL
@@ -110,7 +107,7 @@ WITH removed AS (
 SELECT state, lane, count(*) FROM removed GROUP BY state, lane;
 
 -- name: purge_idempotency_keys
-WITH removed AS (DELETE FROM idempotency_key WHERE customer = %(customer)s RETURNING 1) SELECT count(*) FROM removed;
+DELETE FROM idempotency_key WHERE customer = %(customer)s;
 
 -- name: waiting_counts
 SELECT customer, lane, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
@@ -132,7 +129,7 @@ SELECT customer, level, waiting FROM lane;
 SELECT limits.customer, limits.running, (SELECT count(*) FROM running WHERE running.customer = limits.customer)
 FROM limits JOIN customer ON customer.id = limits.customer WHERE customer.capped;
 
--- name: file_documents
+-- name: rebuild_derived_tables
 DELETE FROM requeued; DELETE FROM running; DELETE FROM ended;
 INSERT INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'waiting';

@@ -16,7 +16,7 @@ UPDATE api_key SET expires_at = least(%(at)s::bigint, expires_at) WHERE id = %(i
 
 -- name: record_api_key_uses
 UPDATE api_key SET used_at = greatest(used.at, used_at)
-FROM (SELECT id, at FROM unnest(%(ids)s::text[], %(times)s::bigint[]) AS item (id, at) ORDER BY id) AS used
+FROM (SELECT id, at FROM unnest(%(id)s::text[], %(at)s::bigint[]) AS item (id, at) ORDER BY id) AS used
 WHERE api_key.id = used.id;
 
 -- name: purge_api_keys

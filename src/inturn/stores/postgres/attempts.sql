@@ -42,5 +42,5 @@ DELETE FROM attempt WHERE ctid = ANY (ARRAY(
         SELECT attempt.ctid AS at FROM attempt
         WHERE attempt.customer = document.customer AND attempt.document = document.id OFFSET 0
     ) AS old
-    WHERE document.seq = ANY (%(seqs)s::bigint[])
+    WHERE document.seq = ANY (%(seq)s::bigint[])
 ));

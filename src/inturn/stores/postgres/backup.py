@@ -12,7 +12,7 @@ from psycopg import sql
 
 from inturn.errors import StoreCorruptError, StoreError, StoreVersionError
 from inturn.files import fsync_paths, write_private
-from inturn.stores.postgres.queries import Queries
+from inturn.stores.postgres.queries import PostgresQueries
 from inturn.stores.postgres.schema import MIGRATIONS
 from inturn.stores.snapshots import SnapshotFile, SnapshotInfo
 
@@ -28,7 +28,7 @@ COPY_NULL: Final = b"\\N"
 """As COPY writes it."""
 
 
-def write(queries: Queries, path: Path) -> None:
+def write(queries: PostgresQueries, path: Path) -> None:
     """Write all tables as this transaction sees them."""
     if path.exists():
         raise StoreError(f"{path} exists already; give a new path")
@@ -49,7 +49,7 @@ def write(queries: Queries, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def read(queries: Queries, path: Path) -> None:
+def read(queries: PostgresQueries, path: Path) -> None:
     """Fill the tables of an empty queue."""
     with _open_backup(path) as (file, manifest):
         _fill(queries, file, manifest)
@@ -99,7 +99,7 @@ class PostgresSnapshot(SnapshotFile):
                             )
 
 
-def _fill(queries: Queries, file: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
+def _fill(queries: PostgresQueries, file: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
     if queries.fetch_one("is_used") != (False,):
         raise StoreError("this schema holds a queue that was used already; give another one with ?schema=")
     queries.execute("clear")
@@ -109,19 +109,19 @@ def _fill(queries: Queries, file: zipfile.ZipFile, manifest: dict[str, Any]) -> 
     for table, column in IDENTITY_COLUMNS:
         advance_identity(queries, table, column)
     queries.execute("go_on_seq", last=manifest["seq"])
-    queries.execute("file_documents")
+    queries.execute("rebuild_derived_tables")
 
 
-def advance_identity(queries: Queries, table: str, column: str) -> None:
+def advance_identity(queries: PostgresQueries, table: str, column: str) -> None:
     """Advance a table's identity sequence past its last row."""
     queries.execute("go_on", table=table, column=column, last=_next_value(queries, table, column))
 
 
-def _columns(queries: Queries, table: str) -> list[str]:
+def _columns(queries: PostgresQueries, table: str) -> list[str]:
     return [name for (name,) in queries.fetch_all("columns", table=table) if name not in SKIPPED_COLUMNS]
 
 
-def _copy_out(queries: Queries, table: str, columns: list[str], member: Any) -> None:
+def _copy_out(queries: PostgresQueries, table: str, columns: list[str], member: Any) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) TO STDOUT").format(sql.Identifier(table), names)
     with queries.connection.cursor().copy(statement) as copy:
@@ -129,7 +129,7 @@ def _copy_out(queries: Queries, table: str, columns: list[str], member: Any) -> 
             member.write(piece)
 
 
-def _copy_in(queries: Queries, table: str, columns: list[str], member: Any) -> None:
+def _copy_in(queries: PostgresQueries, table: str, columns: list[str], member: Any) -> None:
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table), names)
     with queries.connection.cursor().copy(statement) as copy:
@@ -137,7 +137,7 @@ def _copy_in(queries: Queries, table: str, columns: list[str], member: Any) -> N
             copy.write(piece)
 
 
-def _next_value(queries: Queries, table: str, column: str) -> int:
+def _next_value(queries: PostgresQueries, table: str, column: str) -> int:
     statement = sql.SQL("SELECT coalesce(max({}), 0) + 1 FROM {}").format(sql.Identifier(column), sql.Identifier(table))
     row = queries.connection.execute(statement).fetchone()
     return int((row or (1,))[0])

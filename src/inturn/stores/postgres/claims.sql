@@ -23,9 +23,6 @@ SELECT
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
 
--- name: scheduler_state
-SELECT state FROM scheduler_state ORDER BY version DESC LIMIT 1;
-
 -- name: take_lane_log
 WITH newest AS MATERIALIZED (
     SELECT folded FROM scheduler_state ORDER BY version DESC LIMIT 1
@@ -36,6 +33,15 @@ WITH newest AS MATERIALIZED (
 )
 DELETE FROM lane_log USING pending WHERE lane_log.ctid = pending.at
 RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
+
+-- name: lane_log
+WITH newest AS MATERIALIZED (
+    SELECT folded FROM scheduler_state ORDER BY version DESC LIMIT 1
+)
+SELECT number, customer, kind, level, n, seq, ready_at, cost, settings FROM lane_log
+WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest))
+    OR xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
+    OR pg_snapshot_xmax((SELECT folded FROM newest)) > pg_snapshot_xmax(pg_current_snapshot());
 
 -- name: take_whole_lane_log
 DELETE FROM lane_log RETURNING number, customer, kind, level, n, seq, ready_at, cost, settings;
@@ -89,8 +95,60 @@ WHERE scheduled AND level = %(level)s AND (head_ready_at, head_seq) > (%(after)s
     AND (out_of_turn_at <= %(rested_since)s OR out_of_turn_at > %(now)s)
 ORDER BY head_ready_at, head_seq LIMIT %(limit)s;
 
+-- name: waiting_claims
+SELECT pid, worker, max_documents, lease, now FROM claim_request
+WHERE answer IS NULL AND pid <> pg_backend_pid() AND asked_at > clock_timestamp() - interval '20 seconds'
+ORDER BY asked_at, pid;
+
+-- name: first_lanes
+WITH newest AS MATERIALIZED (
+    SELECT ordered, state::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
+), first_level AS MATERIALIZED (
+    SELECT
+        position::int - 1 AS level, (value ->> 4)::bigint AS open_lanes,
+        CASE ordered WHEN 'fair' THEN (value ->> 0)::bigint ELSE -1 END AS turn,
+        %(limit)s::bigint + coalesce((SELECT sum(max_documents) FROM claim_request WHERE answer IS NULL), 0) AS wanted
+    FROM newest CROSS JOIN LATERAL json_array_elements(levels) WITH ORDINALITY AS item (value, position)
+    WHERE (value ->> 4)::bigint > 0
+    LIMIT 1
+), lowest AS MATERIALIZED (
+    SELECT lane.*, lane.ctid::text AS place, first_level.open_lanes, first_level.wanted
+    FROM first_level CROSS JOIN LATERAL (
+        SELECT *, ctid FROM lane
+        WHERE scheduled AND lane.level = first_level.level AND (sort_key, sort_tie) > (first_level.turn, -1)
+        ORDER BY lane.level, sort_key, sort_tie LIMIT first_level.wanted + %(more)s
+    ) AS lane
+)
+SELECT
+    customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
+    version, place, next_document.seq, next_document.ready_at, next_document.cost, next_document.is_new
+FROM lowest LEFT JOIN LATERAL (
+    (
+        SELECT seq, ready_at, cost, true AS is_new FROM document
+        WHERE (document.customer, lane, seq)
+                >= (lowest.customer, lowest.level, greatest(lowest.head_seq + 1, coalesce(lowest.scan_from, 9223372036854775807)))
+            AND (document.customer, lane, seq) < (lowest.customer, lowest.level, 9223372036854775807)
+            AND state = 'waiting'
+        ORDER BY document.customer, lane, seq LIMIT 1 + lowest.wanted / lowest.open_lanes
+    )
+    UNION ALL
+    (
+        SELECT seq, ready_at, cost, false FROM requeued
+        WHERE (requeued.customer, lane, seq) > (lowest.customer, lowest.level, lowest.head_seq)
+            AND (requeued.customer, lane, seq) < (lowest.customer, lowest.level, 9223372036854775807)
+        ORDER BY requeued.customer, lane, seq LIMIT 1 + lowest.wanted / lowest.open_lanes
+    )
+) AS next_document ON true;
+
+-- name: served_documents
+SELECT document_view.* FROM claim_request
+    CROSS JOIN LATERAL unnest(answer) WITH ORDINALITY AS taken (seq, position)
+    JOIN document_view ON document_view.seq = taken.seq
+WHERE claim_request.pid = pg_backend_pid() AND claim_request.ticket = %(ticket)s AND document_view.state = 'running'
+ORDER BY position;
+
 -- name: limits_of
-SELECT customer, settings, running, tat, rate_closed_until FROM limits WHERE customer = ANY (%(customers)s::bigint[]);
+SELECT customer, settings, running, tat, rate_closed_until FROM limits WHERE customer = ANY (%(customer)s::bigint[]);
 
 -- name: waiting_in_lanes
 SELECT wanted.customer, wanted.level, waiting.seq, waiting.ready_at, waiting.cost, waiting.is_new
@@ -115,18 +173,20 @@ CROSS JOIN LATERAL (
 
 -- name: save_claim
 WITH wanted AS (
-    SELECT * FROM unnest(%(owner)s::bigint[], %(lane)s::int[], %(seq)s::bigint[], %(fence)s::bigint[])
-    AS wanted (customer, lane, seq, fence)
+    SELECT * FROM unnest(
+        %(claimed_owner)s::bigint[], %(claimed_lane)s::int[], %(claimed_seq)s::bigint[], %(claimed_fence)s::bigint[],
+        %(claimed_now)s::bigint[], %(claimed_until)s::bigint[], %(claimed_worker)s::text[]
+    ) AS wanted (customer, lane, seq, fence, now, until, worker)
 ), claimed AS (
     UPDATE document SET
-        state = 'running', attempt = attempt + 1, started_at = %(now)s, lease_until = %(until)s, lease_check_at = %(until)s,
-        fence = wanted.fence, worker = %(worker)s, last_outcome = NULL, leased_at = %(now)s, doubted_at = NULL,
-        began_at = NULL, worked = NULL
+        state = 'running', attempt = attempt + 1, started_at = wanted.now, lease_until = wanted.until,
+        lease_check_at = wanted.until, fence = wanted.fence, worker = wanted.worker, last_outcome = NULL,
+        leased_at = wanted.now, doubted_at = NULL, began_at = NULL, worked = NULL
     FROM wanted WHERE document.seq = wanted.seq AND state = 'waiting'
     RETURNING
         id, '', document.seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
-        document.fence, worker, lease_until, document.lane, error, name, uri, blob, sha256, size, media_type, batch,
-        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked, document.customer, lower_name
+        document.fence, document.worker, lease_until, document.lane, error, name, uri, blob, sha256, size, media_type, batch,
+        metadata, cost, delay, start_by, max_attempts, pages, began_at, worked
 ), requeued_removed AS (
     DELETE FROM requeued WHERE ctid = ANY (ARRAY(
         SELECT entry.at FROM wanted CROSS JOIN LATERAL (
@@ -135,16 +195,20 @@ WITH wanted AS (
         ) AS entry
     ))
 ), running_added AS (
-    INSERT INTO running (lease_check_at, seq, customer) SELECT %(until)s, seq, customer FROM wanted
+    INSERT INTO running (lease_check_at, seq, customer) SELECT until, seq, customer FROM wanted
 ), events_added AS (
     INSERT INTO event_outbox (at, kind, customers, documents, operator, why, detail)
     SELECT
-        %(now)s, kind, customers::text[], coalesce(documents::uuid[], ARRAY(SELECT id FROM claimed ORDER BY fence)),
+        at, kind, customers::text[],
+        coalesce(documents::uuid[], ARRAY(
+            SELECT id FROM claimed
+            WHERE fence BETWEEN first_fence AND first_fence + cardinality(customers::text[]) - 1 ORDER BY fence
+        )),
         operator, why, detail
     FROM unnest(
-        %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[], %(why)s::text[],
-        %(detail)s::text[]
-    ) AS new_event (kind, customers, documents, operator, why, detail)
+        %(at)s::bigint[], %(kind)s::text[], %(customers)s::text[], %(documents)s::text[], %(operator)s::text[],
+        %(why)s::text[], %(detail)s::text[], %(first_fence)s::bigint[]
+    ) AS new_event (at, kind, customers, documents, operator, why, detail, first_fence)
 ), old_lanes_removed AS (
     DELETE FROM lane WHERE ctid = ANY (ARRAY(
         SELECT coalesce(
@@ -157,7 +221,7 @@ WITH wanted AS (
                 WHERE lane.customer = old.customer AND lane.level = old.level AND lane.version = old.version LIMIT 1
             )
         )
-        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[], %(old_at)s::tid[])
+        FROM unnest(%(old_customer)s::bigint[], %(old_level)s::int[], %(old_version)s::bigint[], %(old_ctid)s::tid[])
             AS old (customer, level, version, at)
     ))
 ), lanes_added AS (
@@ -171,21 +235,27 @@ WITH wanted AS (
         %(head_cost)s::double precision[], %(scheduled)s::boolean[], %(scan_from)s::bigint[],
         %(out_of_turn_at)s::bigint[], %(sort_key)s::bigint[], %(sort_tie)s::bigint[]
     ) AS new_lane
+), claims_answered AS (
+    UPDATE claim_request SET answer = given.answer::bigint[]
+    FROM unnest(%(pid)s::int[], %(answer)s::text[]) AS given (pid, answer)
+    WHERE claim_request.pid = given.pid
 ), old_state_removed AS (
     DELETE FROM scheduler_state WHERE version = %(version)s RETURNING folded
 ), state_added AS (
     INSERT INTO scheduler_state (version, ordered, state, deadlines, fence, reserved, folded)
     SELECT
         %(version)s + 1, %(ordered)s, %(scheduler_state)s, %(deadlines)s, %(last_fence)s, %(reserved)s,
-        CASE WHEN %(folds)s THEN pg_current_snapshot() ELSE folded END
+        pg_current_snapshot()
     FROM old_state_removed
-    WHERE require_claimed((SELECT count(*) FROM claimed), cardinality(%(seq)s::bigint[]))
+    WHERE require_claimed((SELECT count(*) FROM claimed), cardinality(%(claimed_seq)s::bigint[]))
 )
 SELECT * FROM claimed;
 
 -- name: save_limits
 INSERT INTO limits (customer, settings, running, tat, rate_closed_until)
-VALUES (%(customer)s, %(settings)s, %(running)s, %(tat)s, %(rate_closed_until)s)
+SELECT * FROM unnest(
+    %(customer)s::bigint[], %(settings)s::text[], %(running)s::bigint[], %(tat)s::bigint[], %(rate_closed_until)s::bigint[]
+)
 ON CONFLICT (customer) DO UPDATE SET
     settings = excluded.settings, running = excluded.running, tat = excluded.tat,
     rate_closed_until = excluded.rate_closed_until;
@@ -199,5 +269,5 @@ UPDATE lane SET
 INSERT INTO crash_sentinel (one) VALUES (1) ON CONFLICT DO NOTHING;
 
 -- name: forget_spent_lanes
-DELETE FROM lane
-WHERE waiting = 0 AND level = %(level)s AND turn <= %(turn)s AND out_of_turn_at <= %(rested_since)s;
+DELETE FROM lane USING unnest(%(level)s::int[], %(turn)s::bigint[]) AS spent (level, turn)
+WHERE waiting = 0 AND lane.level = spent.level AND lane.turn <= spent.turn AND out_of_turn_at <= %(rested_since)s;

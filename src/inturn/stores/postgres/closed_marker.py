@@ -9,7 +9,7 @@ from typing import Final
 from psycopg import sql
 
 from inturn.errors import IllegalTransitionError, StoreMovedError
-from inturn.stores.postgres.queries import Connection, Queries
+from inturn.stores.postgres.queries import Connection, PostgresQueries
 from inturn.stores.postgres.url import PostgresUrl
 from inturn.stores.transfer import ClosedKind, ClosedMarker
 
@@ -43,7 +43,7 @@ def require_open(connection: Connection, address: PostgresUrl) -> None:
         raise StoreMovedError(mark.describe(address.display_url))
 
 
-def table_names(queries: Queries) -> set[str]:
+def table_names(queries: PostgresQueries) -> set[str]:
     """Return every table of the schema."""
     return {name for (name,) in queries.fetch_all("tables")}
 
@@ -57,7 +57,7 @@ def read_marker(connection: Connection, schema: str) -> ClosedMarker | None:
     return None if row is None else ClosedMarker(ClosedKind(row[0]), *row[1:])
 
 
-def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> None:
+def write_marker(queries: PostgresQueries, marker: ClosedMarker, display_url: str) -> None:
     """Close the queue inside a transaction; later writes of other processes are refused."""
     queries.connection.execute(_CREATE_TABLE)
     queries.connection.execute(
@@ -69,12 +69,12 @@ def write_marker(queries: Queries, marker: ClosedMarker, display_url: str) -> No
         queries.connection.execute(sql.SQL(_CREATE_TRIGGER).format(sql.Identifier(table)))
 
 
-def clear_marker(queries: Queries) -> None:
+def clear_marker(queries: PostgresQueries) -> None:
     """Open the queue again inside a transaction, leaving no trace in the schema."""
     queries.connection.execute("DROP FUNCTION refuse() CASCADE; DROP TABLE closed")
 
 
-def allow_writes(queries: Queries, run: str, schema: str, display_url: str) -> None:
+def allow_writes(queries: PostgresQueries, run: str, schema: str, display_url: str) -> None:
     """Let this transaction write to a queue which this run fills."""
     is_closed = read_marker(queries.connection, schema) is not None
     if not is_closed or queries.connection.execute("SELECT run FROM closed FOR SHARE").fetchone() != (run,):

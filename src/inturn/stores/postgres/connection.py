@@ -18,11 +18,12 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from inturn.errors import StoreError
+from inturn.stores.postgres.claim_queries import PostgresClaimQueries, start_statements
 from inturn.stores.postgres.errors import CONTENTION, translate_connect_errors, translate_errors
 from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, TimeoutConnection, bind
-from inturn.stores.postgres.queries import QUERIES, Connection, Queries, Row
-from inturn.stores.postgres.rows import adapt
+from inturn.stores.postgres.queries import QUERIES, Connection, PostgresQueries, adapt
 from inturn.stores.postgres.url import PostgresUrl
+from inturn.stores.sql.rows import Row
 
 log: Final = logging.getLogger("inturn.postgres")
 RESPONSE_TIMEOUT_SECONDS: Final = 25.0
@@ -31,10 +32,10 @@ IDLE_CHECK_SECONDS: Final = 1.0
 """Seconds after which a connection that lay idle is checked before it is used."""
 POOL_TIMEOUT_SECONDS: Final = 20.0
 MAX_RETRIES: Final = 30
-COMMIT: Final = "commit"
-COMMIT_AND_FLUSH: Final = "flush"
+MAX_DEAD_CONNECTIONS: Final = 2
+"""Connections that break before the transaction has begun, and are replaced."""
+COMMIT: Final = b"COMMIT"
 Answer = TypeVar("Answer")
-TransactionStart = tuple["TransactionKind", Mapping[str, Any] | None]
 
 
 class TransactionKind(StrEnum):
@@ -71,10 +72,11 @@ class Database:
         self._forces_synchronous = durable[0] == "off"
         self._sets_synchronous = self._forces_synchronous and self.is_behind_pooler
         """Whether each transaction sets synchronous_commit itself; sessions of our own have it set."""
-        self._scripts = transaction_scripts(
-            address.schema, set_local=self.is_behind_pooler, synchronous=self._sets_synchronous
-        )
-        self._statements_by_script = {name: _split_statements(script) for name, script in self._scripts.items()}
+        self._scripts = transaction_scripts(address.schema, set_local=self.is_behind_pooler)
+        self._statements_by_kind: Mapping[str, list[BoundStatement]] = {
+            kind: [(statement, [], []) for statement in _split_statements(script)]
+            for kind, script in self._scripts.items()
+        }
         self._pool: ConnectionPool[TimeoutConnection] = ConnectionPool(
             address.conninfo,
             connection_class=TimeoutConnection,
@@ -105,68 +107,115 @@ class Database:
         kind: TransactionKind,
         work: Callable[[LibpqQueries], Answer],
         *,
-        with_timeout: bool = True,
-        flush: bool = False,
+        has_timeout: bool = True,
         params: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Run the work in one transaction and commit it; retry on contention.
 
-        With `flush`, a commit that does not wait for the disk is followed by one that does: the locks are free by then.
-        `given` are the values of the statements that begin it.
+        `params` are the values of the statements that begin it.
         """
+
+        def transact(connection: TimeoutConnection) -> Answer:
+            begun = self._send_begin(connection, kind, params)
+            ends = (COMMIT,) if self._scripts[kind] else ()
+            return self._work(LibpqQueries(connection, begun, ends), work, has_timeout=has_timeout)
+
+        return self._retry(transact)
+
+    def run_in_one_trip(self, kind: TransactionKind, query: str, /, **values: Any) -> list[Row]:
+        """Run one query in a transaction of this kind; all of it is sent at once."""
+
+        def transact(connection: TimeoutConnection) -> list[Row]:
+            begin = self._statements_by_kind[kind]
+            (results,) = connection.query_pipeline([*begin, bind(query, values), (COMMIT, [], [])])
+            return results[len(begin)][0]
+
+        return self._retry(transact)
+
+    def run_claim(
+        self, work: Callable[[PostgresClaimQueries], Answer], *, limit: int = 0, has_timeout: bool = True
+    ) -> Answer:
+        """Run the work in a transaction that holds the claim lock; it may claim `limit` documents."""
+        return self._retry(
+            lambda connection: self._claim(connection, work, (COMMIT,), limit=limit, has_timeout=has_timeout)
+        )
+
+    def run_in_turn(
+        self,
+        asked: Mapping[str, Any],
+        serve: Callable[[PostgresClaimQueries], Answer],
+        is_served: Callable[[Sequence[Row]], Answer],
+    ) -> Answer:
+        """Wait for the turn to claim. With it, run `serve` in a transaction that holds the claim lock; or another
+        session has claimed for this one meanwhile: then `is_served` gets the rows of the documents.
+        """
+
+        def take_turn(connection: TimeoutConnection) -> Answer:
+            turn, served = connection.query_pipeline(
+                [bind("take_claim_turn", asked)], [bind("served_documents", asked)]
+            )
+            (((has_turn,),), _), (rows, _) = turn[0], served[0]
+            if not has_turn:
+                return is_served(rows)
+            ends = (COMMIT, QUERIES["end_claim_turn"])
+            return self._claim(connection, serve, ends, limit=asked["limit"], has_timeout=True)
+
+        return self._retry(take_turn)
+
+    def _claim(
+        self,
+        connection: TimeoutConnection,
+        work: Callable[[PostgresClaimQueries], Answer],
+        ends: Sequence[bytes],
+        *,
+        limit: int,
+        has_timeout: bool,
+    ) -> Answer:
+        """Run the work under the claim lock. What it reads first is read in the trip that begins the transaction."""
+        begin = self._statements_by_kind[TransactionKind.CLAIM]
+        queries = PostgresClaimQueries(connection, (), ends)
+        if self.is_behind_pooler or not limit:
+            _run_script(connection, self._scripts[TransactionKind.CLAIM], None)
+        else:
+            (results,) = connection.query_pipeline([*begin, *start_statements(limit)])
+            queries.begun_with(results[len(begin) :])
+        connection.has_begun = True
+        return self._work(queries, work, has_timeout=has_timeout)
+
+    def _work(self, queries: Any, work: Callable[[Any], Answer], *, has_timeout: bool) -> Answer:
+        """Do the work of a transaction that has begun, and commit it, unless its last query has done so."""
+        connection = queries.connection
+        connection.response_timeout = RESPONSE_TIMEOUT_SECONDS if has_timeout else None
+        answer = work(queries)
+        if queries.commit_statements:
+            queries.query_final(())
+        return answer
+
+    def _retry(self, transact: Callable[[TimeoutConnection], Answer]) -> Answer:
+        """Run a transaction on a connection of the pool; on contention, and on a connection that was dead, again."""
         self._require_same_process()
         with translate_errors(self.address.display_url):
             for left in range(MAX_RETRIES, -1, -1):
+                connection = self._pool.getconn()
                 try:
-                    return self._run_once(
-                        (kind, params), work, COMMIT_AND_FLUSH if flush else COMMIT, with_timeout=with_timeout
-                    )
+                    connection.has_begun, connection.response_timeout = False, RESPONSE_TIMEOUT_SECONDS
+                    return transact(connection)
                 except CONTENTION:
+                    _roll_back(connection)
                     if left == 0:
                         raise
                     time.sleep(random.uniform(0, 0.002 * (MAX_RETRIES - left + 1)))  # noqa: S311 - no secret
-        raise AssertionError
-
-    def _run_once(
-        self, start: TransactionStart, work: Callable[[LibpqQueries], Answer], end: str, *, with_timeout: bool
-    ) -> Answer:
-        connection, begun = self._begin_transaction(*start)
-        ends = self._statements_by_script[end] if self._scripts[start[0]] else ()
-        queries = LibpqQueries(connection, begun, ends)
-        try:
-            connection.response_timeout = RESPONSE_TIMEOUT_SECONDS if with_timeout else None
-            answer = work(queries)
-            if queries.commit_statements:
-                connection.execute(self._scripts[end], prepare=False)
-        except BaseException:
-            _roll_back(connection)
-            raise
-        finally:
-            connection.last_used_at = time.monotonic()
-            self._pool.putconn(connection)
-        return answer
-
-    def _begin_transaction(
-        self, kind: TransactionKind, params: Mapping[str, Any] | None
-    ) -> tuple[TimeoutConnection, Sequence[Any]]:
-        """Return a connection on which the transaction has begun; a dead one is replaced up to twice."""
-        for left in (2, 1, 0):
-            connection = self._pool.getconn()
-            try:
-                connection.response_timeout = RESPONSE_TIMEOUT_SECONDS
-                begun = self._send_begin(connection, kind, params)
-            except psycopg.OperationalError:
-                is_dead = connection.closed
-                _roll_back(connection)
-                self._pool.putconn(connection)
-                if not is_dead or left == 0:
+                except psycopg.OperationalError:
+                    was_dead = connection.closed and not connection.has_begun
+                    _roll_back(connection)
+                    if not was_dead or left <= MAX_RETRIES - MAX_DEAD_CONNECTIONS:
+                        raise
+                except BaseException:
+                    _roll_back(connection)
                     raise
-            except BaseException:
-                _roll_back(connection)
-                self._pool.putconn(connection)
-                raise
-            else:
-                return connection, begun
+                finally:
+                    connection.last_used_at = time.monotonic()
+                    self._pool.putconn(connection)
         raise AssertionError
 
     def _send_begin(
@@ -174,13 +223,11 @@ class Database:
     ) -> Sequence[Any]:
         """Send the statements that begin the transaction in one trip; return their rows."""
         script = self._scripts[kind]
-        if kind is TransactionKind.CLAIM and not self.is_behind_pooler:
-            first: list[BoundStatement] = [(content, [], []) for content in self._statements_by_script[kind]]
-            queue, folded = connection.query_pipeline([*first, bind("queue", {}), bind("take_lane_log", {})])[-2:]
-            return queue[0], folded[0]
-        return _run_script(connection, script, params) if script else _check_for_disconnect(connection)
+        begun = _run_script(connection, script, params) if script else _check_for_disconnect(connection)
+        connection.has_begun = True
+        return begun
 
-    def require_durable_commit(self, queries: Queries) -> None:
+    def require_durable_commit(self, queries: PostgresQueries) -> None:
         """Make this transaction's commit wait for the disk, whatever the server's default."""
         if self._sets_synchronous:
             queries.execute("commit_durably")
@@ -211,8 +258,8 @@ def detect_pooler(connection: Connection) -> bool:
     return row is not None and row[0] != connection.info.backend_pid
 
 
-def transaction_scripts(schema: str, *, set_local: bool, synchronous: bool) -> dict[str, bytes]:
-    """The statements that begin and end transactions. The schema's name is made of letters that need no quoting.
+def transaction_scripts(schema: str, *, set_local: bool) -> dict[str, bytes]:
+    """The statements that begin transactions. The schema's name is made of letters that need no quoting.
 
     What is one statement needs no transaction, unless settings have to be sent along.
     """
@@ -220,14 +267,12 @@ def transaction_scripts(schema: str, *, set_local: bool, synchronous: bool) -> d
         QUERIES["settings"].replace(b"{schema}", schema.encode()).replace(b"{local}", b"LOCAL" if set_local else b"")
     )
     content = (settings + b";") if set_local else b""
-    surely = (QUERIES["commit_durably"] + b";") if synchronous else b""
     made: dict[str, bytes] = {begin: QUERIES[begin].replace(b"{settings}", content) for begin in TransactionKind}
     for name in ("lock_customer", "policy_and_time"):
         made[TransactionKind.SUBMIT] = made[TransactionKind.SUBMIT].replace(b"{%s}" % name.encode(), QUERIES[name])
     if not set_local:
         made[TransactionKind.SINGLE_READ] = made[TransactionKind.SINGLE_WRITE] = b""
-    flush = QUERIES[COMMIT_AND_FLUSH].replace(b"{sure}", surely)
-    return {"settings": settings, **made, COMMIT: QUERIES[COMMIT], COMMIT_AND_FLUSH: flush}
+    return {"settings": settings, **made}
 
 
 def _split_statements(script: bytes) -> tuple[bytes, ...]:
@@ -264,10 +309,10 @@ def _roll_back(connection: TimeoutConnection) -> None:
     """Roll back, or close the connection so that the pool replaces it."""
     if connection.closed:
         return
-    status = connection.info.transaction_status
-    if status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
-        with suppress(psycopg.Error):
+    with suppress(psycopg.Error):
+        if connection.info.transaction_status in {TransactionStatus.INTRANS, TransactionStatus.INERROR}:
             connection.execute(b"ROLLBACK")
+        if connection.info.transaction_status is TransactionStatus.IDLE:
+            connection.execute(QUERIES["end_all_turns"])
             return
-    if status is not TransactionStatus.IDLE:
-        connection.close()
+    connection.close()

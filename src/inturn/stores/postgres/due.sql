@@ -1,6 +1,7 @@
 -- What is due: start_by, leases, delays, rates; and leases, delays and rates that a clock ahead of the server's has set.
 -- %(floor)s is a time below which nothing of the kind is left, so that dead rows at the low end of an index are not read.
--- `running.lease_check_at` may be earlier than the lease's end: heartbeats do not move it, `postpone_lease_checks` does.
+-- `running.lease_check_at` may be earlier than the lease's end: heartbeats do not move it,
+-- `next_lease_check` does, for those that it finds before the end of the lease.
 
 -- name: deadlines
 SELECT
@@ -9,8 +10,8 @@ SELECT
     (SELECT min(rate_closed_until) FROM limits WHERE rate_closed_until IS NOT NULL);
 
 -- name: late_to_start
-SELECT seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, id,
-    started_at, worker
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
 FROM document
 WHERE start_by BETWEEN %(floor)s AND %(now)s AND attempt = 0 AND state IN ('waiting', 'delayed')
 ORDER BY start_by, seq LIMIT %(limit)s;
@@ -18,29 +19,31 @@ ORDER BY start_by, seq LIMIT %(limit)s;
 -- name: next_start_by
 SELECT start_by FROM document WHERE start_by > %(now)s ORDER BY start_by LIMIT 1;
 
--- name: postpone_lease_checks
-WITH postponed AS (
-    UPDATE document SET lease_check_at = lease_until FROM running
-    WHERE running.lease_check_at BETWEEN %(floor)s AND %(now)s AND document.seq = running.seq AND lease_until > %(now)s
-    RETURNING running.lease_check_at AS old_check_at, document.seq, document.lease_check_at
-)
-UPDATE running SET lease_check_at = postponed.lease_check_at FROM postponed
-WHERE running.lease_check_at = postponed.old_check_at AND running.seq = postponed.seq;
-
 -- name: expired_leases
 SELECT
-    document.seq, document.customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, id,
+    id, document.seq, document.customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by,
     started_at, worker
 FROM running JOIN document ON document.seq = running.seq
 WHERE running.lease_check_at BETWEEN %(floor)s AND %(now)s AND lease_until <= %(now)s
 ORDER BY lease_until, document.seq LIMIT %(limit)s;
 
 -- name: next_lease_check
-SELECT lease_check_at FROM running WHERE lease_check_at > %(now)s ORDER BY lease_check_at LIMIT 1;
+WITH postponed AS (
+    UPDATE document SET lease_check_at = lease_until FROM running
+    WHERE running.lease_check_at BETWEEN %(floor)s AND %(now)s AND document.seq = running.seq AND lease_until > %(now)s
+    RETURNING running.lease_check_at AS old_check_at, document.seq, document.lease_check_at
+), moved AS (
+    UPDATE running SET lease_check_at = postponed.lease_check_at FROM postponed
+    WHERE running.lease_check_at = postponed.old_check_at AND running.seq = postponed.seq
+)
+SELECT least(
+    (SELECT lease_check_at FROM running WHERE lease_check_at > %(now)s ORDER BY lease_check_at LIMIT 1),
+    (SELECT min(lease_check_at) FROM postponed)
+);
 
 -- name: due_documents
-SELECT seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, id,
-    started_at, worker
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
 FROM document
 WHERE due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
 

@@ -18,7 +18,8 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
-from inturn.stores.postgres.queries import QUERIES, Queries, Row, UuidList, array_literal
+from inturn.stores.postgres.queries import QUERIES, PostgresQueries, UuidList, array_literal
+from inturn.stores.sql.rows import Row
 
 POLL_INTERVAL_MS: Final = 200
 """Milliseconds between two checks of the response timeout."""
@@ -43,6 +44,8 @@ class TimeoutConnection(psycopg.Connection[Row]):
 
     response_timeout: float | None = None
     last_used_at: float = 0.0
+    has_begun: bool = False
+    """Whether the present transaction has begun: before that, the work may be done on another connection."""
     can_prepare: bool = False
     """Whether prepared statements persist: not behind a pooler."""
 
@@ -72,23 +75,20 @@ class TimeoutConnection(psycopg.Connection[Row]):
         (results,) = self._read_results(1, None)
         return self._to_rows(*results)
 
-    def query_pipeline(
-        self, statements: Sequence[BoundStatement], after_commit: BoundStatement | None = None
-    ) -> list[StatementResult]:
-        """Run several statements in one round trip, as one transaction if none has begun.
+    def query_pipeline(self, *parts: Sequence[BoundStatement]) -> list[list[StatementResult]]:
+        """Run several statements in one round trip; each part is a transaction of its own if none has begun.
 
-        The `behind` statement is sent after the commit and its result ignored.
+        An error of one part is raised once all parts are done.
         """
-        parts = [statements] if after_commit is None else [statements, (after_commit,)]
-        named = [[(asked, self._prepared_name(asked)) for asked in part] for part in parts]
+        named = [[(bound, self._prepared_name(bound)) for bound in part] for part in parts]
         self.pgconn.enter_pipeline_mode()
-        for item in named:
-            for asked, name in item:
-                self._send(asked, name)
+        for part in named:
+            for bound, name in part:
+                self._send(bound, name)
             self.pgconn.pipeline_sync()
-        results, *_ = self._read_results(len(named), ExecStatus.PIPELINE_SYNC)
+        results = self._read_results(len(named), ExecStatus.PIPELINE_SYNC)
         self.pgconn.exit_pipeline_mode()
-        return [self._to_rows(result) for result in results]
+        return [[self._to_rows(result) for result in part] for part in results]
 
     def _prepared_name(self, bound: BoundStatement) -> bytes | None:
         """Return the prepared name, or None before the third use. Statements are prepared anew at 20, 200 and every
@@ -178,7 +178,7 @@ def _with_timeout(gen: PQGen[Returned], deadline: float) -> Generator[Any, Any, 
         return returned
 
 
-class LibpqQueries(Queries):
+class LibpqQueries(PostgresQueries):
     """Named queries on our own connection; a query without values may be several statements."""
 
     __slots__ = ("commit_statements",)
@@ -210,7 +210,8 @@ class LibpqQueries(Queries):
     def query_final(self, statements: Sequence[BoundStatement]) -> list[StatementResult]:
         """Run the last statements of a transaction together with its commit."""
         ends, self.commit_statements = self.commit_statements, ()
-        return self.connection.query_pipeline([*statements, *[(end, [], []) for end in ends]])[: len(statements)]
+        (results,) = self.connection.query_pipeline([*statements, *[(end, [], []) for end in ends]])
+        return results[: len(statements)]
 
 
 def bind(query: str, values: Mapping[str, Any]) -> BoundStatement:

@@ -1,18 +1,26 @@
-"""The named queries on a connection."""
+"""The named queries on a connection to PostgreSQL."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import psycopg
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import Loader
+from psycopg.pq import Format
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
+from inturn.stores.sql.claim_window import QueueState
+from inturn.stores.sql.deadlines import Deadlines
+from inturn.stores.sql.lane_log import LaneChange
 from inturn.stores.sql.loader import named_queries
+from inturn.stores.sql.queries import NewEvent
+from inturn.stores.sql.rows import Row, text_id
 
 _QUERY_TEXTS: Final = named_queries("inturn.stores.postgres")
 QUERIES: Final[Mapping[str, bytes]] = {
     name: text.replace("{checked_counter}", _QUERY_TEXTS["checked_counter"]).encode()
     for name, text in _QUERY_TEXTS.items()
 }
-Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 EVENT_COLUMNS: Final = ("kind", "customers", "documents", "operator", "why", "detail")
 """The columns of an event that has no number yet."""
@@ -25,7 +33,7 @@ class UuidList(list[str]):
     """Ids of documents, at least one: on connections of ours they are sent as they are kept."""
 
 
-class Queries:
+class PostgresQueries:
     """One transaction's queries by name. A list among the values is sent as an array."""
 
     __slots__ = ("begin_rows", "connection")
@@ -40,25 +48,67 @@ class Queries:
         return self.connection.execute(QUERIES[query], encode_params(values), binary=binary)
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
-        """Every row of a query."""
         return self.send(query, values, binary=True).fetchall()
 
     def fetch_one(self, query: str, /, **values: Any) -> Row | None:
-        """The first row of a query, or None."""
         return self.send(query, values, binary=True).fetchone()
 
     def execute(self, query: str, /, **values: Any) -> int:
-        """Run a statement; how many rows it changed."""
         return self.send(query, values, binary=False).rowcount
 
-    def fetch_final(self, query: str, /, **values: Any) -> list[Row]:
-        """Every row of a transaction's last query, which may be committed with it."""
-        return self.fetch_all(query, **values)
+    def fetch_many(self, query: str, columns: Sequence[str], rows: Sequence[Row], /, **values: Any) -> list[Row]:
+        return self.fetch_all(query, **to_columns(columns, rows), **values) if rows else []
 
-    def execute_many(self, query: str, names: Sequence[str], rows: Sequence[Sequence[Any]], **values: Any) -> None:
-        """Run a statement on several rows at once, which it takes as one array for each column."""
+    def execute_many(self, query: str, columns: Sequence[str], rows: Sequence[Row], /, **values: Any) -> None:
         if rows:
-            self.execute(query, **to_columns(names, rows), **values)
+            self.execute(query, **to_columns(columns, rows), **values)
+
+    def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
+        self.execute_many("add_events", EVENT_COLUMNS, [event_row(event) for event in events], at=now)
+
+    # -- lanes ----------------------------------------------------------------------------------------------------
+
+    def read_queue(self) -> QueueState:
+        (row,) = self.fetch_all("queue")
+        return queue_state(row)
+
+    def read_lane_log(self) -> list[LaneChange]:
+        return lane_changes(self.fetch_all("lane_log"))
+
+
+class _IdLoader(Loader):
+    """Loads UUIDs as text."""
+
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        """Text from 16 bytes."""
+        return text_id(bytes(data))
+
+
+def adapt(context: AdaptContext) -> None:
+    """Every whole number is a bigint, so that a statement is planned once; ids are text."""
+    context.adapters.register_dumper(int, Int8Dumper)
+    context.adapters.register_dumper(int, Int8BinaryDumper)
+    context.adapters.register_loader("uuid", _IdLoader)
+
+
+def queue_state(row: Row) -> QueueState:
+    """The queue's rows from the query `queue`. After a crash, fences go on behind the last one reserved."""
+    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, *_, now = row
+    last_fence = fence if is_alive else reserved
+    return QueueState(policy, ordered, state, last_fence, paused_by, has_limits, now, Deadlines.from_json(deadlines))
+
+
+def lane_changes(rows: Sequence[Row]) -> list[LaneChange]:
+    """Changes from rows of the lane log, in the order of their numbers."""
+    return [LaneChange._make(row[1:]) for row in sorted(rows)]
+
+
+def event_row(event: NewEvent) -> Row:
+    """The columns of an event for the outbox."""
+    by, why = event.operator or (None, None)
+    return str(event.kind), array_literal(event.customers), array_literal(event.documents), by, why, event.detail
 
 
 def to_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, list[Any]]:

@@ -11,9 +11,9 @@ SELECT name, blob, size, sha256, media_type FROM file
 WHERE document = (SELECT seq FROM document WHERE id = %(id)s::uuid) ORDER BY name;
 
 -- name: known_blobs
-SELECT blob FROM document WHERE blob = ANY (%(blobs)s::text[])
+SELECT blob FROM document WHERE blob = ANY (%(blob)s::text[])
 UNION
-SELECT blob FROM file WHERE blob = ANY (%(blobs)s::text[]);
+SELECT blob FROM file WHERE blob = ANY (%(blob)s::text[]);
 
 -- name: result
 SELECT seq, result FROM document WHERE id = %(id)s::uuid;
@@ -29,7 +29,7 @@ WHERE seq < %(after)s
 ORDER BY seq DESC LIMIT %(limit)s;
 
 -- name: newest_documents_of
-SELECT page.* FROM unnest(%(lanes)s::int[]) AS wanted (lane)
+SELECT page.* FROM unnest(%(lane)s::int[]) AS wanted (lane)
 CROSS JOIN LATERAL (
     SELECT * FROM document_view
     WHERE (owner, lane, seq) < (%(owner)s::bigint, wanted.lane, %(after)s)
@@ -54,7 +54,7 @@ WHERE seq > %(after)s
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: oldest_documents_of
-SELECT page.* FROM unnest(%(lanes)s::int[]) AS wanted (lane)
+SELECT page.* FROM unnest(%(lane)s::int[]) AS wanted (lane)
 CROSS JOIN LATERAL (
     SELECT * FROM document_view
     WHERE (owner, lane, seq) > (%(owner)s::bigint, wanted.lane, %(after)s)
@@ -94,9 +94,9 @@ ORDER BY name LIMIT %(limit)s;
 
 -- name: waiting_by_lane
 SELECT customer, level, sum(n)::bigint FROM (
-    SELECT customer, level, waiting AS n FROM lane WHERE customer = ANY (%(ids)s::bigint[])
+    SELECT customer, level, waiting AS n FROM lane WHERE customer = ANY (%(customer)s::bigint[])
     UNION ALL
-    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(ids)s::bigint[])
+    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer = ANY (%(customer)s::bigint[])
 ) AS lengths
 GROUP BY customer, level HAVING sum(n) > 0 ORDER BY customer, level;
 

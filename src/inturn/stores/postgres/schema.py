@@ -9,10 +9,10 @@ from psycopg import connect, errors
 from inturn.errors import StoreNotFoundError, StoreVersionError
 from inturn.policy import Policy
 from inturn.store import SYSTEM_OPERATOR
-from inturn.stores.postgres.deadlines import Deadlines
 from inturn.stores.postgres.errors import translate_connect_errors, translate_errors
-from inturn.stores.postgres.queries import QUERIES, Connection, Queries
+from inturn.stores.postgres.queries import QUERIES, Connection, PostgresQueries
 from inturn.stores.postgres.url import PostgresUrl, parse_url
+from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.loader import Migration, migrations
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
 
@@ -30,7 +30,7 @@ def migrate(connection: Connection, address: PostgresUrl) -> list[str]:
     if read_version(connection, address) == len(MIGRATIONS) and _is_initialized(connection, address):
         return []
     with connection.transaction():
-        queries = Queries(connection)
+        queries = PostgresQueries(connection)
         queries.fetch_one("lock_migrations", schema=address.schema)
         version = read_version(connection, address)
         if version == 0:
@@ -100,10 +100,10 @@ def _with_schema(query: str, address: PostgresUrl) -> bytes:
     return QUERIES[query].replace(b"{schema}", address.schema.encode())
 
 
-def set_search_path(connection: Connection, address: PostgresUrl) -> Queries:
+def set_search_path(connection: Connection, address: PostgresUrl) -> PostgresQueries:
     """Let this transaction find the schema's tables."""
     connection.execute(_with_schema("use_schema", address))
-    return Queries(connection)
+    return PostgresQueries(connection)
 
 
 def read_version(connection: Connection, address: PostgresUrl) -> int:
@@ -126,7 +126,7 @@ def _is_initialized(connection: Connection, address: PostgresUrl) -> bool:
     return connection.execute(_with_schema("is_initialized", address)).fetchone() == (True,)
 
 
-def _insert_initial_rows(queries: Queries) -> None:
+def _insert_initial_rows(queries: PostgresQueries) -> None:
     """The rows of an empty queue, where they are missing."""
     settings = json.dumps(Policy().to_dict())
     queries.execute("begin_policy", settings=settings, by=SYSTEM_OPERATOR.name, why=SYSTEM_OPERATOR.why)

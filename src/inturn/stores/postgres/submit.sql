@@ -114,7 +114,7 @@ SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s;
 SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s FOR NO KEY UPDATE;
 
 -- name: lock_customers
-SELECT id, name, count, updated_at FROM customer WHERE id = ANY (%(ids)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
+SELECT id, count, updated_at FROM customer WHERE id = ANY (%(id)s::bigint[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- name: lock_free_customers
 SELECT name FROM customer WHERE name = ANY (%(names)s::text[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
@@ -123,7 +123,7 @@ SELECT name FROM customer WHERE name = ANY (%(names)s::text[]) ORDER BY id FOR N
 INSERT INTO customer (name, lower_name) VALUES (%(name)s, %(lower)s) ON CONFLICT DO NOTHING;
 
 -- name: customer_names
-SELECT id, name FROM customer WHERE id = ANY (%(ids)s::bigint[]);
+SELECT id, name FROM customer WHERE id = ANY (%(id)s::bigint[]);
 
 -- name: set_counter
 UPDATE customer SET count = %(count)s, updated_at = %(updated_at)s WHERE id = %(id)s;

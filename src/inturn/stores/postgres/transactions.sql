@@ -1,7 +1,7 @@
 -- How transactions begin and end, and what is asked of the session itself. See `connection.py`.
 --
 -- {settings} stands for the query of that name, {schema} for the queue's schema, {local} for LOCAL where a pooler shares
--- sessions, {sure} for `commit_durably` where the server's default is another.
+-- sessions.
 -- Writers plan with sequential scans, bitmaps and sorts off and with one plan for all values: the plan is the same with
 -- statistics or without, and a LIMIT need not be a constant for lanes to be read in the order of an index. Readers may scan.
 
@@ -48,11 +48,16 @@ LOCK TABLE cap_lock IN EXCLUSIVE MODE;
 -- name: commit_durably
 SET LOCAL synchronous_commit = on;
 
--- name: commit
-COMMIT;
+-- name: take_claim_turn
+CALL take_claim_turn(
+    %(worker)s::text, %(limit)s::bigint, %(lease)s::bigint, %(now)s::bigint, %(ticket)s::bigint, NULL::boolean
+);
 
--- name: flush
-COMMIT; BEGIN; {sure} SELECT pg_logical_emit_message(true, 'inturn', ''); COMMIT;
+-- name: end_claim_turn
+SELECT pg_advisory_unlock('claim_lock'::regclass::oid::bigint);
+
+-- name: end_all_turns
+SELECT pg_advisory_unlock_all();
 
 -- name: search_path
 SELECT current_setting('search_path');

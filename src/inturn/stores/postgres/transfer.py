@@ -20,11 +20,11 @@ from inturn.stores.postgres.closed_marker import (
     table_names,
     write_marker,
 )
-from inturn.stores.postgres.deadlines import DEADLINE_KINDS, Deadlines
 from inturn.stores.postgres.errors import translate_connect_errors, translate_errors
-from inturn.stores.postgres.queries import QUERIES, Connection, Queries
-from inturn.stores.postgres.rows import adapt, search_name
+from inturn.stores.postgres.queries import QUERIES, Connection, PostgresQueries, adapt
 from inturn.stores.postgres.url import parse_url
+from inturn.stores.sql.deadlines import DEADLINE_KINDS, Deadlines
+from inturn.stores.sql.submit import search_name
 from inturn.stores.transfer import (
     BATCH_ROWS,
     FIRST_USED_TABLES,
@@ -72,7 +72,7 @@ class PostgresReader(TransferReader):
         ("lane_log", "kind"): REQUEUED_KIND,
     }
 
-    def __init__(self, queries: Queries) -> None:
+    def __init__(self, queries: PostgresQueries) -> None:
         super().__init__()
         self._queries = queries
 
@@ -158,7 +158,7 @@ class PostgresEndpoint(TransferEndpoint):
                 yield PostgresReader(schema.set_search_path(connection, self.address))
 
     @contextmanager
-    def transaction(self, run: str | None = None) -> Iterator[Queries]:
+    def transaction(self, run: str | None = None) -> Iterator[PostgresQueries]:
         """A transaction of the schema; with a run, one that may write to the queue that this run fills."""
         with translate_errors(self.display_url), self._connection.transaction():
             queries = schema.set_search_path(self._connection, self.address)
@@ -215,7 +215,7 @@ class PostgresEndpoint(TransferEndpoint):
             queries.execute("arrive_event_sequence", last=queue.event)
             queries.execute("arrive_leases")
             queries.fetch_one("go_on_seq", last=queue.seq + 1)
-            queries.execute("file_documents")
+            queries.execute("rebuild_derived_tables")
             for table, column in (("customer", "id"), ("lane_log", "number")):
                 backup.advance_identity(queries, table, column)
             clear_marker(queries)

@@ -52,19 +52,19 @@ WITH outbox_removed AS (
 UPDATE event_sequence SET last = last + (SELECT count(*) FROM events_added), seen = pg_current_snapshot();
 
 -- name: capped_of
-SELECT id FROM customer WHERE id = ANY (%(ids)s::bigint[]) AND capped;
+SELECT id FROM customer WHERE id = ANY (%(id)s::bigint[]) AND capped;
 
 -- name: owners_of
-SELECT DISTINCT customer FROM document WHERE id = ANY (%(ids)s::uuid[]);
+SELECT DISTINCT customer FROM document WHERE id = ANY (%(id)s::uuid[]);
 
 -- name: lock_documents
-SELECT seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, id,
-    started_at, worker
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
 FROM document
-WHERE id = ANY (%(ids)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
+WHERE id = ANY (%(id)s::uuid[]) ORDER BY seq FOR NO KEY UPDATE;
 
 -- name: states_of
-SELECT id, fence, state FROM document WHERE id = ANY (%(ids)s::uuid[]);
+SELECT id, fence, state FROM document WHERE id = ANY (%(id)s::uuid[]);
 
 -- name: finish_documents
 WITH finished AS (
@@ -74,7 +74,7 @@ WITH finished AS (
         began_at = least(started_at + coalesce(outcome.began_after, 0), greatest(started_at, %(now)s)),
         worked = greatest(0, least(outcome.worked, %(now)s - started_at - coalesce(outcome.began_after, 0)))
     FROM unnest(
-        %(ids)s::uuid[], %(fences)s::bigint[], %(results)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
+        %(id)s::uuid[], %(fence)s::bigint[], %(result)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
     ) AS outcome (id, fence, result, began_after, worked)
     WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
     RETURNING document.id, customer, seq, lease_check_at
@@ -90,6 +90,40 @@ WITH finished AS (
 )
 SELECT id, customer, seq, EXISTS (SELECT 1 FROM customer WHERE customer.id = finished.customer AND capped) FROM finished;
 
+-- name: finish_documents_and_log
+WITH finished AS (
+    UPDATE document SET
+        state = 'done', finished_at = instant.now, lease_until = NULL, worker = NULL, error = NULL, last_outcome = 'done',
+        result = outcome.result,
+        began_at = least(started_at + coalesce(outcome.began_after, 0), greatest(started_at, instant.now)),
+        worked = greatest(0, least(outcome.worked, instant.now - started_at - coalesce(outcome.began_after, 0)))
+    FROM ROWS FROM (unnest(
+        %(id)s::uuid[], %(fence)s::bigint[], %(result)s::text[], %(began_after)s::bigint[], %(worked)s::bigint[]
+    )) WITH ORDINALITY AS outcome (id, fence, result, began_after, worked, position), (
+        SELECT coalesce(%(now)s::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS now OFFSET 0
+    ) AS instant
+    WHERE document.id = outcome.id AND document.fence = outcome.fence AND state = 'running'
+    RETURNING document.id, customer, seq, lease_check_at, finished_at, position
+), finished_of AS (
+    SELECT finished.*, customer.name, customer.capped FROM finished JOIN customer ON customer.id = finished.customer
+), running_removed AS (
+    DELETE FROM running WHERE ctid = ANY (ARRAY(
+        SELECT entry.at FROM finished CROSS JOIN LATERAL (
+            SELECT ctid AS at FROM running
+            WHERE running.lease_check_at = finished.lease_check_at AND running.seq = finished.seq LIMIT 1
+        ) AS entry
+    ))
+), ended_added AS (
+    INSERT INTO ended (finished_at, seq) SELECT finished_at, seq FROM finished
+), lane_log_added AS (
+    INSERT INTO lane_log (customer, kind) SELECT customer, 'stopped' FROM finished_of WHERE capped
+), events_added AS (
+    INSERT INTO event_outbox (at, kind, customers, documents)
+    SELECT min(finished_at), 'finished', array_agg(name ORDER BY position), array_agg(id ORDER BY position)
+    FROM finished_of HAVING count(*) > 0
+)
+SELECT id, capped FROM finished_of;
+
 -- name: add_files
 INSERT INTO file (document, name, blob, size, sha256, media_type)
 SELECT * FROM unnest(
@@ -103,7 +137,7 @@ UPDATE document SET began_at = %(began_at)s, worked = %(worked)s WHERE seq = %(s
 -- name: heartbeat
 WITH locked AS (
     SELECT document.seq, document.lease_check_at AS old_check_at
-    FROM document JOIN unnest(%(ids)s::uuid[], %(fences)s::bigint[]) AS lease (id, fence)
+    FROM document JOIN unnest(%(id)s::uuid[], %(fence)s::bigint[]) AS lease (id, fence)
         ON document.id = lease.id AND document.fence = lease.fence
     WHERE state = 'running' ORDER BY document.seq FOR NO KEY UPDATE OF document
 ), renewed AS (
@@ -122,8 +156,7 @@ SELECT id, fence, customer, old_check_at > lease_check_at FROM renewed;
 -- name: requeue_document
 WITH changed AS (
     UPDATE document SET
-        state = 'waiting', ready_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL, attempt = %(attempt)s,
-        last_outcome = %(last_outcome)s
+        state = 'waiting', ready_at = %(now)s, due_at = NULL, lease_until = NULL, worker = NULL, last_outcome = %(last_outcome)s
     WHERE seq = %(seq)s
     RETURNING customer, lane, seq, ready_at, cost, lease_check_at
 ), running_removed AS (

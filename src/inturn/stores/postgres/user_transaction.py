@@ -11,13 +11,13 @@ from psycopg.rows import tuple_row
 from inturn.errors import InvalidInputError
 from inturn.model import Receipt
 from inturn.store import Submission
-from inturn.stores.postgres.cache import QueueCache
-from inturn.stores.postgres.queries import QUERIES, Queries, Row, encode_params
-from inturn.stores.postgres.rows import adapt
-from inturn.stores.postgres.submit import Submitter
+from inturn.stores.postgres.queries import QUERIES, PostgresQueries, adapt, encode_params
+from inturn.stores.postgres.submit import PostgresSubmitter
+from inturn.stores.sql.queries import QueueCache
+from inturn.stores.sql.rows import Row
 
 
-class UserTransactionQueries(Queries):
+class UserTransactionQueries(PostgresQueries):
     """Named queries on a cursor of the user's connection, whose adapters and row factory stay as they are."""
 
     __slots__ = ("_cursor",)
@@ -47,6 +47,6 @@ def submit_in(
     (path,) = queries.fetch_one("search_path") or ("",)
     with connection.transaction():
         queries.execute("set_search_path", path=f"{schema}, pg_temp")
-        receipts = Submitter(queries, cache, now).submit(submission)
+        receipts = PostgresSubmitter(queries, cache, now).submit(submission)
         queries.execute("set_search_path", path=path)
     return receipts

@@ -2,9 +2,17 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from inturn.policy.scheduler import Head, Lane
+from inturn.stores.sql.rows import Row
+
+LANE_COLUMNS: Final = (
+    "customer", "level", "weight", "turn", "stamp", "waiting", "head_seq", "head_ready_at", "head_cost", "scheduled",
+    "scan_from", "out_of_turn_at", "sort_key", "sort_tie",
+)  # fmt: skip
+ROW_LENGTH: Final = len(LANE_COLUMNS) - 2
+"""Columns that a query of lanes returns first: all but those that sort it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -20,8 +28,28 @@ class TableLane(Lane):
     """Its next documents, as far as they were read."""
     scan_from: int | None = None
     """Before this seq only requeued documents wait; None: only requeued documents wait at all."""
-    stored_row: tuple[Any, ...] | None = None
-    """The row as it was read or written last; None if there is none."""
+    stored_row: Row | None = None
+    """The row as it was read; None if there is none."""
+    locator: Row = ()
+    """More columns of that row by which the store finds it again."""
+
+    @classmethod
+    def from_row(cls, row: Row) -> "TableLane":
+        """Build a lane from its row."""
+        stored, locator = row[:ROW_LENGTH], row[ROW_LENGTH:]
+        owner, level, weight, turn, stamp, waiting, *head, _, scan_from, out_of_turn_at = stored
+        lane = cls(str(owner), level, weight, turn, stamp, waiting, None if head[0] is None else Head(*head))
+        lane.owner, lane.scan_from, lane.out_of_turn_at = owner, scan_from, out_of_turn_at
+        lane.stored_row, lane.locator = stored, locator
+        return lane
+
+    def to_row(self) -> Row:
+        """The row to be stored, without the columns that sort it."""
+        head: tuple[Any, ...] = (None, None, None)
+        if self.head is not None:
+            head = (self.head.seq, self.head.ready_at, float(self.head.cost))
+        row = (self.owner, self.level, float(self.weight), self.turn, self.stamp, self.waiting, *head)
+        return (*row, self.scheduled, self.scan_from, self.out_of_turn_at)
 
     def sort_key(self, *, fair: bool) -> tuple[int, int]:
         """The columns that sort it among the open lanes of its level."""

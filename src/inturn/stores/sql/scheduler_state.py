@@ -3,7 +3,6 @@ highest turn, overdue uses, open lanes. It is small, and always read and written
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, Final
 
 from inturn.policy import TurnPolicy
@@ -23,14 +22,18 @@ def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
     return scheduler
 
 
-def level_to_json(level: Level[LaneT]) -> str:
-    """Write one level."""
-    return (
-        f"[{level.virtual_time.turn}, {level.virtual_time.stamp}, {level.max_turn}, {level.overdue_uses}, "
-        f"{level.open_lanes}]"
-    )
+def scheduler_to_json(scheduler: Scheduler[LaneT]) -> str:
+    """Write the whole state."""
+    levels = ", ".join([_level_to_json(level) for level in scheduler.levels])
+    return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{levels}]]"
 
 
-def scheduler_to_json(scheduler: Scheduler[LaneT], levels: Sequence[str]) -> str:
-    """Write the whole state, given the text of each level."""
-    return f"[{scheduler.next_stamp}, {scheduler.dispatched}, {scheduler.rotation}, [{', '.join(levels)}]]"
+def _level_to_json(level: Level[LaneT]) -> str:
+    (turn, stamp), highest = level.virtual_time, level.max_turn
+    return f"[{turn}, {stamp}, {highest}, {level.overdue_uses}, {level.open_lanes}]"
+
+
+def has_open_lanes(text: str) -> bool:
+    """Whether any level has an open lane."""
+    *_, levels = json.loads(text)
+    return any(open_lanes for *_, open_lanes in levels)

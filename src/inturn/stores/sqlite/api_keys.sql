@@ -2,7 +2,7 @@
 
 -- name: add_api_key
 INSERT INTO api_key (id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES (:id, :sha256, :scope, :name, :customer, :made_at, :expires_at, :used_at, :replaces);
 
 -- name: api_key
 SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces FROM api_key WHERE id = :id;
@@ -13,8 +13,8 @@ SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces
 -- name: revoke_api_key
 UPDATE api_key SET expires_at = min(:at, coalesce(expires_at, :at)) WHERE id = :id;
 
--- name: record_api_key_use
-UPDATE api_key SET used_at = max(?2, coalesce(used_at, 0)) WHERE id = ?1;
+-- name: record_api_key_uses
+UPDATE api_key SET used_at = max(:at, coalesce(used_at, 0)) WHERE id = :id;
 
 -- name: purge_api_keys
 DELETE FROM api_key WHERE customer = :customer;

@@ -1,10 +1,15 @@
 -- Earlier attempts at documents. An attempt that does not end its document is written when it ends. The last attempt of a
 -- failed or cancelled document is written when it is retried by hand.
 
--- name: end_attempt
+-- name: end_attempts
 INSERT INTO attempt (customer, document, fence, number, started_at, ended_at, ended, error, worker, began_at, worked)
-SELECT customer, id, fence, attempt, started_at, :now, :ended, :error, worker, began_at, worked
-FROM document WHERE seq = :seq;
+VALUES (
+    :customer, unhex(:document, '-'), :fence, :number, :started_at, :now, :ended, :error, :worker, :began_at, :worked
+);
+DELETE FROM attempt WHERE customer = :customer AND document = unhex(:document, '-') AND fence < (
+    SELECT fence FROM attempt WHERE customer = :customer AND document = unhex(:document, '-')
+    ORDER BY fence DESC LIMIT 1 OFFSET :kept - 1
+);
 
 -- name: end_last_attempt
 INSERT OR IGNORE INTO attempt (
@@ -15,19 +20,13 @@ SELECT
     CASE WHEN began_at >= started_at THEN began_at END, CASE WHEN began_at >= started_at THEN worked END
 FROM document WHERE seq = :seq AND fence IS NOT NULL AND state IN ('failed', 'cancelled');
 
--- name: forget_old_attempts
-DELETE FROM attempt WHERE customer = :customer AND document = :document AND fence < (
-    SELECT fence FROM attempt WHERE customer = :customer AND document = :document
-    ORDER BY fence DESC LIMIT 1 OFFSET :kept - 1
-);
-
 -- name: attempts
 SELECT fence, number, started_at, ended_at, ended, error, worker, began_at, worked FROM attempt
-WHERE customer = (SELECT customer FROM document WHERE id = :id) AND document = :id
+WHERE customer = (SELECT customer FROM document WHERE id = unhex(:id, '-')) AND document = unhex(:id, '-')
 ORDER BY fence DESC LIMIT :kept;
 
 -- name: purge_attempts
 DELETE FROM attempt WHERE customer = :customer;
 
 -- name: forget_attempts
-DELETE FROM attempt WHERE (customer, document) = (SELECT customer, id FROM document WHERE seq = ?);
+DELETE FROM attempt WHERE (customer, document) = (SELECT customer, id FROM document WHERE seq = :seq);

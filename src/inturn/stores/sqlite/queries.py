@@ -1,150 +1,142 @@
-"""The named queries on a connection, and rows turned into values."""
+"""The named queries on a connection to SQLite."""
 
 import json
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import apsw
 
-from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_from_dict
-from inturn.policy import Policy
-from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
+from inturn.clock import Clock
+from inturn.store import EventKind
+from inturn.stores.sql.claim_window import ClaimWrite, QueueState
+from inturn.stores.sql.deadlines import Deadlines
+from inturn.stores.sql.lane_log import LaneChange
+from inturn.stores.sql.lanes import LANE_COLUMNS
 from inturn.stores.sql.loader import named_queries
+from inturn.stores.sql.queries import NewEvent
+from inturn.stores.sql.rows import Row
 
 QUERIES: Final = named_queries("inturn.stores.sqlite")
-STATES: Final = {str(state): state for state in DocumentState}
-MAX_CACHED_NAMES: Final = 100_000
-Row = tuple[Any, ...]
+ALL_ROWS: Final = ":rows"
+"""A query with this parameter takes the rows of `fetch_many` at once, as JSON."""
+EVENT_COLUMNS: Final = ("number", "at", "kind", "customer", "documents", "operator", "why", "detail")
 
 
-class Queries:
-    """One connection's queries by name. The ids of customers never change, so their names are remembered."""
+class SqliteQueries:
+    """One connection's queries, by name, in whatever transaction it has begun."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
         self.connection = connection
-        self._names: dict[int, str] = {}
-        self._policy: PolicyVersion | None = None
-        self.claim_window: Any = None
-        """The `ClaimWindow` of this process's last claim, or None."""
+        self._clock = clock
         connection.create_scalar_function("lower_case", _lower_case, 1, deterministic=True)
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
-        """Every row of a query."""
-        return self.connection.execute(QUERIES[query], values).fetchall()
+        return self.connection.execute(QUERIES[query], _encode(values)).fetchall()
 
     def fetch_one(self, query: str, /, **values: Any) -> Row | None:
-        """The first row of a query, or None."""
-        row: Row | None = self.connection.execute(QUERIES[query], values).fetchone()
-        return row
+        rows = self.connection.execute(QUERIES[query], _encode(values)).fetchall()
+        return rows[0] if rows else None
 
-    def execute(self, query: str, *values: Any) -> int:
-        """Run a statement with values by position; how many rows it changed."""
+    def execute(self, query: str, /, **values: Any) -> int:
         self.connection.execute(QUERIES[query], values)
         return self.connection.changes()
 
-    def execute_many(self, query: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement for each row of values."""
-        self.connection.executemany(QUERIES[query], rows)
+    def fetch_many(self, query: str, columns: Sequence[str], rows: Sequence[Row], /, **values: Any) -> list[Row]:
+        text = QUERIES[query]
+        if ALL_ROWS in text:
+            return self.connection.execute(text, {**_encode(values), "rows": json.dumps(rows)}).fetchall()
+        return self.connection.executemany(text, _bindings(columns, rows, _encode(values))).fetchall()
 
-    def execute_many_returning(self, query: str, rows: Iterable[Sequence[Any]]) -> list[Row]:
-        """Run a statement for each row of values; all that it returns, in their order."""
-        return self.connection.executemany(QUERIES[query], rows).fetchall()
+    def execute_many(self, query: str, columns: Sequence[str], rows: Sequence[Row], /, **values: Any) -> None:
+        self.fetch_many(query, columns, rows, **values)
 
-    def clear_cache(self) -> None:
-        """What was read in a transaction that came to nothing."""
-        self._names.clear()
-        self._policy = self.claim_window = None
+    def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
+        self._add_events([(now, event) for event in events])
 
-    def customer_name(self, owner: int) -> str:
-        """A customer's name by its id."""
-        known = self._names.get(owner)
-        if known is None:
-            if len(self._names) >= MAX_CACHED_NAMES:
-                self._names.clear()
-            row = self.fetch_one("customer_name", id=owner)
-            if row is None:
-                raise AssertionError(f"customer {owner} has documents and no row")
-            known = self._names[owner] = row[0]
-        return known
+    def _add_events(self, events: Sequence[tuple[int, NewEvent]]) -> None:
+        rows = [row for now, event in events for row in _event_rows(now, event)]
+        if rows:
+            ((last,),) = self.fetch_all("allocate_events", n=len(rows))
+            numbered = [(number, *row) for number, row in enumerate(rows, start=last - len(rows) + 1)]
+            self.execute_many("add_event", EVENT_COLUMNS, numbered)
 
-    def policy(self, number: int) -> PolicyVersion:
-        """A version of the policy."""
-        if self._policy is None or self._policy.number != number:
-            row = self.fetch_one("policy", number=number)
-            if row is None:
-                raise AssertionError(f"policy {number} is in force and has no row")
-            self._policy = policy_from_row(row)
-        return self._policy
+    # -- lanes ----------------------------------------------------------------------------------------------------
+
+    def read_queue(self) -> QueueState:
+        ((policy, ordered, scheduler_state, fence, paused_by, has_limits, *times),) = self.fetch_all("queue")
+        deadlines = Deadlines.of_times(times)
+        return QueueState(
+            policy, ordered, scheduler_state, fence, paused_by, bool(has_limits), self._clock.now(), deadlines
+        )
+
+    def read_lane_log(self) -> list[LaneChange]:
+        return [LaneChange._make(row) for row in self.fetch_all("lane_log")]
+
+    def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
+        del whole  # every row is taken anyway
+        changes = self.read_lane_log()
+        if changes:
+            self.execute("clear_lane_log")
+        return changes
+
+    def first_lanes(self) -> list[Row]:
+        return []
+
+    def save_claim(self, claim: ClaimWrite, *, is_last: bool) -> list[Row]:
+        del is_last  # nothing waits for a server here
+        self.execute_many("save_lane", LANE_COLUMNS, [(*row, *sort_key) for row, sort_key, _ in claim.lanes])
+        self.execute_many(
+            "forget_lane", ("customer", "level"), [(lane.owner, lane.level) for lane in claim.spent_lanes]
+        )
+        self.execute_many("save_limits", ("customer", "settings", "running", "tat", "rate_closed_until"), claim.limits)
+        if claim.has_changes:
+            self.execute("save_claim", ordered=claim.ordered, scheduler_state=claim.scheduler_state, fence=claim.fence)
+        columns = ("customer", "lane", "seq", "fence", "now", "until", "worker")
+        self.execute_many("forget_requeued", columns, claim.claimed)
+        rows = self.fetch_many("start_document", columns, claim.claimed)
+        if len(rows) != len(claim.claimed):
+            raise AssertionError(
+                f"of {len(claim.claimed)} documents that head their lanes only {len(rows)} wait;"
+                f" run inturn doctor --repair"
+            )
+        ids = [row[0] for row in rows]
+        started = []
+        for now, customers, first_fence in claim.started:
+            at = first_fence - claim.claimed[0].fence
+            started.append((now, NewEvent(EventKind.STARTED, customers, ids[at : at + len(customers)])))
+        self._add_events([*claim.events, *started])
+        return rows
 
 
-def pack_id(id_: str) -> bytes:
-    """A document's id as it is kept; nothing for what is no UUID, which no document has."""
-    try:
-        return bytes.fromhex(id_.replace("-", ""))
-    except ValueError:
-        return b""
+def _encode(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as SQLite takes them: lists as JSON."""
+    return {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+def _bindings(columns: Sequence[str], rows: Sequence[Row], values: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    return [{**values, **dict(zip(columns, row, strict=True))} for row in rows]
+
+
+def _event_rows(now: int, event: NewEvent) -> list[Row]:
+    """One row for each customer, without its number, in the order of first documents."""
+    by, why = event.operator or (None, None)
+    documents: dict[str | None, list[bytes]] = {}
+    for customer, id_ in zip_longest(event.customers, event.documents):
+        documents.setdefault(customer, []).append(b"" if id_ is None else pack_id(id_))
+    return [
+        (now, str(event.kind), customer, b"".join(ids), by, why, event.detail) for customer, ids in documents.items()
+    ]
+
+
+def pack_id(id_: str | bytes) -> bytes:
+    """An id as it is stored."""
+    return id_ if isinstance(id_, bytes) else bytes.fromhex(id_.replace("-", ""))
 
 
 def pack_ids(ids: Sequence[str]) -> bytes:
-    """Several ids, one after another."""
+    """Several ids as they are stored, one after another."""
     return bytes.fromhex("".join(ids).replace("-", ""))
-
-
-def unpack_ids(packed: bytes) -> tuple[str, ...]:
-    """Ids as they are written, from as many times 16 bytes."""
-    text = packed.hex()
-    return tuple([_format_id(text[at : at + 32]) for at in range(0, len(text), 32)])
-
-
-def _format_id(text: str) -> str:
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def document_from_row(row: Row) -> Document:
-    """A document from a row of `serialize_document`."""
-    (
-        id_, customer, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
-        fence, worker, lease_until, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, pages, began_at, worked, _,
-    ) = row  # fmt: skip
-    given = NewDocument._make(
-        (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages)
-    )
-    return Document(
-        _format_id(id_.hex()), customer, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
-        started_at, finished_at, attempt, fence, worker, lease_until, lane == 0, error, began_at, worked,
-    )  # fmt: skip
-
-
-def policy_from_row(row: Row) -> PolicyVersion:
-    """A version from its row."""
-    number, settings, at, operator, why = row
-    return PolicyVersion(number, Policy.from_dict(json.loads(settings)), at, Operator(operator, why))
-
-
-def event_from_row(row: Row) -> Event:
-    """An event from its row."""
-    number, at, kind, customer, documents, operator, why, detail = row
-    return Event(
-        number,
-        at,
-        EventKind(kind),
-        customer,
-        unpack_ids(documents),
-        None if operator is None else Operator(operator, why),
-        json.loads(detail) if detail else NO_METADATA,
-    )
-
-
-def attempt_from_row(row: Row) -> Attempt:
-    """An attempt from its row."""
-    fence, number, started_at, ended_at, ended, error, worker, began_at, worked = row
-    return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, began_at, worked)
-
-
-def parse_settings(text: str | None) -> CustomerSettings:
-    """A customer's settings from their column."""
-    return CustomerSettings() if text is None else settings_from_dict(json.loads(text))
 
 
 def _lower_case(*text: Any) -> str:

@@ -16,8 +16,7 @@
 
 -- name: queue
 SELECT
-    fence, event, policy, ordered, scheduler_state, paused_by, version, EXISTS (SELECT 1 FROM lane_log),
-    EXISTS (SELECT 1 FROM requeued),
+    policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits),
     next_due.start_by, next_due.lease, next_due.due, next_due.rate
 FROM queue_state, next_due;
 
@@ -25,7 +24,7 @@ FROM queue_state, next_due;
 UPDATE queue_state SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
-UPDATE queue_state SET fence = ?, event = ?, scheduler_state = ?, version = version + 1;
+UPDATE queue_state SET ordered = :ordered, scheduler_state = :scheduler_state, fence = :fence, version = version + 1;
 
 -- name: allocate_events
 UPDATE queue_state SET event = event + :n RETURNING event;
@@ -33,9 +32,6 @@ UPDATE queue_state SET event = event + :n RETURNING event;
 -- name: order_lanes
 UPDATE lane SET
     sort_key = CASE WHEN :fair THEN turn ELSE coalesce(head_seq, 0) END, sort_tie = CASE WHEN :fair THEN stamp ELSE 0 END;
-
--- name: set_lane_order
-UPDATE queue_state SET ordered = :ordered;
 
 -- name: pause
 UPDATE queue_state SET paused_by = :by, paused_why = :why;
@@ -52,6 +48,15 @@ SELECT number, settings, at, operator, why FROM policy ORDER BY number DESC;
 -- name: policy_number
 SELECT policy FROM queue_state;
 
+-- name: lock_policy
+SELECT policy FROM queue_state;
+
+-- name: lock_claims
+SELECT 1;
+
+-- name: lock_caps
+SELECT 1;
+
 -- name: add_policy
 INSERT INTO policy (number, settings, at, operator, why) VALUES (:number, :settings, :at, :by, :why);
 
@@ -61,11 +66,20 @@ UPDATE queue_state SET policy = :number;
 -- name: customer
 SELECT id, count, updated_at, settings FROM customer WHERE name = :name;
 
--- name: add_customer
-INSERT INTO customer (name) VALUES (:name) RETURNING id;
+-- name: lock_customer
+SELECT id, count, updated_at, settings FROM customer WHERE name = :name;
 
--- name: customer_name
-SELECT name FROM customer WHERE id = :id;
+-- name: lock_customers
+SELECT id, count, updated_at FROM customer WHERE id = :id;
+
+-- name: owners_of
+SELECT customer FROM document WHERE id = unhex(:id, '-');
+
+-- name: add_customer
+INSERT INTO customer (name) VALUES (:name);
+
+-- name: customer_names
+SELECT id, name FROM customer WHERE id = :id;
 
 -- name: set_counter
 UPDATE customer SET count = :count, updated_at = :updated_at WHERE id = :id;
@@ -73,12 +87,12 @@ UPDATE customer SET count = :count, updated_at = :updated_at WHERE id = :id;
 -- name: set_settings
 UPDATE customer SET settings = :settings, paused = :paused, capped = :capped, keeps = :keeps WHERE id = :id;
 
--- name: is_capped
-SELECT capped FROM customer WHERE id = :id;
+-- name: capped_of
+SELECT id FROM customer WHERE id = :id AND capped;
 
--- name: running_of
-SELECT count(*) FROM document INDEXED BY document_clock
-WHERE state = 'running' AND state <> 'waiting' AND +customer = :customer;
+-- name: running_counts
+SELECT customer, count(*) FROM document INDEXED BY document_clock
+WHERE state = 'running' AND state <> 'waiting' GROUP BY customer;
 
 -- name: idempotency_key
 SELECT fingerprint, at, answer FROM idempotency_key WHERE customer = :customer AND key = :key;
@@ -98,10 +112,12 @@ INSERT INTO document (
 );
 
 -- name: append_to_lane_log
-INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO lane_log (customer, kind, level, n, seq, ready_at, cost, settings)
+VALUES (:customer, :kind, :level, :n, :seq, :ready_at, :cost, :settings);
 
 -- name: add_event
-INSERT INTO event (number, at, kind, customer, documents, operator, why, detail) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO event (number, at, kind, customer, documents, operator, why, detail)
+VALUES (:number, :at, :kind, :customer, :documents, :operator, :why, :detail);
 
 -- name: lane_log
 SELECT customer, kind, level, n, seq, ready_at, cost, settings FROM lane_log ORDER BY number;
@@ -110,30 +126,53 @@ SELECT customer, kind, level, n, seq, ready_at, cost, settings FROM lane_log ORD
 DELETE FROM lane_log;
 
 -- name: anything_to_claim
-SELECT paused_by IS NULL AND (EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1))
+SELECT
+    paused_by IS NULL AND (EXISTS (SELECT 1 FROM lane_log) OR EXISTS (SELECT 1 FROM lane WHERE scheduled = 1))
+    OR EXISTS (SELECT 1 FROM next_due WHERE :now >= min(
+        coalesce(start_by, 9223372036854775807), coalesce(lease, 9223372036854775807),
+        coalesce(due, 9223372036854775807), coalesce(rate, 9223372036854775807)
+    ))
 FROM queue_state;
 
 -- name: deadlines
-SELECT start_by, lease, due, rate FROM next_due;
+SELECT lease, due, rate FROM next_due;
 
 -- name: late_to_start
-SELECT seq FROM document INDEXED BY document_start_by
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+FROM document INDEXED BY document_start_by
 WHERE start_by IS NOT NULL AND attempt = 0 AND state IN ('waiting', 'delayed') AND start_by <= :now
 ORDER BY start_by, seq LIMIT :limit;
 
+-- name: next_start_by
+SELECT start_by FROM next_due;
+
 -- name: expired_leases
-SELECT seq FROM document INDEXED BY document_clock
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+FROM document INDEXED BY document_clock
 WHERE state = 'running' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 
+-- name: next_lease_check
+SELECT lease FROM next_due;
+
 -- name: due_documents
-SELECT seq FROM document INDEXED BY document_clock
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+FROM document INDEXED BY document_clock
 WHERE state = 'delayed' AND state <> 'waiting' AND coalesce(due_at, finished_at) <= :now
 ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
+
+-- name: next_due
+SELECT due FROM next_due;
 
 -- name: due_rates
 SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= :now ORDER BY rate_closed_until, name LIMIT :limit;
+
+-- name: next_rate
+SELECT rate_closed_until FROM limits WHERE rate_closed_until > :now ORDER BY rate_closed_until LIMIT 1;
 
 -- name: leases_ahead
 SELECT seq, leased_at, due_at, doubted_at FROM document INDEXED BY document_clock
@@ -146,8 +185,11 @@ WHERE state = 'delayed' AND delayed_at > :now ORDER BY seq;
 -- name: rates_ahead
 SELECT customer, settings, tat FROM limits WHERE rate_closed_until > :now ORDER BY customer;
 
--- name: set_term
-UPDATE document SET due_at = ?, doubted_at = ? WHERE seq = ?;
+-- name: set_lease_term
+UPDATE document SET due_at = :ends_at, doubted_at = :doubted_at WHERE seq = :seq;
+
+-- name: set_delay_term
+UPDATE document SET due_at = :ends_at, doubted_at = :doubted_at WHERE seq = :seq;
 
 -- name: maintenance
 SELECT maintenance FROM queue_state;
@@ -157,7 +199,8 @@ UPDATE queue_state SET maintenance = :record;
 
 -- name: count_ended_before
 SELECT count(*) FROM document INDEXED BY document_clock
-WHERE state = :state AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
+WHERE state IN ('done', 'failed', 'cancelled', 'expired') AND state <> 'waiting'
+    AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
     AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps);
 
 -- name: count_ended_before_of
@@ -166,31 +209,26 @@ WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before
 
 -- name: lanes_of
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
-FROM lane WHERE customer = :customer;
-
--- name: lane
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
+    out_of_turn_at
 FROM lane WHERE customer = :customer AND level = :level;
 
 -- name: lowest_lanes
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
+    out_of_turn_at
 FROM lane INDEXED BY lane_sort
 WHERE scheduled = 1 AND level = :level AND (sort_key, sort_tie) > (:after, :after_tie)
 ORDER BY sort_key, sort_tie LIMIT :limit;
 
 -- name: oldest_lanes
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
+    out_of_turn_at
 FROM lane INDEXED BY lane_age
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
 ORDER BY head_ready_at, head_seq LIMIT :limit;
 
 -- name: oldest_rested_lanes
 SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    out_of_turn_at, EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
+    out_of_turn_at
 FROM lane INDEXED BY lane_age
 WHERE scheduled = 1 AND level = :level AND (head_ready_at, head_seq) > (:after, :after_tie)
     AND (out_of_turn_at <= :rested_since OR out_of_turn_at > :now)
@@ -200,76 +238,82 @@ ORDER BY head_ready_at, head_seq LIMIT :limit;
 INSERT OR REPLACE INTO lane (
     customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from, out_of_turn_at,
     sort_key, sort_tie
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+) VALUES (
+    :customer, :level, :weight, :turn, :stamp, :waiting, :head_seq, :head_ready_at, :head_cost, :scheduled, :scan_from,
+    :out_of_turn_at, :sort_key, :sort_tie
+);
 
 -- name: forget_lane
-DELETE FROM lane WHERE customer = ? AND level = ?;
+DELETE FROM lane WHERE customer = :customer AND level = :level;
 
--- name: empty_lanes
-SELECT customer, level, turn FROM lane WHERE waiting = 0 AND out_of_turn_at <= :rested_since;
+-- name: forget_spent_lanes
+DELETE FROM lane WHERE waiting = 0 AND out_of_turn_at <= :rested_since
+    AND turn <= (SELECT value ->> 1 FROM json_each(:rows) WHERE value ->> 0 = lane.level);
 
--- name: limits
-SELECT settings, running, tat, rate_closed_until FROM limits WHERE customer = :customer;
+-- name: limits_of
+SELECT customer, settings, running, tat, rate_closed_until FROM limits
+WHERE customer IN (SELECT value ->> 0 FROM json_each(:rows));
 
 -- name: save_limits
-INSERT OR REPLACE INTO limits (customer, settings, running, tat, rate_closed_until) VALUES (?, ?, ?, ?, ?);
+INSERT OR REPLACE INTO limits (customer, settings, running, tat, rate_closed_until)
+VALUES (:customer, :settings, :running, :tat, :rate_closed_until);
 
--- name: waiting_in_lane
-SELECT seq, ready_at, cost FROM document INDEXED BY document_lane
-WHERE customer = :customer AND lane = :level AND seq >= :first AND state = 'waiting' ORDER BY seq LIMIT :limit;
-
--- name: requeued_in_lane
-SELECT requeued.seq, requeued.ready_at, requeued.cost
-FROM requeued CROSS JOIN document ON document.seq = requeued.seq AND document.state = 'waiting'
-WHERE requeued.customer = :customer AND requeued.lane = :level AND requeued.seq >= :first
-ORDER BY requeued.seq LIMIT :limit;
-
--- name: add_requeued
-INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost) VALUES (?, ?, ?, ?, ?);
+-- name: waiting_in_lanes
+SELECT :customer, :level, seq, ready_at, cost, 1 FROM (
+    SELECT seq, ready_at, cost FROM document INDEXED BY document_lane
+    WHERE customer = :customer AND lane = :level AND seq >= max(:after + 1, :scan_from) AND state = 'waiting'
+    ORDER BY seq LIMIT :limit
+)
+UNION ALL
+SELECT :customer, :level, seq, ready_at, cost, 0 FROM (
+    SELECT requeued.seq, requeued.ready_at, requeued.cost
+    FROM requeued CROSS JOIN document ON document.seq = requeued.seq AND document.state = 'waiting'
+    WHERE requeued.customer = :customer AND requeued.lane = :level AND requeued.seq > :after
+    ORDER BY requeued.seq LIMIT :limit
+);
 
 -- name: forget_requeued
-DELETE FROM requeued WHERE customer = ? AND lane = ? AND seq = ?;
+DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 
--- name: forget_all_requeued
+-- name: rebuild_derived_tables
 DELETE FROM requeued;
-
--- name: requeue_all
 INSERT INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE state = 'waiting';
 
 -- name: start_document
 UPDATE document SET
-    state = 'running', attempt = attempt + 1, started_at = ?3, due_at = ?4, fence = ?5, worker = ?6, last_outcome = NULL,
-    leased_at = ?3, doubted_at = NULL, began_at = NULL, worked = NULL
-WHERE seq = ?1 AND state = 'waiting'
+    state = 'running', attempt = attempt + 1, started_at = :now, due_at = :until, fence = :fence, worker = :worker,
+    last_outcome = NULL, leased_at = :now, doubted_at = NULL, began_at = NULL, worked = NULL
+WHERE seq = :seq AND state = 'waiting'
 RETURNING
-    id, ?2, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
+    id, NULL, seq, level, count, state, submitted_at, ready_at, NULL, started_at, finished_at, attempt, fence,
     worker, due_at, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by,
-    max_attempts, pages, began_at, worked, customer;
+    max_attempts, pages, began_at, worked;
 
 -- name: document_by_id
-SELECT * FROM document_view WHERE id = :id;
+SELECT * FROM document_view WHERE id = unhex(:id, '-');
 
--- name: finish_document
+-- name: finish_documents
 UPDATE document SET
-    state = 'done', finished_at = ?3, due_at = NULL, worker = NULL, error = NULL, last_outcome = 'done', result = ?4,
-    began_at = min(started_at + coalesce(?5, 0), max(started_at, ?3)),
-    worked = max(0, min(coalesce(?6, ?3 - started_at), ?3 - started_at - coalesce(?5, 0)))
-WHERE id = ?1 AND fence = ?2 AND state = 'running'
-RETURNING id, fence, customer, (SELECT capped FROM customer WHERE customer.id = document.customer), seq;
+    state = 'done', finished_at = :now, due_at = NULL, worker = NULL, error = NULL, last_outcome = 'done', result = :result,
+    began_at = min(started_at + coalesce(:began_after, 0), max(started_at, :now)),
+    worked = max(0, min(coalesce(:worked, :now - started_at), :now - started_at - coalesce(:began_after, 0)))
+WHERE id = unhex(:id, '-') AND fence = :fence AND state = 'running'
+RETURNING id, customer, seq, (SELECT capped FROM customer WHERE customer.id = document.customer);
 
--- name: add_file
-INSERT INTO file (document, name, blob, size, sha256, media_type) VALUES (?, ?, ?, ?, ?, ?);
+-- name: add_files
+INSERT INTO file (document, name, blob, size, sha256, media_type)
+VALUES (:document, :name, :blob, :size, :sha256, :media_type);
 
 -- name: files
 SELECT name, blob, size, sha256, media_type FROM file
-WHERE document = (SELECT seq FROM document WHERE id = :id) ORDER BY name;
+WHERE document = (SELECT seq FROM document WHERE id = unhex(:id, '-')) ORDER BY name;
 
--- name: known_blob
-SELECT EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS (SELECT 1 FROM file WHERE blob = :blob);
+-- name: known_blobs
+SELECT :blob WHERE EXISTS (SELECT 1 FROM document WHERE blob = :blob) OR EXISTS (SELECT 1 FROM file WHERE blob = :blob);
 
 -- name: forget_files
-DELETE FROM file WHERE document = ? RETURNING blob;
+DELETE FROM file WHERE document = :seq RETURNING document, blob;
 
 -- name: record_worker
 INSERT OR REPLACE INTO worker (name, seen_at, report, at_work) VALUES (:name, :now, :report, :at_work);
@@ -283,30 +327,30 @@ DELETE FROM worker WHERE seen_at NOT BETWEEN :first AND :last;
 -- name: workers
 SELECT report, at_work, seen_at FROM worker ORDER BY name;
 
--- name: row
-SELECT seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by
-FROM document WHERE id = :id;
+-- name: lock_documents
+SELECT
+    id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
+FROM document WHERE id = unhex(:id, '-');
 
--- name: row_by_seq
-SELECT seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, id
-FROM document WHERE seq = :seq;
+-- name: states_of
+SELECT id, fence, state FROM document WHERE id = unhex(:id, '-');
 
 -- name: requeue_document
 UPDATE document SET
-    state = 'waiting', ready_at = :now, due_at = NULL, worker = NULL, attempt = :attempt,
-    last_outcome = :last_outcome
+    state = 'waiting', ready_at = :now, due_at = NULL, worker = NULL, last_outcome = :last_outcome
 WHERE seq = :seq;
-
--- name: started_at
-SELECT started_at FROM document WHERE seq = :seq;
+INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
+SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq;
 
 -- name: record_work
-UPDATE document SET began_at = ?, worked = ? WHERE seq = ?;
+UPDATE document SET began_at = :began_at, worked = :worked WHERE seq = :seq;
 
 -- name: release_document
 UPDATE document SET
     state = 'waiting', due_at = NULL, worker = NULL, attempt = attempt - 1, last_outcome = 'handed_back'
-WHERE seq = :seq
+WHERE seq = :seq;
+INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
+SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq
 RETURNING ready_at;
 
 -- name: delay_document
@@ -317,31 +361,35 @@ WHERE seq = :seq;
 
 -- name: end_document
 UPDATE document SET
-    state = :state, finished_at = :now, due_at = NULL, worker = NULL, error = :error,
-    last_outcome = :last_outcome
+    state = :state, finished_at = :now, due_at = NULL, worker = NULL, error = :error, last_outcome = :last_outcome
 WHERE seq = :seq;
+DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 
 -- name: cancel_document
-UPDATE document SET state = 'cancelled', finished_at = :now, due_at = NULL, worker = NULL
-WHERE seq = :seq;
+UPDATE document SET state = 'cancelled', finished_at = :now, due_at = NULL, worker = NULL WHERE seq = :seq;
+DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 
 -- name: retry_document
+UPDATE queue_state SET seq = seq + 1;
 UPDATE document SET
-    seq = :new, level = :level, lane = :level, count = :count, state = 'waiting', ready_at = :now, attempt = 0,
-    start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL, last_outcome = NULL,
-    began_at = NULL, worked = NULL
-WHERE seq = :seq;
+    seq = (SELECT seq FROM queue_state), level = :level, lane = :level, count = :count, state = 'waiting',
+    ready_at = :now, attempt = 0, start_by = NULL, due_at = NULL, started_at = NULL, finished_at = NULL, error = NULL,
+    last_outcome = NULL, began_at = NULL, worked = NULL
+WHERE seq = :seq
+RETURNING seq;
 
 -- name: expedite_document
+DELETE FROM requeued WHERE customer = :customer AND lane = :lane AND seq = :seq;
 UPDATE document SET
-    lane = 0, due_at = NULL, state = 'waiting',
-    ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
-WHERE seq = :seq
+    lane = 0, due_at = NULL, state = 'waiting', ready_at = CASE state WHEN 'delayed' THEN :now ELSE ready_at END
+WHERE seq = :seq;
+INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
+SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq
 RETURNING ready_at;
 
 -- name: heartbeat
-UPDATE document SET due_at = :now + :lease, leased_at = :now, doubted_at = NULL
-WHERE id = :id AND fence = :fence AND state = 'running' RETURNING 1;
+UPDATE document SET due_at = :until, leased_at = :now, doubted_at = NULL
+WHERE id = unhex(:id, '-') AND fence = :fence AND state = 'running' RETURNING id, fence, customer, 0;
 
 -- name: blobs_of
 SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL
@@ -352,30 +400,52 @@ SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE d
 DELETE FROM file WHERE document IN (SELECT seq FROM document WHERE customer = :customer);
 
 -- name: purge_documents
-DELETE FROM document WHERE customer = :customer;
-
--- name: purge_requeued
+SELECT state, lane, count(*) FROM document WHERE customer = :customer GROUP BY state, lane;
 DELETE FROM requeued WHERE customer = :customer;
+DELETE FROM document WHERE customer = :customer;
 
 -- name: purge_idempotency_keys
 DELETE FROM idempotency_key WHERE customer = :customer;
 
--- name: waiting_of
-SELECT lane, count(*) FROM document WHERE customer = :customer AND state = 'waiting' GROUP BY lane ORDER BY lane;
-
 -- name: ended_before
-SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
-WHERE state = :state AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
-    AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
-ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
+SELECT seq, blob FROM (
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'done' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'failed' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'cancelled' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+    UNION ALL
+    SELECT * FROM (
+        SELECT seq, blob, finished_at FROM document INDEXED BY document_clock
+        WHERE state = 'expired' AND state <> 'waiting' AND coalesce(due_at, finished_at) < :before AND seq <= :up_to
+            AND NOT EXISTS (SELECT 1 FROM customer WHERE customer.id = document.customer AND customer.keeps)
+        ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit
+    )
+)
+ORDER BY finished_at, seq LIMIT :limit;
 
 -- name: ended_before_of
 SELECT seq, blob FROM document INDEXED BY document_lane
 WHERE customer = :customer AND finished_at IS NOT NULL AND finished_at < :before AND seq <= :up_to
 ORDER BY finished_at, seq LIMIT :limit;
 
--- name: forget_document
-DELETE FROM document WHERE seq = ?;
+-- name: forget_documents
+DELETE FROM document WHERE seq = :seq;
 
 -- name: forget_idempotency_keys
 DELETE FROM idempotency_key WHERE at < :before;

@@ -3,7 +3,7 @@
 -- lane matters, both are added.
 
 -- name: result
-SELECT seq, coalesce(result, old_result) FROM document WHERE id = :id;
+SELECT seq, coalesce(result, old_result) FROM document WHERE id = unhex(:id, '-');
 
 -- name: newest_documents
 SELECT * FROM document_view
@@ -57,7 +57,7 @@ WITH changed AS MATERIALIZED (
     SELECT customer, sum(n) AS n FROM lane_log WHERE level IS NOT NULL GROUP BY customer
 )
 SELECT id, name, count, updated_at, settings FROM customer
-WHERE name > coalesce(:after, '')
+WHERE name >= coalesce(:name, :after, '') AND name <= coalesce(:name, char(1114111)) AND (:after IS NULL OR name <> :after)
   AND (:text IS NULL OR instr(lower_case(name), :text) > 0)
   AND (:paused IS NULL OR paused = :paused)
   AND (:waiting IS NULL OR :waiting = (0 <
@@ -68,28 +68,18 @@ ORDER BY name LIMIT :limit;
 
 -- name: waiting_by_lane
 SELECT customer, level, sum(n) FROM (
-    SELECT customer, level, waiting AS n FROM lane WHERE customer IN (SELECT value FROM json_each(:customers))
+    SELECT customer, level, waiting AS n FROM lane WHERE customer IN (SELECT value ->> 0 FROM json_each(:rows))
     UNION ALL
-    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers))
+    SELECT customer, level, n FROM lane_log WHERE level IS NOT NULL AND customer IN (SELECT value ->> 0 FROM json_each(:rows))
 )
 GROUP BY 1, 2 HAVING sum(n) > 0 ORDER BY 1, 2;
 
--- name: running_by_customer
-SELECT customer, count(*) FROM document INDEXED BY document_clock
-WHERE state = 'running' AND state <> 'waiting' GROUP BY 1;
-
--- name: rate_closed
-SELECT customer, settings FROM limits
-WHERE rate_closed_until IS NOT NULL AND customer IN (SELECT value FROM json_each(:customers));
-
 -- name: open_lanes
-SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost, scheduled, scan_from,
-    EXISTS (SELECT 1 FROM limits WHERE limits.customer = lane.customer)
-FROM lane WHERE scheduled = 1;
+SELECT customer, level, weight, turn, stamp, waiting, head_seq, head_ready_at, head_cost FROM lane WHERE scheduled = 1;
 
 -- name: ahead
 WITH mine AS MATERIALIZED (
-    SELECT seq, customer, lane FROM document WHERE id = :id AND state = 'waiting'
+    SELECT seq, customer, lane FROM document WHERE id = unhex(:id, '-') AND state = 'waiting'
 ), scan_start AS MATERIALIZED (
     SELECT coalesce(
         (SELECT scan_from FROM lane WHERE lane.customer = mine.customer AND lane.level = mine.lane),

@@ -10,6 +10,7 @@ import apsw
 
 from inturn.clock import SystemClock
 from inturn.errors import StoreError, StoreVersionError
+from inturn.stores.sql.rows import text_id, text_ids
 from inturn.stores.sqlite import schema
 from inturn.stores.sqlite.closed_marker import (
     clear_marker,
@@ -20,7 +21,7 @@ from inturn.stores.sqlite.closed_marker import (
     write_marker,
 )
 from inturn.stores.sqlite.connection import connect, translate_errors
-from inturn.stores.sqlite.queries import QUERIES, pack_id, pack_ids, unpack_ids
+from inturn.stores.sqlite.queries import QUERIES, pack_id, pack_ids
 from inturn.stores.transfer import (
     REQUEUED_KIND,
     ClosedMarker,
@@ -31,8 +32,8 @@ from inturn.stores.transfer import (
 )
 
 Converter = Callable[[Any], Any]
-_IDS_CONVERTERS: Final = (lambda stored: list(unpack_ids(stored)), pack_ids)
-_ID_CONVERTERS: Final = (lambda stored: unpack_ids(stored)[0], pack_id)
+_IDS_CONVERTERS: Final = (text_ids, pack_ids)
+_ID_CONVERTERS: Final = (text_id, pack_id)
 _FLAG_CONVERTERS: Final = (bool, int)
 COLUMN_CONVERTERS: Final[dict[str, dict[str, tuple[Converter, Converter]]]] = {
     "customer": {"paused": _FLAG_CONVERTERS, "capped": _FLAG_CONVERTERS, "keeps": _FLAG_CONVERTERS},
@@ -165,7 +166,7 @@ class SqliteEndpoint(TransferEndpoint):
         names = ", ".join(f"{name} = ?" for name in QueueRecord._fields)
         with self._fill(run):
             self._connection.execute(f"UPDATE queue_state SET version = version + 1, {names}", queue)  # noqa: S608 - fields
-            self._connection.execute(QUERIES["requeue_all"])
+            self._connection.execute(QUERIES["rebuild_derived_tables"])
             clear_marker(self._connection)
 
     @contextmanager

@@ -3,9 +3,9 @@
 from inturn.policy import rates
 from inturn.policy.clock_skew import Term, review_term
 from inturn.store import AheadOfClock
-from inturn.stores.postgres.claim_window import ClaimWindow
-from inturn.stores.postgres.queries import Queries
-from inturn.stores.postgres.rows import parse_settings
+from inturn.stores.sql.claim_window import ClaimWindow
+from inturn.stores.sql.queries import Queries
+from inturn.stores.sql.rows import parse_settings
 
 
 def review(queries: Queries, window: ClaimWindow, now: int) -> None:
@@ -19,7 +19,7 @@ def review(queries: Queries, window: ClaimWindow, now: int) -> None:
             after = review_term(term, now)
             if after != term:
                 queries.execute(setter, seq=seq, ends_at=after.ends_at, doubted_at=after.doubted_at)
-                window.deadline_set(0, kind, after.ends_at)
+                window.deadlines.add_deadline(kind, after.ends_at)
     for owner in _rates_ahead(queries, now):
         window.clamp_rate(owner, now)
 
@@ -33,8 +33,8 @@ def ahead_of_clock(queries: Queries, now: int) -> AheadOfClock:
 def _rates_ahead(queries: Queries, now: int) -> list[int]:
     """The customers whose rate was charged by a clock ahead of this one."""
     ahead = []
-    for owner, settings, whole_at in queries.fetch_all("rates_ahead", now=now):
+    for owner, settings, tat in queries.fetch_all("rates_ahead", now=now):
         rate = parse_settings(settings).rate
-        if rate is not None and rates.clamped_tat(rate, whole_at, now) < whole_at:
+        if rate is not None and rates.clamped_tat(rate, tat, now) < tat:
             ahead.append(owner)
     return ahead

@@ -6,12 +6,13 @@ scan there, and scan only once that time has come. An earlier deadline is announ
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from inturn.policy.scheduler import LEVELS, Head
+from inturn.stores.sql.rows import NEVER
 
-NEVER: Final = 2**63 - 1
 DEADLINE_KINDS: Final = ("start_by", "lease", "due", "rate")
 NO_HEAD: Final = (NEVER, 0)
 
@@ -22,6 +23,12 @@ class Deadlines:
 
     times: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DEADLINE_KINDS, NEVER))
     oldest_heads: list[tuple[int, int]] = field(default_factory=lambda: [NO_HEAD for _ in LEVELS])
+
+    @classmethod
+    def of_times(cls, times: Sequence[int | None]) -> "Deadlines":
+        """Build exact bounds from the earliest time of each kind; of the oldest heads nothing is known."""
+        known = [NEVER if at is None else at for at in times]
+        return cls(dict(zip(DEADLINE_KINDS, known, strict=True)), [(-1, 0) for _ in LEVELS])
 
     @classmethod
     def from_json(cls, text: str) -> "Deadlines":

@@ -1,67 +1,56 @@
-"""Rows turned into values, and values into what PostgreSQL takes."""
+"""Rows turned into values."""
 
 import json
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 from uuid import UUID
 
-from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import Loader
-from psycopg.pq import Format
-from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
-
+from inturn.api_keys import ApiKey, ApiKeyScope
 from inturn.model import NO_METADATA, CustomerSettings, Document, DocumentState, NewDocument, settings_from_dict
 from inturn.policy import Policy
 from inturn.store import Attempt, Event, EventKind, Operator, PolicyVersion
-from inturn.stores.postgres.queries import Row
 
+Row = tuple[Any, ...]
 STATES: Final = {str(state): state for state in DocumentState}
+NEVER: Final = 2**63 - 1
 NO_ID: Final = str(UUID(int=0))
 
 
-class IdLoader(Loader):
-    """Loads UUIDs as text."""
-
-    format = Format.BINARY
-
-    def load(self, data: Buffer) -> str:
-        """Text from 16 bytes."""
-        text = bytes(data).hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-
-def adapt(context: AdaptContext) -> None:
-    """Every whole number is a bigint, so that a statement is planned once; ids are text."""
-    context.adapters.register_dumper(int, Int8Dumper)
-    context.adapters.register_dumper(int, Int8BinaryDumper)
-    context.adapters.register_loader("uuid", IdLoader)
-
-
 def normalize_id(text: str) -> str:
-    """An id as the database takes it; for what is no UUID, one that no document has."""
+    """An id as it is stored; for what is no UUID, one that no document has."""
     try:
         return str(UUID(text))
     except ValueError:
         return NO_ID
 
 
-def search_name(name: str) -> str | None:
-    """What a search looks into, by Python's idea of lower case; None where the name itself will do."""
-    lower = name.lower()
-    return None if lower == name else lower
+def text_id(stored: str | bytes) -> str:
+    """An id as text: PostgreSQL gives text, SQLite the 16 bytes."""
+    if isinstance(stored, str):
+        return stored
+    text = stored.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+def text_ids(stored: Sequence[str] | bytes) -> list[str]:
+    """Several ids as text: PostgreSQL gives a list, SQLite 16 bytes for each."""
+    if isinstance(stored, bytes):
+        return [text_id(stored[start : start + 16]) for start in range(0, len(stored), 16)]
+    return list(stored)
 
 
 def document_from_row(row: Row, customer: str | None = None) -> Document:
-    """A document from a row of `serialize_document`."""
+    """A document from a row of `document_view`; `customer` replaces the column where a query has none."""
     (
         id_, name_of, seq, level, count, state, submitted_at, ready_at, due_at, started_at, finished_at, attempt,
         fence, worker, lease_until, lane, error, name, uri, blob, sha256, size, media_type, batch, metadata, cost,
-        delay, start_by, max_attempts, pages, began_at, worked, _, _,
+        delay, start_by, max_attempts, pages, began_at, worked, *_,
     ) = row  # fmt: skip
     given = NewDocument._make(
         (name, uri, blob, sha256, size, media_type, batch, metadata, cost, delay, start_by, max_attempts, pages)
     )
     return Document(
-        id_, customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
+        text_id(id_), customer or name_of, seq, given, level, count, STATES[state], submitted_at, ready_at, due_at,
         started_at, finished_at, attempt, fence, worker, lease_until, lane == 0, error, began_at, worked,
     )  # fmt: skip
 
@@ -80,7 +69,7 @@ def event_from_row(row: Row) -> Event:
         at,
         EventKind(kind),
         customer,
-        tuple(documents),
+        tuple(text_ids(documents)),
         None if operator is None else Operator(operator, why),
         json.loads(detail) if detail else NO_METADATA,
     )
@@ -90,6 +79,12 @@ def attempt_from_row(row: Row) -> Attempt:
     """An attempt from its row."""
     fence, number, started_at, ended_at, ended, error, worker, began_at, worked = row
     return Attempt(fence, number, started_at, ended_at, EventKind(ended), error, worker, began_at, worked)
+
+
+def api_key_from_row(row: Row) -> ApiKey:
+    """An API key from its row."""
+    id_, sha256, scope, *rest = row
+    return ApiKey(id_, sha256, ApiKeyScope(scope), *rest)
 
 
 def parse_settings(text: str | None) -> CustomerSettings:

@@ -1,0 +1,144 @@
+"""The queries of a transaction that holds the claim lock, and what it writes: one statement for all."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from inturn.store import ClaimRequest, EventKind
+from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, StatementResult, bind
+from inturn.stores.postgres.queries import (
+    EVENT_COLUMNS,
+    array_literal,
+    event_row,
+    lane_changes,
+    queue_state,
+    to_columns,
+)
+from inturn.stores.sql.claim_window import MORE_LANES, ClaimedRow, ClaimWrite, QueueState
+from inturn.stores.sql.lane_log import LaneChange
+from inturn.stores.sql.lanes import LANE_COLUMNS
+from inturn.stores.sql.rows import Row
+
+FENCE_BLOCK_SIZE: Final = 100_000
+"""Fences reserved at a time, by a commit that waits for the disk; other claims do not wait."""
+OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_ctid")
+LIMITS_COLUMNS: Final = ("customer", "settings", "running", "tat", "rate_closed_until")
+ANSWER_COLUMNS: Final = ("pid", "answer")
+
+
+class WaitingClaim(NamedTuple):
+    """A claim of another session that waits for its turn."""
+
+    pid: int
+    worker: str
+    limit: int
+    lease: int
+    now: int | None
+
+    @property
+    def request(self) -> ClaimRequest:
+        """What it asks for."""
+        return ClaimRequest(self.worker, self.limit, self.lease)
+
+
+class ClaimStart(NamedTuple):
+    """The rows of the statements that began a claim's transaction; they were sent in one trip."""
+
+    queue: Row
+    lane_log: Sequence[Row]
+    waiting: Sequence[Row]
+    first_lanes: Sequence[Row]
+
+
+def start_statements(limit: int) -> list[BoundStatement]:
+    """The statements whose rows are a `ClaimStart`, for a claim of so many documents."""
+    return [
+        bind("queue", {}),
+        bind("take_lane_log", {}),
+        bind("waiting_claims", {}),
+        bind("first_lanes", {"limit": limit, "more": MORE_LANES}),
+    ]
+
+
+class PostgresClaimQueries(LibpqQueries):
+    """Queries under the claim lock."""
+
+    __slots__ = ("_answers", "_row", "_start")
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._start: ClaimStart | None = None
+        self._row: Row = ()
+        self._answers: list[tuple[int, str]] = []
+
+    def begun_with(self, results: Sequence[StatementResult]) -> None:
+        """Take over the rows of `start_statements`."""
+        self._start = ClaimStart((results[0][0])[0], *[rows for rows, _ in results[1:]])
+
+    @property
+    def waiting_claims(self) -> list[WaitingClaim]:
+        """The claims of other sessions that wait."""
+        return [] if self._start is None else [WaitingClaim._make(row) for row in self._start.waiting]
+
+    def answer(self, pid: int, claimed: Sequence[ClaimedRow]) -> None:
+        """Tell another session, when this claim is saved, what was claimed for it."""
+        self._answers.append((pid, array_literal([row.seq for row in claimed])))
+
+    def read_queue(self) -> QueueState:
+        (self._row,) = self.fetch_all("queue") if self._start is None else [self._start.queue]
+        return queue_state(self._row)
+
+    def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
+        *_, is_foreign, has_changes, _ = self._row
+        rows: list[Row] = []
+        if self._start is not None:
+            rows, self._start = list(self._start.lane_log), None
+        elif has_changes:
+            rows = self.fetch_all("take_lane_log")
+        if whole or is_foreign:
+            rows += self.fetch_all("take_whole_lane_log")
+        return lane_changes(rows)
+
+    def first_lanes(self) -> list[Row]:
+        return [] if self._start is None else list(self._start.first_lanes)
+
+    def save_claim(self, claim: ClaimWrite, *, is_last: bool) -> list[Row]:
+        """Write it all in one statement, if anything changed. Fences that are reserved have to be on the disk."""
+        _, _, _, deadlines, version, _, reserved, _, is_alive, *_ = self._row
+        self.execute_many("save_limits", LIMITS_COLUMNS, claim.limits)
+        reserves = not is_alive or claim.fence > reserved
+        if reserves:
+            reserved = claim.fence + FENCE_BLOCK_SIZE
+            self.execute("set_crash_sentinel")
+            self.execute("commit_durably")
+        bounds = claim.deadlines.to_json()
+        if not (claim.has_changes or reserves or self._answers or bounds != deadlines):
+            return []
+        values = {
+            **to_columns(LANE_COLUMNS, [(*row, *sort_key) for row, sort_key, _ in claim.lanes]),
+            **to_columns(OLD_LANE_COLUMNS, _old_lanes(claim)),
+            **to_columns(tuple(f"claimed_{name}" for name in ClaimedRow._fields), claim.claimed),
+            **to_columns(("at", *EVENT_COLUMNS, "first_fence"), _event_rows(claim)),
+            **to_columns(ANSWER_COLUMNS, self._answers),
+            "version": version,
+            "ordered": claim.ordered,
+            "scheduler_state": claim.scheduler_state,
+            "deadlines": bounds,
+            "last_fence": claim.fence,
+            "reserved": reserved,
+        }
+        return self.fetch_final("save_claim", **values) if is_last else self.fetch_all("save_claim", **values)
+
+
+def _old_lanes(claim: ClaimWrite) -> list[Row]:
+    """The keys of rows that are replaced or deleted."""
+    replaced = [lane for _, _, lane in claim.lanes if lane.stored_row is not None]
+    return [(lane.owner, lane.level, *lane.locator) for lane in (*replaced, *claim.spent_lanes)]
+
+
+def _event_rows(claim: ClaimWrite) -> list[Row]:
+    """Rows for the outbox; of a claim's own event, the statement that claims its documents knows the ids."""
+    rows = [(now, *event_row(event), None) for now, event in claim.events]
+    return rows + [
+        (now, str(EventKind.STARTED), array_literal(customers), None, None, None, None, first_fence)
+        for now, customers, first_fence in claim.started
+    ]

@@ -1,0 +1,125 @@
+"""Transactions that hold the claim lock: claims, sweeps, recounts. All writes to lanes are here."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from inturn.model import Claim
+from inturn.store import WORKER_RETENTION, ClaimRequest, Discrepancy, EventKind, SweepResult
+from inturn.stores.sql import clock_skew
+from inturn.stores.sql.claim_window import ClaimedRow, ClaimQueries, ClaimWindow, StartedEvent
+from inturn.stores.sql.lane_log import LaneChange
+from inturn.stores.sql.queries import NewEvent, QueueCache
+from inturn.stores.sql.recount import corrections, discrepancies
+from inturn.stores.sql.rows import Row, document_from_row
+from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
+
+
+class ClaimRun:
+    """Claims that are served one after another in one transaction, and written down together.
+
+    Nothing of it is in the tables before `save`. Only the first claim may therefore process what is due: documents that
+    a claim before it has taken still look as if they waited.
+    """
+
+    def __init__(
+        self,
+        queries: ClaimQueries,
+        cache: QueueCache,
+        limit: int = 0,
+        changes: Iterable[LaneChange] = (),
+        *,
+        whole_log: bool = False,
+    ) -> None:
+        """`limit` is the number of documents that will be claimed at most; `changes` are more changes to lanes."""
+        self.queries = queries
+        self._cache = cache
+        self.queue = queries.read_queue()
+        self.window = ClaimWindow(queries, self.queue, cache.policy(queries, self.queue.policy).policy.turns)
+        self.window.set_claim_limit(limit)
+        if not self.window.is_sorted:
+            queries.execute("order_lanes", fair=self.window.is_fair)
+        self.window.add_first_lanes(queries.first_lanes())
+        self.window.apply([*queries.take_lane_log(whole=whole_log), *changes])
+        self._claimed: list[ClaimedRow] = []
+        self._started: list[StartedEvent] = []
+        self._events: list[tuple[int, NewEvent]] = []
+        self._names: dict[int, str] = {}
+
+    def process_due(self, now: int) -> SweepResult:
+        """Process what is due."""
+        transitions = Transitions(self.queries, self._cache, now)
+        swept = transitions.process_due(self.window)
+        self.add_events(now, transitions.events)
+        return swept
+
+    def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
+        """Add events to be written with the claims."""
+        self._events += [(now, event) for event in events]
+
+    def serve(self, request: ClaimRequest, now: int) -> Sequence[ClaimedRow] | None:
+        """Claim for one request. None, with nothing claimed, if something is due that must be processed before."""
+        is_due = self.window.deadlines.any_due(now)
+        if is_due and (self._started or MAX_DUE_PER_TRANSACTION in self.process_due(now)):
+            return None
+        taken = list(self._take(request, now)) if self.queue.paused_by is None else []
+        if taken:
+            names = self._cache.customer_names(self.queries, {row.owner for row in taken})
+            self._names |= {row.owner: names[row.owner] for row in taken}
+            self.window.deadlines.add_deadline("lease", now + request.lease)
+            self._started.append(StartedEvent(now, [names[row.owner] for row in taken], taken[0].fence))
+            self._claimed += taken
+        return taken
+
+    def _take(self, request: ClaimRequest, now: int) -> Iterable[ClaimedRow]:
+        for _ in range(request.limit):
+            taken = self.window.take_next(now)
+            if taken is None:
+                return
+            lane, head = taken
+            self.window.fence += 1
+            yield ClaimedRow(
+                lane.owner, lane.level, head.seq, self.window.fence, now, now + request.lease, request.worker
+            )
+
+    def save(self, *, is_last: bool = True) -> list[Row]:
+        """Write everything; return the rows of the documents claimed. `is_last`: no statement follows."""
+        write = self.window.to_write(self._claimed, self._started, self._events)
+        return self.queries.save_claim(write, is_last=is_last)
+
+    def to_claims(self, claimed: Sequence[ClaimedRow], rows: Sequence[Row]) -> tuple[Claim, ...]:
+        """Return the claims of one request from the rows that `save` returned."""
+        by_seq = {row[2]: row for row in rows}
+        return tuple([Claim(document_from_row(by_seq[row.seq], self._names[row.owner]), row.fence) for row in claimed])
+
+
+def sweep(queries: ClaimQueries, cache: QueueCache, now: int | None) -> SweepResult:
+    """Process what is due; delete spent lanes and the reports of silent workers."""
+    run = ClaimRun(queries, cache)
+    at = run.queue.now if now is None else now
+    clock_skew.review(queries, run.window, at)
+    swept = run.process_due(at)
+    scheduler = run.window.scheduler
+    queries.execute_many(
+        "forget_spent_lanes",
+        ("level", "turn"),
+        [(level.number, level.virtual_time.turn) for level in scheduler.levels],
+        rested_since=at - scheduler.policy.out_of_turn_interval,
+    )
+    queries.execute("forget_silent_workers", first=at - WORKER_RETENTION, last=at + WORKER_RETENTION)
+    run.save()
+    return swept
+
+
+def recount(queries: ClaimQueries, cache: QueueCache, *, repair: bool, now: int | None) -> tuple[Discrepancy, ...]:
+    """Compare the counters of lanes and limits with the documents, and correct them if asked."""
+    run = ClaimRun(queries, cache, whole_log=True)
+    run.save(is_last=False)
+    found = discrepancies(queries, cache)
+    if found and repair:
+        again = ClaimRun(queries, cache)
+        queries.execute("rebuild_derived_tables")
+        again.window.apply(corrections(queries, again.window))
+        at = again.queue.now if now is None else now
+        again.add_events(at, [NewEvent(EventKind.REPAIRED, [None], detail=json.dumps({"counts": len(found)}))])
+        again.save(is_last=False)
+    return found

@@ -1,0 +1,85 @@
+"""Record changes to lanes. Only claims write lanes: everything else appends to the lane log for the next claim."""
+
+import json
+from typing import Any, Final, NamedTuple
+
+from inturn.model import CustomerSettings, settings_to_dict
+from inturn.policy.scheduler import Head
+from inturn.stores.sql.queries import Queries
+
+LOG_COLUMNS: Final = ("customer", "kind", "level", "n", "seq", "ready_at", "cost", "settings")
+
+
+class LaneChange(NamedTuple):
+    """One entry of the lane log."""
+
+    owner: int
+    kind: str
+    level: int | None = None
+    n: int | None = None
+    """The change of the lane's length, wherever `level` is set; of a customer with new settings: its running documents."""
+    seq: int | None = None
+    ready_at: int | None = None
+    cost: float | None = None
+    settings: str | None = None
+
+    @property
+    def head(self) -> Head:
+        """The document that the entry speaks of."""
+        return Head(self.seq or 0, self.ready_at or 0, self.cost or 0.0)
+
+
+class LaneLog:
+    """The changes of one transaction, in order."""
+
+    def __init__(self) -> None:
+        self.changes: list[LaneChange] = []
+
+    def joined(self, owner: int, level: int, n: int, head: Head) -> None:
+        """`n` new documents joined a lane; `head` is the first."""
+        self._add(owner, "joined", level, n, *_stored(head))
+
+    def requeued(self, owner: int, level: int, head: Head) -> None:
+        """A document came back into a lane."""
+        self._add(owner, "requeued", level, 1, *_stored(head))
+
+    def released(self, owner: int, level: int, head: Head) -> None:
+        """A claimed document came back unstarted."""
+        self._add(owner, "released", level, 1, *_stored(head))
+
+    def left(self, owner: int, level: int, seq: int) -> None:
+        """A document left a lane other than by a claim."""
+        self._add(owner, "left", level, -1, seq)
+
+    def emptied(self, owner: int, level: int, n: int) -> None:
+        """All `n` documents of a lane are gone."""
+        self._add(owner, "emptied", level, -n)
+
+    def stopped(self, owner: int) -> None:
+        """A document of a customer with a cap runs no more."""
+        self._add(owner, "stopped")
+
+    def settings_changed(self, owner: int, settings: CustomerSettings, running: int) -> None:
+        """A customer has new settings, and `running` documents that run."""
+        self._add(owner, "changed", None, running, settings=json.dumps(settings_to_dict(settings._asdict())))
+
+    def deadline_set(self, owner: int, kind: str, at: int) -> None:
+        """A `start_by`, a lease or a delay of one of its documents ends at this time."""
+        self._add(owner, kind, ready_at=at)
+
+    def append_to(self, queries: Queries) -> None:
+        """Append all changes to the lane log."""
+        queries.execute_many("append_to_lane_log", LOG_COLUMNS, self.changes)
+        self.changes = []
+
+    def take(self) -> list[LaneChange]:
+        """Return all changes, and forget them: a claim applies them itself."""
+        changes, self.changes = self.changes, []
+        return changes
+
+    def _add(self, owner: int, kind: str, *more: Any, **columns: Any) -> None:
+        self.changes.append(LaneChange(owner, kind, *more, **columns))
+
+
+def _stored(head: Head) -> tuple[int, int, float]:
+    return head.seq, head.ready_at, float(head.cost)

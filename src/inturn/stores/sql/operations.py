@@ -1,0 +1,173 @@
+"""Operator and maintenance actions, each in one transaction at one time."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inturn.errors import NotFoundError, VersionConflictError
+from inturn.model import (
+    CANCELLABLE,
+    EXPEDITED_LEVEL,
+    RETRYABLE,
+    CustomerSettings,
+    DocumentState,
+    Receipt,
+    clean_settings,
+    settings_to_dict,
+)
+from inturn.policy import Policy
+from inturn.store import IDEMPOTENCY_KEY_RETENTION, EventKind, Operator, PolicyVersion, PruneResult
+from inturn.stores.sql.queries import Queries, scalar
+from inturn.stores.sql.rows import Row, parse_settings
+from inturn.stores.sql.submit import Submitter
+from inturn.stores.sql.transitions import Transitions
+
+
+def cancel(transitions: Transitions, ids: Sequence[str], operator: Operator) -> tuple[str, ...]:
+    """Cancel documents that have not ended."""
+    cancelled = []
+    for id_, facts in transitions.lock_documents(ids, CANCELLABLE):
+        transitions.cancel(facts)
+        transitions.record_event(EventKind.CANCELLED, facts)
+        cancelled.append(id_)
+    transitions.add_grouped_events((EventKind.CANCELLED,), operator)
+    return tuple(cancelled)
+
+
+def retry(
+    transitions: Transitions, submitter: Submitter, ids: Sequence[str], operator: Operator
+) -> tuple[Receipt, ...]:
+    """Queue ended documents again, by a new check each. Their customers are locked before any document."""
+    counters, receipts = submitter.lock_owners(ids), []
+    version = scalar(transitions.queries, "policy_number")
+    for id_, facts in transitions.lock_documents(ids, RETRYABLE):
+        checked = submitter.apply_checks(facts.owner, counters[facts.owner], 1, transitions.now, version)
+        counters[facts.owner] = checked.counter
+        receipts.append(transitions.retry(facts, id_, checked.levels[0][0], checked.counter.count))
+        transitions.record_event(EventKind.RETRIED, facts)
+    transitions.add_grouped_events((EventKind.RETRIED,), operator)
+    return tuple(receipts)
+
+
+def expedite(transitions: Transitions, id_: str, operator: Operator) -> bool:
+    """Move a document ahead of all levels."""
+    found = transitions.lock_documents((id_,), frozenset(DocumentState))
+    if not found:
+        raise NotFoundError(f"there is no document {id_}")
+    _, facts = found[0]
+    if facts.lane == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
+        return False
+    transitions.expedite(facts)
+    transitions.record_event(EventKind.EXPEDITED, facts)
+    transitions.add_grouped_events((EventKind.EXPEDITED,), operator)
+    return True
+
+
+def change_customer(
+    transitions: Transitions, submitter: Submitter, name: str, changes: Mapping[str, Any], operator: Operator
+) -> CustomerSettings:
+    """Change settings while no document is claimed and no run ends, so that running documents can be counted."""
+    queries = transitions.queries
+    (*_, before) = queries.fetch_one("customer", name=name) or (None,)
+    clean_settings(parse_settings(before)._replace(**changes))  # refused changes must not make the customer known
+    owner, _ = submitter.lock_or_add_customer(name)
+    queries.execute("lock_claims")
+    queries.execute("lock_caps")
+    (*_, before) = queries.fetch_one("customer", name=name) or (None,)
+    settings = clean_settings(parse_settings(before)._replace(**changes))
+    running: dict[int, int] = dict(queries.fetch_all("running_counts"))
+    transitions.lane_log.settings_changed(owner, settings, running.get(owner, 0))
+    queries.execute(
+        "set_settings",
+        id=owner,
+        settings=json.dumps(settings_to_dict(settings._asdict())),
+        paused=settings.paused,
+        capped=settings.cap is not None,
+        keeps=settings.keep is not None,
+    )
+    transitions.add_event(EventKind.CUSTOMER_CHANGED, name, operator, settings_to_dict(changes))
+    return settings
+
+
+def set_paused(transitions: Transitions, kind: EventKind, operator: Operator) -> None:
+    """Pause the queue, or resume it."""
+    by, why = operator if kind is EventKind.QUEUE_PAUSED else (None, None)
+    transitions.queries.execute("pause", by=by, why=why)
+    transitions.add_event(kind, None, operator)
+
+
+def set_policy(transitions: Transitions, policy: Policy, operator: Operator, expected: int | None) -> PolicyVersion:
+    """Put a policy in force. The lane log must have been applied: releases are refunded by the order before."""
+    queries = transitions.queries
+    current = scalar(queries, "lock_policy")
+    if expected is not None and expected != current:
+        raise VersionConflictError(
+            f"the policy in force is version {current}, not {expected}; read it again and repeat your change",
+        )
+    version = PolicyVersion(current + 1, policy, transitions.now, operator)
+    text = json.dumps(policy.to_dict())
+    queries.execute(
+        "add_policy", number=version.number, settings=text, at=version.at, by=operator.name, why=operator.why
+    )
+    queries.execute("use_policy", number=version.number)
+    transitions.add_event(EventKind.POLICY_SET, None, operator, {"version": version.number})
+    return version
+
+
+def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneResult:
+    """Delete all documents of a customer, whose row is locked: none of its submits is in flight."""
+    queries, lane_log = transitions.queries, transitions.lane_log
+    row = queries.fetch_one("lock_customer", name=customer)
+    if row is None:
+        raise NotFoundError(f"there is no customer {customer!r}")
+    owner = row[0]
+    is_capped = bool(queries.fetch_many("capped_of", ("id",), [(owner,)]))
+    blobs = tuple(blob for (blob,) in queries.fetch_all("blobs_of", customer=owner))
+    queries.execute("purge_files", customer=owner)
+    documents = 0
+    for state, lane, n in sorted(queries.fetch_all("purge_documents", customer=owner)):
+        documents += n
+        if state == DocumentState.WAITING:
+            lane_log.emptied(owner, lane, n)
+        elif state == DocumentState.RUNNING and is_capped:
+            for _ in range(n):
+                lane_log.stopped(owner)
+    queries.execute("purge_attempts", customer=owner)
+    keys = queries.execute("purge_idempotency_keys", customer=owner)
+    queries.execute("purge_api_keys", customer=customer)
+    transitions.add_event(EventKind.PURGED, customer, operator, {"documents": documents})
+    return PruneResult(documents, 0, keys, blobs)
+
+
+def prune(queries: Queries, before: int, up_to: int, limit: int, now: int) -> PruneResult:
+    """Delete what ended long ago: documents, events, keys."""
+    removed = _delete_documents(queries, queries.fetch_all("ended_before", before=before, up_to=up_to, limit=limit))
+    events = queries.execute("forget_events", before=before, limit=limit)
+    keys = queries.execute("forget_idempotency_keys", before=now - IDEMPOTENCY_KEY_RETENTION)
+    return removed._replace(events=events, keys=keys)
+
+
+def prune_customer(queries: Queries, customer: str, before: int, up_to: int, limit: int) -> PruneResult:
+    """Delete what ended long ago of one customer's documents."""
+    where = {"customer": customer_id(queries, customer), "before": before, "up_to": up_to, "limit": limit}
+    return _delete_documents(queries, queries.fetch_all("ended_before_of", **where))
+
+
+def _delete_documents(queries: Queries, rows: Sequence[Row]) -> PruneResult:
+    """Delete these documents, given as seq and blob, with their attempts and the files of their results."""
+    if not rows:
+        return PruneResult(0, 0, 0, ())
+    seqs = [(seq,) for seq, _ in rows]
+    files = sorted(queries.fetch_many("forget_files", ("seq",), seqs))
+    queries.execute_many("forget_attempts", ("seq",), seqs)
+    queries.execute_many("forget_documents", ("seq",), seqs)
+    blobs = [blob for _, blob in rows if blob is not None]
+    return PruneResult(len(rows), 0, 0, (*blobs, *(blob for _, blob in files)))
+
+
+def customer_id(queries: Queries, name: str) -> int:
+    """Return the id of a customer; NotFoundError if there is none of this name."""
+    row = queries.fetch_one("customer", name=name)
+    if row is None:
+        raise NotFoundError(f"there is no customer {name!r}")
+    return int(row[0])

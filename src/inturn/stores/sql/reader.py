@@ -1,0 +1,236 @@
+"""Read a queue: each call one snapshot."""
+
+from collections.abc import Sequence
+from operator import attrgetter, itemgetter
+from typing import Any, Final
+
+from inturn.errors import NotFoundError
+from inturn.model import Customer, Document, DocumentState, LaneStatus, ResultFile, Worker, report_from_json
+from inturn.policy.scheduler import LEVELS, Head
+from inturn.store import (
+    MAX_STORED_ATTEMPTS,
+    Attempt,
+    Counts,
+    CustomerFilter,
+    DocumentFilter,
+    DocumentSort,
+    Event,
+    LaneSnapshot,
+    MaintenanceRecord,
+    Operator,
+    Page,
+    PolicyVersion,
+    SchedulerSnapshot,
+    Throughput,
+)
+from inturn.stores.sql.claim_window import ClaimWindow, LaneQueries
+from inturn.stores.sql.operations import customer_id
+from inturn.stores.sql.queries import QueueCache, scalar
+from inturn.stores.sql.rows import (
+    NEVER,
+    STATES,
+    Row,
+    attempt_from_row,
+    document_from_row,
+    event_from_row,
+    normalize_id,
+    parse_settings,
+    policy_from_row,
+)
+
+LIST_QUERIES: Final = {
+    DocumentSort.NEWEST: ("newest_documents", "newest_documents_of", NEVER),
+    DocumentSort.OLDEST: ("oldest_documents", "oldest_documents_of", 0),
+}
+"""The query of a list by its sort, that of one customer's lane, and the seq before which it begins."""
+
+
+class QueueReader:
+    """Read queries of one transaction."""
+
+    def __init__(self, queries: LaneQueries, cache: QueueCache) -> None:
+        self.queries = queries
+        self._cache = cache
+
+    # -- documents ------------------------------------------------------------------------------------------------
+
+    def document(self, id_: str) -> Document:
+        return document_from_row(self._row_of(id_, "document_by_id"))
+
+    def result(self, id_: str) -> str | None:
+        text: str | None = self._row_of(id_, "result")[1]
+        return text
+
+    def files(self, id_: str) -> tuple[ResultFile, ...]:
+        self.document(id_)
+        return tuple(ResultFile._make(row) for row in self.queries.fetch_all("files", id=normalize_id(id_)))
+
+    def attempts(self, id_: str) -> tuple[Attempt, ...]:
+        self.document(id_)
+        rows = self.queries.fetch_all("attempts", id=normalize_id(id_), kept=MAX_STORED_ATTEMPTS)
+        return tuple(attempt_from_row(row) for row in reversed(rows))
+
+    def ahead_in_lane(self, id_: str) -> int:
+        self.document(id_)
+        return int(scalar(self.queries, "ahead", id=normalize_id(id_)))
+
+    def _row_of(self, id_: str, query: str) -> Row:
+        row = self.queries.fetch_one(query, id=normalize_id(id_))
+        if row is None:
+            raise NotFoundError(f"there is no document {id_}")
+        return row
+
+    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        known = self.queries.fetch_many("known_blobs", ("blob",), [(blob,) for blob in blobs]) if blobs else ()
+        return frozenset(blobs) - {blob for (blob,) in known}
+
+    def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:
+        query, query_of, begin = LIST_QUERIES[sort]
+        values = {**self._filter_params(where), "after": begin if after is None else int(after), "limit": limit + 1}
+        if where.customer is None:
+            rows = self.queries.fetch_all(query, **values)
+        else:
+            rows = self.queries.fetch_many(query_of, ("lane",), [(lane,) for lane in LEVELS], **values)
+            rows.sort(key=itemgetter(2), reverse=sort is DocumentSort.NEWEST)
+        shown = tuple(document_from_row(row) for row in rows[:limit])
+        return Page(shown, str(shown[-1].seq) if len(rows) > limit else None)
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        states: dict[Any, int] = {}
+        waiting: dict[int, int] = {}
+        for state, lane, n in self.queries.fetch_all("counts", **self._filter_params(where)):
+            states[STATES[state]] = states.get(STATES[state], 0) + n
+            if lane is not None:
+                waiting[lane] = n
+        return Counts(states, waiting)
+
+    def _filter_params(self, where: DocumentFilter) -> dict[str, Any]:
+        owner = None
+        if where.customer is not None:
+            row = self.queries.fetch_one("customer", name=where.customer)
+            owner = -1 if row is None else row[0]
+        return {
+            "states": None if where.states is None else sorted(where.states),
+            "running": where.states == frozenset({DocumentState.RUNNING}),
+            "owner": owner,
+            "level": where.level,
+            "batch": where.batch,
+            "text": None if where.text is None else where.text.lower(),
+        }
+
+    def throughput(self, since: int) -> Throughput:
+        return Throughput._make(self.queries.fetch_one("throughput", since=since) or (0, 0, 0))
+
+    def stored_bytes(self, customer: str) -> int:
+        return int(scalar(self.queries, "stored_bytes", customer=customer))
+
+    def prunable(self, before: int, customer: str | None, up_to: int) -> int:
+        if customer is None:
+            return int(scalar(self.queries, "count_ended_before", before=before, up_to=up_to))
+        owner = customer_id(self.queries, customer)
+        return int(scalar(self.queries, "count_ended_before_of", customer=owner, before=before, up_to=up_to))
+
+    # -- customers ------------------------------------------------------------------------------------------------
+
+    def customer(self, name: str) -> Customer:
+        customers = self._customers(CustomerFilter(), 1, None, name)
+        if not customers:
+            raise NotFoundError(f"there is no customer {name!r}")
+        return customers[0]
+
+    def customers(self, where: CustomerFilter, limit: int, after: str | None) -> Page[Customer]:
+        customers = self._customers(where, limit + 1, after)
+        return Page(tuple(customers[:limit]), customers[limit - 1].name if len(customers) > limit else None)
+
+    def _customers(
+        self, where: CustomerFilter, limit: int, after: str | None, name: str | None = None
+    ) -> list[Customer]:
+        rows = self.queries.fetch_all(
+            "customers",
+            name=name,
+            after=after,
+            text=None if where.text is None else where.text.lower(),
+            paused=where.paused,
+            waiting=where.waiting,
+            limit=limit,
+        )
+        if not rows:
+            return []
+        owners = [(row[0],) for row in rows]
+        running: dict[int, int] = dict(self.queries.fetch_all("running_counts"))
+        limits = {row[0]: row for row in self.queries.fetch_many("limits_of", ("customer",), owners)}
+        waiting: dict[int, list[tuple[int, int]]] = {}
+        for owner, level, n in sorted(self.queries.fetch_many("waiting_by_lane", ("customer",), owners)):
+            waiting.setdefault(owner, []).append((level, n))
+        return [
+            _customer_from_row(row, running.get(row[0], 0), limits.get(row[0]), waiting.get(row[0], [])) for row in rows
+        ]
+
+    # -- events, policy, workers ----------------------------------------------------------------------------------
+
+    def events(self, after: int, limit: int) -> tuple[Event, ...]:
+        return tuple(event_from_row(row) for row in self.queries.fetch_all("events", after=after, limit=limit))
+
+    def last_event(self) -> int:
+        return int(scalar(self.queries, "last_event"))
+
+    def operator_events(self, limit: int, before: int | None, customer: str | None) -> tuple[Event, ...]:
+        values: dict[str, Any] = {"before": NEVER if before is None else before, "limit": limit}
+        if customer is None:
+            rows = self.queries.fetch_all("operator_events", **values)
+        else:
+            rows = self.queries.fetch_all("operator_events_of", **values, customer=customer)
+        return tuple(event_from_row(row) for row in rows)
+
+    def paused(self) -> Operator | None:
+        row = self.queries.fetch_one("paused")
+        return None if row is None else Operator(*row)
+
+    def policy(self) -> PolicyVersion:
+        return self._cache.policy(self.queries, scalar(self.queries, "policy_number"))
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        return tuple(policy_from_row(row) for row in self.queries.fetch_all("policies"))
+
+    def workers(self) -> tuple[Worker, ...]:
+        return tuple(Worker(report_from_json(*texts), seen_at) for *texts, seen_at in self.queries.fetch_all("workers"))
+
+    def maintenance(self) -> MaintenanceRecord | None:
+        (text,) = self.queries.fetch_one("maintenance") or (None,)
+        return None if text is None else MaintenanceRecord.from_json(text)
+
+    # -- lanes ----------------------------------------------------------------------------------------------------
+
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
+        """The open lanes with the lane log applied in memory: nothing is written, and no lock is waited for."""
+        window = ClaimWindow(self.queries, self.queries.read_queue(), self.policy().policy.turns)
+        window.apply(self.queries.read_lane_log())
+        changed = {(lane.owner, lane.level): lane for lane in window.loaded_lanes()}
+        rows = [row[:9] for row in self.queries.fetch_all("open_lanes") if row[:2] not in changed]
+        rows += [
+            (*key, lane.weight, lane.turn, lane.stamp, lane.waiting, *lane.head)
+            for key, lane in changed.items()
+            if lane.scheduled and lane.head is not None
+        ]
+        names = self._cache.customer_names(self.queries, dict.fromkeys(row[0] for row in rows))
+        lanes = [
+            LaneSnapshot(names[owner], level, weight, turn, stamp, waiting, Head(*head))
+            for owner, level, weight, turn, stamp, waiting, *head in rows
+        ]
+        lanes.sort(key=attrgetter("level", "turn", "stamp"))
+        scheduler = window.scheduler
+        overdue_uses = tuple(level.overdue_uses for level in scheduler.levels)
+        return SchedulerSnapshot(scheduler.policy, scheduler.dispatched, scheduler.rotation, overdue_uses, tuple(lanes))
+
+    def next_due(self) -> int | None:
+        times = self.queries.fetch_one("deadlines") or ()
+        return min((at for at in times if at is not None), default=None)
+
+
+def _customer_from_row(row: Row, running: int, limits: Row | None, waiting: list[tuple[int, int]]) -> Customer:
+    _, name, count, updated_at, text = row
+    settings = parse_settings(text)
+    is_rated = limits is not None and limits[4] is not None and parse_settings(limits[1]).rate == settings.rate
+    is_open = not settings.paused and not is_rated and (settings.cap is None or running < settings.cap)
+    lanes = tuple(LaneStatus(level, n, is_open) for level, n in waiting)
+    return Customer(name, count, updated_at, settings, running, lanes)

@@ -1,0 +1,42 @@
+"""Compare the counters of lanes and limits with the documents. The lane log must have been applied."""
+
+from inturn.model import DocumentState
+from inturn.store import Discrepancy
+from inturn.stores.sql.claim_window import ClaimWindow
+from inturn.stores.sql.lane_log import LaneChange, LaneLog
+from inturn.stores.sql.queries import Queries, QueueCache
+from inturn.stores.sql.rows import NEVER
+
+
+def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...]:
+    """Every count that does not agree, by customer and level."""
+    counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
+    reached = {(owner, level): n for owner, level, n in queries.fetch_all("reachable_counts")}
+    stored = {(owner, level): n for owner, level, n in queries.fetch_all("lane_counts")}
+    wrong = [
+        (owner, f"{what} in level {level}", seen.get((owner, level), 0), counted.get((owner, level), 0))
+        for what, seen in (("found", reached), ("waiting", stored))
+        for owner, level in seen.keys() | counted.keys()
+    ]
+    wrong += [(owner, str(DocumentState.RUNNING), *counts) for owner, *counts in queries.fetch_all("capped_counts")]
+    wrong = [row for row in wrong if row[2] != row[3]]
+    names = cache.customer_names(queries, {owner for owner, *_ in wrong})
+    return tuple(sorted(Discrepancy(names[owner], *rest) for owner, *rest in wrong))
+
+
+def corrections(queries: Queries, window: ClaimWindow) -> list[LaneChange]:
+    """Changes that set each lane to the documents that wait in it, and each capped customer to those that run."""
+    counted = {(owner, level): (n, first) for owner, level, n, first in queries.fetch_all("waiting_counts")}
+    stored = {(owner, level) for owner, level, _ in queries.fetch_all("lane_counts")}
+    lane_log = LaneLog()
+    for owner, level in sorted(stored | counted.keys()):
+        lane_log.emptied(owner, level, 0)
+        if (owner, level) in counted:
+            n, first = counted[owner, level]
+            columns, wanted = ("customer", "level", "after", "scan_from"), [(owner, level, first - 1, NEVER)]
+            ((*_, seq, ready_at, cost, _),) = queries.fetch_many("waiting_in_lanes", columns, wanted, limit=1)
+            lane_log.changes.append(LaneChange(owner, "requeued", level, n, seq, ready_at, cost))
+    for owner, running, real in queries.fetch_all("capped_counts"):
+        if running != real:
+            lane_log.settings_changed(owner, window.customer(owner).settings, real)
+    return lane_log.take()

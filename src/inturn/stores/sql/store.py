@@ -1,0 +1,328 @@
+"""The contract on SQL: everything that is the same in SQLite and PostgreSQL.
+
+A store brings transactions (`write`, `read`, `claim_transaction`), a `Submitter`, and the queries of its dialect.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from inturn.model import (
+    Check,
+    Customer,
+    CustomerSettings,
+    Document,
+    Receipt,
+    ResultFile,
+    Worker,
+    WorkerReport,
+    report_to_json,
+)
+from inturn.policy import Policy
+from inturn.store import (
+    MAX_SEQ,
+    AheadOfClock,
+    Attempt,
+    Counts,
+    CustomerFilter,
+    Discrepancy,
+    DocumentFilter,
+    DocumentSort,
+    Event,
+    EventKind,
+    LeaseStatus,
+    MaintenanceRecord,
+    Operator,
+    Page,
+    PolicyVersion,
+    PruneResult,
+    SchedulerSnapshot,
+    Store,
+    Submission,
+    SweepResult,
+    Throughput,
+)
+from inturn.stores.sql import claims, clock_skew, operations
+from inturn.stores.sql.api_keys import SqlApiKeys
+from inturn.stores.sql.claim_window import ClaimQueries
+from inturn.stores.sql.queries import Queries, QueueCache
+from inturn.stores.sql.reader import QueueReader
+from inturn.stores.sql.submit import Submitter
+from inturn.stores.sql.transitions import MAX_DUE_PER_TRANSACTION, Transitions
+
+Answer = TypeVar("Answer")
+
+
+class SqlStore(Store):
+    """The contract, over transactions that a subclass provides."""
+
+    def __init__(self) -> None:
+        self._cache = QueueCache()
+        self.api_keys = SqlApiKeys(self)
+
+    # -- what a store brings ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def write(self, work: Callable[[Queries], Answer], *, ends_runs: bool = False, has_timeout: bool = True) -> Answer:
+        """Run the work in a write transaction. `ends_runs`: it may end runs of customers with a cap."""
+
+    @abstractmethod
+    def read(self, work: Callable[[QueueReader], Answer]) -> Answer:
+        """Run the work in a read transaction: several queries see one state of the store."""
+
+    @abstractmethod
+    def claim_transaction(self, work: Callable[[ClaimQueries], Answer], *, has_timeout: bool = True) -> Answer:
+        """Run the work in a transaction that holds the claim lock."""
+
+    @abstractmethod
+    def given(self, now: int | None) -> int | None:
+        """Return the given time or that of the store's clock; None: the database's own time is used."""
+
+    @abstractmethod
+    def time(self, queries: Queries, now: int | None) -> int:
+        """Return the given time, that of the store's clock, or the database's own."""
+
+    @abstractmethod
+    def submitter(self, queries: Queries, now: int | None) -> Submitter:
+        """Return what checks and submits in this transaction."""
+
+    def notify(self) -> None:
+        """Wake waiting workers, where a commit alone does not."""
+
+    def number_events(self) -> None:
+        """Give numbers to events that have none yet, where they are not written with one."""
+
+    def run_transitions(self, work: Callable[[Transitions], Answer], now: int | None) -> Answer:
+        """Run transitions that the next claim will apply, and wake waiting workers if need be."""
+
+        def work_and_flush(queries: Queries) -> tuple[Answer, bool]:
+            transitions = Transitions(queries, self._cache, self.time(queries, now))
+            answer = work(transitions)
+            transitions.flush()
+            return answer, transitions.should_notify
+
+        answer, should_notify = self.write(work_and_flush, ends_runs=True)
+        if should_notify:
+            self.notify()
+        return answer
+
+    # -- documents come in ------------------------------------------------------------------------------------------
+
+    def check(self, customer: str, n: int, *, key: str | None = None, now: int | None = None) -> tuple[Check, ...]:
+        return self.write(lambda queries: self.submitter(queries, now).check(customer, n, key))
+
+    def submit(self, submission: Submission, *, now: int | None = None) -> tuple[Receipt, ...]:
+        receipts = self.write(lambda queries: self.submitter(queries, now).submit(submission))
+        self.notify()
+        return receipts
+
+    # -- workers ----------------------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, claims: Sequence[tuple[str, int]], lease: int, *, now: int | None = None
+    ) -> tuple[LeaseStatus, ...]:
+        def work(queries: Queries) -> tuple[LeaseStatus, ...]:
+            transitions = Transitions(queries, self._cache, self.time(queries, now))
+            statuses = transitions.heartbeat(claims, lease)
+            transitions.flush()
+            return statuses
+
+        return self.write(work)
+
+    def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        name, (text, at_work) = report.name, report_to_json(report)
+        self.write(
+            lambda queries: queries.execute(
+                "record_worker", name=name, now=self.time(queries, now), report=text, at_work=at_work
+            )
+        )
+
+    def forget_worker(self, name: str) -> None:
+        self.write(lambda queries: queries.execute("forget_worker", name=name))
+
+    def workers(self) -> tuple[Worker, ...]:
+        return self.read(lambda reader: reader.workers())
+
+    # -- operators --------------------------------------------------------------------------------------------------
+
+    def cancel(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
+        return self.run_transitions(lambda transitions: operations.cancel(transitions, ids, operator), now)
+
+    def retry(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+        def work(transitions: Transitions) -> tuple[Receipt, ...]:
+            submitter = self.submitter(transitions.queries, now)
+            return operations.retry(transitions, submitter, ids, operator)
+
+        receipts = self.run_transitions(work, now)
+        self.notify()
+        return receipts
+
+    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> bool:
+        return self.run_transitions(lambda transitions: operations.expedite(transitions, id, operator), now)
+
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
+        def work(queries: Queries) -> PruneResult:
+            transitions = Transitions(queries, self._cache, self.time(queries, now))
+            removed = operations.purge(transitions, customer, operator)
+            transitions.flush()
+            return removed
+
+        return self.write(work, ends_runs=True, has_timeout=False)
+
+    def change_customer(
+        self, customer: str, changes: Mapping[str, Any], operator: Operator, *, now: int | None = None
+    ) -> CustomerSettings:
+        def work(queries: Queries) -> CustomerSettings:
+            transitions = Transitions(queries, self._cache, self.time(queries, now))
+            submitter = self.submitter(queries, now)
+            settings = operations.change_customer(transitions, submitter, customer, changes, operator)
+            transitions.flush()
+            return settings
+
+        settings = self.write(work)
+        self.notify()
+        return settings
+
+    def pause(self, operator: Operator, *, now: int | None = None) -> None:
+        self.run_transitions(
+            lambda transitions: operations.set_paused(transitions, EventKind.QUEUE_PAUSED, operator), now
+        )
+
+    def resume(self, operator: Operator, *, now: int | None = None) -> None:
+        self.run_transitions(
+            lambda transitions: operations.set_paused(transitions, EventKind.QUEUE_RESUMED, operator), now
+        )
+        self.notify()
+
+    def paused(self) -> Operator | None:
+        return self.read(lambda reader: reader.paused())
+
+    def policy(self) -> PolicyVersion:
+        return self.read(lambda reader: reader.policy())
+
+    def set_policy(
+        self, policy: Policy, operator: Operator, *, expected: int | None = None, now: int | None = None
+    ) -> PolicyVersion:
+        self.apply_lane_log()  # releases logged so far are refunded by the order they were made under
+        version = self.run_transitions(
+            lambda transitions: operations.set_policy(transitions, policy, operator, expected), now
+        )
+        self.notify()
+        return version
+
+    def policies(self) -> tuple[PolicyVersion, ...]:
+        return self.read(lambda reader: reader.policies())
+
+    # -- what there is ----------------------------------------------------------------------------------------------
+
+    def document(self, id: str) -> Document:
+        return self.read(lambda reader: reader.document(id))
+
+    def result(self, id: str) -> str | None:
+        return self.read(lambda reader: reader.result(id))
+
+    def files(self, id: str) -> tuple[ResultFile, ...]:
+        return self.read(lambda reader: reader.files(id))
+
+    def attempts(self, id: str) -> tuple[Attempt, ...]:
+        return self.read(lambda reader: reader.attempts(id))
+
+    def unreferenced_blobs(self, blobs: Sequence[str]) -> frozenset[str]:
+        return self.read(lambda reader: reader.unreferenced_blobs(blobs))
+
+    def documents(
+        self,
+        where: DocumentFilter,
+        *,
+        limit: int,
+        after: str | None = None,
+        sort: DocumentSort = DocumentSort.NEWEST,
+    ) -> Page[Document]:
+        return self.read(lambda reader: reader.documents(where, limit, after, sort))
+
+    def customer(self, name: str) -> Customer:
+        return self.read(lambda reader: reader.customer(name))
+
+    def customers(self, where: CustomerFilter, *, limit: int, after: str | None = None) -> Page[Customer]:
+        return self.read(lambda reader: reader.customers(where, limit, after))
+
+    def counts(self, where: DocumentFilter) -> Counts:
+        return self.read(lambda reader: reader.counts(where))
+
+    def events(self, after: int, *, limit: int) -> tuple[Event, ...]:
+        self.number_events()
+        return self.read(lambda reader: reader.events(after, limit))
+
+    def last_event(self) -> int:
+        self.number_events()
+        return self.read(lambda reader: reader.last_event())
+
+    def audit(self, *, limit: int, before: int | None = None, customer: str | None = None) -> tuple[Event, ...]:
+        self.number_events()
+        return self.read(lambda reader: reader.operator_events(limit, before, customer))
+
+    def stored_bytes(self, customer: str) -> int:
+        return self.read(lambda reader: reader.stored_bytes(customer))
+
+    def scheduler_snapshot(self) -> SchedulerSnapshot:
+        return self.read(lambda reader: reader.scheduler_snapshot())
+
+    def ahead_in_lane(self, id: str) -> int:
+        return self.read(lambda reader: reader.ahead_in_lane(id))
+
+    def throughput(self, since: int) -> Throughput:
+        return self.read(lambda reader: reader.throughput(since))
+
+    def next_due(self) -> int | None:
+        return self.read(lambda reader: reader.next_due())
+
+    # -- maintenance ------------------------------------------------------------------------------------------------
+
+    def apply_lane_log(self) -> None:
+        """Apply the lane log without claiming."""
+        self.claim_transaction(lambda queries: claims.ClaimRun(queries, self._cache).save())
+
+    def sweep(self, *, now: int | None = None) -> SweepResult:
+        total = SweepResult()
+        while True:
+            swept = self.claim_transaction(lambda queries: claims.sweep(queries, self._cache, self.given(now)))
+            total = SweepResult(*(one + other for one, other in zip(total, swept, strict=True)))
+            if MAX_DUE_PER_TRANSACTION not in swept:
+                break
+        self.number_events()
+        return total
+
+    def ahead_of_clock(self, *, now: int | None = None) -> AheadOfClock:
+        return self.read(lambda reader: clock_skew.ahead_of_clock(reader.queries, self.time(reader.queries, now)))
+
+    def maintenance(self) -> MaintenanceRecord | None:
+        return self.read(lambda reader: reader.maintenance())
+
+    def record_maintenance(self, record: MaintenanceRecord) -> None:
+        self.write(lambda queries: queries.execute("record_maintenance", record=record.to_json()))
+
+    def prunable(self, before: int, *, customer: str | None = None, up_to: int | None = None) -> int:
+        return self.read(lambda reader: reader.prunable(before, customer, MAX_SEQ if up_to is None else up_to))
+
+    def prune(
+        self,
+        before: int,
+        *,
+        limit: int,
+        customer: str | None = None,
+        up_to: int | None = None,
+        now: int | None = None,
+    ) -> PruneResult:
+        last = MAX_SEQ if up_to is None else up_to
+        if customer is not None:
+            return self.write(lambda queries: operations.prune_customer(queries, customer, before, last, limit))
+        self.number_events()
+        return self.write(
+            lambda queries: operations.prune(queries, before, last, limit, self.time(queries, now)), has_timeout=False
+        )
+
+    def recount(self, *, repair: bool, now: int | None = None) -> tuple[Discrepancy, ...]:
+        self.apply_lane_log()
+        return self.claim_transaction(
+            lambda queries: claims.recount(queries, self._cache, repair=repair, now=self.given(now)), has_timeout=False
+        )
