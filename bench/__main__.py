@@ -7,9 +7,9 @@ NAMES = ("simulator", "replay", "sqlite", "postgres", "fleet", "workers", "extra
 
 
 def main() -> None:
-    given = sys.argv[1:]
-    first = next((place for place, argument in enumerate(given) if argument.startswith("-")), len(given))
-    names, options = given[:first] or NAMES, given[first:]
+    arguments = sys.argv[1:]
+    first = next((place for place, argument in enumerate(arguments) if argument.startswith("-")), len(arguments))
+    names, options = arguments[:first] or NAMES, arguments[first:]
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")

@@ -22,6 +22,7 @@ import json
 import os
 import random
 import select
+import signal
 import statistics
 import subprocess
 import sys
@@ -42,8 +43,9 @@ PROCESSES = (1, 4, 8, 16)
 CLAIMS = (1, 4, 10)
 CUSTOMERS = (1, 1_000)
 ROUNDS = 3
-OURS = ("inturn-postgres", "inturn-sqlite")
-DOCUMENTS = {1: 1_200, 4: 3_000, 10: 5_000}
+STORES = {"inturn-postgres": "PostgreSQL", "inturn-sqlite": "SQLite"}
+OURS = tuple(STORES)
+DOCUMENTS = {1: 1_000, 4: 2_000, 10: 3_000}
 """Documents of a cell by claim size, so that the slowest side takes 2 to 4 s."""
 WARM_UP_CALLS = 8
 """Calls of a process before the clock starts; the server plans a prepared statement for good after six."""
@@ -65,7 +67,7 @@ class Cell(NamedTuple):
 
     @property
     def label(self) -> str:
-        return f"{self.processes} processes, claims of {self.claim}, {self.customers:,} customers"
+        return f"processes {self.processes}, claims of {self.claim}, customers {self.customers:,}"
 
 
 class Drained(NamedTuple):
@@ -173,7 +175,7 @@ def drain(fleet: Fleet, target: str, cell: Cell, documents: int) -> Drained:
     """Fill a queue, open all processes on it, and let them empty it together."""
     warm_up = WARM_UP_CALLS * cell.processes * cell.claim
     fleet.fill(target, documents + warm_up, cell.customers)
-    opened = fleet.call_all("open", target=target, worker="bench", limit=cell.claim, warm_up=WARM_UP_CALLS)
+    opened = fleet.call_all("open", target=target, limit=cell.claim, warm_up=WARM_UP_CALLS)
     reports = fleet.call_all("drain")
     finished = sum(report["finished"] for report in reports)
     seconds = max(report["ended"] for report in reports) - min(report["begun"] for report in reports)
@@ -255,7 +257,8 @@ def print_tables(table: dict[Cell, dict[str, list[Drained]]], options: argparse.
         peers = [side for side in sides if side != ours]
         if ours not in sides:
             continue
-        print(f"\nMedians of {options.rounds} rounds in turns; a call's p50 / p99 in ms (p99/p50):\n")
+        print(f"\n### Fleets on {STORES[ours]}\n\n`python -m bench fleet`, medians of {options.rounds} rounds in turns."
+              f" Calls: p50 / p99 in ms (p99/p50).\n")  # fmt: skip
         names = ["processes", "claim", "customers", f"{ours}, documents/s", *(f"ratio to {side}" for side in peers)]
         names += [f"call of {side}" for side in sides]
         print("| " + " | ".join(names) + " |\n|" + "---:|" * len(names))
@@ -288,7 +291,7 @@ def light_waits(fleet: Fleet, target: str, limit: int, flood: int) -> Waits:
     submitter, *claimers = fleet.processes
     fleet.setup(target)
     fleet.fill(target, flood, 1)
-    arguments = {"target": target, "worker": "bench", "limit": limit}
+    arguments = {"target": target, "limit": limit}
     alone = fleet.call("open", **arguments, warm_up=WARM_UP_CALLS + REPEATS)["calls"][WARM_UP_CALLS:]
     for claimer in claimers:
         fleet.send(claimer, "open", **arguments, warm_up=WARM_UP_CALLS)
@@ -338,8 +341,9 @@ def latency(options: argparse.Namespace, url: str) -> int:
                 1.5,
                 at_most=True,
             )
-    print(f"\n{flood:,} documents of one customer wait, {LATENCY_CLAIMERS} claimers of {limit}, each document takes"
-          f" {DOCUMENT_SECONDS * 1e3:g} ms; one of another customer comes, {REPEATS} times:\n")  # fmt: skip
+    print(f"\n### A light customer beside a flood\n\n`python -m bench fleet --latency`: {flood:,} documents of one"
+          f" customer wait, {LATENCY_CLAIMERS} processes claim {limit} at a time, each document takes"
+          f" {DOCUMENT_SECONDS * 1e3:g} ms; one of another customer comes, {REPEATS} times.\n")  # fmt: skip
     print("| side | until it starts, ms, median / p95 | in documents' times | in documents' times with their claim"
           " | a lone claim, ms | its submit, ms | call of the fleet p50 / p99, ms |\n|---|" + "---:|" * 6)  # fmt: skip
     print("\n".join(rows), flush=True)
@@ -368,7 +372,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--customers", type=int, nargs="+", default=CUSTOMERS, metavar="N")
     parser.add_argument("--documents", type=int, metavar="N", help="documents of a cell, or of the flood")
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
-    names = [*MODULES, *(f"{side}{BEFORE}" for side in OURS)]
+    names = [name for side in MODULES for name in ([side, f"{side}{BEFORE}"] if side in OURS else [side])]
     parser.add_argument("--sides", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     options = parser.parse_args(arguments)
     if options.baseline is not None:
@@ -382,8 +386,13 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
+def _stop(*_: Any) -> None:
+    sys.exit("bench fleet: stopped by SIGTERM")
+
+
 def main(arguments: Sequence[str] = ()) -> int:
     options = parse_options(arguments)
+    signal.signal(signal.SIGTERM, _stop)  # so that the server is stopped, as upon Ctrl-C
     with server() as url:
         with psycopg.connect(url) as connection:
             version = connection.info.server_version

@@ -7,6 +7,7 @@ import importlib
 import io
 import itertools
 import json
+import os
 import select
 import sys
 import time
@@ -43,9 +44,9 @@ class FleetWorker:
         self._module.fill(target, documents, customers)
         return {}
 
-    def open(self, target: str, worker: str, limit: int, warm_up: int) -> dict[str, Any]:
+    def open(self, target: str, limit: int, warm_up: int) -> dict[str, Any]:
         """Connect, then claim and finish so many times, until statements are prepared and caches are filled."""
-        claimer: Claimer = self._module.Claimer(target, worker, limit)
+        claimer: Claimer = self._module.Claimer(target, f"worker-{os.getpid()}", limit)
         self._claimer = claimer
         times, finished = [time.monotonic()], 0
         for _ in range(warm_up):

@@ -24,7 +24,7 @@ def setup(target: str) -> None:
 
 
 def fill(target: str, documents: int, customers: int) -> None:
-    """Submit so many documents, shared out evenly; the customers' turns to submit come round in one order."""
+    """Submit so many documents, shared out evenly among the customers."""
     shares = [documents // customers + (number < documents % customers) for number in range(customers)]
     with inturn.open(target) as queue:
         submissions = [
