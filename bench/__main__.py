@@ -1,20 +1,25 @@
-"""`python -m bench [NAME …]`: run all benchmarks, or those named."""
+"""`python -m bench [NAME …]`: run all benchmarks, or those named; `python -m bench fleet --help` has options."""
 
 import importlib
 import sys
 
-NAMES = ("simulator", "replay", "sqlite", "postgres", "workers", "extract", "http", "celery", "page")
+NAMES = ("simulator", "replay", "sqlite", "postgres", "fleet", "workers", "extract", "http", "celery", "page")
 
 
 def main() -> None:
-    names = sys.argv[1:] or NAMES
+    arguments = sys.argv[1:]
+    first = next((place for place, argument in enumerate(arguments) if argument.startswith("-")), len(arguments))
+    names, options = arguments[:first] or NAMES, arguments[first:]
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    if options and names != ["fleet"]:
+        sys.exit("only `python -m bench fleet` takes options")
     failed = 0
     for name in names:
         print(f"== {name}", flush=True)
-        failed += importlib.import_module(f"bench.{name}").main()
+        benchmark = importlib.import_module(f"bench.{name}")
+        failed += benchmark.main(options) if options else benchmark.main()
     sys.exit(1 if failed else 0)
 
 

@@ -30,7 +30,10 @@ def median(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> str:
-    return f"{median(values):.3g} ({min(values):.3g} to {max(values):.3g})"
+    middle, low, high = (
+        f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in (median(values), min(values), max(values))
+    )
+    return f"{middle} ({low} to {high})"
 
 
 def pss(pid: int | None = None) -> int:

@@ -40,17 +40,20 @@ def wait_until(condition: Any, timeout: float, interval: float = 0.01) -> bool:
 
 
 def start_process(
-    command: Sequence[str], path: Path, extra_env: Mapping[str, str] | None = None
+    command: Sequence[str], path: Path, extra_env: Mapping[str, str] | None = None, *, piped: bool = False
 ) -> subprocess.Popen[bytes]:
-    """A process that sees the repository; what it says goes to a file in its folder."""
+    """A process that sees the repository; what it says goes to a file in its folder.
+
+    With `piped`, its stdin and stdout are pipes to this process.
+    """
     source = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
     with (path / "said.txt").open("ab") as said:
         return subprocess.Popen(  # noqa: S603 - our own commands
             command,
             cwd=path,
             env={**os.environ, "PYTHONPATH": source, **(extra_env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if piped else said,
             stderr=said,
             start_new_session=True,
         )

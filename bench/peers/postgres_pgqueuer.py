@@ -2,17 +2,21 @@
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import asyncpg
+import asyncpg  # type: ignore[import-untyped]
 import uvloop
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
+from pgqueuer.ports.repository import EntrypointExecutionParameter
 from pgqueuer.qm import QueueManager
 from pgqueuer.queries import Queries
-from pgqueuer.types import QueueExecutionMode
+from pgqueuer.types import QueueEntrypoint, QueueExecutionMode, QueueManagerId
+
+from bench.peers.claimer import Step
 
 NAME = "PgQueuer"
 CHOICES = ((5, 10), (1, 50), (1, 100), (1, 200))
@@ -48,9 +52,49 @@ class Submitter:
         self._loop.run_until_complete(enqueue())
 
     def bulk(self, payloads: list[str]) -> None:
+        self.enqueue(payloads, [0] * len(payloads))
+
+    def enqueue(self, payloads: list[str], priorities: list[int]) -> None:
         given: list[bytes | None] = [payload.encode() for payload in payloads]
-        n = len(given)
-        self._loop.run_until_complete(self._queries.enqueue(["noop"] * n, given, [0] * n))
+        self._loop.run_until_complete(self._queries.enqueue(["noop"] * len(given), given, priorities))
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._connection.close())
+        self._loop.close()
+
+
+def fill(url: str, documents: int, customers: int) -> None:
+    """Enqueue so many jobs, their priorities shared out like customers."""
+    submitter = Submitter(url)
+    submitter.enqueue(["x" * 200] * documents, [number % customers % 9 for number in range(documents)])
+    submitter.close()
+
+
+class Claimer:
+    """Dequeue a batch and log it as successful, on one connection and without its queue manager.
+
+    It keeps no result. Both statements commit with synchronous_commit=on, as it comes.
+    """
+
+    def __init__(self, url: str, worker: str, limit: int) -> None:  # noqa: ARG002 - it names workers by uuid
+        self._limit = limit
+        self._id = QueueManagerId(uuid.uuid4())
+        self._loop = uvloop.new_event_loop()
+        self._connection: Any = self._loop.run_until_complete(asyncpg.connect(url))
+        self._queries = Queries(AsyncpgDriver(self._connection))
+        self._entrypoints = {QueueEntrypoint("noop"): EntrypointExecutionParameter(0)}
+
+    def step(self) -> Step:
+        return self._loop.run_until_complete(self._step())
+
+    async def _step(self) -> Step:
+        jobs = await self._queries.dequeue(self._limit, self._entrypoints, self._id, None, timedelta(seconds=60))
+        if jobs:
+            await self._queries.log_jobs([(job, "successful", None) for job in jobs])
+        return Step(len(jobs), len(jobs))
+
+    def finish(self) -> int:
+        return 0
 
     def close(self) -> None:
         self._loop.run_until_complete(self._connection.close())

@@ -78,3 +78,9 @@ def database(url: str, name: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     return url.rpartition("/")[0] + f"/{name}"
+
+
+def drop_database(url: str) -> None:
+    """Drop a database that `database` made, with its connections."""
+    with psycopg.connect(url.rpartition("/")[0] + "/postgres", autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)".encode())
