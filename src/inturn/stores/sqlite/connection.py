@@ -2,11 +2,9 @@
 
 `synchronous=FULL` in WAL mode: when a commit returns, it is on the disk. Writers of one process queue up, and the
 next one commits for all of them (group commit). Writers of several processes queue at a file lock beside the database
-instead of polling for SQLite's lock.
+(`write_lock`).
 """
 
-import fcntl
-import os
 import re
 import threading
 import time
@@ -27,13 +25,10 @@ from inturn.errors import (
     StoreReadOnlyError,
     StoreVersionError,
 )
-from inturn.files import FILE_MODE, open_private_fd, touch_private_file
-from inturn.stores.sqlite.notifier import Notifier
+from inturn.files import FILE_MODE, touch_private_file
+from inturn.stores.sqlite.write_lock import WriteLock
 
 BUSY_TIMEOUT_MS: Final = 30_000
-EXCLUSIVE_NONBLOCKING: Final = fcntl.LOCK_EX | fcntl.LOCK_NB
-LOCK_POLL_SECONDS: Final = 0.05
-"""Seconds between polls of the file lock: a process that died holding it sent no notification."""
 WAL_CHECKPOINT_PAGES: Final = 4_000
 """16 MB of log: pages at the heads of indexes are written by every commit, and so into the database by one in many."""
 MAX_WAL_BYTES: Final = 64 * 1024 * 1024
@@ -150,53 +145,6 @@ def _file_mode(database: Path) -> int:
         return FILE_MODE
 
 
-class WriteLock:
-    """A file lock between the processes that write to one file; releasing it notifies waiters."""
-
-    def __init__(self, path: Path, mode: int = FILE_MODE) -> None:
-        self._fd: int | None = None
-        self._notifier = Notifier(path)
-        with suppress(OSError):
-            self._fd = open_private_fd(path, os.O_RDWR, mode)
-
-    def acquire(self) -> None:
-        """Acquire the lock; without a lock file SQLite's own lock must do."""
-        if self._fd is not None:
-            try:
-                fcntl.flock(self._fd, EXCLUSIVE_NONBLOCKING)
-            except BlockingIOError:
-                self._wait_for_release(self._fd)
-
-    def release(self) -> None:
-        """Release the lock and notify waiters."""
-        if self._fd is not None:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
-            try:  # noqa: SIM105 - a context manager takes longer than the write
-                os.pwrite(self._fd, b"!", 0)
-            except OSError:  # a full disk, say: who waits looks for itself after a while
-                pass
-
-    def _wait_for_release(self, fd: int) -> None:
-        """Wait for a release notification or the next poll, up to the busy timeout."""
-        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-        while True:
-            self._notifier.wait(LOCK_POLL_SECONDS)
-            try:
-                fcntl.flock(fd, EXCLUSIVE_NONBLOCKING)
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise apsw.BusyError("the gate is held") from None
-            else:
-                return
-
-    def close(self) -> None:
-        """Close the lock file."""
-        self._notifier.close()
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-
-
 class Job(Generic[Answer]):
     """One caller's part of a commit."""
 
@@ -220,7 +168,7 @@ class Writer:
     ) -> None:
         self.connection = connection
         self._path = path
-        self._write_lock = WriteLock(write_lock_path(path), _file_mode(path))
+        self._write_lock = WriteLock(write_lock_path(path), _file_mode(path), BUSY_TIMEOUT_MS / 1000)
         self._on_rollback = on_rollback
         self._commit_lock = threading.Lock()
         self._pending: list[Job[Any]] = []
