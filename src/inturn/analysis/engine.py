@@ -16,9 +16,10 @@ from inturn.analysis.scenario import MAX_DOCUMENTS, Arrival, FailedAttempt, Scen
 from inturn.clock import ManualClock
 from inturn.model import SECOND, Claim, NewDocument, Receipt
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
-from inturn.queue import MAX_BATCH, Queue
+from inturn.queue import Queue
 from inturn.store import AckAndClaim, Operator, Outcome, OutcomeKind, Store
 from inturn.stores import open_store
+from inturn.validation import MAX_BATCH
 
 LEASE: Final = 86_400 * SECOND
 OPERATOR: Final = Operator("simulator", "the scenario says so")
