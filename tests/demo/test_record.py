@@ -56,11 +56,10 @@ def test_first_come_first_served_is_what_the_simulator_plays(slots: int) -> None
 
 def simulated(pairs: Sequence[tuple[int, int]], slots: int) -> list[int]:
     clock = ManualClock()
-    store = open_store("memory://", clock)
-    queue = Queue(store, clock=clock, ids=SequentialIds())
+    queue = Queue(open_store("memory://", clock), clock=clock, ids=SequentialIds())
     queue.set_policy(Discipline.FIFO.apply_to(Policy()), OPERATOR, now=0)
     arrivals = [Arrival(at, f"customer {n % 3}", 0, service, 0) for n, (at, service) in enumerate(pairs)]
-    played = Simulation(arrivals, [NewDocument("a document")], slots, queue, store).run()
+    played = Simulation(arrivals, [NewDocument("a document")], slots, queue).run()
     return [start - arrival.at for start, arrival in zip(played.started, arrivals, strict=True)]
 
 
