@@ -165,7 +165,7 @@ class DemoTraffic:
             mine = self._claims[place * SLOTS // 2 : (place + 1) * SLOTS // 2]
             reported = {claim.document.id: Progress(self._random.randint(1, 9), 10) for claim in mine}
             report = WorkerReport(worker, "office.example", 1, SLOTS // 2, len(mine), "extract", now, progress=reported)
-            self._queue.store.record_worker(report, now=now)
+            self._queue.record_worker(report, now=now)
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def serving(folder: Path) -> Iterator[tuple[str, Queue]]:
 
 def _catch_up(service: AppState) -> None:
     """Wait until the server has read all events and its statistics."""
-    while service.event_poller.last_event_number < service.queue.store.last_event():
+    while service.event_poller.last_event_number < service.queue.last_event():
         time.sleep(0.005)
     service.history.refresh_if_due()
 

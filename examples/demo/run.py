@@ -89,7 +89,7 @@ def run_demo(console: Console, services: DemoServices, document_count: int) -> R
     queue, blobs = services.queue, services.blobs
     with ProgressDisplay(console) as screen:
         ready = prepare(coming, blobs, lambda made: screen.show_preparing(made, document_count))
-        services.workers.wait_until_started(lambda: len(queue.store.workers()))
+        services.workers.wait_until_started(lambda: len(queue.workers()))
         submitter = Submitter(queue, ready)
         submitter.start()
         try:
@@ -125,7 +125,7 @@ def _wait_until_done(
         services.workers.check()
         services.page.check()
         submitter.check()
-        paused = queue.store.paused()
+        paused = queue.paused()
         if paused is not None and paused.name != LOCAL_OPERATOR:
             raise DemoError(f"the queue was paused by {paused.name}: {paused.why}")
         now = progress_by_customer(queue, totals, submitter.levels)

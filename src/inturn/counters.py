@@ -14,9 +14,9 @@ from inturn.clock import Clock
 from inturn.errors import NotFoundError
 from inturn.model import Check, clean_text, clean_time
 from inturn.policy.priority import Counter, PriorityPolicy
-from inturn.queue import clean_count, clean_idempotency_key
 from inturn.store import Operator, Store
 from inturn.stores import REDIS_SCHEMES, open_redis, open_store, require_known_url
+from inturn.validation import clean_count, clean_idempotency_key
 
 
 class CounterBackend(Protocol):

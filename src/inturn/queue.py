@@ -1,10 +1,9 @@
-"""The API of a queue: submit, claim, finish, fail, cancel, pause.
+"""The API of a queue: submit, claim, finish, fail; with `QueueReader` and `QueueAdmin`, also queries and operations.
 
-A `Queue` validates its arguments and calls its store. The guarantees are in `inturn.store`.
+A `Queue` validates its arguments and calls its store. The guarantees are in `inturn.store`. Only `Queue` and its base
+classes use a store: all other packages use a `Queue`.
 """
 
-import hashlib
-import json
 import random
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -12,52 +11,37 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from inturn.clock import Clock, SystemClock
-from inturn.errors import IllegalTransitionError, InvalidInputError
-from inturn.ids import Ids, RandomIds, clean_id
-from inturn.model import (
-    SECOND,
-    Check,
-    Claim,
-    Customer,
-    CustomerSettings,
-    Document,
-    NewDocument,
-    RateLimit,
-    Receipt,
-    ResultFile,
-    clean_text,
-    clean_time,
-)
-from inturn.policy import Policy, RetryPolicy
+from inturn.errors import InvalidInputError
+from inturn.ids import Ids, RandomIds
+from inturn.model import SECOND, Check, Claim, NewDocument, Receipt, WorkerReport, clean_text, clean_time
+from inturn.policy import RetryPolicy
+from inturn.queue_admin import QueueAdmin
 from inturn.store import (
     AckAndClaim,
-    Attempt,
+    AckStatus,
     ClaimRequest,
-    Counts,
-    CustomerFilter,
-    DocumentFilter,
-    DocumentSort,
-    Event,
     LeaseStatus,
-    Operator,
     Outcome,
     OutcomeKind,
-    Page,
-    PolicyVersion,
-    PruneResult,
     Store,
     Submission,
+    SubmitResult,
     Work,
 )
+from inturn.validation import (
+    clean_count,
+    clean_error,
+    clean_idempotency_key,
+    clean_lease,
+    clean_work,
+    fingerprint,
+    result_text,
+)
 
-MAX_BATCH: Final = 10_000
-MAX_RESULT_BYTES: Final = 256 * 1024
-MAX_ERROR_LENGTH: Final = 8_192
 DEFAULT_LEASE: Final = 60 * SECOND
-_JSON_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
-class Queue:
+class Queue(QueueAdmin):
     """A durable document queue that shares its workers fairly between customers."""
 
     def __init__(
@@ -68,7 +52,7 @@ class Queue:
         retries: RetryPolicy | None = None,
         ids: Ids | None = None,
     ) -> None:
-        self.store = store
+        super().__init__(store)
         self.retries = retries or RetryPolicy()
         self._clock = clock or SystemClock()
         self._ids = ids or RandomIds()
@@ -126,6 +110,10 @@ class Queue:
             return Submission(customer, ids, specs)
         return Submission(customer, ids, specs, clean_idempotency_key(key), fingerprint(specs))
 
+    def submit_all(self, submissions: Sequence[Submission], *, now: int | None = None) -> tuple[SubmitResult, ...]:
+        """Submit for several callers (built by `submission`); return the receipts, or the error, of each."""
+        return self.store.submit_all(submissions, now=now)
+
     # -- workers ----------------------------------------------------------------------------------------------------
 
     def claim(
@@ -150,6 +138,10 @@ class Queue:
     ) -> AckAndClaim:
         """Record outcomes (built by `done`, `failed`, `released`) and claim the next documents in one commit."""
         return self.store.ack_and_claim(outcomes, claim_request(worker, limit, lease), now=now)
+
+    def ack(self, outcomes: Sequence[Outcome], *, now: int | None = None) -> tuple[AckStatus, ...]:
+        """Record outcomes without claiming; return the status of each."""
+        return self.store.ack_and_claim(outcomes, None, now=now).statuses
 
     def done(self, claim: Claim, result: Any = None, *, work: Work | None = None) -> Outcome:
         """Build the outcome of a successful claim; the result must be JSON-serializable."""
@@ -215,233 +207,16 @@ class Queue:
         pairs = tuple((claim.document.id, claim.fence) for claim in claims)
         return self.store.heartbeat(pairs, clean_lease(lease), now=now)
 
-    # -- operators --------------------------------------------------------------------------------------------------
+    def record_worker(self, report: WorkerReport, *, now: int | None = None) -> None:
+        """Store a worker's report until `forget_worker`, or until it is a day old."""
+        self.store.record_worker(report, now=now)
 
-    def cancel(self, id: str, operator: Operator, *, now: int | None = None) -> None:
-        """Cancel one document that has not ended."""
-        if not self.store.cancel((clean_id(id),), operator, now=now):
-            self._raise_illegal_transition(id, "be cancelled")
-
-    def retry(self, id: str, operator: Operator, *, now: int | None = None) -> Receipt:
-        """Requeue one failed, cancelled or expired document: a new check."""
-        receipts = self.store.retry((clean_id(id),), operator, now=now)
-        if not receipts:
-            self._raise_illegal_transition(id, "be tried again")
-        return receipts[0]
-
-    def cancel_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
-        """Cancel all matching documents that have not ended; return how many."""
-        return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._matching_ids(where))
-
-    def retry_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
-        """Requeue all matching failed, cancelled and expired documents; return how many."""
-        return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._matching_ids(where))
-
-    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
-        """Move one waiting or delayed document ahead of all levels."""
-        if not self.store.expedite(clean_id(id), operator, now=now):
-            self._raise_illegal_transition(id, "be expedited")
-
-    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
-        """Delete all documents of a customer; its counter stays."""
-        return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
-
-    def change_customer(
-        self,
-        customer: str,
-        operator: Operator,
-        *,
-        now: int | None = None,
-        **changes: Any,
-    ) -> CustomerSettings:
-        """Change some of a customer's settings: weight, cap, rate, paused, display_name, keep."""
-        unknown = set(changes) - set(CustomerSettings._fields)
-        if unknown or not changes:
-            names = ", ".join(sorted(unknown)) or "nothing"
-            raise InvalidInputError(f"change one of {', '.join(CustomerSettings._fields)}, not {names}")
-        if isinstance(changes.get("rate"), (tuple, list)):
-            changes["rate"] = RateLimit(*changes["rate"])
-        return self.store.change_customer(clean_text("a customer's name", customer), changes, operator, now=now)
-
-    def pause(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
-        """Stop starting documents of one customer, or of the whole queue."""
-        if customer is None:
-            self.store.pause(operator, now=now)
-        else:
-            self.change_customer(customer, operator, paused=True, now=now)
-
-    def resume(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
-        """Start documents of one customer, or of the whole queue, again."""
-        if customer is None:
-            self.store.resume(operator, now=now)
-        else:
-            self.change_customer(customer, operator, paused=False, now=now)
-
-    def policy(self) -> PolicyVersion:
-        """Return the policy in force."""
-        return self.store.policy()
-
-    def set_policy(
-        self,
-        policy: Policy,
-        operator: Operator,
-        *,
-        expected: int | None = None,
-        now: int | None = None,
-    ) -> PolicyVersion:
-        """Put a policy in force. VersionConflictError if `expected` is not the version in force."""
-        return self.store.set_policy(policy, operator, expected=expected, now=now)
-
-    # -- queries ----------------------------------------------------------------------------------------------------
-
-    def document(self, id: str) -> Document:
-        """Return one document."""
-        return self.store.document(clean_id(id))
-
-    def result(self, id: str) -> Any:
-        """Return the parsed result of a done document; None in any other state."""
-        text = self.store.result(clean_id(id))
-        return None if text is None else json.loads(text)
-
-    def files(self, id: str) -> tuple[ResultFile, ...]:
-        """Return the result files of a done document, by name."""
-        return self.store.files(clean_id(id))
-
-    def attempts(self, id: str) -> tuple[Attempt, ...]:
-        """Return the earlier attempts at a document, oldest first, with their errors."""
-        return self.store.attempts(clean_id(id))
-
-    def documents(
-        self,
-        where: DocumentFilter | None = None,
-        *,
-        limit: int = 100,
-        after: str | None = None,
-        sort: DocumentSort = DocumentSort.NEWEST,
-    ) -> Page[Document]:
-        """Return a page of documents, newest or oldest first."""
-        if after is not None and not (after.isascii() and after.isdigit() and len(after) < 19):
-            raise InvalidInputError(f"{after!r} is no cursor of this list; use a page's `next`")
-        count = clean_count("limit", limit)
-        return self.store.documents(where or DocumentFilter(), limit=count, after=after, sort=sort)
-
-    def customer(self, name: str) -> Customer:
-        """Return one customer."""
-        return self.store.customer(clean_text("a customer's name", name))
-
-    def customers(
-        self,
-        where: CustomerFilter | None = None,
-        *,
-        limit: int = 100,
-        after: str | None = None,
-    ) -> Page[Customer]:
-        """Return a page of customers by name."""
-        return self.store.customers(where or CustomerFilter(), limit=clean_count("limit", limit), after=after)
-
-    def counts(self, where: DocumentFilter | None = None) -> Counts:
-        """Count documents by state, and waiting ones by the level of their lane."""
-        return self.store.counts(where or DocumentFilter())
-
-    def events(self, after: int = 0, *, limit: int = 1_000) -> tuple[Event, ...]:
-        """Return the events after number `after`, oldest first."""
-        return self.store.events(after, limit=clean_count("limit", limit))
-
-    def close(self) -> None:
-        """Close the store."""
-        self.store.close()
-
-    def _matching_ids(self, where: DocumentFilter) -> Iterable[list[str]]:
-        """Return ids in chunks, oldest first: a retry is a check, and the oldest should get the best level."""
-        ids: list[str] = []
-        after: str | None = None
-        while True:
-            page = self.store.documents(where, limit=1_000, after=after)
-            ids += [document.id for document in page.items]
-            after = page.next
-            if after is None:
-                break
-        ids.reverse()
-        return (ids[at : at + 1_000] for at in range(0, len(ids), 1_000))
-
-    def _raise_illegal_transition(self, id_: str, action: str) -> None:
-        document = self.store.document(clean_id(id_))
-        state = f"{document.state} and expedited already" if document.expedited else str(document.state)
-        raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
+    def forget_worker(self, name: str) -> None:
+        """Delete the report of a worker that stops."""
+        self.store.forget_worker(name)
 
 
 @lru_cache(maxsize=256, typed=True)
 def claim_request(worker: str, limit: int, lease: int = DEFAULT_LEASE) -> ClaimRequest:
     """Build a validated claim request."""
     return ClaimRequest(clean_text("a worker's name", worker), clean_count("limit", limit), clean_lease(lease))
-
-
-def fingerprint(documents: Sequence[NewDocument]) -> str:
-    """Hash the submitted documents without their blob keys, to recognize a repeated call."""
-    digest = hashlib.sha256()
-    for document in documents:
-        values = document.to_dict()
-        del values["blob"]
-        digest.update(json.dumps(values, sort_keys=True, ensure_ascii=True).encode())
-        digest.update(b"\n")
-    return digest.hexdigest()
-
-
-def clean_lease(lease: int) -> int:
-    """Validate a lease: 1 millisecond to 1 day."""
-    if type(lease) is not int or not 1_000 <= lease <= 86_400 * SECOND:
-        raise InvalidInputError(
-            f"a lease must be 1 millisecond to 1 day in microseconds, not {lease!r}; for seconds write seconds(…)",
-        )
-    return lease
-
-
-def clean_work(work: Work | None) -> Work | None:
-    """Validate the processing times of an outcome."""
-    if work is None:
-        return None
-    return Work(clean_time("began_after", work.began_after), clean_time("worked", work.worked))
-
-
-def clean_error(error: str) -> str:
-    """Cut an error text to the stored length, and replace characters that databases refuse."""
-    return str(error).replace("\0", "�").encode(errors="replace").decode()[:MAX_ERROR_LENGTH]
-
-
-def json_text(result: Any) -> str:
-    """Serialize a result."""
-    try:
-        text = _JSON_ENCODER.encode(result)
-        if not text.isascii():
-            text.encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInputError(f"a result must be JSON: {error}") from error
-    return text
-
-
-def fits_row(text: str) -> bool:
-    """Return whether a serialized result is small enough for a row."""
-    return len(text) <= MAX_RESULT_BYTES and (text.isascii() or len(text.encode()) <= MAX_RESULT_BYTES)
-
-
-def result_text(result: Any) -> str:
-    """Serialize a result that must be small enough for a row."""
-    text = json_text(result)
-    if not fits_row(text):
-        size = len(text.encode())
-        raise InvalidInputError(
-            f"a result may have {MAX_RESULT_BYTES} bytes as JSON, not {size}; keep large output in a file"
-        )
-    return text
-
-
-def clean_count(name: str, n: int) -> int:
-    """Validate a batch size; `name` is its name in the error."""
-    if type(n) is not int or not 1 <= n <= MAX_BATCH:
-        raise InvalidInputError(f"{name} must be a whole number from 1 to {MAX_BATCH}, not {n!r}")
-    return n
-
-
-def clean_idempotency_key(key: str | None) -> str | None:
-    """Validate an optional idempotency key."""
-    return None if key is None else clean_text("an idempotency key", key)

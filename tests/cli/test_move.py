@@ -74,7 +74,7 @@ def test_why_and_results_are_the_same_after_it(filled: Path, inturn: Inturn) -> 
 
     def said(store: str) -> list[object]:
         with package.open(store, clock=ManualClock(BEGIN)) as queue:
-            insights = Insights(queue.store, ManualClock(BEGIN))
+            insights = Insights(queue, ManualClock(BEGIN))
             return [(insights.why(item), queue.result(item), queue.files(item)) for item in ids]
 
     before = said(str(filled))

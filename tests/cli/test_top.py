@@ -47,7 +47,7 @@ def queue(tmp_path: Path) -> Iterator[Queue]:
 
 
 def view(queue: Queue) -> LiveView:
-    return Insights(queue.store).live()
+    return Insights(queue).live()
 
 
 def test_piped_it_is_shown_once(inturn_here: Inturn, queue: Queue) -> None:

@@ -17,7 +17,7 @@ def test_who_was_checked_of_late_stands_behind_who_waits() -> None:
     queue.check("small", 2)
     queue.check("bulk", 30)
     queue.submit("here", [inturn.NewDocument("a")])
-    shown = Insights(queue.store, clock).live().busiest
+    shown = Insights(queue, clock).live().busiest
     assert [
         (busy_customer.customer.name, busy_customer.customer.count, busy_customer.level) for busy_customer in shown
     ] == [
@@ -33,5 +33,5 @@ def test_the_counters_of_a_file_are_those_of_its_queue(tmp_path: Path) -> None:
         counters.check("acme", 5)
     queue = inturn.open(path)
     assert queue.submit("acme", [inturn.NewDocument("a")])[0].count == -5
-    assert [busy_customer.customer.name for busy_customer in Insights(queue.store).live().busiest] == ["acme"]
+    assert [busy_customer.customer.name for busy_customer in Insights(queue).live().busiest] == ["acme"]
     queue.store.close()

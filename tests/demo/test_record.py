@@ -13,6 +13,7 @@ from demo.timings import DocumentTiming, RunReport, SummaryRow, first_come_waits
 from demo.timings import summarize as rows_of
 from demo.workload import CUSTOMERS, FLOOD, LATE, TRICKLE
 from inturn.analysis.engine import OPERATOR, Discipline, SequentialIds, Simulation
+from inturn.analysis.reports.scales import linear_scale
 from inturn.analysis.scenario import Arrival
 from inturn.clock import ManualClock
 from inturn.model import NewDocument
@@ -56,11 +57,10 @@ def test_first_come_first_served_is_what_the_simulator_plays(slots: int) -> None
 
 def simulated(pairs: Sequence[tuple[int, int]], slots: int) -> list[int]:
     clock = ManualClock()
-    store = open_store("memory://", clock)
-    queue = Queue(store, clock=clock, ids=SequentialIds())
+    queue = Queue(open_store("memory://", clock), clock=clock, ids=SequentialIds())
     queue.set_policy(Discipline.FIFO.apply_to(Policy()), OPERATOR, now=0)
     arrivals = [Arrival(at, f"customer {n % 3}", 0, service, 0) for n, (at, service) in enumerate(pairs)]
-    played = Simulation(arrivals, [NewDocument("a document")], slots, queue, store).run()
+    played = Simulation(arrivals, [NewDocument("a document")], slots, queue).run()
     return [start - arrival.at for start, arrival in zip(played.started, arrivals, strict=True)]
 
 
@@ -107,7 +107,7 @@ def test_the_chart_is_an_svg_that_stands_alone() -> None:
     drawn = chart.render_svg(STORY, CUSTOMERS)
     root = ET.fromstring(drawn)  # noqa: S314 - our own
     tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert tags == {"svg", "style", "title", "desc", "rect", "text", "path", "g"}
+    assert tags == {"svg", "style", "title", "desc", "text", "path", "g"}
     assert "href" not in drawn
     assert "prefers-color-scheme:dark" in drawn
     marks = [len(list(item)) for item in root.iter() if item.get("class") == "marks"]
@@ -120,10 +120,10 @@ def test_the_chart_bears_any_name_and_no_wait_at_all() -> None:
 
 @pytest.mark.parametrize("longest", [0.004, 0.9, 1, 6, 7.5, 59, 61, 1_000])
 def test_axes_end_on_a_round_number_that_holds_everything(longest: float) -> None:
-    end = chart._ceiling(longest)
-    ticks = chart._ticks(end)
-    assert longest <= end == pytest.approx(ticks[-1])
-    assert 3 <= len(ticks) <= 9
+    scale = linear_scale(longest)
+    assert longest <= scale.ticks[-1]
+    assert scale.position(scale.ticks[-1]) == pytest.approx(1)
+    assert 3 <= len(scale.ticks) <= 9
 
 
 def test_the_plain_story_can_be_replayed() -> None:

@@ -27,7 +27,7 @@ class BroadcastHarness:
     def __init__(self, most: int = 10) -> None:
         self.clock = ManualClock(1_000 * SECOND)
         self.queue = Queue(open_store("memory://", self.clock), clock=self.clock)
-        self.broadcaster = Broadcaster(self.queue.store, max_subscribers=most)
+        self.broadcaster = Broadcaster(self.queue, max_subscribers=most)
         self._last_number = 0
 
     def submit(self, customer: str, n: int = 1) -> None:
@@ -234,7 +234,7 @@ def test_pruned_events_cause_a_reset(customer: str | None, monkeypatch: pytest.M
 
 def test_failing_listener_stops_neither_poller_nor_other_listeners() -> None:
     station, reported = BroadcastHarness(), list[int]()
-    watcher = EventPoller(station.queue.store, max_waiters=1)
+    watcher = EventPoller(station.queue, max_waiters=1)
 
     def fail(_: object) -> None:
         raise ZeroDivisionError

@@ -14,6 +14,7 @@ from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.cli.logs import JsonFormatter
 from inturn.config import Settings
 from inturn.errors import InvalidInputError
+from inturn.http.scope import CallerScope
 from inturn.http.server import require_live_api_key
 from inturn.http.settings import Limits, server_settings
 from inturn.model import NewDocument
@@ -338,7 +339,7 @@ def test_unexpected_error_is_logged_with_an_id_and_not_disclosed(
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("PLANTED-TEXT")
 
-    monkeypatch.setattr(harness.queue, "documents", broken)
+    monkeypatch.setattr(CallerScope, "documents", broken)
     with caplog.at_level(logging.INFO):
         answer = harness.client_as(harness.operator).get("/v1/documents", headers={"X-Request-ID": "my-id"})
     assert (answer.status_code, answer.json()["code"]) == (500, "unexpected")

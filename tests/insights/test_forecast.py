@@ -18,6 +18,7 @@ from inturn.insights.forecast import (
 )
 from inturn.model import SECOND
 from inturn.policy.position import Ahead
+from inturn.queue_reader import QueueReader
 from inturn.store import Event, EventKind
 from inturn.stores import open_store
 
@@ -94,7 +95,7 @@ def test_most_starts_of_a_recorded_day_lie_within_their_span() -> None:
     """A day with floods, a worker that goes away and a change of policy."""
     store = open_store("memory://")
     recorded_day.record(store, 3_600, seed=7)
-    forecast_accuracy = measure_accuracy(read_history(store, 0))
+    forecast_accuracy = measure_accuracy(read_history(QueueReader(store), 0))
     assert forecast_accuracy is not None
     known = forecast_accuracy.asked - forecast_accuracy.unknown
     assert forecast_accuracy.inside >= 0.75 * known

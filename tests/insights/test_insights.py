@@ -25,7 +25,7 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreHar
 
 @pytest.fixture
 def insights(harness: StoreHarness) -> Insights:
-    return Insights(harness.store, harness.clock)
+    return Insights(harness.queue, harness.clock)
 
 
 WORKER = WorkerReport("reporting", "host", 1, 2, 0, "p", 0)

@@ -30,7 +30,7 @@ def submit(queue: Queue, delay: int = 0, max_attempts: int = 3) -> str:
 
 
 def moments(queue: Queue, id_: str) -> tuple[TimelineEntry, ...]:
-    timeline = document_timeline(queue.store, queue.document(id_))
+    timeline = document_timeline(queue, queue.document(id_))
     assert timeline.is_complete
     return timeline.entries
 
@@ -123,7 +123,7 @@ def test_attempts_that_nobody_kept_are_missed(queue: Queue) -> None:
     queue.claim("worker", 1)
     assert kinds(queue, id_)[-1] == "started"
     queue.store._state.attempts.clear()  # type: ignore[attr-defined]
-    timeline = document_timeline(queue.store, queue.document(id_))
+    timeline = document_timeline(queue, queue.document(id_))
     assert ([str(entry.kind) for entry in timeline.entries], timeline.is_complete) == (["submitted", "started"], False)
 
 
@@ -131,7 +131,7 @@ def test_more_attempts_than_are_kept_are_not_all(queue: Queue) -> None:
     id_ = submit(queue)
     for _ in range(MAX_STORED_ATTEMPTS):
         queue.release(queue.claim("worker", 1)[0])
-    assert not document_timeline(queue.store, queue.document(id_)).is_complete
+    assert not document_timeline(queue, queue.document(id_)).is_complete
 
 
 def test_a_deed_too_deep_in_the_audit_log_is_not_looked_for(queue: Queue, clock: ManualClock) -> None:
@@ -147,5 +147,5 @@ def test_a_deed_too_deep_in_the_audit_log_is_not_looked_for(queue: Queue, clock:
     assert kinds(queue, id_) == ["submitted", "expedited"]
     for _ in range(PAGE_SIZE * MAX_PAGES - PAGE_SIZE):
         queue.pause(ANNA, "acme")
-    timeline = document_timeline(queue.store, queue.document(id_))
+    timeline = document_timeline(queue, queue.document(id_))
     assert ([str(entry.kind) for entry in timeline.entries], timeline.is_complete) == (["submitted"], False)

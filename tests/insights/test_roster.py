@@ -34,7 +34,7 @@ def queue(clock: ManualClock) -> Queue:
 
 @pytest.fixture
 def kept(queue: Queue, clock: ManualClock) -> CustomerIndex:
-    return CustomerIndex(queue.store, clock)
+    return CustomerIndex(queue, clock)
 
 
 def names(kept: CustomerIndex, sort: SortBy = WAITING, where: CustomerFilter = ALL_USERS) -> list[str]:
@@ -101,7 +101,7 @@ def test_a_search_finds_who_was_only_checked(kept: CustomerIndex, queue: Queue) 
 
 def test_a_search_finds_the_very_first_who_was_only_checked(clock: ManualClock) -> None:
     queue = Queue(MemoryStore(clock), clock=clock)
-    customer_index = CustomerIndex(queue.store, clock)
+    customer_index = CustomerIndex(queue, clock)
     assert names(customer_index) == []
     queue.check("elsewhere", 3)
     assert names(customer_index, where=CustomerFilter(text="else")) == names(customer_index) == ["elsewhere"]

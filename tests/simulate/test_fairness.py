@@ -25,19 +25,19 @@ from inturn.errors import InvalidInputError, NotFoundError
 from inturn.i18n import LANGUAGES, Texts
 from inturn.model import SECOND
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import Store
+from inturn.queue import Queue
 from inturn.stores import open_store
 
 
 @pytest.fixture(scope="module")
-def day() -> Store:
+def day() -> Queue:
     store = open_store("memory://")
     recorded_day.record(store, 1_200)
-    return store
+    return Queue(store)
 
 
 @pytest.fixture(scope="module")
-def past(day: Store) -> History:
+def past(day: Queue) -> History:
     return read_history(day, 0)
 
 
@@ -165,7 +165,7 @@ def test_variants_change_one_setting_each() -> None:
             assert [key for key, value in changed.to_dict().items() if value != policy.to_dict()[key]] == [setting]
 
 
-def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Store) -> None:
+def test_a_change_of_the_policy_is_judged_by_what_came_since(day: Queue) -> None:
     now = recorded_day.START_TIME + 10_000 * SECOND
     reported: list[tuple[int, int]] = []
     policy_evaluation = evaluate_policy(
@@ -208,13 +208,13 @@ def test_a_prediction_came_true_if_waits_went_its_way(
     assert policy_evaluation._prediction_result(*ways) is verdict
 
 
-def asked_of(day: Store, **asked: Any) -> list[dict[str, Any]]:
+def asked_of(day: Queue, **asked: Any) -> list[dict[str, Any]]:
     reported: list[dict[str, Any]] = []
     run_job(asked, reported.append, day)
     return reported
 
 
-def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
+def test_jobs_do_all_that_screens_ask_for(day: Queue) -> None:
     one_level = Policy(PriorityPolicy(thresholds=(-(10**6),)), TurnPolicy(order=Order.CLASSIC)).to_dict()
     policy = asked_of(day, policy=one_level, since=0)[-1]["comparison"]
     assert policy["more"]
@@ -230,7 +230,7 @@ def test_jobs_do_all_that_screens_ask_for(day: Store) -> None:
     assert orders == ["fair", "classic", "fifo"]
 
 
-def test_jobs_are_bounded_and_end_when_nobody_listens(day: Store) -> None:
+def test_jobs_are_bounded_and_end_when_nobody_listens(day: Queue) -> None:
     with pytest.raises(JobTimeoutError, match="longer than -1 seconds"):
         asked_of(day, kind="replay", since=0, longest=-1)
     with pytest.raises(InvalidInputError, match="more than 100 documents"):

@@ -29,10 +29,10 @@ HEADER = "customer,arrived,service,pages,cost,failures,started,level\n"
 
 
 @pytest.fixture(scope="module")
-def day() -> Store:
+def day() -> Queue:
     store = open_store("memory://")
     recorded_day.record(store, 7_200, seed=2)
-    return store
+    return Queue(store)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -57,7 +57,7 @@ def near(history: History) -> list[tuple[str, float, float]]:
     return error
 
 
-def test_a_replay_of_a_two_hour_day_predicts_its_own_waits(day: Store) -> None:
+def test_a_replay_of_a_two_hour_day_predicts_its_own_waits(day: Queue) -> None:
     history = read_history(day, 0)
     assert len(history.arrivals) > 5_000
     assert history.workers == recorded_day.WORKERS
@@ -66,10 +66,10 @@ def test_a_replay_of_a_two_hour_day_predicts_its_own_waits(day: Store) -> None:
 
 def test_so_it_does_from_every_store_that_lasts(kept: Store) -> None:
     recorded_day.record(kept, 1_200, seed=1)
-    assert near(read_history(kept, 0)) == []
+    assert near(read_history(Queue(kept), 0)) == []
 
 
-def test_a_worker_that_was_away_is_away_again(day: Store) -> None:
+def test_a_worker_that_was_away_is_away_again(day: Queue) -> None:
     history = read_history(day, 0)
     away = [workers for _, workers in history.capacity.changes if workers < history.workers]
     assert away == [5]
@@ -77,7 +77,7 @@ def test_a_worker_that_was_away_is_away_again(day: Store) -> None:
     assert sum(all_customers.started) < sum(replay(history).started)
 
 
-def test_policies_change_when_they_did(day: Store) -> None:
+def test_policies_change_when_they_did(day: Queue) -> None:
     history = read_history(day, 0)
     assert [policy.priority.reset_interval // SECOND for _, policy in history.policies] == [1500, 600]
     as_it_was, old = replay(history), replay(history, Plan(Policy()))
@@ -85,7 +85,7 @@ def test_policies_change_when_they_did(day: Store) -> None:
     assert list(old.levels) != list(history.levels)
 
 
-def test_what_came_before_is_in_the_way_and_does_not_count(day: Store) -> None:
+def test_what_came_before_is_in_the_way_and_does_not_count(day: Queue) -> None:
     begin = recorded_day.START_TIME + 3_000 * SECOND
     cold = read_history(day, begin)
     warm = read_history(day, begin, warmup=3_000 * SECOND)
@@ -105,14 +105,14 @@ def test_what_came_before_is_in_the_way_and_does_not_count(day: Store) -> None:
     assert errors[1] < errors[0]
 
 
-def test_only_what_came_before_to_is_read(day: Store) -> None:
+def test_only_what_came_before_to_is_read(day: Queue) -> None:
     until = recorded_day.START_TIME + 600 * SECOND
     history = read_history(day, 0, until=until)
     assert 0 < len(history.arrivals) < 5_000
     assert history.arrivals[-1].at < until
 
 
-def test_a_file_says_what_the_store_said(day: Store, tmp_path: Path) -> None:
+def test_a_file_says_what_the_store_said(day: Queue, tmp_path: Path) -> None:
     history = read_history(day, 0)
     path = tmp_path / "history.csv"
     assert write_csv(history, path) == len(history.arrivals)
@@ -126,7 +126,7 @@ def test_a_file_says_what_the_store_said(day: Store, tmp_path: Path) -> None:
     assert 0 < later.warmup_documents < len(later.arrivals) < len(history.arrivals)
 
 
-def test_scrubbed_history_names_nobody_and_plays_the_same(day: Store) -> None:
+def test_scrubbed_history_names_nobody_and_plays_the_same(day: Queue) -> None:
     history = read_history(day, 0)
     scrubbed = history.anonymized()
     assert {arrival.customer.split()[0] for arrival in scrubbed.arrivals} == {"customer"}
@@ -180,7 +180,7 @@ def test_groups_are_by_documents_a_day() -> None:
         queue.submit("acme", [NewDocument("a document")])
         queue.finish(queue.claim("worker")[0])
         clock.advance(3_600 * SECOND)
-    history = read_history(queue.store, 0)
+    history = read_history(queue, 0)
     assert history.groups() == {"acme": "21-200"}
     assert round(history.per_day()["acme"], 1) == 24.4
 
@@ -256,7 +256,7 @@ def test_what_failed_is_played_as_it_was() -> None:
     (again,) = queue.claim("worker", 1)
     clock.advance(4 * SECOND)
     queue.finish(again)
-    history = read_history(queue.store, 0)
+    history = read_history(queue, 0)
     tried, whole = history.arrivals
     assert [(failed_attempt.service, failed_attempt.retry_in) for failed_attempt in tried.failed_attempts] == [
         (7 * SECOND, 130 * SECOND)
@@ -287,7 +287,7 @@ def test_workers_that_leave_finish_what_they_are_at() -> None:
         (claimed,) = queue.claim("worker", 1)
         clock.advance(10 * SECOND)
         queue.finish(claimed)
-    history = replace(read_history(queue.store, 0), capacity=Capacity(2, ((5 * SECOND, 0), (60 * SECOND, 1))))
+    history = replace(read_history(queue, 0), capacity=Capacity(2, ((5 * SECOND, 0), (60 * SECOND, 1))))
     played = replay(history)
     assert [item // SECOND for item in played.started] == [1, 1, 60, 70]
 
@@ -330,7 +330,7 @@ def test_what_is_claimed_ahead_does_not_run() -> None:
     for place, claim in enumerate(claimed):
         clock.advance(SECOND)
         queue.ack_and_claim([queue.done(claim, work=Work(place * SECOND, SECOND))], "worker", 1)
-    history = read_history(queue.store, 0)
+    history = read_history(queue, 0)
     assert history.workers == 1
     assert {arrival.service for arrival in history.arrivals} == {SECOND}
     assert [wait and wait // SECOND for wait in history.waits] == list(range(60))
@@ -359,7 +359,7 @@ def test_a_retry_by_hand_came_when_it_was_retried() -> None:
     clock = ManualClock(SECOND)
     store = open_store("memory://", clock)
     failed_and_retried(store, clock)
-    history = read_history(store, 0)
+    history = read_history(Queue(store), 0)
     assert [arrival.at // SECOND for arrival in history.arrivals] == [1, 1_231]
     assert [wait and wait // SECOND for wait in history.waits] == [10, 2]
     first, second = history.arrivals
@@ -379,11 +379,11 @@ def test_a_retry_of_an_old_document_does_not_end_the_past() -> None:
     queue.retry(old.id, OPERATOR)
     for claimed in queue.claim("worker", 4):
         queue.finish(claimed)
-    names = [arrival.customer for arrival in read_history(store, since).arrivals]
+    names = [arrival.customer for arrival in read_history(queue, since).arrivals]
     assert sorted(names) == ["acme", "acme", "acme", "old"]
 
 
-def test_a_replay_that_contradicts_its_own_past_says_so(day: Store) -> None:
+def test_a_replay_that_contradicts_its_own_past_says_so(day: Queue) -> None:
     history = read_history(day, 0)
     assert compare(history, UNCHANGED_PLAN, None).contradictions == ()
     error = replace(history, capacity=Capacity(20))

@@ -53,18 +53,18 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def test_no_more_run_at_a_time_than_there_are_slots(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
-        assert read_history(queue.store, 0).workers == SLOTS
+        assert read_history(queue, 0).workers == SLOTS
 
 
 def test_a_replay_does_not_contradict_it(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
-        comparison = compare(read_history(queue.store, 0), UNCHANGED_PLAN, None)
+        comparison = compare(read_history(queue, 0), UNCHANGED_PLAN, None)
     assert comparison.contradictions == ()
 
 
 def test_advice_plays_the_same_past(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
-        history = read_history(queue.store, 0)
+        history = read_history(queue, 0)
     advice = advise(history, Plan(), parse_goal("mean<=1h for everyone"))
     assert (advice.workers, advice.contradictions) == (SLOTS, ())
 
@@ -72,5 +72,5 @@ def test_advice_plays_the_same_past(recorded: Path) -> None:
 def test_no_start_is_promised_once_the_worker_has_gone(recorded: Path) -> None:
     with inturn.open(str(recorded)) as queue:
         (receipt,) = queue.submit("late", [NewDocument("a")])
-        why = Insights(queue.store).why(receipt.id)
+        why = Insights(queue).why(receipt.id)
     assert (why.start, why.no_start) == (None, "no_worker")

@@ -70,7 +70,7 @@ def past(tmp_path: Path) -> History:
     clock = ManualClock()
     store = open_store("memory://", clock)
     recorded(simulate_scenario(small_scenario(tmp_path), Discipline.FAIR), store, clock)
-    return read_history(store, 0, max_documents=10_000)
+    return read_history(Queue(store), 0, max_documents=10_000)
 
 
 def test_a_replay_under_the_same_policy_is_what_happened(past: History) -> None:
@@ -125,7 +125,7 @@ def test_weights_caps_and_rates_of_customers_count() -> None:
         clock.advance(20 * SECOND)
         for claimed in queue.claim("worker", 3, now=clock.now()):
             queue.finish(claimed, now=clock.now() + SECOND)
-    past = read_history(queue.store, 0, max_documents=100)
+    past = read_history(queue, 0, max_documents=100)
     assert set(past.settings) == {"capped", "slow"}
     played = replay(past, Plan(Policy(), workers=6))
     waits: dict[str, list[int]] = {}
@@ -146,7 +146,7 @@ def test_retries_unfinished_and_never_started_documents() -> None:
     for claim in claimed[:2]:
         queue.finish(claim)
     queue.cancel(ids[3], OPERATOR)
-    past = read_history(queue.store, 0, max_documents=100)
+    past = read_history(queue, 0, max_documents=100)
     assert sorted((arrival.failures, arrival.service // SECOND) for arrival in past.arrivals) == [
         (0, 4),
         (0, 4),
@@ -163,28 +163,28 @@ def test_only_the_newest_are_read_and_that_is_told() -> None:
         clock.advance(SECOND)
         queue.submit("acme", [NewDocument(str(n))])
         queue.finish(queue.claim("worker")[0])
-    assert len(read_history(queue.store, 0, max_documents=100).arrivals) == 10
-    cut = read_history(queue.store, 0, max_documents=4)
+    assert len(read_history(queue, 0, max_documents=100).arrivals) == 10
+    cut = read_history(queue, 0, max_documents=4)
     assert cut.is_cut
     assert [arrival.at // SECOND for arrival in cut.arrivals] == [8, 9, 10, 11]
-    assert len(read_history(queue.store, 9 * SECOND, max_documents=100).arrivals) == 3
-    led = read_history(queue.store, 9 * SECOND, warmup=5 * SECOND, max_documents=4)
+    assert len(read_history(queue, 9 * SECOND, max_documents=100).arrivals) == 3
+    led = read_history(queue, 9 * SECOND, warmup=5 * SECOND, max_documents=4)
     assert (led.warmup_documents, led.is_cut) == (1, False)  # all that was asked for is there
     with pytest.raises(InvalidInputError, match="nothing to play"):
-        read_history(queue.store, 100 * SECOND, max_documents=100)
+        read_history(queue, 100 * SECOND, max_documents=100)
 
 
 def test_what_came_long_after_is_not_read() -> None:
     class Counting:
-        """A store that counts the documents it lists."""
+        """A queue that counts the documents it lists."""
 
         listed = 0
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(queue.store, name)
+            return getattr(queue, name)
 
         def documents(self, *asked: Any, **more: Any) -> Any:
-            page = queue.store.documents(*asked, **more)
+            page = queue.documents(*asked, **more)
             self.listed += len(page.items)
             return page
 
@@ -207,7 +207,7 @@ def test_pages_cost_what_the_new_policy_says() -> None:
     queue.submit("acme", [NewDocument("a", pages=40), NewDocument("b", cost=2.5), NewDocument("c", pages=40)])
     for claimed in queue.claim("worker", 3):
         queue.finish(claimed)
-    past = read_history(queue.store, 0, max_documents=10)
+    past = read_history(queue, 0, max_documents=10)
     assert sorted((spec.cost, spec.pages or 0) for spec in past.specs) == [(1.0, 40), (2.5, 0)]
 
 
@@ -219,7 +219,7 @@ def test_a_replay_charges_large_files_as_the_queue_did() -> None:
     queue.submit("acme", [*given, NewDocument("d", size=10), NewDocument("e", size=49_000_000, cost=3)])
     for claimed in queue.claim("worker", 5):
         queue.finish(claimed)
-    past = read_history(queue.store, 0, max_documents=10)
+    past = read_history(queue, 0, max_documents=10)
     played = queue.policy().policy.costs.apply([past.specs[arrival.group] for arrival in past.arrivals])
     stored = sorted(document.spec.cost for document in queue.documents().items)
     assert sorted(document.cost for document in played) == stored == pytest.approx([1, 2.5, 3, 20.2, 20.2])

@@ -36,7 +36,7 @@ def test_a_file_from_before_attempts_were_kept_goes_on(
         assert queue.attempts(receipt.id) == ()
         queue.fail(queue.claim("worker", 1)[0], "second", retry_in=0)
         assert [(attempt.number, attempt.error) for attempt in queue.attempts(receipt.id)] == [(2, "second")]
-        assert not document_timeline(queue.store, queue.document(receipt.id)).is_complete
+        assert not document_timeline(queue, queue.document(receipt.id)).is_complete
 
 
 def test_no_attempt_outlives_its_document(tmp_path: Path) -> None:

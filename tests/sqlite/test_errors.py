@@ -23,6 +23,7 @@ from inturn.http.metrics import ServerMetrics, render_metrics
 from inturn.ids import RandomIds
 from inturn.insights import Insights
 from inturn.model import NewDocument
+from inturn.queue_reader import QueueReader
 from inturn.store import DocumentFilter, Submission
 from inturn.stores.sqlite import SqliteStore, connection
 
@@ -191,12 +192,13 @@ def test_reading_takes_no_write_lock_and_changes_nothing(
         assert holder.receive() == "ready"
     store = SqliteStore(path)
     before = store._read_queries.connection.pragma("data_version")
-    insights = Insights(store)
+    queue = QueueReader(store)
+    insights = Insights(queue)
     first, second, _ = sorted(store.documents(DocumentFilter(), limit=3).items, key=lambda document: document.seq)
     assert [sum(insights.why(document.id).ahead or ()) for document in (first, second)] == [0, 1]
     assert insights.overview().waiting == {1: 3}
     assert [(lane.level, lane.waiting) for lane in store.customer("acme").lanes] == [(1, 3)]
-    assert b'inturn_waiting{level="1"} 3.0' in render_metrics(ServerMetrics(store), insights, store)
+    assert b'inturn_waiting{level="1"} 3.0' in render_metrics(ServerMetrics(queue), insights, queue)
     assert [(lane.level, lane.waiting) for lane in store.scheduler_snapshot().lanes] == [(1, 3)]
     assert store._read_queries.connection.pragma("data_version") == before
     assert len(store._read_queries.fetch_all("lane_log")) == 1

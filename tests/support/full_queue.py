@@ -125,7 +125,7 @@ def drain(queue_at: str | Store, now: int) -> list[Any]:
     store._clock = clock
     with inturn.Queue(store, clock=clock) as queue:
         queue.resume(ANNA, "paused")
-        insights = Insights(queue.store, clock)
+        insights = Insights(queue, clock)
         reported += [insights.why(document.id) for document in queue.documents(limit=500).items]
         for round_ in range(200):
             claimed = queue.claim("another", limit=1 + round_ % 3)

@@ -16,9 +16,10 @@ from inturn.analysis.scenario import MAX_DOCUMENTS, Arrival, FailedAttempt, Scen
 from inturn.clock import ManualClock
 from inturn.model import SECOND, Claim, NewDocument, Receipt
 from inturn.policy import Order, Policy, PriorityPolicy, RetryPolicy
-from inturn.queue import MAX_BATCH, Queue
-from inturn.store import AckAndClaim, Operator, Outcome, OutcomeKind, Store
+from inturn.queue import Queue
+from inturn.store import AckAndClaim, Operator, Outcome, OutcomeKind
 from inturn.stores import open_store
+from inturn.validation import MAX_BATCH
 
 LEASE: Final = 86_400 * SECOND
 OPERATOR: Final = Operator("simulator", "the scenario says so")
@@ -88,17 +89,27 @@ class ScheduledChange(NamedTuple):
     action: Callable[[int], object] | None = None
 
 
+def simulated_id(number: int) -> str:
+    """Return the id of a simulated document: a UUID that ends in the number of its arrival."""
+    return f"00000000-0000-7000-8000-{number:012d}"
+
+
+def arrival_number(id_: str) -> int:
+    """Return the number of the arrival that a simulated document's id ends in."""
+    return int(id_[-12:])
+
+
 class SequentialIds:
-    """Ids that are the documents' numbers, so that a claim identifies its arrival."""
+    """Ids that end in the documents' numbers, so that a claim identifies its arrival."""
 
     def __init__(self) -> None:
         self._next = 0
 
     def make(self, n: int, now: int) -> list[str]:
-        """The next n numbers."""
+        """Return the next n ids."""
         del now
         first, self._next = self._next, self._next + n
-        return [str(number) for number in range(first, first + n)]
+        return [simulated_id(number) for number in range(first, first + n)]
 
 
 def simulate_scenario(
@@ -111,11 +122,10 @@ def simulate_scenario(
     """Run a scenario to its end; `progress` is called with (finished, total)."""
     arrivals = generate_arrivals(scenario, max_documents)
     clock = ManualClock()
-    store = open_store("memory://", clock)
-    queue = Queue(store, clock=clock, ids=SequentialIds())
+    queue = Queue(open_store("memory://", clock), clock=clock, ids=SequentialIds())
     queue.set_policy(discipline.apply_to(scenario.policy), OPERATOR, now=0)
     _apply_customer_settings(queue, scenario, arrivals)
-    playing = Simulation(arrivals, document_specs(scenario), scenario.workers, queue, store, progress)
+    playing = Simulation(arrivals, document_specs(scenario), scenario.workers, queue, progress)
     with gc_disabled():
         return Run(scenario, discipline, arrivals, *playing.run())
 
@@ -139,11 +149,12 @@ class Simulation:
         specs: Sequence[NewDocument],
         workers: int,
         queue: QueueLike,
-        store: Store | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._arrivals, self._specs, self._idle_workers = arrivals, specs, workers
-        self._queue, self._store, self._progress = queue, store, progress
+        self._queue, self._progress = queue, progress
+        self._full_queue = queue if isinstance(queue, Queue) else None
+        """None for a `QueueLike` that has no more than its two methods: no delays, caps or history."""
         self._completions: list[tuple[int, int, Claim | None]] = []
         """Documents by end time; None stands for a worker that asks for its next document then."""
         self._levels = array("b", bytes(len(arrivals)))
@@ -183,9 +194,9 @@ class Simulation:
 
     def _next_due(self, next_end: int | None, next_arrival: int | None) -> int | None:
         """Return when a retry becomes due before any other event, if a worker is idle."""
-        if not self.has_delays or self._idle_workers <= 0 or self._store is None:
+        if not self.has_delays or self._idle_workers <= 0 or self._full_queue is None:
             return None
-        due = self._store.next_due()
+        due = self._full_queue.next_due()
         next_change = self.changes[self._next_change].at if self._next_change < len(self.changes) else None
         others = [item for item in (next_end, next_arrival, next_change) if item is not None]
         return due if due is not None and all(due < other for other in others) else None
@@ -226,13 +237,13 @@ class Simulation:
 
     def _ack_and_claim(self, now: int, outcomes: Sequence[Outcome] = (), *, is_idle: bool = False) -> None:
         """Record what ended and claim for idle workers, each after its wake-up delay."""
-        if self._idle_workers <= 0 and self._store is not None:
-            self._store.ack_and_claim(outcomes, None, now=now)
+        if self._idle_workers <= 0 and self._full_queue is not None:
+            self._full_queue.ack(outcomes, now=now)
             return
         claimed = self._queue.ack_and_claim(outcomes, "simulated", self._idle_workers, lease=LEASE, now=now).claimed
         self._idle_workers -= len(claimed)
         for claim in claimed:
-            number = int(claim.document.id)
+            number = arrival_number(claim.document.id)
             begins = now + self._arrivals[number].wakeup if is_idle else now
             if self._started[number] < 0:
                 self._started[number] = begins
@@ -255,8 +266,8 @@ class Simulation:
             self._ack_and_claim(now)
             return
         handover = self._current_attempt(number).handover
-        if self._arrivals[number].customer in self.capped_customers and self._store is not None:
-            self._store.ack_and_claim((self._end_attempt(number, claimed, now, 0),), None, now=now)
+        if self._arrivals[number].customer in self.capped_customers and self._full_queue is not None:
+            self._full_queue.ack((self._end_attempt(number, claimed, now, 0),), now=now)
             heappush(self._completions, (now + handover, number, None))
         else:
             outcome = self._end_attempt(number, claimed, now - handover, handover)
@@ -284,8 +295,8 @@ class Simulation:
     def _prune(self, now: int) -> None:
         """Prune ended documents once they are the majority, to bound memory."""
         self._unpruned = 0
-        if self._store is not None:
-            self._store.prune(now, limit=len(self._arrivals), now=now)
+        if self._full_queue is not None:
+            self._full_queue.prune(now, limit=len(self._arrivals), now=now)
 
 
 def _failure_outcome(claimed: Claim, attempt: Arrival | FailedAttempt, ack_delay: int) -> Outcome:

@@ -10,7 +10,7 @@ from collections import Counter
 from statistics import median
 from typing import Final, NamedTuple
 
-from inturn.analysis.engine import Simulation
+from inturn.analysis.engine import Simulation, simulated_id
 from inturn.analysis.history import History, ProgressCallback
 from inturn.analysis.replay import UNCHANGED_PLAN, replay
 from inturn.insights import MIN_FINISHES, THROUGHPUT_WINDOW, Span, expected_start, observed_window, open_lanes
@@ -19,7 +19,7 @@ from inturn.insights.reader import forecast_target
 from inturn.model import SECOND
 from inturn.policy import Order
 from inturn.policy.position import classic_ahead, fair_ahead
-from inturn.store import Store
+from inturn.queue_reader import QueueReader
 
 SAMPLE_SIZE: Final = 300
 MIN_WAIT: Final = SECOND
@@ -63,10 +63,10 @@ def measure_accuracy(
     past = HistoryView(history)
     spans: dict[int, Span | None] = {}
 
-    def setting(playing: Simulation, store: Store) -> None:
+    def setting(playing: Simulation, queue: QueueReader) -> None:
         def on_arrival(number: int, now: int) -> None:
             if number in chosen:
-                spans[number] = _forecast(store, number, past, now)
+                spans[number] = _forecast(queue, number, past, now)
 
         playing.on_arrival = on_arrival
 
@@ -105,9 +105,9 @@ class HistoryView:
         return RecentArrivals(Counter(arrival.customer for arrival in self._arrivals[lately]), max(SECOND, now - since))
 
 
-def _forecast(store: Store, number: int, history: HistoryView, now: int) -> Span | None:
-    standings = store.scheduler_snapshot()
-    document = store.document(str(number))
+def _forecast(queue: QueueReader, number: int, history: HistoryView, now: int) -> Span | None:
+    standings = queue.scheduler_snapshot()
+    document = queue.document(simulated_id(number))
     place = next(
         (
             at
@@ -119,13 +119,13 @@ def _forecast(store: Store, number: int, history: HistoryView, now: int) -> Span
     speed = history.speed(now)
     if place is None or speed is None:
         return None
-    lines, ahead = open_lanes(standings), store.ahead_in_lane(document.id)
+    lines, ahead = open_lanes(standings), queue.ahead_in_lane(document.id)
     if standings.policy.order is Order.FAIR:
         before = fair_ahead(lines, place, ahead)
     else:
         before = classic_ahead(lines, place, ahead, document.seq)
     mine = forecast_target(document, standings)
-    rates = arrival_rates(mine, history.recent_arrivals(now), store.policy().policy.priority.thresholds)
+    rates = arrival_rates(mine, history.recent_arrivals(now), queue.policy().policy.priority.thresholds)
     return expected_start(before, mine, speed, rates, now)
 
 

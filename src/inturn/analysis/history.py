@@ -16,7 +16,8 @@ from inturn.analysis.scenario import Arrival, FailedAttempt
 from inturn.errors import InvalidInputError
 from inturn.model import DEFAULT_COST, ENDED, SECOND, CustomerSettings, Document, DocumentState, NewDocument
 from inturn.policy import CostPolicy, Policy
-from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import Attempt, CustomerFilter, DocumentFilter, EventKind
 
 PAGE_SIZE: Final = 1_000
 MAX_HISTORY_DOCUMENTS: Final = 2_000_000
@@ -145,7 +146,7 @@ def size_group_of(per_day: float) -> str:
 
 
 def read_history(
-    store: Store,
+    queue: QueueReader,
     since: int,
     *,
     until: int | None = None,
@@ -161,10 +162,10 @@ def read_history(
     recorded_documents: list[RecordedDocument] = []
     # Names and kinds that come again are stored once: there may be a million documents.
     kinds: dict[tuple[float, int | None], tuple[float, int | None]] = {}
-    costs = store.policy().policy.costs
+    costs = queue.policy().policy.costs
     is_cut = False
-    tried, retried = _AttemptReader(store), _manual_retries(store)
-    for document, at in _submitted_documents(store, retried, since - warmup, until):
+    tried, retried = _AttemptReader(queue), _manual_retries(queue)
+    for document, at in _submitted_documents(queue, retried, since - warmup, until):
         if len(recorded_documents) >= max_documents:
             is_cut = True
             break
@@ -182,9 +183,9 @@ def read_history(
         if progress is not None and len(recorded_documents) % (10 * PAGE_SIZE) == 0:
             progress(len(recorded_documents), 0)
     recorded_documents.reverse()  # of one instant, first come first
-    settings = dict(_customer_settings(store))
-    history = build_history(recorded_documents, settings, throttled=_throttled_customers(store, settings))
-    versions = tuple((policy.at, policy.policy) for policy in reversed(store.policies()))
+    settings = dict(_customer_settings(queue))
+    history = build_history(recorded_documents, settings, throttled=_throttled_customers(queue, settings))
+    versions = tuple((policy.at, policy.policy) for policy in reversed(queue.policies()))
     before = sum(arrival.at < since for arrival in history.arrivals)
     if before == len(history.arrivals):
         raise _empty_history_error()
@@ -277,12 +278,12 @@ def _empty_history_error() -> InvalidInputError:
 
 
 def _submitted_documents(
-    store: Store, retried: Mapping[str, Sequence[int]], since: int, until: int | None
+    queue: QueueReader, retried: Mapping[str, Sequence[int]], since: int, until: int | None
 ) -> Iterator[tuple[Document, int]]:
     """With the time from which on each could start: a retry by hand is a new check, so it came then."""
-    after = None if until is None else _cursor_after(store, retried, until)
+    after = None if until is None else _cursor_after(queue, retried, until)
     while True:
-        page = store.documents(DocumentFilter(), limit=PAGE_SIZE, after=after)
+        page = queue.documents(DocumentFilter(), limit=PAGE_SIZE, after=after)
         for document in page.items:
             came = _last_submitted_at(document, retried)
             if came < since:
@@ -298,26 +299,26 @@ def _last_submitted_at(document: Document, retried: Mapping[str, Sequence[int]])
     return retried[document.id][-1] if document.id in retried else document.submitted_at
 
 
-def _manual_retries(store: Store) -> dict[str, list[int]]:
+def _manual_retries(queue: QueueReader) -> dict[str, list[int]]:
     """Return the times of manual retries among the newest operator events."""
     result: dict[str, list[int]] = {}
-    for event in reversed(store.audit(limit=MAX_AUDIT_EVENTS)):
+    for event in reversed(queue.audit(limit=MAX_AUDIT_EVENTS)):
         if event.kind is EventKind.RETRIED:
             for id_ in event.documents:
                 result.setdefault(id_, []).append(event.at)
     return result
 
 
-def _cursor_after(store: Store, retried: Mapping[str, Sequence[int]], until: int) -> str | None:
+def _cursor_after(queue: QueueReader, retried: Mapping[str, Sequence[int]], until: int) -> str | None:
     """A cursor behind which everything that came before then is listed, and not much else; found by halving.
 
     Machines whose clocks differ by less than `MAX_CLOCK_SKEW` list documents in their order as far as this needs it.
     """
-    newest = store.documents(DocumentFilter(), limit=1).items
+    newest = queue.documents(DocumentFilter(), limit=1).items
     low, high = 0, newest[0].seq + 1 if newest else 0
     while high - low > PAGE_SIZE:
         middle = (low + high) // 2
-        documents = store.documents(DocumentFilter(), limit=1, after=str(middle)).items
+        documents = queue.documents(DocumentFilter(), limit=1, after=str(middle)).items
         is_later = bool(documents) and _last_submitted_at(documents[0], retried) >= until + MAX_CLOCK_SKEW
         low, high = (low, middle) if is_later else (middle, high)
     return str(high) if high else None
@@ -326,8 +327,8 @@ def _cursor_after(store: Store, retried: Mapping[str, Sequence[int]], until: int
 class _AttemptReader:
     """Asks for the attempts before the last, of so many documents: each costs the store a question."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, queue: QueueReader) -> None:
+        self._queue = queue
         self._lookups_left = MAX_ATTEMPT_LOOKUPS
 
     def failed_attempts(self, document: Document, since: int) -> tuple[tuple[int, int], ...]:
@@ -338,7 +339,7 @@ class _AttemptReader:
         self._lookups_left -= 1
         known = [
             attempt
-            for attempt in self._store.attempts(document.id)
+            for attempt in self._queue.attempts(document.id)
             if attempt.ended in RETRIED_ATTEMPT_ENDS and attempt.started_at >= since
         ]
         return tuple(_work_span(attempt) for attempt in known) if len(known) == failures else ()
@@ -352,7 +353,7 @@ class _AttemptReader:
         self._lookups_left -= 1
         known = [
             attempt
-            for attempt in self._store.attempts(document.id)
+            for attempt in self._queue.attempts(document.id)
             if attempt.ended in RETRIED_ATTEMPT_ENDS | {EventKind.FAILED}
         ]
         begins = (document.submitted_at + document.spec.delay, *retried)
@@ -413,11 +414,11 @@ def cost_basis_of(spec: NewDocument, costs: CostPolicy) -> tuple[float, int | No
     return DEFAULT_COST, None if pages is None and charged == 1 else charged
 
 
-def _customer_settings(store: Store) -> Iterator[tuple[str, CustomerSettings]]:
+def _customer_settings(queue: QueueReader) -> Iterator[tuple[str, CustomerSettings]]:
     """A customer that is paused now was not when its documents were processed."""
     after = None
     while True:
-        page = store.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
+        page = queue.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
         for customer in page.items:
             customer_settings = customer.settings._replace(paused=False, display_name=None, keep=None)
             if customer_settings != CustomerSettings():
@@ -427,11 +428,11 @@ def _customer_settings(store: Store) -> Iterator[tuple[str, CustomerSettings]]:
             return
 
 
-def _throttled_customers(store: Store, settings: Mapping[str, CustomerSettings]) -> frozenset[str]:
+def _throttled_customers(queue: QueueReader, settings: Mapping[str, CustomerSettings]) -> frozenset[str]:
     """Customers whose documents may wait while workers are idle: capped, limited, or paused at some time."""
     paused: Iterable[str | None] = (
         event.customer
-        for event in store.audit(limit=MAX_AUDIT_EVENTS)
+        for event in queue.audit(limit=MAX_AUDIT_EVENTS)
         if event.kind is EventKind.CUSTOMER_CHANGED and not {"paused", "cap", "rate"}.isdisjoint(event.detail)
     )
     held = (

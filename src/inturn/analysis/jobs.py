@@ -29,7 +29,8 @@ from inturn.analysis.replay import UNCHANGED_PLAN, Plan
 from inturn.analysis.scenario import Scenario, built_in_scenarios, parse_scenario
 from inturn.errors import InvalidInputError
 from inturn.policy import Policy
-from inturn.store import Store
+from inturn.queue import Queue
+from inturn.queue_reader import QueueReader
 from inturn.stores import open_store
 
 DEFAULT_MAX_DOCUMENTS: Final = 50_000
@@ -45,10 +46,10 @@ class JobTimeoutError(InvalidInputError):
     """A job was ended because of its time."""
 
 
-def run_job(request: Mapping[str, Any], send: Send, store: Store | None = None) -> None:
+def run_job(request: Mapping[str, Any], send: Send, queue: QueueReader | None = None) -> None:
     """Run a job; emit `{"done": n, "total": n}` on the way and the result at the end.
 
-    `store` is for callers that have it open; else it is opened by its address. An exception of `emit` ends the job.
+    Without a `queue`, the job opens the store at the request's address. An exception of `emit` ends the job.
     """
     kind = request.get("kind", "policy")
     if kind not in _JOBS:
@@ -66,46 +67,43 @@ def run_job(request: Mapping[str, Any], send: Send, store: Store | None = None) 
     if kind == "scenario":
         send(_run_scenario(request, progress))
         return
-    with _borrowed_store(request, store) as opened:
+    with _borrowed_queue(request, queue) as opened:
         send(_JOBS[kind](request, opened, progress))
 
 
 @contextmanager
-def _borrowed_store(request: Mapping[str, Any], store: Store | None) -> Iterator[Store]:
-    if store is not None:
-        yield store
+def _borrowed_queue(request: Mapping[str, Any], queue: QueueReader | None) -> Iterator[QueueReader]:
+    if queue is not None:
+        yield queue
         return
-    opened = open_store(request["store"])
-    try:
+    with Queue(open_store(request["store"])) as opened:
         yield opened
-    finally:
-        opened.close()
 
 
-def _read_history(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> History:
+def _read_history(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> History:
     since, until, most = request["since"], request.get("until"), request.get("most", DEFAULT_MAX_DOCUMENTS)
     return read_history(
-        store, since, until=until, warmup=min(WARMUP_DURATION, since), max_documents=most, progress=progress
+        queue, since, until=until, warmup=min(WARMUP_DURATION, since), max_documents=most, progress=progress
     )
 
 
-def _run_policy(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
-    current = Plan(store.policy().policy)
+def _run_policy(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> dict[str, Any]:
+    current = Plan(queue.policy().policy)
     comparison = compare(
-        _read_history(request, store, progress), current, Plan(Policy.from_dict(request["policy"])), progress
+        _read_history(request, queue, progress), current, Plan(Policy.from_dict(request["policy"])), progress
     )
     return {"comparison": _with_customers(comparison)}
 
 
-def _run_replay(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+def _run_replay(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> dict[str, Any]:
     stored = request.get("plan") or {}
     policy = None if stored.get("policy") is None else Policy.from_dict(stored["policy"])
     if stored.get("order") is not None:
         (play,) = _parse_disciplines([stored["order"]])
-        policy = play.apply_to(policy or store.policy().policy)
+        policy = play.apply_to(policy or queue.policy().policy)
     proposed = Plan(policy, stored.get("workers"), stored.get("settings") or {})
     comparison = compare(
-        _read_history(request, store, progress),
+        _read_history(request, queue, progress),
         UNCHANGED_PLAN,
         None if proposed == UNCHANGED_PLAN else proposed,
         progress,
@@ -122,18 +120,18 @@ def _with_customers(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-def _run_evaluation(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+def _run_evaluation(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> dict[str, Any]:
     most = request.get("most", DEFAULT_MAX_DOCUMENTS)
     policy_evaluation = evaluate_policy(
-        store, request.get("version"), now=request["now"], max_documents=most, progress=progress
+        queue, request.get("version"), now=request["now"], max_documents=most, progress=progress
     )
     return {"judgement": policy_evaluation.to_dict()}
 
 
-def _run_advice(request: Mapping[str, Any], store: Store, progress: ProgressCallback) -> dict[str, Any]:
+def _run_advice(request: Mapping[str, Any], queue: QueueReader, progress: ProgressCallback) -> dict[str, Any]:
     goal = parse_goal(request.get("goal") or DEFAULT_GOAL)
     return {
-        "advice": advise(_read_history(request, store, progress), Plan(store.policy().policy), goal, progress).to_dict()
+        "advice": advise(_read_history(request, queue, progress), Plan(queue.policy().policy), goal, progress).to_dict()
     }
 
 
@@ -171,7 +169,7 @@ def _find_scenario(text: str) -> Scenario:
     return known[text] if text in known else parse_scenario("scenario", text)
 
 
-_JOBS: Final[Mapping[str, Callable[[Mapping[str, Any], Store, ProgressCallback], dict[str, Any]]]] = {
+_JOBS: Final[Mapping[str, Callable[[Mapping[str, Any], QueueReader, ProgressCallback], dict[str, Any]]]] = {
     "policy": _run_policy,
     "replay": _run_replay,
     "judge": _run_evaluation,

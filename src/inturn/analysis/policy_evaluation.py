@@ -8,7 +8,8 @@ from inturn.analysis.compare import MIN_CHANGE_SECONDS, Comparison, Waits, compa
 from inturn.analysis.history import DAY, SIZE_GROUPS, WARMUP_DURATION, ProgressCallback, read_history
 from inturn.analysis.replay import Plan
 from inturn.errors import InvalidInputError, NotFoundError
-from inturn.store import PolicyVersion, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import PolicyVersion
 
 MIN_RELATIVE_CHANGE: Final = 0.1
 """A change of the mean wait by a smaller part than this is none."""
@@ -79,9 +80,9 @@ class PolicyChange(NamedTuple):
     until: int | None
 
 
-def find_policy_change(store: Store, version: int | None = None) -> PolicyChange:
+def find_policy_change(queue: QueueReader, version: int | None = None) -> PolicyChange:
     """The step to a version, the newest unless said; an error if there is none to judge."""
-    versions = {policy.number: policy for policy in store.policies()}
+    versions = {policy.number: policy for policy in queue.policies()}
     number = max(versions) if version is None else version
     if number not in versions:
         raise NotFoundError(f"there is no version {number} of the policy; `inturn policy history` lists them")
@@ -92,27 +93,32 @@ def find_policy_change(store: Store, version: int | None = None) -> PolicyChange
 
 
 def evaluate_policy(
-    store: Store, version: int | None = None, *, now: int, max_documents: int, progress: ProgressCallback | None = None
+    queue: QueueReader,
+    version: int | None = None,
+    *,
+    now: int,
+    max_documents: int,
+    progress: ProgressCallback | None = None,
 ) -> PolicyEvaluation:
     """Judge a version of the policy, the newest unless said, by the day before it and all documents since."""
-    before, changed, next_at = find_policy_change(store, version)
+    before, changed, next_at = find_policy_change(queue, version)
     until = now if next_at is None else next_at
     plans = Plan(before.policy), Plan(changed.policy)
     tell = progress or (lambda _done, _total: None)
     earlier = _compare_span(
-        store, (changed.at - DAY, changed.at), max_documents, plans, lambda done, of: tell(done, 2 * of)
+        queue, (changed.at - DAY, changed.at), max_documents, plans, lambda done, of: tell(done, 2 * of)
     )
-    since = _compare_span(store, (changed.at, until), max_documents, plans, lambda done, of: tell(of + done, 2 * of))
+    since = _compare_span(queue, (changed.at, until), max_documents, plans, lambda done, of: tell(of + done, 2 * of))
     return _build_evaluation(changed, until, earlier, since)
 
 
 def _compare_span(
-    store: Store, span: tuple[int, int], max_documents: int, plans: tuple[Plan, Plan], progress: ProgressCallback
+    queue: QueueReader, span: tuple[int, int], max_documents: int, plans: tuple[Plan, Plan], progress: ProgressCallback
 ) -> Comparison | None:
     """None if nothing was processed in that time."""
     try:
         history = read_history(
-            store,
+            queue,
             span[0],
             until=span[1],
             warmup=min(WARMUP_DURATION, span[0]),

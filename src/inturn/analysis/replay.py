@@ -11,7 +11,6 @@ from inturn.clock import ManualClock
 from inturn.model import SECOND, CustomerSettings, clean_settings
 from inturn.policy import Policy
 from inturn.queue import Queue
-from inturn.store import Store
 from inturn.stores import open_store
 
 NO_CHANGES: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -38,7 +37,7 @@ class Plan:
 
 
 UNCHANGED_PLAN: Final = Plan()
-SetupHook = Callable[[Simulation, Store], None]
+SetupHook = Callable[[Simulation, Queue], None]
 
 
 def replay(
@@ -49,8 +48,7 @@ def replay(
 ) -> SimulationResult:
     """Replay a history under a plan; `setup` may prepare the simulation before it starts."""
     clock = ManualClock()
-    store = open_store("memory://", clock)
-    queue = Queue(store, clock=clock, ids=SequentialIds())
+    queue = Queue(open_store("memory://", clock), clock=clock, ids=SequentialIds())
     policies = history.policies if plan.policy is None else ((0, plan.policy),)
     queue.set_policy(policies[0][1] if policies else Policy(), OPERATOR, now=0)
     settings = dict(_settings(history, plan))
@@ -64,7 +62,7 @@ def replay(
             now=0,
         )
     workers = plan.workers or history.workers
-    playing = Simulation(history.arrivals, history.specs, workers, queue, store, progress)
+    playing = Simulation(history.arrivals, history.specs, workers, queue, progress)
     playing.has_delays |= any(setting.rate for setting in settings.values())
     playing.capped_customers = frozenset(
         name for name, customer_settings in settings.items() if customer_settings.cap is not None
@@ -75,7 +73,7 @@ def replay(
         key=lambda scheduled_change: scheduled_change.at,
     )
     if setup is not None:
-        setup(playing, store)
+        setup(playing, queue)
     with gc_disabled():
         return playing.run()
 

@@ -20,7 +20,7 @@ below.
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from random import Random
@@ -39,7 +39,7 @@ from inturn.model import (
     clean_text,
     seconds,
 )
-from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
+from inturn.policy import Policy, PriorityPolicy, TurnPolicy
 
 MAX_WORKERS: Final = 10_000
 MAX_CUSTOMERS: Final = 1_000_000
@@ -94,10 +94,6 @@ class Scenario:
     groups: tuple[Group, ...]
     policy: Policy = field(default_factory=Policy)
     seed: int = 1
-
-    def with_order(self, order: Order) -> "Scenario":
-        """The same under another order."""
-        return replace(self, policy=replace(self.policy, turns=replace(self.policy.turns, order=order)))
 
 
 class FailedAttempt(NamedTuple):

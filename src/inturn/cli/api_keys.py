@@ -48,12 +48,12 @@ def create(
         else now + round(EXPIRY_DAYS_RANGE.parse("--expires", convert_to_unit("d", expires)) * DAY)
     )
     spec = ApiKey("", "", scope, name, customer, now, until)
-    _print_new_key(session, *key_rotation.issue_api_key(session.queue.store.api_keys, spec, session.operator))
+    _print_new_key(session, *key_rotation.issue_api_key(session.queue.api_keys, spec, session.operator))
 
 
 def list_(session: Session) -> None:
     """List all keys, oldest first, without their secrets."""
-    api_keys, now, texts = session.queue.store.api_keys.all(), SystemClock().now(), session.texts
+    api_keys, now, texts = session.queue.api_keys.all(), SystemClock().now(), session.texts
     if session.as_json:
         for api_key in api_keys:
             session.emit(_record(api_key))
@@ -72,7 +72,7 @@ def list_(session: Session) -> None:
 
 def revoke(session: Session, id: IdArgument) -> None:
     """Revoke a key. Servers notice within a second."""
-    revoked = session.queue.store.api_keys.revoke(id, SystemClock().now(), session.operator)
+    revoked = session.queue.api_keys.revoke(id, SystemClock().now(), session.operator)
     if session.as_json:
         session.emit(_record(revoked))
     else:
@@ -94,9 +94,7 @@ def rotate(
     overlap_length = round(OVERLAP_HOURS_RANGE.parse("--overlap", convert_to_unit("h", overlap)) * HOUR)
     _print_new_key(
         session,
-        *key_rotation.rotate_api_key(
-            session.queue.store.api_keys, id, overlap_length, session.operator, SystemClock().now()
-        ),
+        *key_rotation.rotate_api_key(session.queue.api_keys, id, overlap_length, session.operator, SystemClock().now()),
     )
 
 

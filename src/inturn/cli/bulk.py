@@ -58,7 +58,7 @@ def cancel(  # noqa: PLR0913 - one option for each filter
     where = _build_filter(CANCEL, ids, state, DocumentFilter(None, customer, None, batch, text))
     job = _BulkJob(session, CANCEL, yes=yes, dry_run=dry_run)
     if where is None:
-        job.by_ids(ids or [], session.queue.store.cancel)
+        job.by_ids(ids or [], session.queue.cancel_many)
     else:
         job.by_filter(where, session.queue.cancel_all)
 
@@ -81,7 +81,7 @@ def retry(  # noqa: PLR0913 - one option for each filter
     where = _build_filter(RETRY, ids, state, DocumentFilter(None, customer, None, batch, text))
     job = _BulkJob(session, RETRY, yes=yes, dry_run=dry_run)
     if where is None:
-        job.by_ids(ids or [], session.queue.store.retry)
+        job.by_ids(ids or [], session.queue.retry_many)
     else:
         job.by_filter(where, session.queue.retry_all)
 

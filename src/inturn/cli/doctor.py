@@ -67,9 +67,9 @@ def doctor(
     Compares every stored count with the documents. Ends with 1 if anything is wrong.
     """
     wide = _wide_files(session)  # before opening the store, which creates temporary files
-    store = session.queue.store
-    discrepancies = store.recount(repair=repair)
-    left = store.recount(repair=False) if repair and discrepancies else discrepancies
+    queue = session.queue
+    discrepancies = queue.recount(repair=repair)
+    left = queue.recount(repair=False) if repair and discrepancies else discrepancies
     health = _health(session, wide)
     if session.as_json:
         for discrepancy in discrepancies:
@@ -94,8 +94,8 @@ def _health(session: Session, wide: list[PermissiveFile]) -> Health:
         count_live_workers(session),
         session.insights.measured_costs(),
         wide,
-        session.queue.store.ahead_of_clock(),
-        session.queue.store.maintenance(),
+        session.queue.ahead_of_clock(),
+        session.queue.last_maintenance(),
     )
 
 

@@ -79,7 +79,7 @@ def _set_paused(session: Session, customer: str | None, *, paused: bool) -> None
         set_one(session, customer, "paused", paused)
         return
     queue, operator = session.queue, session.operator
-    before = queue.store.paused() is not None
+    before = queue.paused() is not None
     (queue.pause if paused else queue.resume)(operator)
     if session.as_json:
         session.emit({"customer": None, "setting": "paused", "before": before, "after": paused})

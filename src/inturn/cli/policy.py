@@ -32,7 +32,7 @@ def show(session: Session) -> None:
 
 def history(session: Session) -> None:
     """List all versions of the policy, newest first."""
-    versions = session.queue.store.policies()
+    versions = session.queue.policies()
     if session.as_json:
         for version in versions:
             session.emit(policy_record(version))

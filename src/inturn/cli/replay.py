@@ -95,8 +95,8 @@ def _read_history(session: Session, options: ReplayOptions, progress: Any) -> tu
     lead = min(WARMUP_DURATION, since)
     if options.csv is not None:
         return _read_csv(session, options.csv, (since, until, lead), progress), Policy()
-    store = session.queue.store
-    return read_history(store, since, until=until, warmup=lead, progress=progress), store.policy().policy
+    queue = session.queue
+    return read_history(queue, since, until=until, warmup=lead, progress=progress), queue.policy().policy
 
 
 def _read_csv(session: Session, path: Path, span: tuple[int, int | None, int], progress: Any) -> History:

@@ -41,7 +41,7 @@ def report(
     begin = parse_time("--since", since, now)
     with progress_reporter(texts) as step:
         progress = step(texts.text("replay_reading"))
-        history = read_history(session.queue.store, begin, warmup=min(WARMUP_DURATION, begin), progress=progress)
+        history = read_history(session.queue, begin, warmup=min(WARMUP_DURATION, begin), progress=progress)
         ended = [finished for finished in history.finished if finished is not None]
         is_over = len(ended) == len(history.finished)
         starts = measure_accuracy(history, step(texts.text("replay_playing")))

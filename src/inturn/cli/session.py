@@ -166,7 +166,7 @@ class Session:
     @property
     def insights(self) -> Insights:
         """The read model of the queue."""
-        return Insights(self.queue.store)
+        return Insights(self.queue)
 
     @property
     def operator(self) -> Operator:

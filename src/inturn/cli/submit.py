@@ -157,7 +157,7 @@ class DocumentSubmitter:
     def _delete_unreferenced(self) -> None:
         """Delete the blobs that the store does not know: a commit without an answer may have succeeded."""
         with suppress(InturnError):
-            self._delete(sorted(self._session.queue.store.unreferenced_blobs(self._stored_blob_keys)))
+            self._delete(sorted(self._session.queue.unreferenced_blobs(self._stored_blob_keys)))
 
     def _delete(self, blob_keys: Sequence[str]) -> None:
         """Delete blobs; those that remain are orphans, which maintenance deletes."""

@@ -68,7 +68,7 @@ def describe_states(states: Mapping[DocumentState, int], texts: Texts) -> str:
 def count_live_workers(session: Session) -> int:
     """Count the workers that reported lately."""
     oldest = SystemClock().now() - WORKER_LIVE_FOR
-    return sum(worker.seen_at >= oldest for worker in session.queue.store.workers())
+    return sum(worker.seen_at >= oldest for worker in session.queue.workers())
 
 
 def warn_if_no_workers(session: Session) -> None:

@@ -78,7 +78,7 @@ def worker(
     if until_stdin_closes:
         threading.Thread(target=_stop_at_end_of_stdin, args=(at_work,), name="inturn-stdin", daemon=True).start()
     at_work.run()
-    paused = session.queue.store.paused() if until_empty else None
+    paused = session.queue.paused() if until_empty else None
     if paused is not None:
         raise InturnError(
             f"the queue is paused by {paused.name} and not empty: see inturn status, then run inturn resume"

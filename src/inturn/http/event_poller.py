@@ -10,7 +10,8 @@ from typing import Final
 from inturn.errors import InturnError
 from inturn.http import log
 from inturn.http.errors import TooManyError
-from inturn.store import Event, EventKind, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import Event, EventKind
 
 POLL_INTERVAL_SECONDS: Final = 0.5
 """The longest pause between two polls: not every event notifies the store's waiters."""
@@ -29,10 +30,10 @@ class EventPoller:
     `periodic_tasks` run after each poll.
     """
 
-    def __init__(self, store: Store, *, max_waiters: int) -> None:
+    def __init__(self, queue: QueueReader, *, max_waiters: int) -> None:
         self.listeners: list[EventListener] = []
         self.periodic_tasks: list[Callable[[], None]] = []
-        self._store = store
+        self._queue = queue
         self._max_waiters = max_waiters
         self._stop_requested = threading.Event()
         self._thread = threading.Thread(target=self._run, name="inturn-event-poller", daemon=True)
@@ -54,7 +55,7 @@ class EventPoller:
 
     def start(self) -> None:
         """Start the thread; it reads events from now on."""
-        self.last_event_number = self._store.last_event()
+        self.last_event_number = self._queue.last_event()
         self._thread.start()
 
     def stop(self) -> None:
@@ -89,7 +90,7 @@ class EventPoller:
 
     def _run(self) -> None:
         while not self._stop_requested.is_set():
-            self._store.wait(POLL_INTERVAL_SECONDS)
+            self._queue.wait(POLL_INTERVAL_SECONDS)
             try:
                 while self._poll() and not self._stop_requested.is_set():
                     pass
@@ -102,7 +103,7 @@ class EventPoller:
 
     def _poll(self) -> bool:
         """Pass on one page of new events; return whether there may be more."""
-        events = self._store.events(self.last_event_number, limit=EVENTS_PAGE_SIZE)
+        events = self._queue.events(self.last_event_number, limit=EVENTS_PAGE_SIZE)
         if not events:
             return False
         self.last_event_number = events[-1].number

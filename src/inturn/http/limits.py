@@ -8,7 +8,7 @@ from inturn.errors import NotFoundError
 from inturn.http.errors import QuotaError, TooManyError
 from inturn.http.settings import Limits
 from inturn.model import SECOND
-from inturn.store import Store
+from inturn.queue_reader import QueueReader
 
 MAX_TRACKED: Final = 10_000
 """Entries of each table; the least recently used is dropped first."""
@@ -85,9 +85,9 @@ class Quotas:
     Figures are read from the store now and then; in between, submissions are added to them.
     """
 
-    def __init__(self, limits: Limits, store: Store, clock: Clock) -> None:
+    def __init__(self, limits: Limits, queue: QueueReader, clock: Clock) -> None:
         self._limits = limits
-        self._store = store
+        self._queue = queue
         self._clock = clock
         self._usage: OrderedDict[str, CustomerUsage] = OrderedDict()
 
@@ -117,7 +117,7 @@ class Quotas:
         if not 0 <= now - usage.waiting_at < WAITING_CACHE_TTL:
             usage = usage._replace(waiting=self._count_waiting(customer), waiting_at=now)
         if not 0 <= now - usage.stored_at < STORED_CACHE_TTL or usage.stored > self._limits.stored * 0.9:
-            usage = usage._replace(stored=self._store.stored_bytes(customer), stored_at=now)
+            usage = usage._replace(stored=self._queue.stored_bytes(customer), stored_at=now)
         self._usage[customer] = usage
         self._usage.move_to_end(customer)
         if len(self._usage) > MAX_TRACKED:
@@ -126,6 +126,6 @@ class Quotas:
 
     def _count_waiting(self, customer: str) -> int:
         try:
-            return self._store.customer(customer).waiting
+            return self._queue.customer(customer).waiting
         except NotFoundError:
             return 0

@@ -15,7 +15,8 @@ from inturn.errors import NotFoundError
 from inturn.insights import WORKER_TIMEOUT, Insights
 from inturn.model import SECOND, DocumentState
 from inturn.policy.scheduler import LEVELS
-from inturn.store import Event, EventKind, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import Event, EventKind
 
 OUTCOMES: Final = {
     EventKind.FINISHED: "done",
@@ -42,10 +43,10 @@ class WaitSample(NamedTuple):
 class ServerMetrics:
     """Count events and requests."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, queue: QueueReader) -> None:
         self.registry = CollectorRegistry()
         self.wait_listeners: list[Callable[[WaitSample], None]] = []
-        self._store = store
+        self._queue = queue
         self._second = 0
         self._sampled = 0
         self._request_histograms: dict[tuple[str, str, int], Histogram] = {}
@@ -107,7 +108,7 @@ class ServerMetrics:
         for id_ in event.documents[:: max(1, len(event.documents) // max(1, left))] if left > 0 else ():
             self._sampled += 1
             try:
-                document = self._store.document(id_)
+                document = self._queue.document(id_)
             except NotFoundError:
                 continue
             if document.attempt <= 1:  # a later attempt has another ready_at
@@ -121,9 +122,9 @@ class ServerMetrics:
 class QueueCollector(Collector):
     """Read gauges of the queue at each scrape."""
 
-    def __init__(self, insights: Insights, store: Store) -> None:
+    def __init__(self, insights: Insights, queue: QueueReader) -> None:
         self._insights = insights
-        self._store = store
+        self._queue = queue
 
     def collect(self) -> Iterable[Metric]:
         """Read the gauges."""
@@ -134,7 +135,7 @@ class QueueCollector(Collector):
         yield waiting
         running = overview.states.get(DocumentState.RUNNING, 0)
         yield _gauge("inturn_running", "Claimed documents, including prefetched ones.", running)
-        alive = [worker for worker in self._store.workers() if abs(overview.at - worker.seen_at) <= WORKER_TIMEOUT]
+        alive = [worker for worker in self._queue.workers() if abs(overview.at - worker.seen_at) <= WORKER_TIMEOUT]
         yield _gauge(
             "inturn_slots", "Slots of the workers that are alive.", sum(worker.report.slots for worker in alive)
         )
@@ -148,7 +149,7 @@ class QueueCollector(Collector):
         oldest = (overview.oldest_wait or 0) / SECOND
         yield _gauge("inturn_oldest_wait_seconds", "The longest wait at the head of an open lane.", oldest)
         yield _gauge("inturn_paused", "1 while the whole queue is paused.", int(overview.paused is not None))
-        uses = sum(self._store.scheduler_snapshot().overdue_uses)
+        uses = sum(self._queue.scheduler_snapshot().overdue_uses)
         yield CounterMetricFamily("inturn_overdue_slots", "Starts given to overdue levels.", value=uses)
 
 
@@ -156,8 +157,8 @@ def _gauge(name: str, description: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, description, value=value)
 
 
-def render_metrics(metrics: ServerMetrics, insights: Insights, store: Store) -> bytes:
+def render_metrics(metrics: ServerMetrics, insights: Insights, queue: QueueReader) -> bytes:
     """Render all metrics in Prometheus' text format."""
     queue_registry = CollectorRegistry()
-    queue_registry.register(QueueCollector(insights, store))
+    queue_registry.register(QueueCollector(insights, queue))
     return generate_latest(queue_registry) + generate_latest(metrics.registry)

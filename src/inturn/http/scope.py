@@ -13,7 +13,6 @@ from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundErr
 from inturn.http.auth import AnyCaller, Caller
 from inturn.http.errors import NO_SUCH_ADDRESS
 from inturn.http.state import AppState, get_app_state
-from inturn.ids import clean_id
 from inturn.insights import Why
 from inturn.model import Customer, Document, DocumentState, NewDocument, Progress, Receipt, clean_text
 from inturn.store import Counts, DocumentFilter, DocumentSort, Operator, Page, Submission
@@ -42,7 +41,7 @@ class CallerScope:
     def document(self, id_: str) -> Document:
         """Read a document of the caller."""
         try:
-            document = self.app_state.queue.store.document(clean_id(id_))
+            document = self.app_state.queue.document(id_)
         except (NotFoundError, InvalidInputError):
             raise NotFoundError(NO_DOCUMENT) from None
         if not self._is_own(document.customer):
@@ -62,7 +61,7 @@ class CallerScope:
         """Return the progress that the document's worker last reported."""
         if document.state is not DocumentState.RUNNING:
             return None
-        reports = (worker.report for worker in self.app_state.queue.store.workers())
+        reports = (worker.report for worker in self.app_state.queue.workers())
         return next((report.progress.get(document.id) for report in reports if report.name == document.worker), None)
 
     def documents(self, where: DocumentFilter, limit: int, after: str | None, sort: DocumentSort) -> Page[Document]:

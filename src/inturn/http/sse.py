@@ -16,7 +16,8 @@ from anyio import to_thread
 
 from inturn.errors import InvalidInputError
 from inturn.http.errors import TooManyError
-from inturn.store import Event, EventKind, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import Event, EventKind
 
 MAX_BUFFERED_FRAMES: Final = 1_000
 """Frames that a subscriber may lag behind; a slower one gets a reset."""
@@ -76,8 +77,8 @@ class Subscriber:
 class Broadcaster:
     """The subscribers of this server. `on_events` runs on the poller's thread, everything else on the event loop."""
 
-    def __init__(self, store: Store, *, max_subscribers: int) -> None:
-        self._store = store
+    def __init__(self, queue: QueueReader, *, max_subscribers: int) -> None:
+        self._queue = queue
         self._max_subscribers = max_subscribers
         self._subscribers: set[Subscriber] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,7 +137,7 @@ class Broadcaster:
             subscriber.wakeup.clear()
             if subscriber.is_overflowed:
                 subscriber.is_overflowed = False
-                seen = max(seen, await to_thread.run_sync(self._store.last_event))
+                seen = max(seen, await to_thread.run_sync(self._queue.last_event))
                 yield reset_frame(seen if subscriber.customer is None else None)
             frames = [frame for frame in subscriber.frames if frame.number > seen]
             subscriber.frames.clear()
@@ -159,13 +160,13 @@ class Broadcaster:
 
     def _replay_missed(self, customer: str | None, after: int | None) -> tuple[list[bytes], int]:
         """Return the frames since `after`, and the number of the last event read."""
-        last = self._store.last_event()
+        last = self._queue.last_event()
         if after is None:
             return [], last
         first = after if customer is None else self._event_number_before(after, last)
-        events = self._store.events(first, limit=EVENTS_PAGE_SIZE)
+        events = self._queue.events(first, limit=EVENTS_PAGE_SIZE)
         if last - first > MAX_REPLAYED_EVENTS or first > last or (first < last and _has_gap(events, first)):
-            newest = self._store.events(last - 1, limit=1)
+            newest = self._queue.events(last - 1, limit=1)
             return [reset_frame(last if customer is None else newest[0].at if newest else after)], last
         frames: list[bytes] = []
         while events:
@@ -176,7 +177,7 @@ class Broadcaster:
                 elif event.customer == customer and event.kind in DOCUMENT_EVENT_KINDS:
                     frames.append(customer_frame(event))
             # Events after `last` come from the poller.
-            events = self._store.events(first, limit=EVENTS_PAGE_SIZE) if first < last else ()
+            events = self._queue.events(first, limit=EVENTS_PAGE_SIZE) if first < last else ()
         return frames, max(first, last)
 
     def _event_number_before(self, at: int, last: int) -> int:
@@ -184,7 +185,7 @@ class Broadcaster:
         low, high = max(0, last - MAX_REPLAYED_EVENTS - 1), last
         while low < high:
             middle = (low + high) // 2
-            events = self._store.events(middle, limit=1)
+            events = self._queue.events(middle, limit=1)
             if events and events[0].at < at:
                 low = events[0].number
             else:

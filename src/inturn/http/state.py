@@ -35,23 +35,23 @@ class AppState:
         self.settings = settings or ServerSettings()
         self.queue = queue
         self.blobs = blobs
-        self.insights = Insights(queue.store, clock)
+        self.insights = Insights(queue, clock)
         self.clock = clock
-        self.key_cache = ApiKeyCache(queue.store.api_keys, clock)
+        self.key_cache = ApiKeyCache(queue.api_keys, clock)
         self.sessions = Sessions(self.key_cache, clock)
         self.rate_limiter = RateLimiter(self.settings.limits, clock)
         self.failed_logins = FailedLogins(self.settings.limits, clock)
-        self.quotas = Quotas(self.settings.limits, queue.store, clock)
+        self.quotas = Quotas(self.settings.limits, queue, clock)
         self._page_pricing = (-PAGE_PRICING_TTL, False)
         self.estimates = EstimateTracker()
         self.shares = StartShares()
-        self.metrics = ServerMetrics(queue.store)
+        self.metrics = ServerMetrics(queue)
         self.estimates.comparison_listeners.append(self.metrics.observe_estimate_error)
         self.history = QueueHistory(self.insights, clock)
         self.metrics.wait_listeners.append(self.history.add_wait)
-        self.event_poller = EventPoller(queue.store, max_waiters=self.settings.limits.long_polls)
-        self.broadcaster = Broadcaster(queue.store, max_subscribers=self.settings.limits.listeners)
-        self.customer_index = CustomerIndex(queue.store, clock)
+        self.event_poller = EventPoller(queue, max_waiters=self.settings.limits.long_polls)
+        self.broadcaster = Broadcaster(queue, max_subscribers=self.settings.limits.listeners)
+        self.customer_index = CustomerIndex(queue, clock)
         self.event_poller.listeners += [
             self.estimates.on_events,
             self.shares.on_events,

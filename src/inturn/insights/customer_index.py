@@ -13,7 +13,8 @@ from inturn.clock import Clock
 from inturn.errors import InturnError, NotFoundError
 from inturn.model import SECOND, Customer
 from inturn.policy import PriorityPolicy
-from inturn.store import CustomerFilter, Event, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import CustomerFilter, Event
 
 PAGE_SIZE: Final = 1_000
 MIN_REFRESH_INTERVAL: Final = 60 * SECOND
@@ -65,8 +66,8 @@ class SortBy(NamedTuple):
 class CustomerIndex:
     """An entry for each customer. The event poller calls `on_events`; any thread may call `page`."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
+    def __init__(self, queue: QueueReader, clock: Clock) -> None:
+        self._queue = queue
         self._clock = clock
         self._lock = threading.Lock()
         self._read_lock = threading.Lock()
@@ -116,7 +117,7 @@ class CustomerIndex:
 
         A customer that was only checked has no event.
         """
-        customers = self._store.customers(CustomerFilter(where.text), limit=limit).items
+        customers = self._queue.customers(CustomerFilter(where.text), limit=limit).items
         with self._lock:
             known = {} if self._entries is None else self._entries
             new = {customer.name: entry_from_customer(customer) for customer in customers if customer.name not in known}
@@ -147,7 +148,7 @@ class CustomerIndex:
         after: str | None = None
         try:
             while True:
-                page = self._store.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
+                page = self._queue.customers(CustomerFilter(), limit=PAGE_SIZE, after=after)
                 entries |= {customer.name: entry_from_customer(customer) for customer in page.items}
                 after = page.next
                 if after is None:
@@ -165,7 +166,7 @@ class CustomerIndex:
             with self._lock:
                 name = self._stale.pop()
             try:
-                entry = entry_from_customer(self._store.customer(name))
+                entry = entry_from_customer(self._queue.customer(name))
             except NotFoundError:
                 continue
             with self._lock:

@@ -1,4 +1,4 @@
-"""Compute what screens show from a store."""
+"""Compute what screens show from a queue."""
 
 import time
 from collections import Counter as CountOf
@@ -9,7 +9,6 @@ from typing import Final
 
 from inturn.clock import Clock, SystemClock
 from inturn.errors import NotFoundError
-from inturn.ids import clean_id
 from inturn.insights.forecast import (
     MIN_STARTS,
     ForecastTarget,
@@ -40,7 +39,8 @@ from inturn.policy import Order, PriorityPolicy
 from inturn.policy.costs import CostFit, CostSample, fit_costs
 from inturn.policy.position import Ahead, OpenLane, classic_ahead, fair_ahead
 from inturn.policy.priority import Counter
-from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import CustomerFilter, DocumentFilter, PolicyVersion, SchedulerSnapshot
 
 SNAPSHOT_MAX_AGE: Final = SECOND
 """Maximum age of the cached scheduler snapshot for places and forecasts."""
@@ -65,8 +65,8 @@ MIN_FINISHES: Final = MIN_STARTS
 class Insights:
     """Read-only queries for screens, with cached snapshots."""
 
-    def __init__(self, store: Store, clock: Clock | None = None) -> None:
-        self._store = store
+    def __init__(self, queue: QueueReader, clock: Clock | None = None) -> None:
+        self._queue = queue
         self._clock = clock or SystemClock()
         self._snapshot: tuple[int, SchedulerSnapshot] | None = None
         self._snapshot_duration = 0
@@ -76,8 +76,8 @@ class Insights:
     def why(self, id: str, now: int | None = None) -> Why:
         """Return everything that decides when a document starts."""
         now = self._clock.now() if now is None else now
-        document = self._store.document(clean_id(id))
-        customer = self._store.customer(document.customer)
+        document = self._queue.document(id)
+        customer = self._queue.customer(document.customer)
         closed_by = self._closed_by(document, customer)
         ahead, no_place = self._ahead(document, closed_by, now)
         start, no_start = self._start(document, ahead, no_place, now)
@@ -96,7 +96,7 @@ class Insights:
     def overview(self, now: int | None = None) -> Overview:
         """Return a summary of the queue."""
         now = self._clock.now() if now is None else now
-        counts = self._store.counts(DocumentFilter())
+        counts = self._queue.counts(DocumentFilter())
         lanes = self._scheduler_snapshot(now).lanes
         waiting = sum(counts.waiting.values())
         return Overview(
@@ -106,15 +106,15 @@ class Insights:
             waiting_closed=max(0, waiting - sum(lane.waiting for lane in lanes)),
             customers=len({lane.customer for lane in lanes}),
             oldest_wait=max(0, now - min(lane.head.ready_at for lane in lanes)) if lanes else None,
-            throughput=self._store.throughput(now - THROUGHPUT_WINDOW),
-            paused=self._store.paused(),
-            policy=self._store.policy(),
+            throughput=self._queue.throughput(now - THROUGHPUT_WINDOW),
+            paused=self._queue.paused(),
+            policy=self._queue.policy(),
         )
 
     def live(self, now: int | None = None, *, busiest_limit: int = DEFAULT_BUSIEST) -> LiveView:
         """Return the live state of the queue, with up to `busiest_limit` of its busiest customers."""
         now = self._clock.now() if now is None else now
-        counts = self._store.counts(DocumentFilter())
+        counts = self._queue.counts(DocumentFilter())
         waits: dict[int, int] = {}
         for lane in self._scheduler_snapshot(now).lanes:
             waits[lane.level] = max(waits.get(lane.level, 0), now - lane.head.ready_at)
@@ -126,21 +126,21 @@ class Insights:
             per_second=self._per_second(now),
             busiest=self._busiest(now, busiest_limit),
             at_work=self._at_work(),
-            paused=self._store.paused(),
+            paused=self._queue.paused(),
         )
 
     def counter(self, customer: Customer) -> CounterStatus | None:
         """Return a customer's counter and when it resets; None if the customer was never checked."""
-        return counter_status(customer, self._store.policy().policy.priority)
+        return counter_status(customer, self._queue.policy().policy.priority)
 
     def level(self, customer: Customer, now: int | None = None) -> int:
         """Return the level that a customer's next document would get."""
         now = self._clock.now() if now is None else now
-        return self._store.policy().policy.priority.check(stored_counter(customer), now).level
+        return self._queue.policy().policy.priority.check(stored_counter(customer), now).level
 
     def policy(self) -> PolicyVersion:
         """Return the policy in force."""
-        return self._store.policy()
+        return self._queue.policy()
 
     def scheduler_snapshot(self, now: int) -> SchedulerSnapshot:
         """Return a cached snapshot of all open lanes: up to 1 second old, or ten times as old as its read takes."""
@@ -178,17 +178,17 @@ class Insights:
     def _documents(self, where: DocumentFilter) -> Iterator[Document]:
         after = None
         while True:
-            page = self._store.documents(where, limit=PAGE_SIZE, after=after)
+            page = self._queue.documents(where, limit=PAGE_SIZE, after=after)
             yield from page.items
             after = page.next
             if after is None:
                 return
 
     def _per_second(self, now: int) -> float:
-        recent = self._store.throughput(now - SHORT_WINDOW).finished
+        recent = self._queue.throughput(now - SHORT_WINDOW).finished
         if recent >= MIN_FINISHES:
             return recent * SECOND / observed_window(SHORT_WINDOW, self._queue_created_at(), now)
-        finished = self._store.throughput(now - MEDIUM_WINDOW).finished
+        finished = self._queue.throughput(now - MEDIUM_WINDOW).finished
         return finished * SECOND / observed_window(MEDIUM_WINDOW, self._queue_created_at(), now)
 
     def _busiest(self, now: int, limit: int) -> tuple[BusyCustomer, ...]:
@@ -196,15 +196,15 @@ class Insights:
 
         They come from one page of customers and, if there are more, from the longest open lanes.
         """
-        page = self._store.customers(CustomerFilter(waiting=True), limit=PAGE_SIZE)
+        page = self._queue.customers(CustomerFilter(waiting=True), limit=PAGE_SIZE)
         customers = {customer.name: customer for customer in page.items}
         if page.next is not None:
             waiting: CountOf[str] = CountOf()
             for lane in self._scheduler_snapshot(now).lanes:
                 waiting[lane.customer] += lane.waiting
             for name, _ in waiting.most_common(limit):
-                customers.setdefault(name, self._store.customer(name))
-        priority = self._store.policy().policy.priority
+                customers.setdefault(name, self._queue.customer(name))
+        priority = self._queue.policy().policy.priority
         busiest = nlargest(limit, customers.values(), key=lambda customer: customer.waiting)
         busiest += self._recently_checked(now, customers)[: limit - len(busiest)] if len(customers) < limit else []
         return tuple(
@@ -213,7 +213,7 @@ class Insights:
 
     def _recently_checked(self, now: int, known: Collection[str]) -> list[Customer]:
         """Return other customers with an active counter, lowest first: their documents wait in other queues."""
-        page = self._store.customers(CustomerFilter(), limit=SMALL_PAGE_SIZE).items
+        page = self._queue.customers(CustomerFilter(), limit=SMALL_PAGE_SIZE).items
         counters = {
             customer.name: counter
             for customer in page
@@ -223,17 +223,17 @@ class Insights:
         return sorted(running, key=lambda customer: counters[customer.name].count)
 
     def _at_work(self) -> tuple[AtWork, ...]:
-        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE_SIZE).items
+        running = self._queue.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=PAGE_SIZE).items
         return tuple(
             at_work(worker, [document for document in running if document.worker == worker.report.name])
-            for worker in self._store.workers()
+            for worker in self._queue.workers()
         )
 
     def _scheduler_snapshot(self, now: int, *, fresh: bool = False) -> SchedulerSnapshot:
         cached = self._snapshot
         if cached is None or fresh or not 0 <= now - cached[0] < SNAPSHOT_MAX_AGE:
             began = time.monotonic()
-            cached = self._snapshot = (now, self._store.scheduler_snapshot())
+            cached = self._snapshot = (now, self._queue.scheduler_snapshot())
             self._snapshot_duration = round((time.monotonic() - began) * SECOND)
         return cached[1]
 
@@ -242,7 +242,7 @@ class Insights:
 
         If that policy does not give this level, the newest that does is used: a retry by hand is checked later.
         """
-        versions = [version for version in self._store.policies() if _matches_level(version.policy.priority, document)]
+        versions = [version for version in self._queue.policies() if _matches_level(version.policy.priority, document)]
         if not versions:
             return None
         applied = next((version for version in versions if version.at <= document.submitted_at), versions[0])
@@ -255,7 +255,7 @@ class Insights:
             return ()
         settings = customer.settings
         reasons = []
-        if self._store.paused() is not None:
+        if self._queue.paused() is not None:
             reasons.append(ClosedBy.QUEUE_PAUSED)
         if settings.paused:
             reasons.append(ClosedBy.CUSTOMER_PAUSED)
@@ -273,7 +273,7 @@ class Insights:
             return None, NoPlace(document.state)
         if closed_by:
             return None, NoPlace.CLOSED
-        ahead = self._store.ahead_in_lane(document.id)
+        ahead = self._queue.ahead_in_lane(document.id)
         for fresh in (False, True):
             snapshot = self._scheduler_snapshot(now, fresh=fresh)
             index = _lane_index(document, snapshot)
@@ -294,14 +294,14 @@ class Insights:
         if speed is None:
             return None, NoStart.TOO_FEW_FINISHES
         target = forecast_target(document, self._scheduler_snapshot(now))
-        rates = arrival_rates(target, arrived, self._store.policy().policy.priority.thresholds)
+        rates = arrival_rates(target, arrived, self._queue.policy().policy.priority.thresholds)
         return expected_start(ahead, target, speed, rates, now), None
 
     def _flow(self, now: int) -> tuple[StartTimes, RecentArrivals]:
         """Return recent starts and arrivals, cached for a second."""
         cached = self._recent_flow
         if cached is None or not 0 <= now - cached[0] < SNAPSHOT_MAX_AGE:
-            events = self._store.events(max(0, self._store.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
+            events = self._queue.events(max(0, self._queue.last_event() - MAX_FLOW_EVENTS), limit=MAX_FLOW_EVENTS)
             waiting = sum(lane.waiting for lane in self._scheduler_snapshot(now).lanes)
             since = max(
                 now - THROUGHPUT_WINDOW,
@@ -318,7 +318,7 @@ class Insights:
     def _finish_speed(self, now: int) -> Speed | None:
         """Measure the speed by recent finishes, where too few starts were under load."""
         for window in (MEDIUM_WINDOW, THROUGHPUT_WINDOW):
-            finished = self._store.throughput(now - window).finished
+            finished = self._queue.throughput(now - window).finished
             if finished >= MIN_FINISHES:
                 gap = observed_window(window, self._queue_created_at(), now) / finished
                 return Speed(gap, gap, is_loaded=False)
@@ -327,16 +327,16 @@ class Insights:
     def _queue_created_at(self) -> int:
         """Return when the queue was created: the time of its first policy version."""
         if self._created_at is None:
-            self._created_at = self._store.policies()[-1].at
+            self._created_at = self._queue.policies()[-1].at
         return self._created_at
 
     def _has_worker(self, now: int) -> bool:
         """Return whether a worker reported recently, or a program without reports (a custom loop) holds a claim."""
-        workers = self._store.workers()
+        workers = self._queue.workers()
         if any(abs(now - worker.seen_at) <= WORKER_TIMEOUT and not worker.report.stopping for worker in workers):
             return True
         names = {worker.report.name for worker in workers}
-        running = self._store.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=SMALL_PAGE_SIZE).items
+        running = self._queue.documents(DocumentFilter(frozenset({DocumentState.RUNNING})), limit=SMALL_PAGE_SIZE).items
         return any(document.worker not in names and (document.lease_until or 0) > now for document in running)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from inturn.model import SECOND, Document, DocumentState
-from inturn.store import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operator, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import MAX_STORED_ATTEMPTS, Attempt, Event, EventKind, Operator
 
 PAGE_SIZE: Final = 500
 MAX_PAGES: Final = 10
@@ -38,10 +39,10 @@ class Timeline(NamedTuple):
     is_complete: bool
 
 
-def document_timeline(store: Store, document: Document) -> Timeline:
+def document_timeline(queue: QueueReader, document: Document) -> Timeline:
     """Build the timeline of a document. Of its delays, only the end of the last one is stored (`ready_at`)."""
-    attempts = store.attempts(document.id)
-    by_operator, is_complete = _operator_entries(store, document)
+    attempts = queue.attempts(document.id)
+    by_operator, is_complete = _operator_entries(queue, document)
     entries = [
         TimelineEntry(document.submitted_at, EventKind.SUBMITTED),
         *_attempt_entries(attempts, by_operator),
@@ -106,13 +107,13 @@ def _has_all_attempts(
     return known.issuperset(range(1, document.attempt + 1))
 
 
-def _operator_entries(store: Store, document: Document) -> tuple[list[TimelineEntry], bool]:
+def _operator_entries(queue: QueueReader, document: Document) -> tuple[list[TimelineEntry], bool]:
     """Return the document's entries of the audit log, oldest first, and whether all were read."""
     matching: list[Event] = []
     before: int | None = None
     is_complete = False
     for _ in range(MAX_PAGES):
-        events = store.audit(limit=PAGE_SIZE, before=before, customer=document.customer)
+        events = queue.audit(limit=PAGE_SIZE, before=before, customer=document.customer)
         matching += [event for event in events if document.id in event.documents]
         is_complete = len(events) < PAGE_SIZE or events[-1].at < document.submitted_at - CLOCK_MARGIN
         if is_complete:

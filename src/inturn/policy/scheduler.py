@@ -183,13 +183,6 @@ class Scheduler(Generic[LaneT]):
             for lane in lanes:
                 self.schedule(lane)
 
-    def reset_lanes(self, policy: TurnPolicy) -> None:
-        """Drop all lanes and keep the state of the levels; the caller schedules the loaded lanes anew."""
-        for level in self.levels:
-            level.by_turn.clear()
-            level.by_age.clear()
-        self.set_policy(policy)
-
     def activate(self, lane: LaneT) -> None:
         """Add a lane that got its first document, or reopened: at V at the earliest, behind lanes already there."""
         level = self.levels[lane.level]

@@ -131,16 +131,3 @@ def missing_layers(landlock: int, *, seccomp: bool, user: bool) -> Iterator[Laye
         yield LAYERS_BY_KEY["seccomp"]
     if not user:
         yield LAYERS_BY_KEY["user"]
-
-
-def markdown_table() -> str:
-    """Render the table of docs/processing.md."""
-    lines = ["| if it is missing | Linux has it since | a worker that is not root: the parser could | a root worker |"]
-    lines.append("|---|---|---|---|")
-    for layer in LAYERS:
-        cells = [
-            "; ".join(item.description for item in layer.exposures(is_root=root)) or "nothing more"
-            for root in (False, True)
-        ]
-        lines.append(f"| {layer.name} | {layer.since} | {cells[0]} | {cells[1]} |")
-    return "\n".join(lines)

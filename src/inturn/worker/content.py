@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from inturn.blobs import Blobs, FolderBlobs
 from inturn.errors import BlobDamagedError, BlobError, BlobTooLargeError, FetchError, FetchRefusedError, InturnError
 from inturn.fetch import Fetcher
-from inturn.ids import clean_id
 from inturn.model import NewDocument, ResultFile, clean_text
 from inturn.processor import Reject, Retry
-from inturn.queue import Queue, fits_row
+from inturn.queue import Queue
+from inturn.validation import fits_row
 from inturn.worker.scratch import ScratchDir
 
 MAX_INLINE_BYTES: Final = 1 << 20
@@ -140,7 +140,7 @@ def read_result_text(queue: Queue, blobs: Blobs | None, id_: str) -> str:
     """Read a done document's result as stored JSON text, without parsing it; `null` before it is done."""
     files = {file.name: file for file in queue.files(id_)}
     if RESULT_FILE not in files:
-        return queue.store.result(clean_id(id_)) or "null"
+        return queue.result_json(id_) or "null"
     if blobs is None:
         raise InturnError("this result is stored in the blobs: name their place with --blobs")
     blobs.check(files[RESULT_FILE].blob, files[RESULT_FILE].sha256)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from inturn.model import SECOND, Progress
 from inturn.processor import Reject, Retry
-from inturn.queue import MAX_RESULT_BYTES
+from inturn.validation import MAX_RESULT_BYTES
 from inturn.worker.channel import JsonText, Message
 from inturn.worker.circuit_breaker import TRIP_CUSTOMERS, TRIP_FAILURES, CircuitBreaker
 from inturn.worker.content import ContentIO, DocumentContent, StoredResult

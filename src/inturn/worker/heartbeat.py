@@ -76,5 +76,5 @@ class Heartbeat(threading.Thread):
         report = self._report()
         now = time.monotonic()
         if report != self._last_report or now >= self._last_report_at + MAX_REPORT_INTERVAL_SECONDS:
-            self._queue.store.record_worker(report)
+            self._queue.record_worker(report)
             self._last_report, self._last_report_at = report, now

@@ -158,7 +158,7 @@ class InflightJobs:
         if limit:
             acks, claims = self._queue.ack_and_claim(timed, self._worker, limit, lease=self._lease)
         else:
-            acks, claims = self._queue.store.ack_and_claim(timed, None)
+            acks, claims = self._queue.ack(timed), ()
         for (job, outcome), ack_status in zip(outcomes, acks, strict=True):
             self._on_recorded(job, outcome, ack_status)
         return self._add_claims(claims, now, time.monotonic()) if claims else []

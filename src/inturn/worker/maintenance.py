@@ -91,13 +91,12 @@ class Maintenance:
 
     def sweep(self) -> SweepResult:
         """Expire leases, and make due documents claimable."""
-        return self._queue.store.sweep()
+        return self._queue.sweep()
 
     def run_round(self, *, force: bool = False) -> MaintenanceResult:
         """Sweep, then delete what is old. With a clock that cannot be trusted nothing is deleted, unless forced."""
         swept = self.sweep()
-        store = self._queue.store
-        reading = ClockReading(store.now(), *(self._uptime() or ()))
+        reading = ClockReading(self._queue.now(), *(self._uptime() or ()))
         decision, refusal = self._decide(reading, force=force)
         if refusal is not None:
             self._record_refusal(refusal)
@@ -108,10 +107,10 @@ class Maintenance:
 
     def _decide(self, reading: ClockReading, *, force: bool) -> tuple[Decision, Refusal | None]:
         """Decide whether this round may delete; record its clock for the next round, unless it is refused."""
-        store = self._queue.store
-        record = store.maintenance()
+        queue = self._queue
+        record = queue.last_maintenance()
         last = None if record is None else ClockReading(*record[:3])
-        trust, drift = judge_clock(last or ClockReading(store.policies()[-1].at), reading)
+        trust, drift = judge_clock(last or ClockReading(queue.policies()[-1].at), reading)
         if force:
             trust, last = ClockTrust.VERIFIED, reading
         old, ended = (0, 0) if trust is ClockTrust.VERIFIED else self._count_old(reading.at)
@@ -124,27 +123,26 @@ class Maintenance:
             points = () if record is None else record.checkpoints
             if trust is ClockTrust.VERIFIED:
                 points = with_checkpoint(points, Checkpoint(reading.at, self._last_seq()))
-            store.record_maintenance(MaintenanceRecord(*last, checkpoints=points))
+            queue.record_maintenance(MaintenanceRecord(*last, checkpoints=points))
         return decision, None
 
     def _last_seq(self) -> int:
-        page = self._queue.store.documents(DocumentFilter(), limit=1)
+        page = self._queue.documents(limit=1)
         return page.items[0].seq if page.items else 0
 
     def _count_old(self, now: int) -> tuple[int, int]:
         """Count the old documents, and all that have ended."""
-        store = self._queue.store
         times = [(name, now - keep) for name, keep in self._retention_periods() if now > keep]
-        old = sum(store.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
-        return old, sum(store.counts(DocumentFilter(states=ENDED)).states.values())
+        old = sum(self._queue.prunable(before, customer=name, up_to=self._last_old(before)) for name, before in times)
+        return old, sum(self._queue.counts(DocumentFilter(states=ENDED)).states.values())
 
     def _record_refusal(self, refusal: Refusal) -> None:
-        store = self._queue.store
-        record = store.maintenance() or MaintenanceRecord(store.policies()[-1].at)
-        store.record_maintenance(MaintenanceRecord(*record[:3], *refusal, checkpoints=record.checkpoints))
+        queue = self._queue
+        record = queue.last_maintenance() or MaintenanceRecord(queue.policies()[-1].at)
+        queue.record_maintenance(MaintenanceRecord(*record[:3], *refusal, checkpoints=record.checkpoints))
 
     def _last_old(self, before: int) -> int | None:
-        record = self._queue.store.maintenance()
+        record = self._queue.last_maintenance()
         return None if record is None else last_prunable_seq(record.checkpoints, before)
 
     def _prune_all(self, now: int) -> tuple[int, int, int, int]:
@@ -169,7 +167,7 @@ class Maintenance:
     def _prune(self, before: int, customer: str | None) -> tuple[int, int, int, int]:
         total, up_to = [0, 0, 0, 0], self._last_old(before)
         while before > 0:
-            removed = self._queue.store.prune(before, limit=BATCH_SIZE, customer=customer, up_to=up_to)
+            removed = self._queue.prune(before, limit=BATCH_SIZE, customer=customer, up_to=up_to)
             if self._blobs is not None:
                 self._blobs.delete(removed.blobs)
             for at, n in enumerate((removed.documents, removed.events, removed.keys, len(removed.blobs))):
@@ -185,7 +183,7 @@ class Maintenance:
         before = min(now, self._clock.now()) - MIN_ORPHAN_AGE
         deleted, keys = self._blobs.remove_unfinished(before), iter(self._blobs.keys(before))
         while batch := list(islice(keys, BATCH_SIZE)):
-            orphans = self._queue.store.unreferenced_blobs(batch)
+            orphans = self._queue.unreferenced_blobs(batch)
             self._blobs.delete(orphans)
             deleted += len(orphans)
         return deleted

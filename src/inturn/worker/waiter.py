@@ -30,7 +30,7 @@ class Waiter(threading.Thread):
             if self._is_stopping:
                 return
             try:
-                self._queue.store.wait(self._timeout)
+                self._queue.wait(self._timeout)
             except Exception:  # noqa: BLE001 - the claim that follows logs the error
                 time.sleep(0.5)
             if not self._is_stopping:

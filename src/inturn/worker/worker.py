@@ -25,9 +25,10 @@ from inturn.config import DEFAULT_PROCESSOR, current_processor_name
 from inturn.errors import InvalidInputError, StoreError
 from inturn.fetch import Fetcher
 from inturn.model import SECOND, Claim, WorkerReport, seconds
-from inturn.queue import Queue, clean_error
+from inturn.queue import Queue
 from inturn.sandbox import confinement
 from inturn.store import LeaseStatus, Operator
+from inturn.validation import clean_error
 from inturn.worker.content import ContentIO
 from inturn.worker.dispatcher import Callback, Dispatcher, try_call
 from inturn.worker.heartbeat import Heartbeat
@@ -173,7 +174,7 @@ class Worker:
             if thread is not None and thread.is_alive():
                 thread.stop()
         with suppress(Exception):  # the store forgets it after a day
-            self._queue.store.forget_worker(self.name)
+            self._queue.forget_worker(self.name)
         self._is_ended = True
         os.close(self._wakeup_r)
         os.close(self._wakeup_w)
@@ -184,7 +185,7 @@ class Worker:
         if not self._options.until_empty or len(self._inflight) or self._may_claim:
             return False
         try:
-            return self._queue.store.next_due() is None
+            return self._queue.next_due() is None
         except Exception as error:  # noqa: BLE001 - no error of the store ends a worker
             log_store_error("the store cannot be read", error)
             self._next_try_at = time.monotonic() + self._backoff.next_pause()
@@ -277,7 +278,7 @@ class Worker:
         """Start waiting for the store's notification, at most until the next document is due."""
         timeout = POLL_INTERVAL_SECONDS
         with suppress(Exception):  # the next claim logs the error
-            due = self._queue.store.next_due()
+            due = self._queue.next_due()
             if due is not None:
                 timeout = min(timeout, max(0.0, due / SECOND - time.time()))
         self._waiting_for_notify = True
@@ -344,5 +345,5 @@ def processor_path(processor: Callable[..., Any]) -> str:
 
 def protected_paths(queue: Queue, blobs: Blobs | None) -> tuple[str, ...]:
     """Return the store's file and the blobs' folder, as far as they are on this machine."""
-    paths = (getattr(queue.store, "path", None), getattr(blobs, "folder", None))
+    paths = (queue.store_path, getattr(blobs, "folder", None))
     return tuple(str(path.absolute()) for path in paths if isinstance(path, Path))

@@ -1,6 +1,7 @@
 """Write charts as self-contained SVG; colours follow the reader's light or dark setting.
 
-Colours are never needed: bars follow the order of the legend, lines differ in their dashes, values are written.
+Colours are never needed: bars follow the order of the legend, lines differ in their dashes, marks in their shapes, and
+values are written.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +11,8 @@ from typing import Final, NamedTuple
 from inturn.analysis.reports.scales import Scale
 
 WIDTH: Final = 760
+WIDE_WIDTH: Final = 960
+"""For plots side by side."""
 LABEL_WIDTH: Final = 206
 VALUE_WIDTH: Final = 84
 """Room for the value behind the longest bar."""
@@ -22,17 +25,30 @@ LEFT_MARGIN: Final = 70
 RIGHT_MARGIN: Final = 60
 MAX_LABEL_CHARS: Final = 28
 
+MARKER_PATHS: Final = (
+    "M-3-3h6v6h-6z",
+    "M0-4.5 4.5 0 0 4.5-4.5 0z",
+    "M0-4 4 3.5h-8z",
+    "M0 4-4-3.5h8z",
+    "M-4 0a4 4 0 1 0 8 0 4 4 0 1 0-8 0z",
+    "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+)
+"""The marks of a scatter chart, one for each series."""
+
 STYLE: Final = (
     "svg.chart{--page:#fff;--ink:#1a1d21;--soft:#565d66;--line:#dfe3e8;--s0:#64748b;--s1:#0369a1;--s2:#c2410c;"
-    "--less:#15803d;--more:#be123c;font:13px system-ui,sans-serif;background:var(--page)}"
+    "--less:#15803d;--more:#be123c;--m1:#7c3aed;--m3:#0f766e;font:13px system-ui,sans-serif;background:var(--page)}"
     "@media(prefers-color-scheme:dark){svg.chart{--page:#15181c;--ink:#eceff2;--soft:#a9b1ba;--line:#343a42;"
-    "--s0:#94a3b8;--s1:#7dd3fc;--s2:#fb923c;--less:#86efac;--more:#fda4af}}"
+    "--s0:#94a3b8;--s1:#7dd3fc;--s2:#fb923c;--less:#86efac;--more:#fda4af;--m1:#c4b5fd;--m3:#5eead4}}"
     ".chart text{fill:var(--ink)}.chart .soft{fill:var(--soft);font-size:11.5px}.chart .end{text-anchor:end}"
     ".chart .mid{text-anchor:middle}.chart .axis{stroke:var(--line);fill:none}.chart .goal{stroke:var(--more);"
     "stroke-dasharray:6 4;fill:none}.chart .b0{fill:var(--s0)}.chart .b1{fill:var(--s1)}.chart .b2{fill:var(--s2)}"
     ".chart .less{fill:var(--less)}.chart .more{fill:var(--more)}.chart .l0,.chart .l1,.chart .l2{fill:none;"
     "stroke-width:2;stroke-linejoin:round}.chart .l0{stroke:var(--s0);stroke-dasharray:2 4}"
     ".chart .l1{stroke:var(--s1)}.chart .l2{stroke:var(--s2);stroke-dasharray:8 4}"
+    ".chart .m0{fill:var(--s2)}.chart .m1{fill:var(--m1)}.chart .m2{fill:var(--s1)}.chart .m3{fill:var(--m3)}"
+    ".chart .m4{fill:var(--more)}.chart .m5{fill:var(--less)}.chart .marks{fill-opacity:.8}"
+    ".chart .large{font-size:18px;font-weight:600}.chart .strong{font-weight:600}"
 )
 """Series 0 is what was measured, 1 what it was like, 2 what it would be like."""
 
@@ -45,14 +61,15 @@ class Chart(NamedTuple):
     description: str
     height: float
     body: str
+    width: float = WIDTH
 
     def svg(self, *, standalone: bool = False) -> str:
         """The drawing; alone it brings its own style, on a page it uses the page's."""
         style = f"<style>{STYLE}</style>" if standalone else ""
         names = f"{self.name}-title {self.name}-about"
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {WIDTH} {self.height:g}"'
-            f' width="{WIDTH}" height="{self.height:g}" role="img" aria-labelledby="{names}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {self.width:g} {self.height:g}"'
+            f' width="{self.width:g}" height="{self.height:g}" role="img" aria-labelledby="{names}">'
             f'<title id="{self.name}-title">{escape(self.title)}</title>'
             f'<desc id="{self.name}-about">{escape(self.description)}</desc>{style}{self.body}</svg>'
         )
@@ -157,34 +174,85 @@ class Axes(NamedTuple):
     """A height to reach, and what it is."""
 
 
+class Plot(NamedTuple):
+    """The area of a plot in its drawing, in pixels."""
+
+    left: float
+    foot: float
+    width: float
+    height: float
+    inset: float = 0
+    """Room between the vertical axis and the first point."""
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """Return where a point is drawn; both coordinates are from 0 to 1."""
+        return self.left + self.inset + x * (self.width - self.inset), self.foot - y * self.height
+
+    def axes_svg(self, axes: Axes) -> str:
+        """Draw the grid lines, the ticks and the goal."""
+        parts = []
+        for place, text in axes.y_ticks:
+            y = self.at(0, place)[1]
+            parts.append(f'<path class="axis" d="M{self.left:g} {y:.1f}h{self.width:g}"/>')
+            parts.append(f'<text class="soft end" x="{self.left - 8:g}" y="{y + 4:.1f}">{escape(text)}</text>')
+        for place, text in axes.x_ticks:
+            x = self.at(place, 0)[0]
+            parts.append(f'<text class="soft mid" x="{x:.1f}" y="{self.foot + 18:g}">{escape(text)}</text>')
+        x = self.at(0.5, 0)[0]
+        parts.append(f'<text class="soft mid" x="{x:.1f}" y="{self.foot + 38:g}">{escape(axes.x_label)}</text>')
+        if axes.goal is not None:
+            place, text = axes.goal
+            y, right = self.at(0, place)[1], self.left + self.width
+            parts.append(f'<path class="goal" d="M{self.left:g} {y:.1f}h{self.width:g}"/>')
+            parts.append(f'<text class="soft end" x="{right:g}" y="{y - 5:.1f}">{escape(text)}</text>')
+        return "".join(parts)
+
+
 def line_chart(
     heading: ChartHeading, legend: Sequence[tuple[int, str]], series: Sequence[Series], axes: Axes, *, dots: bool
 ) -> Chart:
     """Lines over two axes."""
-    wide, foot = WIDTH - LEFT_MARGIN - RIGHT_MARGIN, TOP_MARGIN + PLOT_HEIGHT
-
-    def at(x: float, y: float) -> tuple[float, float]:
-        return LEFT_MARGIN + x * wide, foot - y * PLOT_HEIGHT
-
-    parts = [_legend(legend, of_lines=True)]
-    for place, text in axes.y_ticks:
-        y = at(0, place)[1]
-        parts.append(f'<path class="axis" d="M{LEFT_MARGIN} {y:.1f}h{wide}"/>')
-        parts.append(f'<text class="soft end" x="{LEFT_MARGIN - 8}" y="{y + 4:.1f}">{escape(text)}</text>')
-    for place, text in axes.x_ticks:
-        parts.append(f'<text class="soft mid" x="{at(place, 0)[0]:.1f}" y="{foot + 18}">{escape(text)}</text>')
-    parts.append(f'<text class="soft mid" x="{LEFT_MARGIN + wide / 2}" y="{foot + 38}">{escape(axes.x_label)}</text>')
-    if axes.goal is not None:
-        y = at(0, axes.goal[0])[1]
-        parts.append(f'<path class="goal" d="M{LEFT_MARGIN} {y:.1f}h{wide}"/>')
-        parts.append(f'<text class="soft end" x="{LEFT_MARGIN + wide}" y="{y - 5:.1f}">{escape(axes.goal[1])}</text>')
+    plot = Plot(LEFT_MARGIN, TOP_MARGIN + PLOT_HEIGHT, WIDTH - LEFT_MARGIN - RIGHT_MARGIN, PLOT_HEIGHT)
+    parts = [_legend(legend, of_lines=True), plot.axes_svg(axes)]
     for item in series:
-        places = [at(*point) for point in item.points]
+        places = [plot.at(*point) for point in item.points]
         drawn = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
         parts.append(f'<path class="l{item.style}" d="M{drawn}"/>')
         if dots:
             parts += [f'<circle class="b{item.style}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places]
-    return Chart(*heading, foot + 48, "".join(parts))
+    return Chart(*heading, plot.foot + 48, "".join(parts))
+
+
+class Panel(NamedTuple):
+    """One of several scatter plots side by side."""
+
+    title: str
+    points: Sequence[tuple[int, float, float]]
+    """The number of the series, then both coordinates from 0 to 1."""
+
+
+def scatter_chart(heading: ChartHeading, series: Sequence[str], panels: Sequence[Panel], axes: Axes) -> Chart:
+    """Plots side by side with the same axes, a mark for each point; `series` are up to six names."""
+    left, right, top, gap, height = 56, 20, 104, 52, 304
+    foot, width = top + height, (WIDE_WIDTH - left - right - gap * (len(panels) - 1)) / len(panels)
+    parts = [
+        f'<text class="large" x="{left}" y="30">{escape(heading[1])}</text>',
+        f'<text class="soft" x="{left}" y="50">{escape(heading[2])}</text>',
+    ]
+    for number, panel in enumerate(panels):
+        plot = Plot(round(left + number * (width + gap), 1), foot, round(width, 1), height, inset=10)
+        marks = [_mark(style, *plot.at(x, y)) for style, x, y in panel.points]
+        parts.append(f'<text class="strong" x="{plot.left:g}" y="{top - 18}">{escape(panel.title)}</text>')
+        parts += [plot.axes_svg(axes), '<g class="marks">', *marks, "</g>"]
+    step = (WIDE_WIDTH - left) / len(series)
+    for style, name in enumerate(series):
+        x, y = left + 5 + style * step, foot + 74
+        parts.append(f'{_mark(style, x, y - 4)}<text x="{x + 10:.1f}" y="{y}">{escape(name)}</text>')
+    return Chart(*heading, foot + 92, "".join(parts), WIDE_WIDTH)
+
+
+def _mark(style: int, x: float, y: float) -> str:
+    return f'<path class="m{style}" transform="translate({x:.1f} {y:.1f})" d="{MARKER_PATHS[style]}"/>'
 
 
 def _legend(legend: Sequence[tuple[int, str]], *, of_lines: bool = False) -> str:

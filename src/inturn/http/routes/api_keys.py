@@ -23,7 +23,7 @@ def list_api_keys(scope: ReadScope, _: OperatorAccess) -> schemas.ApiKeys:
     """Operators: list all keys, oldest first, valid or not, without their secrets."""
     now = scope.app_state.clock.now()
     return schemas.ApiKeys(
-        keys=[schemas.ApiKey(**_key_fields(api_key, now)) for api_key in scope.app_state.queue.store.api_keys.all()]
+        keys=[schemas.ApiKey(**_key_fields(api_key, now)) for api_key in scope.app_state.queue.api_keys.all()]
     )
 
 
@@ -34,9 +34,7 @@ def create_api_key(body: schemas.ApiKeySpec, scope: WriteScope, _: OperatorAcces
     if body.expires_at is not None and body.expires_at <= now:
         raise InvalidInputError("expires_at is in the past; give a later time, or none")
     spec = ApiKey("", "", ApiKeyScope(body.scope), body.name, body.customer, now, body.expires_at)
-    return _serialize_new_key(
-        *key_rotation.issue_api_key(scope.app_state.queue.store.api_keys, spec, scope.operator), now
-    )
+    return _serialize_new_key(*key_rotation.issue_api_key(scope.app_state.queue.api_keys, spec, scope.operator), now)
 
 
 @router.post(
@@ -46,7 +44,7 @@ def rotate_api_key(
     id: str, scope: WriteScope, _: OperatorAccess, body: Annotated[schemas.ApiKeyRotation | None, Body()] = None
 ) -> schemas.NewApiKey:
     """Operators: replace a key, which stays valid for the overlap; the key that it replaced is revoked."""
-    api_keys, now = scope.app_state.queue.store.api_keys, scope.app_state.clock.now()
+    api_keys, now = scope.app_state.queue.api_keys, scope.app_state.clock.now()
     overlap = (body or schemas.ApiKeyRotation()).overlap
     return _serialize_new_key(
         *key_rotation.rotate_api_key(api_keys, _require_valid_id(id), overlap, scope.operator, now), now
@@ -57,7 +55,7 @@ def rotate_api_key(
 def revoke_api_key(id: str, scope: WriteScope, _: OperatorAccess) -> schemas.ApiKey:
     """Operators: revoke a key. All servers refuse it within a second, and its sessions end."""
     now = scope.app_state.clock.now()
-    revoked = scope.app_state.queue.store.api_keys.revoke(_require_valid_id(id), now, scope.operator)
+    revoked = scope.app_state.queue.api_keys.revoke(_require_valid_id(id), now, scope.operator)
     scope.app_state.key_cache.update(revoked)
     return schemas.ApiKey(**_key_fields(revoked, now))
 

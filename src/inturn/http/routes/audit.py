@@ -11,7 +11,8 @@ from inturn.http.routes.documents import PageLimit
 from inturn.http.scope import ReadScope
 from inturn.http.serializers import serialize_audit_event
 from inturn.model import MAX_NAME_LENGTH
-from inturn.store import Event, EventKind, Store
+from inturn.queue_reader import QueueReader
+from inturn.store import Event, EventKind
 
 router: Final = APIRouter(prefix="/v1", tags=["operators"])
 READ_PAGE_SIZE: Final = 1_000
@@ -36,7 +37,7 @@ def audit(
     A filtered page may have fewer than `limit` events, even none, and still a `next`: it has read that far.
     """
     where = AuditFilter(frozenset(kind or ()), (operator or "").casefold(), (customer or "").casefold())
-    events, next_before = find_audit_events(scope.app_state.queue.store, where, limit, before)
+    events, next_before = find_audit_events(scope.app_state.queue, where, limit, before)
     return schemas.AuditPage(events=[serialize_audit_event(event) for event in events], next=next_before)
 
 
@@ -58,13 +59,13 @@ class AuditFilter(NamedTuple):
 
 
 def find_audit_events(
-    store: Store, where: AuditFilter, limit: int, before: int | None
+    queue: QueueReader, where: AuditFilter, limit: int, before: int | None
 ) -> tuple[list[Event], int | None]:
     """Return the newest matching events, and the cursor of the next page or None. The number of reads is bounded."""
     events: list[Event] = []
     read_limit = READ_PAGE_SIZE if any(where) else limit + 1
     for _ in range(MAX_READS):
-        page = store.audit(limit=read_limit, before=before)
+        page = queue.audit(limit=read_limit, before=before)
         for event in page:
             if len(events) == limit:
                 return events, before
@@ -91,7 +92,7 @@ def list_workers(scope: ReadScope, _: OperatorAccess) -> schemas.Workers:
             seen_at=seen_at,
             stopping=report.stopping,
         )
-        for report, seen_at in scope.app_state.queue.store.workers()
+        for report, seen_at in scope.app_state.queue.workers()
     ]
     return schemas.Workers(workers=workers)
 

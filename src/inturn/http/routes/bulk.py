@@ -30,14 +30,14 @@ class BulkAction(NamedTuple):
 def cancel_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
     """Cancel all matching documents that have not ended; with `dry_run`, only count them."""
     queue = scope.app_state.queue
-    return _apply(body, scope, BulkAction(queue.cancel_all, queue.store.cancel, CANCELLABLE, CANCELLABLE))
+    return _apply(body, scope, BulkAction(queue.cancel_all, queue.cancel_many, CANCELLABLE, CANCELLABLE))
 
 
 @router.post("/documents/retry", operation_id="retryDocuments", responses=ErrorResponses.of(413, 422))
 def retry_documents(body: schemas.BulkFilter, scope: WriteScope) -> schemas.BulkResult:
     """Retry all matching documents that ended without a result; cancelled ones only by `state` or `ids`."""
     queue, default_states = scope.app_state.queue, RETRYABLE - {DocumentState.CANCELLED}
-    return _apply(body, scope, BulkAction(queue.retry_all, queue.store.retry, RETRYABLE, default_states))
+    return _apply(body, scope, BulkAction(queue.retry_all, queue.retry_many, RETRYABLE, default_states))
 
 
 @router.post("/documents/expedite", operation_id="expediteDocuments", responses=ErrorResponses.of(413, 422))

@@ -198,7 +198,7 @@ def timeline(id: DocumentId, scope: ReadScope) -> schemas.Timeline:
     document = scope.document(id)
     return serialize_timeline(
         document,
-        insights.document_timeline(scope.app_state.queue.store, document),
+        insights.document_timeline(scope.app_state.queue, document),
         scope.progress(document),
         scope.caller,
     )

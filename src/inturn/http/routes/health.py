@@ -41,7 +41,7 @@ def get_metrics(request: Request, _: OperatorAccess) -> PlainTextResponse:
     """Operators: metrics for Prometheus."""
     app_state = get_app_state(request)
     app_state.metrics.long_polls.set(app_state.event_poller.waiter_count)
-    text = metrics.render_metrics(app_state.metrics, app_state.insights, app_state.queue.store)
+    text = metrics.render_metrics(app_state.metrics, app_state.insights, app_state.queue)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
 
 

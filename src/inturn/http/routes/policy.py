@@ -32,7 +32,7 @@ def policy(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersion:
 def versions(scope: ReadScope, _: OperatorAccess) -> schemas.PolicyVersions:
     """Operators: all versions of the policy, newest first."""
     return schemas.PolicyVersions(
-        versions=[serialize_policy_version(policy) for policy in scope.app_state.queue.store.policies()]
+        versions=[serialize_policy_version(policy) for policy in scope.app_state.queue.policies()]
     )
 
 

@@ -41,5 +41,5 @@ def server(scope: ReadScope) -> schemas.Server:
 
 
 def _serialize_queue(scope: CallerScope) -> schemas.Queue:
-    paused = scope.app_state.queue.store.paused()
+    paused = scope.app_state.queue.paused()
     return schemas.Queue(paused=None if paused is None else schemas.Paused(operator=paused.name, why=paused.why))

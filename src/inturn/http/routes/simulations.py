@@ -116,7 +116,7 @@ def evaluate(
     Replays those that came while it was in force under the policy before it, and compares that with the real waits.
     At most 50,000 documents each, and a minute. Disconnect to end it.
     """
-    find_policy_change(scope.app_state.queue.store, version)
+    find_policy_change(scope.app_state.queue, version)
     return NdjsonResponse(_history_jobs(scope).evaluate_version(version, scope.app_state.clock.now()))
 
 

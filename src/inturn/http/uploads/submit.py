@@ -121,9 +121,7 @@ class PendingSubmission:
         """Delete files without a document. The store decides: a commit whose reply was lost may have succeeded."""
         with suppress(InturnError):
             if self._stored_blobs:
-                self._app_state.require_blobs().delete(
-                    self._app_state.queue.store.unreferenced_blobs(self._stored_blobs)
-                )
+                self._app_state.require_blobs().delete(self._app_state.queue.unreferenced_blobs(self._stored_blobs))
 
 
 def submit_batch(queue: Queue, batch: Sequence[PendingSubmission]) -> list[AcceptedSubmission | Exception]:
@@ -140,7 +138,7 @@ def submit_batch(queue: Queue, batch: Sequence[PendingSubmission]) -> list[Accep
 
 def _store_submissions(queue: Queue, submissions: Sequence[Submission]) -> Sequence[tuple[Receipt, ...] | Exception]:
     try:
-        return queue.store.submit_all(submissions) if submissions else ()
+        return queue.submit_all(submissions) if submissions else ()
     except Exception as error:  # noqa: BLE001 - each waiting caller gets the error
         return [error] * len(submissions)
 

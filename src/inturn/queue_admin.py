@@ -1,0 +1,162 @@
+"""Operate a queue: cancel, retry, expedite, purge, pause, settings, policy, API keys, maintenance.
+
+Each change of an operator writes an event with the operator's name and reason, the audit log.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from inturn.errors import IllegalTransitionError, InvalidInputError
+from inturn.ids import clean_id
+from inturn.model import CustomerSettings, RateLimit, Receipt, clean_text
+from inturn.policy import Policy
+from inturn.queue_reader import QueueReader
+from inturn.store import (
+    ApiKeys,
+    Discrepancy,
+    DocumentFilter,
+    MaintenanceRecord,
+    Operator,
+    PolicyVersion,
+    PruneResult,
+    SweepResult,
+)
+
+
+class QueueAdmin(QueueReader):
+    """The actions of operators and of maintenance on a queue."""
+
+    # -- documents --------------------------------------------------------------------------------------------------
+
+    def cancel(self, id: str, operator: Operator, *, now: int | None = None) -> None:
+        """Cancel one document that has not ended."""
+        if not self.store.cancel((clean_id(id),), operator, now=now):
+            self._raise_illegal_transition(id, "be cancelled")
+
+    def retry(self, id: str, operator: Operator, *, now: int | None = None) -> Receipt:
+        """Requeue one failed, cancelled or expired document: a new check."""
+        receipts = self.store.retry((clean_id(id),), operator, now=now)
+        if not receipts:
+            self._raise_illegal_transition(id, "be tried again")
+        return receipts[0]
+
+    def cancel_many(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[str, ...]:
+        """Cancel those of the documents that have not ended; return their ids."""
+        return self.store.cancel([clean_id(id_) for id_ in ids], operator, now=now)
+
+    def retry_many(self, ids: Sequence[str], operator: Operator, *, now: int | None = None) -> tuple[Receipt, ...]:
+        """Requeue those of the documents that failed, were cancelled or expired; return their receipts."""
+        return self.store.retry([clean_id(id_) for id_ in ids], operator, now=now)
+
+    def cancel_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
+        """Cancel all matching documents that have not ended; return how many."""
+        return sum(len(self.store.cancel(ids, operator, now=now)) for ids in self._matching_ids(where))
+
+    def retry_all(self, where: DocumentFilter, operator: Operator, *, now: int | None = None) -> int:
+        """Requeue all matching failed, cancelled and expired documents; return how many."""
+        return sum(len(self.store.retry(ids, operator, now=now)) for ids in self._matching_ids(where))
+
+    def expedite(self, id: str, operator: Operator, *, now: int | None = None) -> None:
+        """Move one waiting or delayed document ahead of all levels."""
+        if not self.store.expedite(clean_id(id), operator, now=now):
+            self._raise_illegal_transition(id, "be expedited")
+
+    # -- customers and the whole queue ------------------------------------------------------------------------------
+
+    def purge(self, customer: str, operator: Operator, *, now: int | None = None) -> PruneResult:
+        """Delete all documents of a customer; its counter stays."""
+        return self.store.purge(clean_text("a customer's name", customer), operator, now=now)
+
+    def change_customer(
+        self,
+        customer: str,
+        operator: Operator,
+        *,
+        now: int | None = None,
+        **changes: Any,
+    ) -> CustomerSettings:
+        """Change some of a customer's settings: weight, cap, rate, paused, display_name, keep."""
+        unknown = set(changes) - set(CustomerSettings._fields)
+        if unknown or not changes:
+            names = ", ".join(sorted(unknown)) or "nothing"
+            raise InvalidInputError(f"change one of {', '.join(CustomerSettings._fields)}, not {names}")
+        if isinstance(changes.get("rate"), (tuple, list)):
+            changes["rate"] = RateLimit(*changes["rate"])
+        return self.store.change_customer(clean_text("a customer's name", customer), changes, operator, now=now)
+
+    def pause(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
+        """Stop starting documents of one customer, or of the whole queue."""
+        if customer is None:
+            self.store.pause(operator, now=now)
+        else:
+            self.change_customer(customer, operator, paused=True, now=now)
+
+    def resume(self, operator: Operator, customer: str | None = None, *, now: int | None = None) -> None:
+        """Start documents of one customer, or of the whole queue, again."""
+        if customer is None:
+            self.store.resume(operator, now=now)
+        else:
+            self.change_customer(customer, operator, paused=False, now=now)
+
+    def set_policy(
+        self,
+        policy: Policy,
+        operator: Operator,
+        *,
+        expected: int | None = None,
+        now: int | None = None,
+    ) -> PolicyVersion:
+        """Put a policy in force. VersionConflictError if `expected` is not the version in force."""
+        return self.store.set_policy(policy, operator, expected=expected, now=now)
+
+    @property
+    def api_keys(self) -> ApiKeys:
+        """The API keys of the queue's servers."""
+        return self.store.api_keys
+
+    # -- maintenance ------------------------------------------------------------------------------------------------
+
+    def sweep(self, *, now: int | None = None) -> SweepResult:
+        """Expire leases and `start_by`, and make due documents claimable."""
+        return self.store.sweep(now=now)
+
+    def prune(
+        self,
+        before: int,
+        *,
+        limit: int,
+        customer: str | None = None,
+        up_to: int | None = None,
+        now: int | None = None,
+    ) -> PruneResult:
+        """Delete up to `limit` documents that ended before a time, of one customer or of all without a `keep`.
+
+        Events and expired idempotency keys are deleted as well. With `up_to`, no document with a higher seq is deleted.
+        """
+        return self.store.prune(before, limit=limit, customer=customer, up_to=up_to, now=now)
+
+    def record_maintenance(self, record: MaintenanceRecord) -> None:
+        """Store the record of the last maintenance round."""
+        self.store.record_maintenance(record)
+
+    def recount(self, *, repair: bool) -> tuple[Discrepancy, ...]:
+        """Compare all stored counters with the documents, and correct them if `repair`."""
+        return self.store.recount(repair=repair)
+
+    def _matching_ids(self, where: DocumentFilter) -> Iterable[list[str]]:
+        """Return ids in chunks, oldest first: a retry is a check, and the oldest should get the best level."""
+        ids: list[str] = []
+        after: str | None = None
+        while True:
+            page = self.store.documents(where, limit=1_000, after=after)
+            ids += [document.id for document in page.items]
+            after = page.next
+            if after is None:
+                break
+        ids.reverse()
+        return (ids[at : at + 1_000] for at in range(0, len(ids), 1_000))
+
+    def _raise_illegal_transition(self, id_: str, action: str) -> None:
+        document = self.store.document(clean_id(id_))
+        state = f"{document.state} and expedited already" if document.expedited else str(document.state)
+        raise IllegalTransitionError(f"document {document.id} is {state} and cannot {action}")
