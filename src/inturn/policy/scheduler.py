@@ -162,10 +162,10 @@ class Scheduler(Generic[LaneT]):
 
     __slots__ = ("_fair", "_tick", "dispatched", "levels", "next_stamp", "policy", "rotation")
 
-    def __init__(self, policy: TurnPolicy) -> None:
+    def __init__(self, policy: TurnPolicy, levels: list[Level[LaneT]] | None = None) -> None:
         self.policy = policy
         self._fair = policy.order is Order.FAIR
-        self.levels: list[Level[LaneT]] = [Level(number) for number in LEVELS]
+        self.levels: list[Level[LaneT]] = levels or [Level(number) for number in LEVELS]
         self.next_stamp = 1
         self.dispatched = 0
         self.rotation = 0

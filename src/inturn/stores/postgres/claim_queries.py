@@ -22,6 +22,7 @@ FENCE_BLOCK_SIZE: Final = 100_000
 """Fences reserved at a time, by a commit that waits for the disk; other claims do not wait."""
 OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_ctid")
 LIMITS_COLUMNS: Final = ("customer", "settings", "running", "tat", "rate_closed_until")
+VERSION_COLUMN: Final = 4
 ANSWER_COLUMNS: Final = ("pid", "answer")
 
 
@@ -62,13 +63,14 @@ def start_statements(limit: int) -> list[BoundStatement]:
 class PostgresClaimQueries(LibpqQueries):
     """Queries under the claim lock."""
 
-    __slots__ = ("_answers", "_row", "_start")
+    __slots__ = ("_answers", "_last_answered_fence", "_row", "_start")
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._start: ClaimStart | None = None
         self._row: Row = ()
         self._answers: list[tuple[int, str]] = []
+        self._last_answered_fence = 0
 
     def begun_with(self, results: Sequence[StatementResult]) -> None:
         """Take over the rows of `start_statements`."""
@@ -80,20 +82,26 @@ class PostgresClaimQueries(LibpqQueries):
         return [] if self._start is None else [WaitingClaim._make(row) for row in self._start.waiting]
 
     def answer(self, pid: int, claimed: Sequence[ClaimedRow]) -> None:
-        """Tell another session, when this claim is saved, what was claimed for it."""
+        """Tell another session, when this claim is saved, what was claimed for it. It reads those documents itself."""
         self._answers.append((pid, array_literal([row.seq for row in claimed])))
+        if claimed:
+            self._last_answered_fence = claimed[-1].fence
+
+    @property
+    def version(self) -> int:
+        """How many transactions have written lanes, this one included once it has."""
+        return int(self._row[VERSION_COLUMN])
 
     def read_queue(self) -> QueueState:
         (self._row,) = self.fetch_all("queue") if self._start is None else [self._start.queue]
         return queue_state(self._row)
 
     def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
-        *_, is_foreign, has_changes, _ = self._row
-        rows: list[Row] = []
-        if self._start is not None:
-            rows, self._start = list(self._start.lane_log), None
-        elif has_changes:
+        *_, is_foreign, _ = self._row
+        if self._start is None:
             rows = self.fetch_all("take_lane_log")
+        else:
+            rows, self._start = list(self._start.lane_log), None
         if whole or is_foreign:
             rows += self.fetch_all("take_whole_lane_log")
         return lane_changes(rows)
@@ -125,7 +133,9 @@ class PostgresClaimQueries(LibpqQueries):
             "deadlines": bounds,
             "last_fence": claim.fence,
             "reserved": reserved,
+            "first_own_fence": self._last_answered_fence + 1,
         }
+        self._row = (*self._row[:VERSION_COLUMN], version + 1, *self._row[VERSION_COLUMN + 1 :])
         return self.fetch_final("save_claim", **values) if is_last else self.fetch_all("save_claim", **values)
 
 

@@ -16,10 +16,6 @@ SELECT
     queue_state.policy, newest.ordered, newest.state, newest.deadlines, newest.version, newest.fence, newest.reserved,
     queue_state.paused_by, EXISTS (SELECT 1 FROM crash_sentinel), EXISTS (SELECT 1 FROM limits),
     pg_snapshot_xmax(newest.folded) > pg_snapshot_xmax(pg_current_snapshot()),
-    EXISTS (SELECT 1 FROM lane_log WHERE xid >= pg_snapshot_xmax((SELECT folded FROM newest)))
-    OR EXISTS (
-        SELECT 1 FROM lane_log WHERE xid = ANY (ARRAY(SELECT pg_snapshot_xip((SELECT folded FROM newest))))
-    ),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 FROM queue_state, newest;
 
@@ -249,7 +245,7 @@ WITH wanted AS (
     FROM old_state_removed
     WHERE require_claimed((SELECT count(*) FROM claimed), cardinality(%(claimed_seq)s::bigint[]))
 )
-SELECT * FROM claimed;
+SELECT * FROM claimed WHERE fence >= %(first_own_fence)s;
 
 -- name: save_limits
 INSERT INTO limits (customer, settings, running, tat, rate_closed_until)

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
@@ -20,7 +21,7 @@ from psycopg_pool import ConnectionPool
 from inturn.errors import StoreError
 from inturn.stores.postgres.claim_queries import PostgresClaimQueries, start_statements
 from inturn.stores.postgres.errors import CONTENTION, translate_connect_errors, translate_errors
-from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, TimeoutConnection, bind
+from inturn.stores.postgres.libpq import BoundStatement, LibpqQueries, StatementResult, TimeoutConnection, bind
 from inturn.stores.postgres.queries import QUERIES, Connection, PostgresQueries, adapt
 from inturn.stores.postgres.url import PostgresUrl
 from inturn.stores.sql.rows import Row
@@ -48,6 +49,19 @@ class TransactionKind(StrEnum):
     CLAIM = "begin_claim"
     READ = "begin_read"
     SINGLE_READ = "begin_single_read"
+
+
+@dataclass
+class SingleWrite:
+    """One statement that is a transaction of its own, and its rows once it has been committed."""
+
+    kind: TransactionKind
+    statement: BoundStatement
+    rows: list[Row] | None = None
+
+    def set_result(self, results: Sequence[StatementResult]) -> None:
+        """Take over the results of the statements that began the transaction, of its own, and of the commit."""
+        self.rows, _ = results[-2]
 
 
 class Database:
@@ -122,22 +136,32 @@ class Database:
 
         return self._retry(transact)
 
-    def run_in_one_trip(self, kind: TransactionKind, query: str, /, **values: Any) -> list[Row]:
-        """Run one query in a transaction of this kind; all of it is sent at once."""
+    def run_in_one_trip(self, single: "SingleWrite") -> None:
+        """Run one statement in a transaction of its own; all of it is sent at once."""
 
-        def transact(connection: TimeoutConnection) -> list[Row]:
-            begin = self._statements_by_kind[kind]
-            (results,) = connection.query_pipeline([*begin, bind(query, values), (COMMIT, [], [])])
-            return results[len(begin)][0]
+        def transact(connection: TimeoutConnection) -> None:
+            (results,) = connection.query_pipeline(self._statements_of(single))
+            single.set_result(results)
 
-        return self._retry(transact)
+        self._retry(transact)
+
+    def _statements_of(self, single: "SingleWrite") -> list[BoundStatement]:
+        return [*self._statements_by_kind[single.kind], single.statement, (COMMIT, [], [])]
 
     def run_claim(
-        self, work: Callable[[PostgresClaimQueries], Answer], *, limit: int = 0, has_timeout: bool = True
+        self,
+        work: Callable[[PostgresClaimQueries], Answer],
+        *,
+        limit: int = 0,
+        before: "SingleWrite | None" = None,
+        has_timeout: bool = True,
     ) -> Answer:
-        """Run the work in a transaction that holds the claim lock; it may claim `limit` documents."""
+        """Run the work in a transaction that holds the claim lock; it may claim `limit` documents.
+
+        `before` is committed first, in the same trip.
+        """
         return self._retry(
-            lambda connection: self._claim(connection, work, (COMMIT,), limit=limit, has_timeout=has_timeout)
+            lambda connection: self._claim(connection, work, (COMMIT,), limit, before, has_timeout=has_timeout)
         )
 
     def run_in_turn(
@@ -145,39 +169,50 @@ class Database:
         asked: Mapping[str, Any],
         serve: Callable[[PostgresClaimQueries], Answer],
         is_served: Callable[[Sequence[Row]], Answer],
+        before: "SingleWrite | None" = None,
     ) -> Answer:
         """Wait for the turn to claim. With it, run `serve` in a transaction that holds the claim lock; or another
         session has claimed for this one meanwhile: then `is_served` gets the rows of the documents.
+
+        `before` is committed first, in the same trip.
         """
 
         def take_turn(connection: TimeoutConnection) -> Answer:
-            turn, served = connection.query_pipeline(
-                [bind("take_claim_turn", asked)], [bind("served_documents", asked)]
-            )
-            (((has_turn,),), _), (rows, _) = turn[0], served[0]
+            turn = [[bind("take_claim_turn", asked)], [bind("served_documents", asked)]]
+            ((((has_turn,),), _),), ((rows, _),) = self._query_behind(before, connection, *turn)
             if not has_turn:
                 return is_served(rows)
-            ends = (COMMIT, QUERIES["end_claim_turn"])
-            return self._claim(connection, serve, ends, limit=asked["limit"], has_timeout=True)
+            return self._claim(connection, serve, (COMMIT, QUERIES["end_claim_turn"]), asked["limit"])
 
         return self._retry(take_turn)
+
+    def _query_behind(
+        self, before: "SingleWrite | None", connection: TimeoutConnection, *parts: Sequence[BoundStatement]
+    ) -> list[list[StatementResult]]:
+        """Run parts of a pipeline, behind a write that is committed first, unless that was done before."""
+        if before is None or before.rows is not None:
+            return connection.query_pipeline(*parts)
+        first, *results = connection.query_pipeline(self._statements_of(before), *parts)
+        before.set_result(first)
+        return results
 
     def _claim(
         self,
         connection: TimeoutConnection,
         work: Callable[[PostgresClaimQueries], Answer],
         ends: Sequence[bytes],
-        *,
         limit: int,
-        has_timeout: bool,
+        before: "SingleWrite | None" = None,
+        *,
+        has_timeout: bool = True,
     ) -> Answer:
         """Run the work under the claim lock. What it reads first is read in the trip that begins the transaction."""
-        begin = self._statements_by_kind[TransactionKind.CLAIM]
         queries = PostgresClaimQueries(connection, (), ends)
         if self.is_behind_pooler or not limit:
             _run_script(connection, self._scripts[TransactionKind.CLAIM], None)
         else:
-            (results,) = connection.query_pipeline([*begin, *start_statements(limit)])
+            begin = self._statements_by_kind[TransactionKind.CLAIM]
+            (results,) = self._query_behind(before, connection, [*begin, *start_statements(limit)])
             queries.begun_with(results[len(begin) :])
         connection.has_begun = True
         return self._work(queries, work, has_timeout=has_timeout)

@@ -217,19 +217,20 @@ class LibpqQueries(PostgresQueries):
 def bind(query: str, values: Mapping[str, Any]) -> BoundStatement:
     """Bind values to a named query."""
     statement, names = _number_placeholders(query)
-    types: list[int] = []
-    params: list[bytes | None] = []
-    for name in names:
-        value = values[name]
-        if type(value) is UuidList:
-            types.append(_UUID_ARRAY_OID)
-            params.append(_encode_uuids(value))
-        else:
-            types.append(_TYPE_OIDS.get(type(value), 0))
-            params.append(
-                None if value is None else (array_literal(value) if isinstance(value, list) else str(value)).encode()
-            )
-    return statement, params, types
+    params = [_encode(values[name]) for name in names]
+    return statement, params, [_type_oid(values[name]) for name in names]
+
+
+def _type_oid(value: Any) -> int:
+    return _UUID_ARRAY_OID if type(value) is UuidList else _TYPE_OIDS.get(type(value), 0)
+
+
+def _encode(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return _encode_uuids(value) if type(value) is UuidList else array_literal(value).encode()
+    return str(value).encode()
 
 
 def _encode_uuids(ids: UuidList) -> bytes:

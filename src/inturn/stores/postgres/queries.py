@@ -63,6 +63,9 @@ class PostgresQueries:
         if rows:
             self.execute(query, **to_columns(columns, rows), **values)
 
+    def array(self, values: Sequence[str]) -> list[str]:
+        return list(values)
+
     def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
         self.execute_many("add_events", EVENT_COLUMNS, [event_row(event) for event in events], at=now)
 
@@ -95,7 +98,7 @@ def adapt(context: AdaptContext) -> None:
 
 def queue_state(row: Row) -> QueueState:
     """The queue's rows from the query `queue`. After a crash, fences go on behind the last one reserved."""
-    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, *_, now = row
+    policy, ordered, state, deadlines, _, fence, reserved, paused_by, is_alive, has_limits, _, now = row
     last_fence = fence if is_alive else reserved
     return QueueState(policy, ordered, state, last_fence, paused_by, has_limits, now, Deadlines.from_json(deadlines))
 
@@ -120,6 +123,8 @@ def to_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str,
 
 def array_literal(values: Sequence[Any]) -> str:
     """An array as PostgreSQL reads it. Psycopg's own writer takes five times as long, and one value at a time three."""
+    if not values:
+        return "{}"
     if _UNQUOTED_TYPES.issuperset(map(type, values)):
         return f"{{{','.join(map(str, values))}}}"
     if set(map(type, values)) == {str}:

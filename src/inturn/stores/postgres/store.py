@@ -9,13 +9,14 @@ from psycopg import Connection as UsersConnection
 
 from inturn.clock import Clock
 from inturn.errors import InvalidInputError, StoreReadOnlyError
-from inturn.model import Check, Receipt
+from inturn.model import Check, Claim, Receipt
 from inturn.store import AckAndClaim, AckStatus, ClaimRequest, Outcome, OutcomeKind, Submission, SubmitResult
 from inturn.stores.postgres import backup, schema
 from inturn.stores.postgres.claims import Claims
 from inturn.stores.postgres.closed_marker import require_open
-from inturn.stores.postgres.connection import Database, TransactionKind
+from inturn.stores.postgres.connection import Database, SingleWrite, TransactionKind
 from inturn.stores.postgres.errors import translate_errors
+from inturn.stores.postgres.libpq import bind
 from inturn.stores.postgres.notifier import Notifier
 from inturn.stores.postgres.queries import PostgresQueries, UuidList
 from inturn.stores.postgres.submit import PostgresSubmitter
@@ -25,7 +26,7 @@ from inturn.stores.sql.claim_window import ClaimQueries
 from inturn.stores.sql.deadlines import Deadlines
 from inturn.stores.sql.queries import Queries, scalar
 from inturn.stores.sql.reader import QueueReader
-from inturn.stores.sql.rows import normalize_id
+from inturn.stores.sql.rows import Row, normalize_id
 from inturn.stores.sql.scheduler_state import has_open_lanes
 from inturn.stores.sql.store import SqlStore
 
@@ -126,43 +127,49 @@ class PostgresStore(SqlStore):
         self, outcomes: Sequence[Outcome], request: ClaimRequest | None, *, now: int | None = None
     ) -> AckAndClaim:
         """Record outcomes, by a commit that waits for the disk; then claim, by one that does not."""
-        statuses = self._ack(outcomes, now) if outcomes else ()
-        if request is None or not (outcomes or self._may_find_work or self._anything_to_claim(now)):
-            return AckAndClaim(statuses, ())
-        claimed = self._claims.claim(request, self.given(now))
-        self._may_find_work = bool(claimed)
+        finish = self._finish_statement(outcomes, now)
+        statuses = self._ack(outcomes, now) if outcomes and finish is None else ()
+        claimed: tuple[Claim, ...] = ()
+        if request is not None and (outcomes or self._may_find_work or self._anything_to_claim(now)):
+            claimed = self._claims.claim(request, self.given(now), finish)
+            self._may_find_work = bool(claimed)
+        elif finish is not None:
+            self._database.run_in_one_trip(finish)
+        if finish is not None:
+            statuses = self._ack_unfinished(finish.rows or (), outcomes, now)
         return AckAndClaim(statuses, claimed)
 
     def _ack(self, outcomes: Sequence[Outcome], now: int | None) -> tuple[AckStatus, ...]:
-        """Record successes in one trip, as far as that goes, and the rest after them."""
-        ids = [normalize_id(outcome.id) for outcome in outcomes]
-        finished = set() if len(set(ids)) < len(ids) else self._finish_in_one_trip(ids, outcomes, now)
-        rest = [outcome for id_, outcome in zip(ids, outcomes, strict=True) if id_ not in finished]
-        statuses = iter(self.run_transitions(lambda transitions: transitions.ack(rest), now) if rest else ())
-        return tuple([AckStatus.RECORDED if id_ in finished else next(statuses) for id_ in ids])
+        return self.run_transitions(lambda transitions: transitions.ack(outcomes), now)
 
-    def _finish_in_one_trip(self, ids: Sequence[str], outcomes: Sequence[Outcome], now: int | None) -> set[str]:
-        """Record successes without files; return the ids of those that were running under their fence."""
-        done = [
-            (id_, outcome)
-            for id_, outcome in zip(ids, outcomes, strict=True)
-            if outcome.kind is OutcomeKind.DONE and not outcome.files
-        ]
-        if not done or self._database.is_behind_pooler:
-            return set()
-        rows = self._database.run_in_one_trip(
-            TransactionKind.TRANSITIONS,
-            "finish_documents_and_log",
-            id=UuidList(id_ for id_, _ in done),
-            fence=[outcome.fence for _, outcome in done],
-            result=[outcome.result for _, outcome in done],
-            began_after=[outcome.work and outcome.work.began_after for _, outcome in done],
-            worked=[outcome.work and outcome.work.worked for _, outcome in done],
-            now=self.given(now),
-        )
-        if any(capped for _, capped in rows):
+    def _finish_statement(self, outcomes: Sequence[Outcome], now: int | None) -> SingleWrite | None:
+        """Return the statement that records outcomes which are all successes without files; otherwise None."""
+        ids = UuidList(normalize_id(outcome.id) for outcome in outcomes)
+        is_plain = all(outcome.kind is OutcomeKind.DONE and not outcome.files for outcome in outcomes)
+        if not ids or not is_plain or len(set(ids)) < len(ids) or self._database.is_behind_pooler:
+            return None
+        values = {
+            "id": ids,
+            "fence": [outcome.fence for outcome in outcomes],
+            "result": [outcome.result for outcome in outcomes],
+            "began_after": [outcome.work and outcome.work.began_after for outcome in outcomes],
+            "worked": [outcome.work and outcome.work.worked for outcome in outcomes],
+            "now": self.given(now),
+        }
+        return SingleWrite(TransactionKind.TRANSITIONS, bind("finish_documents_and_log", values))
+
+    def _ack_unfinished(
+        self, finished: Sequence[Row], outcomes: Sequence[Outcome], now: int | None
+    ) -> tuple[AckStatus, ...]:
+        """Return the statuses of successes; those that were not running under their fence are looked at."""
+        if any(capped for _, capped in finished):
             self.notify()
-        return {id_ for id_, _ in rows}
+        ids = {id_ for id_, _ in finished}
+        rest = [outcome for outcome in outcomes if normalize_id(outcome.id) not in ids]
+        statuses = iter(self._ack(rest, now) if rest else ())
+        return tuple(
+            [AckStatus.RECORDED if normalize_id(outcome.id) in ids else next(statuses) for outcome in outcomes]
+        )
 
     def _anything_to_claim(self, now: int | None) -> bool:
         """Whether it is worth waiting for the turn to claim."""

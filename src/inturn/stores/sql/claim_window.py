@@ -20,8 +20,8 @@ from inturn.stores.sql.queries import NewEvent, Queries
 from inturn.stores.sql.rows import NEVER, Row, parse_settings
 from inturn.stores.sql.scheduler_state import scheduler_from_json, scheduler_to_json
 
-MORE_LANES: Final = 8
-"""Lanes read at once beyond those that a claim needs at least."""
+MORE_LANES: Final = 1
+"""Lanes read at once beyond those that a claim needs at least: a lane may turn out to be empty."""
 DOCUMENT_COLUMNS: Final = 4
 """Columns of a document behind those of its lane in `first_lanes`."""
 NOTHING_LOADED: Final = (-1, -1)
@@ -112,7 +112,7 @@ class ClaimQueries(LaneQueries, Protocol):
         ...
 
     def save_claim(self, claim: ClaimWrite, *, is_last: bool) -> list[Row]:
-        """Write all of it; return the rows of the documents claimed.
+        """Write all of it; return the rows of the documents that this session has claimed for itself.
 
         `is_last`: no statement follows in this transaction, so that it may be committed in the same trip.
         """

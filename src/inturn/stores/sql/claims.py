@@ -82,7 +82,7 @@ class ClaimRun:
             )
 
     def save(self, *, is_last: bool = True) -> list[Row]:
-        """Write everything; return the rows of the documents claimed. `is_last`: no statement follows."""
+        """Write everything; return the rows of documents claimed. `is_last`: no statement follows."""
         write = self.window.to_write(self._claimed, self._started, self._events)
         return self.queries.save_claim(write, is_last=is_last)
 

@@ -48,6 +48,10 @@ class Queries(Protocol):
         """Run a statement for several rows of values."""
         ...
 
+    def array(self, values: Sequence[str]) -> Any:
+        """Return a list of texts as a single value of a query."""
+        ...
+
     def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
         """Write events."""
         ...

@@ -110,7 +110,7 @@ class QueueReader:
             row = self.queries.fetch_one("customer", name=where.customer)
             owner = -1 if row is None else row[0]
         return {
-            "states": None if where.states is None else sorted(where.states),
+            "states": None if where.states is None else self.queries.array(sorted(where.states)),
             "running": where.states == frozenset({DocumentState.RUNNING}),
             "owner": owner,
             "level": where.level,

@@ -14,11 +14,15 @@ INITIAL_STATE: Final = json.dumps([1, 0, 0, [[0, 0, 0, 0, 0] for _ in LEVELS]])
 
 def scheduler_from_json(policy: TurnPolicy, text: str) -> Scheduler[Any]:
     """Build a scheduler without its lanes."""
-    scheduler: Scheduler[Any] = Scheduler(policy)
-    scheduler.next_stamp, scheduler.dispatched, scheduler.rotation, levels = json.loads(text)
-    for level, (turn, stamp, highest, uses, open_lanes) in zip(scheduler.levels, levels, strict=True):
-        level.virtual_time, level.max_turn = VirtualTime(turn, stamp), highest
-        level.overdue_uses, level.open_lanes = uses, open_lanes
+    next_stamp, dispatched, rotation, levels = json.loads(text)
+    scheduler: Scheduler[Any] = Scheduler(
+        policy,
+        [
+            Level(number, VirtualTime(turn, stamp), highest, uses, open_lanes)
+            for number, (turn, stamp, highest, uses, open_lanes) in enumerate(levels)
+        ],
+    )
+    scheduler.next_stamp, scheduler.dispatched, scheduler.rotation = next_stamp, dispatched, rotation
     return scheduler
 
 

@@ -1,7 +1,7 @@
 """The named queries on a connection to SQLite."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
@@ -29,13 +29,15 @@ class SqliteQueries:
     def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
         self.connection = connection
         self._clock = clock
+        self._has_changes = True
+        """Whether the lane log had any rows when the queue was read."""
         connection.create_scalar_function("lower_case", _lower_case, 1, deterministic=True)
 
     def fetch_all(self, query: str, /, **values: Any) -> list[Row]:
-        return self.connection.execute(QUERIES[query], _encode(values)).fetchall()
+        return self.connection.execute(QUERIES[query], values).fetchall()
 
     def fetch_one(self, query: str, /, **values: Any) -> Row | None:
-        rows = self.connection.execute(QUERIES[query], _encode(values)).fetchall()
+        rows = self.connection.execute(QUERIES[query], values).fetchall()
         return rows[0] if rows else None
 
     def execute(self, query: str, /, **values: Any) -> int:
@@ -43,28 +45,36 @@ class SqliteQueries:
         return self.connection.changes()
 
     def fetch_many(self, query: str, columns: Sequence[str], rows: Sequence[Row], /, **values: Any) -> list[Row]:
+        if not rows:
+            return []
         text = QUERIES[query]
         if ALL_ROWS in text:
-            return self.connection.execute(text, {**_encode(values), "rows": json.dumps(rows)}).fetchall()
-        return self.connection.executemany(text, _bindings(columns, rows, _encode(values))).fetchall()
+            return self.connection.execute(text, {**values, "rows": json.dumps(rows)}).fetchall()
+        bindings = [{**values, **dict(zip(columns, row, strict=True))} for row in rows]
+        return self.connection.executemany(text, bindings).fetchall()
 
     def execute_many(self, query: str, columns: Sequence[str], rows: Sequence[Row], /, **values: Any) -> None:
         self.fetch_many(query, columns, rows, **values)
 
-    def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
-        self._add_events([(now, event) for event in events])
+    def array(self, values: Sequence[str]) -> str:
+        return json.dumps(values)
 
-    def _add_events(self, events: Sequence[tuple[int, NewEvent]]) -> None:
-        rows = [row for now, event in events for row in _event_rows(now, event)]
+    def add_events(self, now: int, events: Sequence[NewEvent]) -> None:
+        rows = [row for event in events for row in _event_rows(now, event)]
         if rows:
             ((last,),) = self.fetch_all("allocate_events", n=len(rows))
-            numbered = [(number, *row) for number, row in enumerate(rows, start=last - len(rows) + 1)]
-            self.execute_many("add_event", EVENT_COLUMNS, numbered)
+            self._insert_events(last, rows)
+
+    def _insert_events(self, last: int, rows: Sequence[Row]) -> None:
+        """Insert events up to the number `last`."""
+        numbered = [(number, *row) for number, row in enumerate(rows, start=last - len(rows) + 1)]
+        self.execute_many("add_event", EVENT_COLUMNS, numbered)
 
     # -- lanes ----------------------------------------------------------------------------------------------------
 
     def read_queue(self) -> QueueState:
-        ((policy, ordered, scheduler_state, fence, paused_by, has_limits, *times),) = self.fetch_all("queue")
+        (row,) = self.fetch_all("queue")
+        policy, ordered, scheduler_state, fence, paused_by, has_limits, self._has_changes, *times = row
         deadlines = Deadlines.of_times(times)
         return QueueState(
             policy, ordered, scheduler_state, fence, paused_by, bool(has_limits), self._clock.now(), deadlines
@@ -75,9 +85,10 @@ class SqliteQueries:
 
     def take_lane_log(self, *, whole: bool = False) -> list[LaneChange]:
         del whole  # every row is taken anyway
+        if not self._has_changes:
+            return []
         changes = self.read_lane_log()
-        if changes:
-            self.execute("clear_lane_log")
+        self.execute("clear_lane_log")
         return changes
 
     def first_lanes(self) -> list[Row]:
@@ -90,8 +101,6 @@ class SqliteQueries:
             "forget_lane", ("customer", "level"), [(lane.owner, lane.level) for lane in claim.spent_lanes]
         )
         self.execute_many("save_limits", ("customer", "settings", "running", "tat", "rate_closed_until"), claim.limits)
-        if claim.has_changes:
-            self.execute("save_claim", ordered=claim.ordered, scheduler_state=claim.scheduler_state, fence=claim.fence)
         columns = ("customer", "lane", "seq", "fence", "now", "until", "worker")
         self.execute_many("forget_requeued", columns, claim.claimed)
         rows = self.fetch_many("start_document", columns, claim.claimed)
@@ -100,22 +109,16 @@ class SqliteQueries:
                 f"of {len(claim.claimed)} documents that head their lanes only {len(rows)} wait;"
                 f" run inturn doctor --repair"
             )
-        ids = [row[0] for row in rows]
-        started = []
+        events = [row for now, event in claim.events for row in _event_rows(now, event)]
         for now, customers, first_fence in claim.started:
-            at = first_fence - claim.claimed[0].fence
-            started.append((now, NewEvent(EventKind.STARTED, customers, ids[at : at + len(customers)])))
-        self._add_events([*claim.events, *started])
+            first = first_fence - claim.claimed[0].fence
+            ids = [row[0] for row in rows[first : first + len(customers)]]
+            events += _event_rows(now, NewEvent(EventKind.STARTED, customers, ids))
+        if claim.has_changes:
+            state = {"ordered": claim.ordered, "scheduler_state": claim.scheduler_state, "fence": claim.fence}
+            ((last_event,),) = self.fetch_all("save_claim", events=len(events), **state)
+            self._insert_events(last_event, events)
         return rows
-
-
-def _encode(values: dict[str, Any]) -> dict[str, Any]:
-    """Values as SQLite takes them: lists as JSON."""
-    return {name: json.dumps(value) if isinstance(value, list) else value for name, value in values.items()}
-
-
-def _bindings(columns: Sequence[str], rows: Sequence[Row], values: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    return [{**values, **dict(zip(columns, row, strict=True))} for row in rows]
 
 
 def _event_rows(now: int, event: NewEvent) -> list[Row]:

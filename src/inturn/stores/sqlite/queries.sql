@@ -16,7 +16,7 @@
 
 -- name: queue
 SELECT
-    policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits),
+    policy, ordered, scheduler_state, fence, paused_by, EXISTS (SELECT 1 FROM limits), EXISTS (SELECT 1 FROM lane_log),
     next_due.start_by, next_due.lease, next_due.due, next_due.rate
 FROM queue_state, next_due;
 
@@ -24,7 +24,9 @@ FROM queue_state, next_due;
 UPDATE queue_state SET seq = seq + :n RETURNING seq, policy;
 
 -- name: save_claim
-UPDATE queue_state SET ordered = :ordered, scheduler_state = :scheduler_state, fence = :fence, version = version + 1;
+UPDATE queue_state SET
+    ordered = :ordered, scheduler_state = :scheduler_state, fence = :fence, event = event + :events, version = version + 1
+RETURNING event;
 
 -- name: allocate_events
 UPDATE queue_state SET event = event + :n RETURNING event;
