@@ -169,7 +169,7 @@ class Store(Protocol):
     def ack_and_claim(
         self, outcomes: Sequence[Outcome], request: ClaimRequest | None, *, now: int | None = None
     ) -> AckAndClaim:
-        """Record outcomes, then claim documents, in one commit.
+        """Record outcomes, then claim documents. A store may commit the outcomes first.
 
         S7. An outcome is recorded once. RECORDED: its fence is that of the running claim. REPEATED: the same kind of
             outcome was recorded under this fence before. STALE otherwise. Only RECORDED changes anything.

@@ -82,7 +82,7 @@ class PostgresClaimQueries(LibpqQueries):
         return [] if self._start is None else [WaitingClaim._make(row) for row in self._start.waiting]
 
     def answer(self, pid: int, claimed: Sequence[ClaimedRow]) -> None:
-        """Tell another session, when this claim is saved, what was claimed for it. It reads those documents itself."""
+        """Record what was claimed for another session, which reads those documents itself once this claim is saved."""
         self._answers.append((pid, array_literal([row.seq for row in claimed])))
         if claimed:
             self._last_answered_fence = claimed[-1].fence

@@ -1,8 +1,8 @@
-"""Claims that combine: whoever holds the turn claims for all that wait.
+"""Claims that combine: the session that has the turn claims for all sessions that wait.
 
 Claims of a queue run one by one, so with many claimers most of them wait. A claimer that cannot have its turn at once
-leaves a row in `claim_request` and waits. The next one that gets the turn claims for itself and for everybody who
-waits, in the order in which they asked, in one transaction; those find their documents when they wake up (flat
+leaves a row in `claim_request` and waits. The next one that gets the turn claims for itself and for all that
+wait, in the order in which they asked, in one transaction; those find their documents when they wake up (flat
 combining: Hendler, Incze, Shavit and Tzafrir, 2010). The documents are exactly those that claims one after another
 would have taken.
 
@@ -39,7 +39,7 @@ class Claims:
         self._tickets = itertools.count(1)
         self._last_version = -1
         self._is_alone = False
-        """Whether nobody else has claimed since the last claim of this process: then there is no line to wait in."""
+        """Whether no other process has claimed since the last claim of this one: then there is no line to wait in."""
 
     def claim(self, request: ClaimRequest, now: int | None, before: SingleWrite | None = None) -> tuple[Claim, ...]:
         """Claim documents, for all that wait, or have them claimed by another session. `before` is committed first."""

@@ -36,9 +36,9 @@ class PostgresSubmitter(Submitter):
         self._fixed_now = now
 
     def lock(self, customer: str) -> LockedCustomer:
-        found, instant = self._queries.begin_rows or (None, None)  # the transaction may have begun with both
-        owner, counter = self.lock_or_add_customer(customer) if found is None else customer_from_row(found)
-        if found is None or instant is None:
+        row, instant = self._queries.begin_rows or (None, None)  # the transaction may have begun with both
+        owner, counter = self.lock_or_add_customer(customer) if row is None else customer_from_row(row)
+        if row is None or instant is None:
             instant = self._queries.fetch_one("policy_and_time") or (0, 0)
         policy, now = instant
         return LockedCustomer(owner, counter, policy, now if self._fixed_now is None else self._fixed_now)

@@ -481,13 +481,13 @@ class ClaimWindow:
 
     def _prefetch(self, lanes: Iterable[TableLane], rows: Sequence[Row], limit: int | None = None) -> None:
         """Give lanes their next documents; a lane of whose new documents none was found has none left."""
-        found: dict[tuple[int, int], dict[int, Head]] = {}
+        heads: dict[tuple[int, int], dict[int, Head]] = {}
         for owner, level, seq, ready_at, cost, _ in sorted(rows):
-            found.setdefault((owner, level), {})[seq] = Head(seq, ready_at, cost)
+            heads.setdefault((owner, level), {})[seq] = Head(seq, ready_at, cost)
         any_new = {(owner, level) for owner, level, *_, is_new in rows if is_new}
         for lane in lanes:
             key = lane.owner, lane.level
-            lane.prefetched.extend(islice(found.get(key, {}).values(), limit))
+            lane.prefetched.extend(islice(heads.get(key, {}).values(), limit))
             if key not in any_new:
                 lane.mark_exhausted(0 if lane.head is None else lane.head.seq)
 

@@ -114,12 +114,12 @@ def recount(queries: ClaimQueries, cache: QueueCache, *, repair: bool, now: int 
     """Compare the counters of lanes and limits with the documents, and correct them if asked."""
     run = ClaimRun(queries, cache, whole_log=True)
     run.save(is_last=False)
-    found = discrepancies(queries, cache)
-    if found and repair:
+    differences = discrepancies(queries, cache)
+    if differences and repair:
         again = ClaimRun(queries, cache)
         queries.execute("rebuild_derived_tables")
         again.window.apply(corrections(queries, again.window))
         at = again.queue.now if now is None else now
-        again.add_events(at, [NewEvent(EventKind.REPAIRED, [None], detail=json.dumps({"counts": len(found)}))])
+        again.add_events(at, [NewEvent(EventKind.REPAIRED, [None], detail=json.dumps({"counts": len(differences)}))])
         again.save(is_last=False)
-    return found
+    return differences

@@ -17,7 +17,7 @@ class LaneChange(NamedTuple):
     kind: str
     level: int | None = None
     n: int | None = None
-    """The change of the lane's length, wherever `level` is set; of a customer with new settings: its running documents."""
+    """The change of the lane's length, wherever `level` is set; with new settings: the customer's running documents."""
     seq: int | None = None
     ready_at: int | None = None
     cost: float | None = None

@@ -51,10 +51,10 @@ def retry(
 
 def expedite(transitions: Transitions, id_: str, operator: Operator) -> bool:
     """Move a document ahead of all levels."""
-    found = transitions.lock_documents((id_,), frozenset(DocumentState))
-    if not found:
+    locked = transitions.lock_documents((id_,), frozenset(DocumentState))
+    if not locked:
         raise NotFoundError(f"there is no document {id_}")
-    _, facts = found[0]
+    _, facts = locked[0]
     if facts.lane == EXPEDITED_LEVEL or facts.state not in {DocumentState.WAITING, DocumentState.DELAYED}:
         return False
     transitions.expedite(facts)

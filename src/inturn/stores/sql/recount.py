@@ -13,15 +13,15 @@ def discrepancies(queries: Queries, cache: QueueCache) -> tuple[Discrepancy, ...
     counted = {(owner, level): n for owner, level, n, _ in queries.fetch_all("waiting_counts")}
     reached = {(owner, level): n for owner, level, n in queries.fetch_all("reachable_counts")}
     stored = {(owner, level): n for owner, level, n in queries.fetch_all("lane_counts")}
-    wrong = [
+    counts = [
         (owner, f"{what} in level {level}", seen.get((owner, level), 0), counted.get((owner, level), 0))
         for what, seen in (("found", reached), ("waiting", stored))
         for owner, level in seen.keys() | counted.keys()
     ]
-    wrong += [(owner, str(DocumentState.RUNNING), *counts) for owner, *counts in queries.fetch_all("capped_counts")]
-    wrong = [row for row in wrong if row[2] != row[3]]
-    names = cache.customer_names(queries, {owner for owner, *_ in wrong})
-    return tuple(sorted(Discrepancy(names[owner], *rest) for owner, *rest in wrong))
+    counts += [(owner, str(DocumentState.RUNNING), *counts) for owner, *counts in queries.fetch_all("capped_counts")]
+    counts = [row for row in counts if row[2] != row[3]]
+    names = cache.customer_names(queries, {owner for owner, *_ in counts})
+    return tuple(sorted(Discrepancy(names[owner], *rest) for owner, *rest in counts))
 
 
 def corrections(queries: Queries, window: ClaimWindow) -> list[LaneChange]:
