@@ -1,32 +1,7 @@
--- Pause, policies, customers' settings, workers' reports, maintenance, deletion, and the recount of counters.
-
--- name: pause
-UPDATE queue_state SET paused_by = %(by)s, paused_why = %(why)s;
-
--- name: paused
-SELECT paused_by, paused_why FROM queue_state WHERE paused_by IS NOT NULL;
-
--- name: policy
-SELECT number, settings, at, operator, why FROM policy WHERE number = %(number)s;
-
--- name: policies
-SELECT number, settings, at, operator, why FROM policy ORDER BY number DESC;
-
--- name: policy_number
-SELECT policy FROM queue_state;
+-- Policy, workers' reports, deletion, and the recount of counters. More of it is in sql/shared.sql.
 
 -- name: lock_policy
 SELECT policy FROM queue_state FOR UPDATE;
-
--- name: add_policy
-INSERT INTO policy (number, settings, at, operator, why) VALUES (%(number)s, %(settings)s, %(at)s, %(by)s, %(why)s);
-
--- name: use_policy
-UPDATE queue_state SET policy = %(number)s;
-
--- name: set_settings
-UPDATE customer SET settings = %(settings)s, paused = %(paused)s, capped = %(capped)s, keeps = %(keeps)s
-WHERE id = %(id)s;
 
 -- name: running_counts
 SELECT customer, count(*) FROM running GROUP BY customer;
@@ -34,21 +9,6 @@ SELECT customer, count(*) FROM running GROUP BY customer;
 -- name: record_worker
 INSERT INTO worker (name, seen_at, report, at_work) VALUES (%(name)s, %(now)s, %(report)s, %(at_work)s)
 ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, report = excluded.report, at_work = excluded.at_work;
-
--- name: forget_worker
-DELETE FROM worker WHERE name = %(name)s;
-
--- name: forget_silent_workers
-DELETE FROM worker WHERE seen_at NOT BETWEEN %(first)s AND %(last)s;
-
--- name: workers
-SELECT report, at_work, seen_at FROM worker ORDER BY name;
-
--- name: maintenance
-SELECT maintenance FROM queue_state;
-
--- name: record_maintenance
-UPDATE queue_state SET maintenance = %(record)s;
 
 -- name: count_ended_before
 SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
@@ -78,19 +38,6 @@ DELETE FROM ended USING removed WHERE ended.finished_at = removed.finished_at AN
 -- name: forget_files
 DELETE FROM file WHERE document = ANY (%(seq)s::bigint[]) RETURNING document, blob;
 
--- name: forget_idempotency_keys
-DELETE FROM idempotency_key WHERE at < %(before)s;
-
--- name: forget_events
-DELETE FROM event WHERE number IN (
-    SELECT number FROM event WHERE operator IS NULL AND at < %(before)s ORDER BY number LIMIT %(limit)s
-);
-
--- name: blobs_of
-SELECT blob FROM document WHERE customer = %(customer)s AND blob IS NOT NULL
-UNION ALL
-SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE document.customer = %(customer)s;
-
 -- name: purge_files
 DELETE FROM file USING document WHERE file.document = document.seq AND document.customer = %(customer)s;
 
@@ -106,9 +53,6 @@ WITH removed AS (
 )
 SELECT state, lane, count(*) FROM removed GROUP BY state, lane;
 
--- name: purge_idempotency_keys
-DELETE FROM idempotency_key WHERE customer = %(customer)s;
-
 -- name: waiting_counts
 SELECT customer, lane, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
 
@@ -121,9 +65,6 @@ SELECT customer, lane, count(*) FROM (
     SELECT customer, lane, seq FROM requeued
 ) AS reachable
 GROUP BY 1, 2;
-
--- name: lane_counts
-SELECT customer, level, waiting FROM lane;
 
 -- name: capped_counts
 SELECT limits.customer, limits.running, (SELECT count(*) FROM running WHERE running.customer = limits.customer)

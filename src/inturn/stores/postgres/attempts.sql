@@ -33,9 +33,6 @@ SELECT fence, number, started_at, ended_at, ended, error, worker, began_at, work
 WHERE customer = (SELECT customer FROM document WHERE id = %(id)s::uuid) AND document = %(id)s::uuid
 ORDER BY fence DESC LIMIT %(kept)s;
 
--- name: purge_attempts
-DELETE FROM attempt WHERE customer = %(customer)s;
-
 -- name: forget_attempts
 DELETE FROM attempt WHERE ctid = ANY (ARRAY(
     SELECT old.at FROM document CROSS JOIN LATERAL (

@@ -256,11 +256,6 @@ ON CONFLICT (customer) DO UPDATE SET
     settings = excluded.settings, running = excluded.running, tat = excluded.tat,
     rate_closed_until = excluded.rate_closed_until;
 
--- name: order_lanes
-UPDATE lane SET
-    sort_key = CASE WHEN %(fair)s THEN turn ELSE coalesce(head_seq, 0) END,
-    sort_tie = CASE WHEN %(fair)s THEN stamp ELSE 0 END;
-
 -- name: set_crash_sentinel
 INSERT INTO crash_sentinel (one) VALUES (1) ON CONFLICT DO NOTHING;
 

@@ -50,11 +50,6 @@ WHERE due_at BETWEEN %(floor)s AND %(now)s ORDER BY due_at, seq LIMIT %(limit)s;
 -- name: next_due
 SELECT due_at FROM document WHERE due_at > %(now)s ORDER BY due_at LIMIT 1;
 
--- name: due_rates
-SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
-WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= %(now)s
-ORDER BY rate_closed_until, name LIMIT %(limit)s;
-
 -- name: next_rate
 SELECT rate_closed_until FROM limits
 WHERE rate_closed_until IS NOT NULL AND rate_closed_until > %(now)s ORDER BY rate_closed_until LIMIT 1;
@@ -65,9 +60,6 @@ WHERE leased_at > %(now)s ORDER BY document.seq;
 
 -- name: delays_ahead
 SELECT seq, delayed_at, due_at, doubted_at FROM document WHERE due_at IS NOT NULL AND delayed_at > %(now)s ORDER BY seq;
-
--- name: rates_ahead
-SELECT customer, settings, tat FROM limits WHERE rate_closed_until > %(now)s ORDER BY customer;
 
 -- name: set_lease_term
 WITH old AS (
@@ -80,6 +72,3 @@ WITH old AS (
 )
 UPDATE running SET lease_check_at = changed.lease_check_at FROM changed
 WHERE running.lease_check_at = changed.old_check_at AND running.seq = changed.seq;
-
--- name: set_delay_term
-UPDATE document SET due_at = %(ends_at)s, doubted_at = %(doubted_at)s WHERE seq = %(seq)s;

@@ -1,5 +1,6 @@
 """The named queries on a connection to PostgreSQL."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -16,7 +17,11 @@ from inturn.stores.sql.loader import named_queries
 from inturn.stores.sql.queries import NewEvent
 from inturn.stores.sql.rows import Row, text_id
 
-_QUERY_TEXTS: Final = named_queries("inturn.stores.postgres")
+_PLACEHOLDER: Final = re.compile(r"(?<!:):(\w+)")
+_QUERY_TEXTS: Final = {
+    **{name: _PLACEHOLDER.sub(r"%(\1)s", text) for name, text in named_queries("inturn.stores.sql").items()},
+    **named_queries("inturn.stores.postgres"),
+}
 QUERIES: Final[Mapping[str, bytes]] = {
     name: text.replace("{checked_counter}", _QUERY_TEXTS["checked_counter"]).encode()
     for name, text in _QUERY_TEXTS.items()

@@ -133,7 +133,3 @@ SELECT
     (SELECT count(*) FROM ended JOIN document ON document.seq = ended.seq
      WHERE ended.finished_at >= %(since)s AND state IN ('done', 'failed')),
     (SELECT count(*) FROM running);
-
--- name: events
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
-WHERE number > %(after)s ORDER BY number LIMIT %(limit)s;

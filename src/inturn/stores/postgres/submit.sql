@@ -107,9 +107,6 @@ WITH checked AS MATERIALIZED (
 )
 SELECT first, now FROM checked;
 
--- name: customer
-SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s;
-
 -- name: lock_customer
 SELECT id, count, updated_at, settings FROM customer WHERE name = %(name)s FOR NO KEY UPDATE;
 
@@ -124,12 +121,6 @@ INSERT INTO customer (name, lower_name) VALUES (%(name)s, %(lower)s) ON CONFLICT
 
 -- name: customer_names
 SELECT id, name FROM customer WHERE id = ANY (%(id)s::bigint[]);
-
--- name: set_counter
-UPDATE customer SET count = %(count)s, updated_at = %(updated_at)s WHERE id = %(id)s;
-
--- name: idempotency_key
-SELECT fingerprint, at, answer FROM idempotency_key WHERE customer = %(customer)s AND key = %(key)s;
 
 -- name: save_idempotency_key
 INSERT INTO idempotency_key (customer, key, fingerprint, at, answer)

@@ -131,9 +131,6 @@ SELECT * FROM unnest(
     %(media_type)s::text[]
 );
 
--- name: record_work
-UPDATE document SET began_at = %(began_at)s, worked = %(worked)s WHERE seq = %(seq)s;
-
 -- name: heartbeat
 WITH locked AS (
     SELECT document.seq, document.lease_check_at AS old_check_at

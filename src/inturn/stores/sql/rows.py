@@ -1,6 +1,7 @@
 """Rows turned into values."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -14,10 +15,13 @@ Row = tuple[Any, ...]
 STATES: Final = {str(state): state for state in DocumentState}
 NEVER: Final = 2**63 - 1
 NO_ID: Final = str(UUID(int=0))
+_NORMALIZED_ID: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def normalize_id(text: str) -> str:
     """An id as it is stored; for what is no UUID, one that no document has."""
+    if _NORMALIZED_ID.fullmatch(text):
+        return text
     try:
         return str(UUID(text))
     except ValueError:

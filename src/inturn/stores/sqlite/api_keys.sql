@@ -4,31 +4,14 @@
 INSERT INTO api_key (id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces)
 VALUES (:id, :sha256, :scope, :name, :customer, :made_at, :expires_at, :used_at, :replaces);
 
--- name: api_key
-SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces FROM api_key WHERE id = :id;
-
--- name: api_keys
-SELECT id, sha256, scope, name, customer, made_at, expires_at, used_at, replaces FROM api_key ORDER BY made_at, id;
-
 -- name: revoke_api_key
 UPDATE api_key SET expires_at = min(:at, coalesce(expires_at, :at)) WHERE id = :id;
 
 -- name: record_api_key_uses
 UPDATE api_key SET used_at = max(:at, coalesce(used_at, 0)) WHERE id = :id;
 
--- name: purge_api_keys
-DELETE FROM api_key WHERE customer = :customer;
-
 -- name: last_event
 SELECT event FROM queue_state;
-
--- name: operator_events
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
-WHERE operator IS NOT NULL AND number < :before ORDER BY number DESC LIMIT :limit;
-
--- name: operator_events_of
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
-WHERE operator IS NOT NULL AND customer = :customer AND number < :before ORDER BY number DESC LIMIT :limit;
 
 -- name: stored_bytes
 SELECT coalesce(sum(document.size), 0) FROM document JOIN customer ON customer.id = document.customer

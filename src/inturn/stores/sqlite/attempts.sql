@@ -25,8 +25,5 @@ SELECT fence, number, started_at, ended_at, ended, error, worker, began_at, work
 WHERE customer = (SELECT customer FROM document WHERE id = unhex(:id, '-')) AND document = unhex(:id, '-')
 ORDER BY fence DESC LIMIT :kept;
 
--- name: purge_attempts
-DELETE FROM attempt WHERE customer = :customer;
-
 -- name: forget_attempts
 DELETE FROM attempt WHERE (customer, document) = (SELECT customer, id FROM document WHERE seq = :seq);

@@ -17,7 +17,7 @@ from inturn.stores.sql.loader import named_queries
 from inturn.stores.sql.queries import NewEvent
 from inturn.stores.sql.rows import Row
 
-QUERIES: Final = named_queries("inturn.stores.sqlite")
+QUERIES: Final = {**named_queries("inturn.stores.sql"), **named_queries("inturn.stores.sqlite")}
 ALL_ROWS: Final = ":rows"
 """A query with this parameter takes the rows of `fetch_many` at once, as JSON."""
 EVENT_COLUMNS: Final = ("number", "at", "kind", "customer", "documents", "operator", "why", "detail")

@@ -1,18 +1,13 @@
--- Queries of the SQLite store that write, or that a write needs. Each is one statement, called by its name. Queries of the
--- same name in PostgreSQL do the same. The map of the tables is in migrations/0009_plain_names.sql.
+-- Queries of the SQLite store that write, or that a write needs, called by their names. Queries of the same name in
+-- PostgreSQL do the same; those with the same text are in sql/shared.sql. The map of the tables is in
+-- migrations/0009_plain_names.sql.
 --
---   the queue        queue .. use_policy          its row, its order of lanes, pause, policy
---   customers, keys  customer .. save_idempotency_key
---   submit           add_document, append_to_lane_log, add_event
---   claim            lane_log .. forget_all_requeued, limits, start_document: the lanes in turn, their next documents
---   due              deadlines .. set_term        start_by, leases, delays, rates, and terms set by a clock ahead
---   transitions      finish_document .. heartbeat one document changes its state
---   deletion         blobs_of .. forget_events    purge and prune
---   recount          waiting_counts .. capped_counts
+-- A query for `fetch_many` is written for one row of values and run for each, but for those with `:rows`, which get all rows
+-- as JSON. Some are several statements: what belongs to one change of a document is done under one name.
 --
 -- INDEXED BY stands where the cost of a claim depends on it: the plan is then the same with statistics or without.
 -- `state <> 'waiting'` and `coalesce(due_at, finished_at)` repeat the terms of the index document_clock, so that SQLite
--- sees that it serves.
+-- sees that it serves. `lock_claims` and `lock_caps` do nothing: a transaction that writes is alone anyway.
 
 -- name: queue
 SELECT
@@ -31,25 +26,6 @@ RETURNING event;
 -- name: allocate_events
 UPDATE queue_state SET event = event + :n RETURNING event;
 
--- name: order_lanes
-UPDATE lane SET
-    sort_key = CASE WHEN :fair THEN turn ELSE coalesce(head_seq, 0) END, sort_tie = CASE WHEN :fair THEN stamp ELSE 0 END;
-
--- name: pause
-UPDATE queue_state SET paused_by = :by, paused_why = :why;
-
--- name: paused
-SELECT paused_by, paused_why FROM queue_state WHERE paused_by IS NOT NULL;
-
--- name: policy
-SELECT number, settings, at, operator, why FROM policy WHERE number = :number;
-
--- name: policies
-SELECT number, settings, at, operator, why FROM policy ORDER BY number DESC;
-
--- name: policy_number
-SELECT policy FROM queue_state;
-
 -- name: lock_policy
 SELECT policy FROM queue_state;
 
@@ -58,15 +34,6 @@ SELECT 1;
 
 -- name: lock_caps
 SELECT 1;
-
--- name: add_policy
-INSERT INTO policy (number, settings, at, operator, why) VALUES (:number, :settings, :at, :by, :why);
-
--- name: use_policy
-UPDATE queue_state SET policy = :number;
-
--- name: customer
-SELECT id, count, updated_at, settings FROM customer WHERE name = :name;
 
 -- name: lock_customer
 SELECT id, count, updated_at, settings FROM customer WHERE name = :name;
@@ -83,21 +50,12 @@ INSERT INTO customer (name) VALUES (:name);
 -- name: customer_names
 SELECT id, name FROM customer WHERE id = :id;
 
--- name: set_counter
-UPDATE customer SET count = :count, updated_at = :updated_at WHERE id = :id;
-
--- name: set_settings
-UPDATE customer SET settings = :settings, paused = :paused, capped = :capped, keeps = :keeps WHERE id = :id;
-
 -- name: capped_of
 SELECT id FROM customer WHERE id = :id AND capped;
 
 -- name: running_counts
 SELECT customer, count(*) FROM document INDEXED BY document_clock
 WHERE state = 'running' AND state <> 'waiting' GROUP BY customer;
-
--- name: idempotency_key
-SELECT fingerprint, at, answer FROM idempotency_key WHERE customer = :customer AND key = :key;
 
 -- name: save_idempotency_key
 INSERT OR REPLACE INTO idempotency_key (customer, key, fingerprint, at, answer)
@@ -169,10 +127,6 @@ ORDER BY coalesce(due_at, finished_at), seq LIMIT :limit;
 -- name: next_due
 SELECT due FROM next_due;
 
--- name: due_rates
-SELECT limits.customer FROM limits JOIN customer ON customer.id = limits.customer
-WHERE rate_closed_until IS NOT NULL AND rate_closed_until <= :now ORDER BY rate_closed_until, name LIMIT :limit;
-
 -- name: next_rate
 SELECT rate_closed_until FROM limits WHERE rate_closed_until > :now ORDER BY rate_closed_until LIMIT 1;
 
@@ -184,20 +138,8 @@ WHERE state = 'running' AND state <> 'waiting' AND leased_at > :now ORDER BY seq
 SELECT seq, delayed_at, due_at, doubted_at FROM document INDEXED BY document_delayed
 WHERE state = 'delayed' AND delayed_at > :now ORDER BY seq;
 
--- name: rates_ahead
-SELECT customer, settings, tat FROM limits WHERE rate_closed_until > :now ORDER BY customer;
-
 -- name: set_lease_term
 UPDATE document SET due_at = :ends_at, doubted_at = :doubted_at WHERE seq = :seq;
-
--- name: set_delay_term
-UPDATE document SET due_at = :ends_at, doubted_at = :doubted_at WHERE seq = :seq;
-
--- name: maintenance
-SELECT maintenance FROM queue_state;
-
--- name: record_maintenance
-UPDATE queue_state SET maintenance = :record;
 
 -- name: count_ended_before
 SELECT count(*) FROM document INDEXED BY document_clock
@@ -320,15 +262,6 @@ DELETE FROM file WHERE document = :seq RETURNING document, blob;
 -- name: record_worker
 INSERT OR REPLACE INTO worker (name, seen_at, report, at_work) VALUES (:name, :now, :report, :at_work);
 
--- name: forget_worker
-DELETE FROM worker WHERE name = :name;
-
--- name: forget_silent_workers
-DELETE FROM worker WHERE seen_at NOT BETWEEN :first AND :last;
-
--- name: workers
-SELECT report, at_work, seen_at FROM worker ORDER BY name;
-
 -- name: lock_documents
 SELECT
     id, seq, customer, state, level, lane, attempt, max_attempts, fence, last_outcome, cost, start_by, started_at, worker
@@ -343,9 +276,6 @@ UPDATE document SET
 WHERE seq = :seq;
 INSERT OR REPLACE INTO requeued (customer, lane, seq, ready_at, cost)
 SELECT customer, lane, seq, ready_at, cost FROM document WHERE seq = :seq;
-
--- name: record_work
-UPDATE document SET began_at = :began_at, worked = :worked WHERE seq = :seq;
 
 -- name: release_document
 UPDATE document SET
@@ -393,11 +323,6 @@ RETURNING ready_at;
 UPDATE document SET due_at = :until, leased_at = :now, doubted_at = NULL
 WHERE id = unhex(:id, '-') AND fence = :fence AND state = 'running' RETURNING id, fence, customer, 0;
 
--- name: blobs_of
-SELECT blob FROM document WHERE customer = :customer AND blob IS NOT NULL
-UNION ALL
-SELECT file.blob FROM document JOIN file ON file.document = document.seq WHERE document.customer = :customer;
-
 -- name: purge_files
 DELETE FROM file WHERE document IN (SELECT seq FROM document WHERE customer = :customer);
 
@@ -405,9 +330,6 @@ DELETE FROM file WHERE document IN (SELECT seq FROM document WHERE customer = :c
 SELECT state, lane, count(*) FROM document WHERE customer = :customer GROUP BY state, lane;
 DELETE FROM requeued WHERE customer = :customer;
 DELETE FROM document WHERE customer = :customer;
-
--- name: purge_idempotency_keys
-DELETE FROM idempotency_key WHERE customer = :customer;
 
 -- name: ended_before
 SELECT seq, blob FROM (
@@ -449,14 +371,6 @@ ORDER BY finished_at, seq LIMIT :limit;
 -- name: forget_documents
 DELETE FROM document WHERE seq = :seq;
 
--- name: forget_idempotency_keys
-DELETE FROM idempotency_key WHERE at < :before;
-
--- name: forget_events
-DELETE FROM event WHERE number IN (
-    SELECT number FROM event WHERE operator IS NULL AND at < :before ORDER BY number LIMIT :limit
-);
-
 -- name: waiting_counts
 SELECT document.customer, document.lane, count(*), min(seq) FROM document WHERE state = 'waiting' GROUP BY 1, 2;
 
@@ -469,9 +383,6 @@ SELECT customer, lane, count(*) FROM (
     SELECT customer, lane, seq FROM requeued
 )
 GROUP BY 1, 2;
-
--- name: lane_counts
-SELECT customer, level, waiting FROM lane;
 
 -- name: capped_counts
 SELECT limits.customer, limits.running,

@@ -106,7 +106,3 @@ SELECT
     (SELECT count(*) FROM document INDEXED BY document_clock
      WHERE state IN ('done', 'failed') AND state <> 'waiting' AND coalesce(due_at, finished_at) >= :since),
     (SELECT count(*) FROM document INDEXED BY document_clock WHERE state = 'running' AND state <> 'waiting');
-
--- name: events
-SELECT number, at, kind, customer, documents, operator, why, detail FROM event
-WHERE number > :after ORDER BY number LIMIT :limit;
