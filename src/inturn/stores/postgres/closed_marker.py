@@ -13,7 +13,15 @@ from inturn.stores.postgres.queries import Connection, PostgresQueries
 from inturn.stores.postgres.url import PostgresUrl
 from inturn.stores.transfer import ClosedKind, ClosedMarker
 
-WRITABLE_TABLES: Final = {"cap_lock", "claim_lock", "closed", "crash_sentinel", "migration", "worker"}
+WRITABLE_TABLES: Final = {
+    "cap_lock",
+    "claim_lock",
+    "claim_request",
+    "closed",
+    "crash_sentinel",
+    "migration",
+    "worker",
+}
 """Workers may still sign off; the other tables hold nothing of a queue."""
 _CREATE_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS closed (
