@@ -35,10 +35,11 @@ BEGIN
         now = excluded.now, asked_at = excluded.asked_at, answer = NULL;
     COMMIT;
     PERFORM pg_advisory_lock(turn);
-    has_turn := EXISTS (SELECT 1 FROM claim_request WHERE pid = pg_backend_pid() AND answer IS NULL);
-    IF has_turn THEN
-        UPDATE claim_request SET answer = '{}' WHERE pid = pg_backend_pid();
-    ELSE
+    -- A claim that is alone takes no turn, and may be answering this one now: then the update waits for it, and finds the
+    -- answer.
+    UPDATE claim_request SET answer = '{}' WHERE pid = pg_backend_pid() AND answer IS NULL;
+    has_turn := FOUND;
+    IF NOT has_turn THEN
         PERFORM pg_advisory_unlock(turn);
     END IF;
 END
