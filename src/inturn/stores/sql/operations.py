@@ -124,8 +124,10 @@ def purge(transitions: Transitions, customer: str, operator: Operator) -> PruneR
     is_capped = bool(queries.fetch_many("capped_of", ("id",), [(owner,)]))
     blobs = tuple(blob for (blob,) in queries.fetch_all("blobs_of", customer=owner))
     queries.execute("purge_files", customer=owner)
+    removed = queries.fetch_all("purge_documents", customer=owner)
     documents = 0
-    for state, lane, n in sorted(queries.fetch_all("purge_documents", customer=owner)):
+    # Running documents go last, so that no lane opens for a document that is deleted as well.
+    for state, lane, n in sorted(removed, key=lambda row: (row[0] == DocumentState.RUNNING, row[1])):
         documents += n
         if state == DocumentState.WAITING:
             lane_log.emptied(owner, lane, n)

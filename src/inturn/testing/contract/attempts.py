@@ -6,8 +6,8 @@ import pytest
 
 from inturn.clock import ManualClock
 from inturn.errors import NotFoundError
-from inturn.model import seconds
-from inturn.store import MAX_STORED_ATTEMPTS, Attempt, EventKind, OutcomeKind
+from inturn.model import NewDocument, seconds
+from inturn.store import MAX_STORED_ATTEMPTS, Attempt, EventKind, OutcomeKind, Submission
 from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, StoreSuite
 from inturn.testing.contract.operations import UNKNOWN_ID
 
@@ -124,6 +124,9 @@ class AttemptTests(StoreSuite):
             with pytest.raises(NotFoundError, match=id_):
                 harness.store.attempts(id_)
         assert attempt_ends(harness, left) == attempt_ends(harness, other) == [(1, DELAYED, "no")]
+        for customer, id_ in (("acme", pruned), ("gamma", purged)):
+            harness.store.submit(Submission(customer, [id_], [NewDocument("another")]))
+            assert harness.store.attempts(id_) == ()
 
     def test_s45_a_backup_has_attempts(self, harness: StoreHarness, tmp_path: Path) -> None:
         id_ = harness.submit_one("acme")

@@ -319,6 +319,15 @@ class ClaimTests(StoreSuite):
         assert harness.claim_one().document.id == second
         assert harness.state(expired) is DocumentState.EXPIRED
 
+    def test_s13_a_document_that_expires_in_a_claim_is_not_taken(self, harness: StoreHarness) -> None:
+        first = harness.submit_one("acme")
+        expired = harness.submit_one("acme", start_by=START + seconds(10))
+        last = harness.submit_one("acme")
+        harness.store.sweep()
+        harness.advance(15)
+        assert [claimed.document.id for claimed in harness.claim(5)] == [first, last]
+        assert harness.state(expired) is DocumentState.EXPIRED
+
     def test_s14_a_heartbeat_holds_the_lease(self, harness: StoreHarness) -> None:
         harness.submit_one("acme")
         claimed = harness.claim_one()
@@ -353,6 +362,19 @@ class ClaimTests(StoreSuite):
         assert harness.queue.heartbeat([lost, held], lease=LEASE) == (LeaseStatus.LOST, LeaseStatus.HELD)
         unknown = lost.document._replace(id="018f3c5e-0000-7000-8000-000000000000")
         assert harness.queue.heartbeat([Claim(unknown, 1)], lease=LEASE) == (LeaseStatus.LOST,)
+
+    @pytest.mark.parametrize("limit", [0, 1])
+    def test_a3_successes_of_one_call_write_an_event_for_each_customer(self, harness: StoreHarness, limit: int) -> None:
+        for customer in ("acme", "beta", "acme"):
+            harness.submit_one(customer)
+        first, second, third = harness.claim(3)
+        harness.advance(5)
+        outcomes = [Outcome(claim.document.id, claim.fence, DONE, result="1") for claim in (third, second, first)]
+        harness.store.ack_and_claim(outcomes, ClaimRequest("worker", limit, LEASE) if limit else None)
+        ids = {"acme": (third.document.id, first.document.id), "beta": (second.document.id,)}
+        finished = [event for event in harness.store.events(0, limit=100) if event.kind is EventKind.FINISHED]
+        assert [(event.customer, event.documents) for event in finished] == list(ids.items())
+        assert {event.at for event in finished} == {START + seconds(5)}
 
     def test_a3_every_transition_writes_an_event(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme", max_attempts=3)

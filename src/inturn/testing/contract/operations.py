@@ -165,6 +165,16 @@ class OperationTests(StoreSuite):
         with pytest.raises(NotFoundError):
             harness.queue.purge("unknown", ANNA)
 
+    def test_s18_a_purge_opens_no_lane_for_what_it_deletes(self, harness: StoreHarness) -> None:
+        harness.queue.change_customer("acme", ANNA, cap=1)
+        harness.submit("acme", 2)
+        harness.claim_one()
+        harness.submit_one("before")
+        harness.queue.purge("acme", ANNA)
+        harness.submit_one("after")
+        stamps = {lane.customer: lane.stamp for lane in harness.store.scheduler_snapshot().lanes}
+        assert stamps["after"] == stamps["before"] + 1
+
     def test_s19_settings_are_changed_one_by_one_and_write_events(self, harness: StoreHarness) -> None:
         harness.queue.change_customer("acme", ANNA, weight=2.5)
         harness.queue.change_customer("acme", ANNA, rate=(5, seconds(1)), display_name="Acme GmbH")
