@@ -213,6 +213,8 @@ def schema_8() -> str:
         ALTER TABLE idempotency_key RENAME TO key;
         ALTER TABLE api_key RENAME TO access_key;
         DROP FUNCTION require_claimed;
+        DROP PROCEDURE take_claim_turn;
+        DROP TABLE claim_request;
         DELETE FROM migration WHERE number > 8;
     """
 
