@@ -161,7 +161,7 @@ def test_g3_a_worker_that_slept_longer_than_its_lease_records_nothing(
         id_ = harness.submit("wait", place=str(marker_dir), sign=f"go-{pause}-ATTEMPT")
         ids.append(id_)
         eventually(lambda id_=id_: processors.count_files(str(marker_dir), f"begun-{id_}-1"))
-        harness.store._write(lambda: fall_asleep(sleeper))  # not while it holds the lock of the store
+        harness.store.write(lambda _: fall_asleep(sleeper))  # not while it holds the lock of the store
         # Its child works on and is done before the lease is over; the sleeper has not heard of it.
         (marker_dir / f"go-{pause}-1").touch()
         eventually(lambda id_=id_: processors.count_files(str(marker_dir), f"ended-{id_}-1"))
