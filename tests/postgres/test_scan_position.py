@@ -48,9 +48,7 @@ def test_recount_corrects_a_scan_position_that_has_run_ahead(store: PostgresStor
     assert len(queue.claim("worker", 5)) == 2
 
 
-def test_claim_of_a_requeued_document_scans_none_that_ended_meanwhile(
-    store: PostgresStore, admin: Admin
-) -> None:
+def test_claim_of_a_requeued_document_scans_none_that_ended_meanwhile(store: PostgresStore, admin: Admin) -> None:
     """The scan position stays where it was."""
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 60)

@@ -145,7 +145,9 @@ def test_claim_sees_a_write_of_the_same_commit(store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_claim_finds_an_expired_lease_though_nothing_was_written(store: SqliteStore, clock: ManualClock, limit: int) -> None:
+def test_claim_finds_an_expired_lease_though_nothing_was_written(
+    store: SqliteStore, clock: ManualClock, limit: int
+) -> None:
     request = ClaimRequest("worker", limit, seconds(5))
     first = store.claim(request)[0]
     store.claim(ClaimRequest("worker", limit, seconds(60)))

@@ -168,7 +168,9 @@ def test_claims_and_transitions_use_indexes(store: SqliteStore, name: str) -> No
     if name == "queue":
         steps.remove("SCAN limits")  # whether there is any row
     assert [step for step in steps if step.startswith("SCAN document") or "(rowid>" in step] == []
-    assert [step for step in steps if re.match(r"SCAN (lane|limits|customer|requeued|attempt)\b(?!.*INDEX)", step)] == []
+    assert [
+        step for step in steps if re.match(r"SCAN (lane|limits|customer|requeued|attempt)\b(?!.*INDEX)", step)
+    ] == []
     assert [step for step in steps if "TEMP B-TREE" in step or "AUTOMATIC" in step] == []
 
 

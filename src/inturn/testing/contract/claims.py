@@ -39,18 +39,21 @@ class ClaimTests(StoreSuite):
             harness.queue.finish(other)
 
     def test_s7_outcomes_of_one_list_count_in_its_order(self, harness: StoreHarness) -> None:
-        harness.submit("acme", 2)
-        first, second = harness.claim(2)
+        harness.submit("acme", 3)
+        first, second, third = harness.claim(3)
         outcomes = [
             Outcome(first.document.id, first.fence + 7, DONE, result="1"),
             Outcome(first.document.id, first.fence, DONE, result="2"),
             Outcome(first.document.id, first.fence, DONE, result="3"),
             Outcome(second.document.id, second.fence, FAILED, error="no"),
             Outcome(second.document.id, second.fence, DONE, result="4"),
+            Outcome(third.document.id, third.fence, DONE, result="5"),
+            Outcome(third.document.id, third.fence, DONE, result="6"),
         ]
-        expected = (AckStatus.STALE, AckStatus.RECORDED, AckStatus.REPEATED, AckStatus.RECORDED, AckStatus.STALE)
+        stale, recorded, repeated = AckStatus.STALE, AckStatus.RECORDED, AckStatus.REPEATED
+        expected = (stale, recorded, repeated, recorded, stale, recorded, repeated)
         assert harness.store.ack_and_claim(outcomes, None).statuses == expected
-        assert harness.store.result(first.document.id) == "2"
+        assert [harness.store.result(claim.document.id) for claim in (first, third)] == ["2", "5"]
         assert harness.state(second.document.id) is DocumentState.FAILED
 
     def test_s7_another_outcome_under_a_used_fence_is_stale(self, harness: StoreHarness) -> None:
@@ -104,6 +107,7 @@ class ClaimTests(StoreSuite):
         document = harness.document(id_)
         assert (document.state, document.finished_at) == (DocumentState.DONE, START)
         assert (document.worker, document.lease_until) == (None, None)
+        assert harness.store.customer("acme").running == 0
 
     def test_s8_a_failure_is_tried_again_in_its_old_place(self, harness: StoreHarness) -> None:
         first, second = (receipt.id for receipt in harness.submit("acme", 2))
@@ -221,6 +225,7 @@ class ClaimTests(StoreSuite):
         id_ = harness.submit_one("acme", start_by=START + seconds(10))
         claimed = harness.claim_one()
         harness.advance(15)
+        assert harness.claim() == ()
         back = Outcome(id_, claimed.fence, RELEASED)
         statuses, again = harness.store.ack_and_claim([back], ClaimRequest("worker", 1, LEASE))
         assert statuses == (AckStatus.RECORDED,)
