@@ -26,7 +26,8 @@ STORES = Path(inturn.stores.sqlite.__file__).parents[1]
 HOUR = 3_600_000_000
 CLAIM_PATH = [
     "queue", "anything_to_claim", "deadlines",
-    "lanes_of", "lowest_lanes", "oldest_lanes", "oldest_rested_lanes", "limits_of", "waiting_in_lanes", "customer_names",
+    "lanes_of", "lowest_lanes", "oldest_lanes", "oldest_rested_lanes", "limits_of", "waiting_in_lanes",
+    "customer_names",
     "late_to_start", "expired_leases", "due_documents", "next_start_by", "next_lease_check", "next_due", "next_rate",
     "save_lane", "forget_lane", "forget_requeued", "start_document",
     "finish_documents", "lock_documents", "states_of", "capped_of", "record_work", "heartbeat",
