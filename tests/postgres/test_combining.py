@@ -320,12 +320,8 @@ def test_claim_larger_than_a_transaction_gets_all_its_documents(stores: list[Pos
 
 def test_request_older_than_20_seconds_is_not_served(stores: list[PostgresStore], turn: Turn) -> None:
     submit(stores[0], "acme", 10)
-    ask = (
-        "INSERT INTO claim_request (pid, ticket, worker, max_documents, lease, asked_at)"
-        " VALUES (%s, 1, 'gone', 2, 60000000, clock_timestamp() - %s * interval '1 second')"
-    )
     for pid, age in ((-1, 21), (-2, 19)):
-        turn.admin.execute(ask, (pid, age))
+        ask(turn, 2, pid, age)
     assert seqs(claim(stores[0], 1)) == [3]
     assert turn.admin.execute("SELECT pid, answer FROM claim_request ORDER BY pid").fetchall() == [
         (-2, [1, 2]),
@@ -355,6 +351,32 @@ def test_process_that_is_alone_serves_those_that_wait(stores: list[PostgresStore
         assert seqs(claim(stores[0], 1)) == [5]
     assert seqs(future.result(60)) == [3, 4]
     assert turn.is_free()
+
+
+def ask(turn: Turn, limit: int, pid: int | None = None, age: int = 0) -> int:
+    """Leave a request as a session that waits does: the test's own, or one that is gone."""
+    asking = turn.admin.info.backend_pid if pid is None else pid
+    turn.admin.execute(
+        "INSERT INTO claim_request (pid, ticket, worker, max_documents, lease, now, asked_at)"
+        " VALUES (%s, 1, 'waits', %s, %s, %s, clock_timestamp() - %s * interval '1 second')",
+        (asking, limit, MINUTE, START, age),
+    )
+    return asking
+
+
+def test_claim_that_lost_its_lease_before_it_was_read_is_not_given_twice(
+    stores: list[PostgresStore], turn: Turn
+) -> None:
+    """The document runs again by then, under a fence of its new worker."""
+    submit(stores[0], "acme", 3)
+    ask(turn, 2)
+    assert seqs(claim(stores[0], 1)) == [3]
+    served = QUERIES["served_documents"]
+    assert [row[2] for row in turn.admin.execute(served, {"ticket": 1}).fetchall()] == [1, 2]
+    again = stores[1].claim(ClaimRequest("other", 1, MINUTE), now=START + MINUTE)
+    assert seqs(again) == [1]
+    assert turn.admin.execute(served, {"ticket": 1}).fetchall() == []
+    assert turn.admin.execute(served, {"ticket": 2}).fetchall() == []
 
 
 # -- what goes wrong ----------------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 SAVE = {
     **to_columns(LANE_COLUMNS, ()), **to_columns(OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
     **to_columns([f"claimed_{name}" for name in ClaimedRow._fields], [ClaimedRow(1, 1, 1, 1, 1, 2, "worker")]),
-    **to_columns(("at", *EVENT_COLUMNS, "first_fence"), ()), **to_columns(ANSWER_COLUMNS, [(1, "{1}")]),
+    **to_columns(("at", *EVENT_COLUMNS, "first_fence"), ()), **to_columns(ANSWER_COLUMNS, [(1, "{1}", 1)]),
     "version": 1, "ordered": "fair", "scheduler_state": "", "deadlines": "", "last_fence": 1, "reserved": 1,
     "first_own_fence": 1,
 }  # fmt: skip
