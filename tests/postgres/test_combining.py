@@ -379,6 +379,22 @@ def test_claim_that_lost_its_lease_before_it_was_read_is_not_given_twice(
     assert turn.admin.execute(served, {"ticket": 2}).fetchall() == []
 
 
+def test_claim_answered_while_its_turn_begins_keeps_its_answer(
+    url: str, stores: list[PostgresStore], turn: Turn
+) -> None:
+    """A process that is alone serves it without the turn, and commits after the waiting session got the turn."""
+    submit(stores[0], "acme", 3)
+    blocked = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event_type = 'Lock' AND wait_event <> 'advisory'"
+    with closing(Turn(url).admin) as alone, alone.transaction():
+        with turn.held():
+            (future,) = turn.wait_for(lambda: claim(stores[0], 2))
+            (pid,) = turn.pids()
+            alone.execute("UPDATE claim_request SET answer = '{}' WHERE pid = %s", (pid,))
+        wait_until(lambda: turn.admin.execute(blocked, (pid,)).fetchone())
+    assert future.result(60) == ()
+    assert turn.is_free()
+
+
 # -- what goes wrong ----------------------------------------------------------------------------------------------------
 
 
