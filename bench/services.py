@@ -166,7 +166,7 @@ class SystemUnderTest(ABC):
 
     @abstractmethod
     def _commands(self) -> list[list[str]]:
-        """What starts the workers: two slots in all."""
+        """What starts the workers: two slots, or two for each worker of a fleet."""
 
     @abstractmethod
     def finished(self) -> int:

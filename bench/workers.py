@@ -1,8 +1,12 @@
 """Whole workers, two slots each: documents a second, what twelve SIGKILLs cost, how long a light customer waits.
 
 Both sides are durable: Redis with `appendonly yes, appendfsync always`, SQLite with `synchronous=FULL`, all in folders
-on one disk. Finished documents are counted in each system's own store. `python -m bench.workers throughput` (or
-`kills`, `light`) runs one part.
+on one disk. Finished documents are counted in each system's own store.
+
+    python -m bench.workers [throughput] [kills] [light] [fleet]
+
+runs all parts, or those named: `throughput` no-ops on one worker process, `kills` the twelve SIGKILLs, `light` the
+light customer behind a flood, `fleet` four worker processes with documents of 5 ms, on PostgreSQL and RabbitMQ too.
 """
 
 import os
@@ -18,9 +22,10 @@ from typing import Any, NamedTuple
 
 from bench.measure import check_limit, median
 from bench.peers.celery_app import ACKS_LATE_SETTINGS, DEFAULT_SETTINGS, QUIET_OPTIONS, TUNED_SETTINGS, CelerySystem
+from bench.peers.celery_rabbitmq import CeleryRabbitSystem
 from bench.peers.handler import payload
 from bench.peers.huey_app import HueySystem
-from bench.peers.inturn_system import InturnSystem, has_worker
+from bench.peers.inturn_system import InturnPostgresSystem, InturnSystem, has_worker
 from bench.peers.rq_jobs import RqSystem
 from bench.services import SystemUnderTest, wait_until
 
@@ -37,6 +42,11 @@ RECOVERY_TIMEOUT_SECONDS = 120.0
 """Seconds after the last kill: Celery looks for messages past their visibility timeout every 100 s."""
 FLOOD_DOCUMENTS = 5_000
 MAX_WAIT_SECONDS = 75.0
+FLEET_WORKERS = 4
+FLEET_SLOTS = FLEET_WORKERS * 2
+FLEET_HANDLER_SECONDS = 0.005
+FLEET_ROUNDS = 5
+FLEET_DOCUMENTS = 6_000
 SKIPPED_MESSAGE = "Inturn: skipped, `inturn worker` is not there yet"
 
 
@@ -44,27 +54,35 @@ SKIPPED_MESSAGE = "Inturn: skipped, `inturn worker` is not there yet"
 
 
 class DrainResult(NamedTuple):
-    """Documents a second, and how many have no result though nothing moves any more."""
+    """Documents a second, how many have no result though nothing moves any more, and the rate of the second half."""
 
     rate: float
     missing: int
+    late_rate: float
 
 
-def drain(side: SystemUnderTest, n: int) -> DrainResult:
+def drain(side: SystemUnderTest, n: int, sleep: float = 0.0) -> DrainResult:
     """From the first that was seen finished to the last, all enqueued before the worker starts."""
     with side:
-        side.enqueue([payload(f"document {item}", f"customer {item % CUSTOMERS}") for item in range(n)])
+        side.enqueue([payload(f"document {item}", f"customer {item % CUSTOMERS}", sleep=sleep) for item in range(n)])
         side.start()
         if not wait_until(side.finished, 30):
             raise RuntimeError(f"{side.name} finishes nothing: {side.output_tail()}")
         began, before = time.monotonic(), side.finished()
         last, seen = began, before
+        middle, seen_by_middle = began, before
         while seen < n and time.monotonic() - last < IDLE_TIMEOUT_SECONDS:
             time.sleep(0.02)
             now = side.finished()
             if now > seen:
                 last, seen = time.monotonic(), now
-        return DrainResult((seen - before) / max(last - began, 1e-9), n - seen)
+                if seen_by_middle < n / 2:
+                    middle, seen_by_middle = last, seen
+        return DrainResult(
+            (seen - before) / max(last - began, 1e-9),
+            n - seen,
+            (seen - seen_by_middle) / max(last - middle, 1e-9),
+        )
 
 
 def throughput() -> int:
@@ -281,7 +299,57 @@ def light_customer() -> int:
     )
 
 
-BENCHMARKS: dict[str, Callable[[], int]] = {"throughput": throughput, "kills": kills, "light": light_customer}
+# -- a fleet --------------------------------------------------------------------------------------------------------
+
+
+def fleet(documents: int = FLEET_DOCUMENTS, rounds: int = FLEET_ROUNDS) -> int:
+    """Drain the same documents on every side, in turns; every other round begins with the last side.
+
+    The clock starts with the first worker's first document, while the others still start up and take the processors.
+    The rate of the second half is without that.
+    """
+    redis, rabbitmq = "Celery on Redis", "Celery on RabbitMQ"
+    sides: list[SystemUnderTest] = [
+        CelerySystem(redis, TUNED_SETTINGS, QUIET_OPTIONS, workers=FLEET_WORKERS),
+        CeleryRabbitSystem(rabbitmq, TUNED_SETTINGS, QUIET_OPTIONS, workers=FLEET_WORKERS),
+    ]
+    if has_worker():
+        sides = [
+            InturnPostgresSystem(name="Inturn on PostgreSQL", workers=FLEET_WORKERS),
+            InturnSystem(name="Inturn on SQLite", workers=FLEET_WORKERS),
+            *sides,
+        ]
+    else:
+        print(SKIPPED_MESSAGE)
+    results: dict[str, list[DrainResult]] = {side.name: [] for side in sides}
+    for turn in range(rounds):
+        for side in sides if turn % 2 == 0 else sides[::-1]:
+            results[side.name].append(drain(side, documents, FLEET_HANDLER_SECONDS))
+    rates = {name: [drained.rate for drained in drains] for name, drains in results.items()}
+    late_rates = {name: median([drained.late_rate for drained in drains]) for name, drains in results.items()}
+    missing = {name: sum(drained.missing for drained in drains) for name, drains in results.items()}
+    ideal = FLEET_SLOTS / FLEET_HANDLER_SECONDS
+    print(f"\n{documents:,} documents of {FLEET_HANDLER_SECONDS * 1e3:g} ms and 200 bytes, {CUSTOMERS} customers,"
+          f" {FLEET_WORKERS} worker processes with 2 slots each, {rounds} rounds in turns, documents/s"
+          f" ({FLEET_SLOTS} slots that never wait: {ideal:,.0f}):\n")  # fmt: skip
+    print(f"| side | median | range | share of {ideal:,.0f} | second half, median | times {redis} | times {rabbitmq} |"
+          " without result, all rounds | settings |")  # fmt: skip
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---|")
+    for side in sides:
+        rate = median(rates[side.name])
+        print(f"| {side.name} | {rate:,.0f} | {min(rates[side.name]):,.0f} to {max(rates[side.name]):,.0f}"
+              f" | {rate / ideal:.0%} | {late_rates[side.name]:,.0f}"
+              f" | {rate / median(rates[redis]):.2f} | {rate / median(rates[rabbitmq]):.2f}"
+              f" | {missing[side.name]} | {side.settings} |", flush=True)  # fmt: skip
+    return sum(check_limit(f"{name}: documents without result", n, 0, at_most=True) for name, n in missing.items() if n)
+
+
+BENCHMARKS: dict[str, Callable[[], int]] = {
+    "throughput": throughput,
+    "kills": kills,
+    "light": light_customer,
+    "fleet": fleet,
+}
 
 
 def _stop(*_: Any) -> None:

@@ -1,4 +1,7 @@
-"""Celery on Redis: results in the same server's second database, so that its size is the number of results."""
+"""Celery on Redis: results in the same server's second database, so that its size is the number of results.
+
+On RabbitMQ (`celery_rabbitmq.py`) Redis keeps the results alone.
+"""
 
 import json
 import os
@@ -38,19 +41,27 @@ def work(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class CelerySystem(SystemUnderTest):
+    store_settings = ""
+
     def __init__(
         self,
         name: str,
         settings: Mapping[str, Any],
         options: Sequence[str] = (),
         server: Sequence[str] = DURABLE_REDIS,
+        *,
+        workers: int = 1,
     ) -> None:
         self.name = name
         self.overrides = dict(settings)
         self.options = options
         self.server = server
+        self.workers = workers
+        count = f"{workers} of: " if workers > 1 else ""
         reported = ", ".join(f"{key}={value}" for key, value in settings.items()) or "defaults"
-        self.settings = f"prefork, concurrency 2, {reported}{' ' if options else ''}{' '.join(options)}"
+        self.settings = (
+            f"{self.store_settings}{count}prefork, concurrency 2, {reported}{' ' if options else ''}{' '.join(options)}"
+        )
 
     def _open(self, stack: ExitStack) -> None:
         url = stack.enter_context(redis(self.path, self.server))
@@ -70,7 +81,8 @@ class CelerySystem(SystemUnderTest):
 
     def _commands(self) -> list[list[str]]:
         program = [sys.executable, "-m", "celery", "-A", "bench.peers.celery_app:app", "worker"]
-        return [[*program, "--pool=prefork", "--concurrency=2", "--loglevel=ERROR", *self.options]]
+        options = ["--pool=prefork", "--concurrency=2", "--loglevel=ERROR", *self.options]
+        return [[*program, *options, f"--hostname=bench{number}@%h"] for number in range(self.workers)]
 
     def finished(self) -> int:
         return int(self.results.dbsize())

@@ -1,4 +1,4 @@
-"""Inturn on SQLite: WAL, synchronous=FULL."""
+"""Inturn on SQLite (WAL, synchronous=FULL), or on a PostgreSQL of its own (fsync, synchronous_commit=on)."""
 
 import subprocess
 import sys
@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import psycopg
+
 import inturn
+from bench.peers.postgres_server import server
 from bench.services import ROOT, SystemUnderTest
 from inturn import DocumentState, NewDocument
 
@@ -24,14 +27,21 @@ def has_worker() -> bool:
 
 
 class InturnSystem(SystemUnderTest):
-    def __init__(self, *options: str) -> None:
+    store_settings = "SQLite, WAL, synchronous=FULL"
+
+    def __init__(self, *options: str, name: str = "Inturn", workers: int = 1) -> None:
         self.options = options
-        self.name = "Inturn"
-        self.settings = f"SQLite, WAL, synchronous=FULL, {' '.join(('--slots 2', *options))}"
+        self.name = name
+        self.workers = workers
+        count = f"{workers} of: " if workers > 1 else ""
+        self.settings = f"{self.store_settings}, {count}{' '.join(('--slots 2', *options))}"
 
     def _open(self, stack: ExitStack) -> None:
-        self.store = str(self.path / "inturn.db")
+        self.store = self._make_store(stack)
         self.queue = stack.enter_context(inturn.open(self.store))
+
+    def _make_store(self, stack: ExitStack) -> str:  # noqa: ARG002 - a file needs no server
+        return str(self.path / "inturn.db")
 
     def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
         customers: dict[str, list[NewDocument]] = defaultdict(list)
@@ -42,10 +52,26 @@ class InturnSystem(SystemUnderTest):
 
     def _commands(self) -> list[list[str]]:
         program = [sys.executable, "-m", "inturn.cli", "worker", "--store", self.store]
-        return [[*program, "--processor", "bench.peers.inturn_noop:process", "--slots", "2", *self.options]]
+        options = ["--processor", "bench.peers.inturn_noop:process", "--slots", "2", *self.options]
+        return [[*program, *options]] * self.workers
 
     def finished(self) -> int:
         return self.queue.counts().states.get(DocumentState.DONE, 0)
 
     def pending(self) -> int:
         return sum(self.queue.counts().states.values()) - self.finished()
+
+
+class InturnPostgresSystem(InturnSystem):
+    store_settings = "PostgreSQL, fsync=on, synchronous_commit=on"
+
+    def _make_store(self, stack: ExitStack) -> str:
+        url = stack.enter_context(server())
+        inturn.migrate(url)
+        return url
+
+    def enqueue(self, payloads: Sequence[Mapping[str, Any]]) -> None:
+        """Submit, then vacuum, as after every bulk load."""
+        super().enqueue(payloads)
+        with psycopg.connect(self.store, autocommit=True) as connection:
+            connection.execute(b"VACUUM ANALYZE")

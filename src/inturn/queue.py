@@ -136,7 +136,7 @@ class Queue(QueueAdmin):
         lease: int = DEFAULT_LEASE,
         now: int | None = None,
     ) -> AckAndClaim:
-        """Record outcomes (built by `done`, `failed`, `released`) and claim the next documents in one commit."""
+        """Record outcomes (built by `done`, `failed`, `released`) and claim the next documents in one call."""
         return self.store.ack_and_claim(outcomes, claim_request(worker, limit, lease), now=now)
 
     def ack(self, outcomes: Sequence[Outcome], *, now: int | None = None) -> tuple[AckStatus, ...]:

@@ -161,9 +161,19 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def schema_8() -> str:
-    """Bring a queue back to schema 8, the last one with the old names."""
+def schema_9() -> str:
+    """Bring a queue back to schema 9, in which claims did not combine."""
     return """
+        DROP PROCEDURE take_claim_turn;
+        DROP TABLE claim_request;
+        DELETE FROM migration WHERE number > 9;
+    """
+
+
+@pytest.fixture
+def schema_8(schema_9: str) -> str:
+    """Bring a queue back to schema 8, the last one with the old names."""
+    after = """
         UPDATE lane_log SET kind = 'returned' WHERE kind = 'requeued';
         CREATE VIEW whole AS SELECT document.id FROM document;
         ALTER SEQUENCE lane_log_number_seq RENAME TO line_change_number_seq;
@@ -215,6 +225,7 @@ def schema_8() -> str:
         DROP FUNCTION require_claimed;
         DELETE FROM migration WHERE number > 8;
     """
+    return schema_9 + after
 
 
 @pytest.fixture

@@ -62,7 +62,7 @@ def test_a_schema_of_somebody_else_is_no_queue(missing_url: str) -> None:
 
 def test_an_older_schema_is_not_upgraded_by_opening_it(store: PostgresStore, url: str) -> None:
     last = len(schema.MIGRATIONS)
-    store._write(lambda tables: tables.connection.execute(b"DELETE FROM migration WHERE number = %d" % last))
+    store.write(lambda queries: queries.connection.execute(b"DELETE FROM migration WHERE number = %d" % last))
     with pytest.raises(StoreVersionError, match=f"has schema version {last - 1}.*needs {last}") as refused:
         inturn.open(url)
     assert command_in(str(refused.value)) == ["inturn", "migrate", "--store", url]

@@ -15,17 +15,21 @@ from inturn.model import Claim, NewDocument
 from inturn.policy import Policy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores import migrate, migrations_sql
-from inturn.stores.postgres import PostgresStore, connection, lanes, schema
-from inturn.stores.postgres.claim_rows import ClaimedRow, ClaimWrite
-from inturn.stores.postgres.deadlines import Deadlines
-from inturn.stores.postgres.queries import QUERIES, encode_params, to_columns
-from inturn.stores.postgres.transitions import ATTEMPT_COLUMNS
+from inturn.stores.postgres import PostgresStore, connection, schema
+from inturn.stores.postgres.claim_queries import ANSWER_COLUMNS, OLD_LANE_COLUMNS
+from inturn.stores.postgres.queries import EVENT_COLUMNS, QUERIES, encode_params, to_columns
 from inturn.stores.postgres.url import parse_url
+from inturn.stores.sql.claim_window import ClaimedRow
+from inturn.stores.sql.deadlines import Deadlines
+from inturn.stores.sql.lanes import LANE_COLUMNS
 from inturn.stores.sql.scheduler_state import INITIAL_STATE
+from inturn.stores.sql.transitions import ATTEMPT_COLUMNS, OUTCOME_COLUMNS
+from requeue_walk import check_nothing_lost, make_unclaimed_changes
 from services import needs_postgres
 
 pytestmark = needs_postgres
 MANY = 200
+PLAIN_NAMES = 9
 ANNA = Operator("anna", "because the test says so")
 COLUMNS = """
     SELECT table_name, column_name, data_type, is_nullable, column_default FROM information_schema.columns
@@ -91,12 +95,32 @@ def make_old_queue(admin: psycopg.Connection[Any], name: str, version: int) -> N
         admin.execute("INSERT INTO migration (number, name) VALUES (%s, %s)", (migration.number, migration.name))
     policy = json.dumps(Policy().to_dict())
     admin.execute("INSERT INTO policy VALUES (1, %s, 0, 'inturn', 'a new queue')", (policy,))
-    admin.execute("INSERT INTO turns VALUES (0, 'fair', %s, %s, 0, 0)", (INITIAL_STATE, Deadlines().to_json()))
-    admin.execute("INSERT INTO numbering (one, last) VALUES (1, 0); INSERT INTO queue (one, policy) VALUES (1, 1)")
+    has_plain_names = version >= PLAIN_NAMES
+    state, sequence, queue = (
+        ("scheduler_state", "event_sequence", "queue_state") if has_plain_names else ("turns", "numbering", "queue")
+    )
+    values = (INITIAL_STATE, Deadlines().to_json())
+    admin.execute(f"INSERT INTO {state} VALUES (0, 'fair', %s, %s, 0, 0)".encode(), values)  # noqa: S608 - our names
+    admin.execute(f"INSERT INTO {sequence} (one, last) VALUES (1, 0)".encode())  # noqa: S608
+    admin.execute(f"INSERT INTO {queue} (one, policy) VALUES (1, 1)".encode())  # noqa: S608
+
+
+@pytest.mark.parametrize("fixture", ["schema_9", "schema_8", "before_work", "before_doubt", "before_fronts"])
+def test_a_queue_of_an_older_schema_goes_on_with_its_documents(
+    url: str, fixture: str, request: pytest.FixtureRequest
+) -> None:
+    with inturn.open(url) as queue:
+        left = make_unclaimed_changes(queue)
+    options = f"-c search_path={parse_url(url).schema}"
+    with psycopg.connect(parse_url(url).conninfo, autocommit=True, options=options) as admin:
+        admin.execute(request.getfixturevalue(fixture).encode())
+    migrate(url)
+    with inturn.open(url) as queue:
+        check_nothing_lost(queue, left)
 
 
 def test_a_newer_schema_is_refused(store: PostgresStore, url: str) -> None:
-    store._write(lambda tables: tables.connection.execute(b"INSERT INTO migration VALUES (99, 'from the future')"))
+    store.write(lambda queries: queries.connection.execute(b"INSERT INTO migration VALUES (99, 'from the future')"))
     with pytest.raises(StoreVersionError, match="newer version"):
         PostgresStore(url)
 
@@ -122,7 +146,7 @@ def test_queues_in_two_schemas_know_nothing_of_each_other(store: PostgresStore, 
         store.submit(submission("acme", 2))
         assert other.claim(ClaimRequest("worker", 5, 60_000_000)) == ()
     finally:
-        other._write(lambda tables: tables.connection.execute(f"DROP SCHEMA {other.address.schema} CASCADE".encode()))
+        other.write(lambda queries: queries.connection.execute(f"DROP SCHEMA {other.address.schema} CASCADE".encode()))
         other.close()
 
 
@@ -137,7 +161,7 @@ def test_behind_a_pooler_settings_travel_with_every_transaction(
     store.wait(0.01)
     (claimed,) = store.claim(ClaimRequest("worker", 1, 60_000_000))
     assert claimed.document.id == receipt.id
-    assert store._database.run(connection.TransactionKind.WRITE, lambda tables: tables.fetch_one("search_path")) == (
+    assert store._database.run(connection.TransactionKind.WRITE, lambda queries: queries.fetch_one("search_path")) == (
         f"{store.address.schema}, pg_temp",
     )
     with psycopg.connect(store.address.conninfo) as fresh:
@@ -155,38 +179,55 @@ def test_a_used_queue_is_not_restored_over(store: PostgresStore, url: str, tmp_p
 
 
 SAVE = {
-    **ClaimWrite(1, (), [ClaimedRow(1, 1, 1, 1)], "worker", 1).to_params(),
-    **to_columns(lanes.LANE_COLUMNS, ()), **to_columns(lanes.OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
+    **to_columns(LANE_COLUMNS, ()), **to_columns(OLD_LANE_COLUMNS, [(1, 1, 1, "(0,1)")]),
+    **to_columns([f"claimed_{name}" for name in ClaimedRow._fields], [ClaimedRow(1, 1, 1, 1, 1, 2, "worker")]),
+    **to_columns(("at", *EVENT_COLUMNS, "first_fence"), ()), **to_columns(ANSWER_COLUMNS, [(1, "{1}", 1)]),
     "version": 1, "ordered": "fair", "scheduler_state": "", "deadlines": "", "last_fence": 1, "reserved": 1,
-    "folds": True,
+    "first_own_fence": 1,
 }  # fmt: skip
-ATTEMPT = (1, "018f3c5e-0000-7000-8000-000000000000", 1, 1, 1, "delayed", "no", "worker", 1, 0)
+ID = "018f3c5e-0000-7000-8000-000000000000"
+ATTEMPT = (1, ID, 1, 1, 1, "delayed", "no", "worker", 1, 0)
 LANES = {"customer": [1], "level": [1], "after": [0], "scan_from": [1], "limit": 5}
-NOTHING_DONE = {"ids": [], "fences": [], "results": [], "began_after": [], "worked": [], "now": 1}
+OLDEST = {"level": 1, "after": 0, "after_tie": 0, "limit": 50}
+FINISHED = {**to_columns(OUTCOME_COLUMNS, [(ID, 1, "null", None, None)]), "now": 1}
 TRIED_ONCE = {**to_columns(ATTEMPT_COLUMNS, [ATTEMPT]), "now": 1, "kept": 9}
 
 
 @pytest.mark.parametrize(
     ("query", "index", "values"),
     [
-        ("lowest_lanes", "lane_sort", {"level": 1, "after": 0, "after_tie": 0, "limit": 50}),
-        ("oldest_lanes", "lane_age", {"level": 1, "after": 0, "after_tie": 0, "limit": 50}),
+        ("first_lanes", "lane_sort", {"limit": 1, "more": 1}),
+        ("first_lanes", "document_lane", {"limit": 1, "more": 1}),
+        ("first_lanes", "requeued_pkey", {"limit": 1, "more": 1}),
+        ("lowest_lanes", "lane_sort", OLDEST),
+        ("oldest_lanes", "lane_age", OLDEST),
+        ("oldest_rested_lanes", "lane_age", {**OLDEST, "rested_since": 1, "now": 2}),
         ("waiting_in_lanes", "document_lane", LANES),
         ("waiting_in_lanes", "requeued_pkey", LANES),
+        ("waiting_claims", "claim_request", {}),
+        ("served_documents", "claim_request_pkey", {"ticket": 1}),
+        ("served_documents", "document_pkey", {"ticket": 1}),
         ("due_documents", "document_due", {"floor": 0, "now": 1, "limit": 5}),
         ("expired_leases", "running_pkey", {"floor": 0, "now": 1, "limit": 5}),
         ("late_to_start", "document_start_by", {"floor": 0, "now": 1, "limit": 5}),
+        ("next_due", "document_due", {"now": 1}),
+        ("next_start_by", "document_start_by", {"now": 1}),
+        ("next_lease_check", "running_pkey", {"floor": 0, "now": 1}),
         ("lanes_of", "lane_pkey", {"customer": [1], "level": [1]}),
         ("save_claim", "document_pkey", SAVE),
         ("save_claim", "requeued_pkey", SAVE),
         ("save_claim", "lane_pkey", SAVE),
+        ("save_claim", "claim_request_pkey", SAVE),
         ("save_claim", "TID Cond: (ctid = old.at)", SAVE),
-        ("finish_documents", "document_id", NOTHING_DONE),
-        ("finish_documents", "running_pkey", NOTHING_DONE),
+        ("finish_documents", "document_id", FINISHED),
+        ("finish_documents", "running_pkey", FINISHED),
+        ("finish_documents_and_log", "document_id", FINISHED),
+        ("finish_documents_and_log", "running_pkey", FINISHED),
+        ("finish_documents_and_log", "customer_pkey", FINISHED),
         ("take_lane_log", "lane_log_xid", {}),
         ("end_attempts", "Index Scan Backward using attempt_pkey", TRIED_ONCE),
-        ("forget_attempts", "Index Scan using attempt_pkey", {"seqs": [1, 2]}),
-        ("forget_attempts", "document_pkey", {"seqs": [1, 2]}),
+        ("forget_attempts", "Index Scan using attempt_pkey", {"seq": [1, 2]}),
+        ("forget_attempts", "document_pkey", {"seq": [1, 2]}),
     ],
 )
 @pytest.mark.parametrize("filled", [False, True])
@@ -197,9 +238,8 @@ def test_plans_are_the_same_with_statistics_and_without(
         store.submit(submission("acme", 500))
         with psycopg.connect(store.address.conninfo, autocommit=True) as admin:
             admin.execute(f"ANALYZE {store.address.schema}.document, {store.address.schema}.lane".encode())
-    text = store._database.run(
-        connection.TransactionKind.CLAIM,
-        lambda tables: tables.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
+    text = store._database.run_claim(
+        lambda queries: queries.connection.execute(b"EXPLAIN " + QUERIES[query], encode_params(values)).fetchall(),
     )
     plan = "\n".join(line for (line,) in text)
     assert index in plan, plan
@@ -207,7 +247,8 @@ def test_plans_are_the_same_with_statistics_and_without(
     assert "Seq Scan on lane " not in plan, plan
 
 
-def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store: PostgresStore) -> None:
+@pytest.mark.parametrize("query", ["finish_documents", "finish_documents_and_log"])
+def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store: PostgresStore, query: str) -> None:
     def claimed() -> tuple[Claim, ...]:
         store.submit(submission("acme", MANY))
         return store.claim(ClaimRequest("worker", MANY, 60_000_000))
@@ -219,12 +260,11 @@ def test_tables_that_were_empty_when_analyzed_are_not_compared_row_by_row(store:
         for table in ("running", "requeued", "lane"):
             admin.execute(f"ANALYZE {store.address.schema}.{table}".encode())
     again = claimed()
-    ids, fences = [claim.document.id for claim in again], [claim.fence for claim in again]
-    works: dict[str, list[int | None]] = {"began_after": [None] * MANY, "worked": [0] * MANY}
-    values = encode_params({"ids": ids, "fences": fences, "results": ["null"] * MANY, **works, "now": 1})
-    explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES["finish_documents"]
+    outcomes = [(claim.document.id, claim.fence, "null", None, 0) for claim in again]
+    values = encode_params({**to_columns(OUTCOME_COLUMNS, outcomes), "now": 1})
+    explain = b"EXPLAIN (ANALYZE, FORMAT JSON) " + QUERIES[query]
     ((result,),) = store._database.run(
-        connection.TransactionKind.WRITE, lambda tables: tables.connection.execute(explain, values).fetchall()
+        connection.TransactionKind.WRITE, lambda queries: queries.connection.execute(explain, values).fetchall()
     )
     assert max(_rows_looked_at(result[0]["Plan"])) <= 2 * MANY
 
@@ -265,4 +305,4 @@ def test_starts_and_heartbeats_stay_off_the_indexes(store: PostgresStore) -> Non
 def test_a_process_of_an_older_version_is_refused_with_advice(store: PostgresStore, old: str) -> None:
     """The first statements of its claims, outcomes and submits."""
     with pytest.raises(StoreVersionError, match="start this process again with that version"):
-        store._write(lambda tables: tables.connection.execute(old.encode()))
+        store.write(lambda queries: queries.connection.execute(old.encode()))

@@ -151,8 +151,8 @@ class Server:
     hello: bytes
     answer: bytes
 
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"inturn-{self.scheme}-", dir="/tmp"))
+    def __init__(self, parent: str = "/tmp") -> None:  # noqa: S108 - the folder in it is its own
+        self.folder = Path(tempfile.mkdtemp(prefix=f"inturn-{self.scheme}-", dir=parent))
         self.pids: list[int] = []
         self.port = 0
 

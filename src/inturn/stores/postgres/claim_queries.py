@@ -23,7 +23,7 @@ FENCE_BLOCK_SIZE: Final = 100_000
 OLD_LANE_COLUMNS: Final = ("old_customer", "old_level", "old_version", "old_ctid")
 LIMITS_COLUMNS: Final = ("customer", "settings", "running", "tat", "rate_closed_until")
 VERSION_COLUMN: Final = 4
-ANSWER_COLUMNS: Final = ("pid", "answer")
+ANSWER_COLUMNS: Final = ("pid", "answer", "answer_fence")
 
 
 class WaitingClaim(NamedTuple):
@@ -69,7 +69,7 @@ class PostgresClaimQueries(LibpqQueries):
         super().__init__(*args)
         self._start: ClaimStart | None = None
         self._row: Row = ()
-        self._answers: list[tuple[int, str]] = []
+        self._answers: list[tuple[int, str, int]] = []
         self._last_answered_fence = 0
 
     def begun_with(self, results: Sequence[StatementResult]) -> None:
@@ -83,7 +83,8 @@ class PostgresClaimQueries(LibpqQueries):
 
     def answer(self, pid: int, claimed: Sequence[ClaimedRow]) -> None:
         """Record what was claimed for another session, which reads those documents itself once this claim is saved."""
-        self._answers.append((pid, array_literal([row.seq for row in claimed])))
+        first_fence = claimed[0].fence if claimed else 0
+        self._answers.append((pid, array_literal([row.seq for row in claimed]), first_fence))
         if claimed:
             self._last_answered_fence = claimed[-1].fence
 

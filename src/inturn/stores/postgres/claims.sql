@@ -140,7 +140,8 @@ FROM lowest LEFT JOIN LATERAL (
 SELECT document_view.* FROM claim_request
     CROSS JOIN LATERAL unnest(answer) WITH ORDINALITY AS taken (seq, position)
     JOIN document_view ON document_view.seq = taken.seq
-WHERE claim_request.pid = pg_backend_pid() AND claim_request.ticket = %(ticket)s AND document_view.state = 'running'
+WHERE claim_request.pid = pg_backend_pid() AND claim_request.ticket = %(ticket)s
+    AND document_view.state = 'running' AND document_view.fence = claim_request.first_fence + position - 1
 ORDER BY position;
 
 -- name: limits_of
@@ -232,8 +233,8 @@ WITH wanted AS (
         %(out_of_turn_at)s::bigint[], %(sort_key)s::bigint[], %(sort_tie)s::bigint[]
     ) AS new_lane
 ), claims_answered AS (
-    UPDATE claim_request SET answer = given.answer::bigint[]
-    FROM unnest(%(pid)s::int[], %(answer)s::text[]) AS given (pid, answer)
+    UPDATE claim_request SET answer = given.answer::bigint[], first_fence = given.first_fence
+    FROM unnest(%(pid)s::int[], %(answer)s::text[], %(answer_fence)s::bigint[]) AS given (pid, answer, first_fence)
     WHERE claim_request.pid = given.pid
 ), old_state_removed AS (
     DELETE FROM scheduler_state WHERE version = %(version)s RETURNING folded

@@ -75,12 +75,15 @@ class TimeoutConnection(psycopg.Connection[Row]):
         (results,) = self._read_results(1, None)
         return self._to_rows(*results)
 
-    def query_pipeline(self, *parts: Sequence[BoundStatement]) -> list[list[StatementResult]]:
+    def query_pipeline(
+        self, *parts: Sequence[BoundStatement], last: BoundStatement | None = None
+    ) -> list[list[StatementResult]]:
         """Run several statements in one round trip; each part is a transaction of its own if none has begun.
 
-        An error of one part is raised once all parts are done.
+        An error of one part is raised once all parts are done. The result of the `last` statement is ignored.
         """
-        named = [[(bound, self._prepared_name(bound)) for bound in part] for part in parts]
+        all_parts = parts if last is None else (*parts, [last])
+        named = [[(bound, self._prepared_name(bound)) for bound in part] for part in all_parts]
         self.pgconn.enter_pipeline_mode()
         for part in named:
             for bound, name in part:
@@ -88,7 +91,7 @@ class TimeoutConnection(psycopg.Connection[Row]):
             self.pgconn.pipeline_sync()
         results = self._read_results(len(named), ExecStatus.PIPELINE_SYNC)
         self.pgconn.exit_pipeline_mode()
-        return [[self._to_rows(result) for result in part] for part in results]
+        return [[self._to_rows(result) for result in part] for part in results[: len(parts)]]
 
     def _prepared_name(self, bound: BoundStatement) -> bytes | None:
         """Return the prepared name, or None before the third use. Statements are prepared anew at 20, 200 and every

@@ -65,8 +65,7 @@ class PostgresSubmitter(Submitter):
             if is_known and after_commit is None:
                 rows, _ = queries.connection.query(*statements)
             else:
-                behind = [] if after_commit is None else [[after_commit]]
-                (*_, (rows, _)), *_ = queries.connection.query_pipeline(statements, *behind)
+                ((*_, (rows, _)),) = queries.connection.query_pipeline(statements, last=after_commit)
         if not rows:
             return None
         self._cache.add_customer(customer)

@@ -140,13 +140,20 @@ class ClaimWindow:
         self._is_applying_log = False
         self._lanes_without_head: set[TableLane] = set()
         self.deadlines = queue.deadlines
-        self._loaded_until_turn = [
-            (level.virtual_time.turn, -1) if self.is_fair else NOTHING_LOADED for level in self.scheduler.levels
+        self._loaded_until_turn = [self._nothing_loaded(level) for level in self.scheduler.levels]
+        self._loaded_until_age = [
+            (ready_at, seq - 1) if level.open_lanes else ALL_LOADED
+            for level, (ready_at, seq) in zip(self.scheduler.levels, self.deadlines.oldest_heads, strict=True)
         ]
-        self._loaded_until_age = [(ready_at, seq - 1) for ready_at, seq in self.deadlines.oldest_heads]
         self._claim_limit = 1
         self._has_applied_log = False
         self.fence = queue.fence
+
+    def _nothing_loaded(self, level: Level[TableLane]) -> tuple[int, int]:
+        """Where to begin reading a level: no open lane has a turn before V."""
+        if not level.open_lanes:
+            return ALL_LOADED
+        return (level.virtual_time.turn, -1) if self.is_fair else NOTHING_LOADED
 
     @property
     def is_sorted(self) -> bool:

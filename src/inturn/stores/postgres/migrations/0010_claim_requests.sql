@@ -2,8 +2,8 @@
 -- turn claims for it.
 --
 --   claim_request    one row for each session that ever had to wait. `ticket` is the session's own number of the claim,
---                    `answer` are the seqs of the documents that were claimed for it; null: it still waits. Unlogged: a
---                    session does not outlive a crash
+--                    `answer` are the seqs of the documents that were claimed for it, under fences from `first_fence` on;
+--                    null: it still waits. Unlogged: a session does not outlive a crash
 --   take_claim_turn  waits for the turn, an advisory lock of the session by the oid of `claim_lock`. Returns whether the
 --                    session has it, and has to claim for all that wait; otherwise its claim was answered
 
@@ -15,7 +15,8 @@ CREATE UNLOGGED TABLE claim_request (
     lease bigint NOT NULL,
     now bigint,
     asked_at timestamptz NOT NULL,
-    answer bigint[]
+    answer bigint[],
+    first_fence bigint
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 CREATE PROCEDURE take_claim_turn(
@@ -35,10 +36,11 @@ BEGIN
         now = excluded.now, asked_at = excluded.asked_at, answer = NULL;
     COMMIT;
     PERFORM pg_advisory_lock(turn);
-    has_turn := EXISTS (SELECT 1 FROM claim_request WHERE pid = pg_backend_pid() AND answer IS NULL);
-    IF has_turn THEN
-        UPDATE claim_request SET answer = '{}' WHERE pid = pg_backend_pid();
-    ELSE
+    -- A claim that is alone takes no turn, and may be answering this one now: then the update waits for it, and finds the
+    -- answer.
+    UPDATE claim_request SET answer = '{}' WHERE pid = pg_backend_pid() AND answer IS NULL;
+    has_turn := FOUND;
+    IF NOT has_turn THEN
         PERFORM pg_advisory_unlock(turn);
     END IF;
 END

@@ -1,4 +1,4 @@
-"""Documents are looked for from their line's front on; what comes back behind it must be found, and cost no walk."""
+"""Documents are searched from `scan_from` of their lane on. Requeued ones before it must be found without a scan."""
 
 from typing import Any
 
@@ -21,12 +21,12 @@ Admin = psycopg.Connection[tuple[Any, ...]]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_comes_back_or_leaves_keeps_the_order_of_memory(url: str, seed: int) -> None:
+def test_documents_that_come_back_or_leave_keep_the_order_of_memory(url: str, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
     RandomWalk([PostgresStore(url, clock=clock) for _ in range(1 + seed % 2)], clock, seed).run(120)
 
 
-def test_a_queue_from_before_there_were_fronts_goes_on(url: str, before_fronts: str) -> None:
+def test_queue_from_before_scan_positions_goes_on(url: str, before_fronts: str) -> None:
     clock = ManualClock(seconds(1_700_000_000))
     with inturn.open(url, clock=clock) as queue:
         left = make_unclaimed_changes(queue)
@@ -38,7 +38,7 @@ def test_a_queue_from_before_there_were_fronts_goes_on(url: str, before_fronts: 
         check_nothing_lost(queue, left)
 
 
-def test_a_front_that_has_run_ahead_is_found_out_and_put_right(store: PostgresStore, admin: Admin) -> None:
+def test_recount_corrects_a_scan_position_that_has_run_ahead(store: PostgresStore, admin: Admin) -> None:
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 3)
     queue.claim("worker", 1)
@@ -48,13 +48,11 @@ def test_a_front_that_has_run_ahead_is_found_out_and_put_right(store: PostgresSt
     assert len(queue.claim("worker", 5)) == 2
 
 
-def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanwhile(
-    store: PostgresStore, admin: Admin
-) -> None:
-    """The front stays where it was."""
+def test_claim_of_a_requeued_document_scans_none_that_ended_meanwhile(store: PostgresStore, admin: Admin) -> None:
+    """The scan position stays where it was."""
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 60)
-    queue.claim("worker", 21)  # from here on all are of one line
+    queue.claim("worker", 21)  # from here on all are of one lane
     (back,) = queue.claim("worker", 1)
     for claim in queue.claim("worker", 30):
         queue.finish(claim)
@@ -63,7 +61,7 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
     assert admin.execute("SELECT scan_from, head_seq FROM lane WHERE waiting > 0").fetchall() == [(53, 53)]
 
 
-def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_found_out(store: PostgresStore, admin: Admin) -> None:
+def test_recount_removes_a_requeued_row_whose_document_does_not_wait(store: PostgresStore, admin: Admin) -> None:
     """No claim starts it; what waits behind it goes on once it was put right."""
     queue = Queue(store)
     gone, waits = (receipt.id for receipt in queue.submit("acme", [NewDocument("x")] * 2))

@@ -1,20 +1,22 @@
-"""What a process remembers between its claims holds only while `queue.version` says so, in the claim's transaction."""
+"""Claims of several processes on one file, claims that fail, and files of older versions."""
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from inturn import Claim, NewDocument, Queue
+from inturn import Claim, DocumentState, NewDocument, Queue
 from inturn.clock import ManualClock
 from inturn.errors import StoreVersionError
 from inturn.model import seconds
 from inturn.policy import Order, Policy, TurnPolicy
-from inturn.store import ClaimRequest, Operator
+from inturn.store import ClaimRequest, DocumentFilter, Operator, Store
 from inturn.stores import migrate
 from inturn.stores.memory import MemoryStore
 from inturn.stores.sqlite import SqliteStore, schema
+from inturn.stores.sqlite.queries import SqliteQueries
 
 ANNA = Operator("anna", "a test")
 START = seconds(1_700_000_000)
@@ -76,31 +78,34 @@ def one_by_one(store: SqliteStore, n: int, done: Claim | None = None) -> list[Cl
     return taken
 
 
-NO_OPS: dict[str, Callable[[Queue, Claim], object]] = {
-    "an outcome that was recorded before": lambda queue, claimed: queue.finish(claimed),
-    "a stale outcome": lambda queue, claimed: queue.store.ack_and_claim([queue.done(claimed._replace(fence=99))], None),
-    "a submit that was made before": lambda queue, _: queue.submit("acme", [NewDocument("x")], key="again"),
-    "a prune with nothing old": lambda queue, _: queue.store.prune(0, limit=10),
-    "a cancel of what has ended": lambda queue, claimed: queue.store.cancel([claimed.document.id], ANNA),
-    "a heartbeat of a claim that ended": lambda queue, claimed: queue.heartbeat([claimed], lease=1_000_000),
-}
+def fill(store: Store) -> None:
+    for number in range(6):
+        Queue(store).submit(f"customer {number}", [NewDocument("x")] * (4 + 5 * number), now=1)
 
 
-@pytest.mark.parametrize("no_op", NO_OPS)
-def test_claim_sees_other_processes_after_a_write_that_changed_nothing(
-    opened: Callable[[], SqliteStore], no_op: str
-) -> None:
-    one, other = Queue(opened()), Queue(opened())
-    one.submit("acme", [NewDocument("x")], key="again")
-    (claimed,) = one.claim("worker", 1)
-    one.finish(claimed)
-    assert one.claim("worker", 1) == ()
-    other.submit("beta", [NewDocument("x")])
-    NO_OPS[no_op](one, claimed)
-    assert [claim.document.customer for claim in one.claim("worker", 1)] == ["beta"]
+def claim(store: Store, limit: int) -> list[int]:
+    return [claimed.document.seq for claimed in Queue(store).claim("worker", limit, now=2)]
 
 
-def test_event_numbers_stay_unique_after_a_write_that_changed_nothing(opened: Callable[[], SqliteStore]) -> None:
+def claim_from_memory(limits: list[int]) -> list[list[int]]:
+    """What a store in memory gives for the same claims."""
+    memory = MemoryStore(ManualClock())
+    fill(memory)
+    return [claim(memory, limit) for limit in limits]
+
+
+# -- several processes ------------------------------------------------------------------------------------------------
+
+
+def test_two_processes_that_claim_in_turn_keep_one_order(opened: Callable[[], SqliteStore]) -> None:
+    limits = [1, 7, 2, 2, 1, 13, 1, 1, 5, 20]
+    stores = [opened() for _ in range(2)]
+    fill(stores[0])
+    taken = [claim(store, limit) for store, limit in zip(cycle(stores), limits, strict=False)]
+    assert taken == claim_from_memory(limits)
+
+
+def test_event_numbers_of_two_processes_stay_unique(opened: Callable[[], SqliteStore]) -> None:
     one, other = Queue(opened()), Queue(opened())
     one.submit("acme", [NewDocument("x")] * 2)
     (claimed,) = one.claim("worker", 1)
@@ -113,7 +118,7 @@ def test_event_numbers_stay_unique_after_a_write_that_changed_nothing(opened: Ca
 
 
 @pytest.mark.parametrize("who", ["another", "itself"])
-def test_whatever_anybody_writes_makes_the_next_claim_look(
+def test_claim_sees_all_that_was_written_since_the_last(
     store: SqliteStore, opened: Callable[[], SqliteStore], who: str
 ) -> None:
     other = opened() if who == "another" else store
@@ -128,20 +133,21 @@ def test_whatever_anybody_writes_makes_the_next_claim_look(
     assert "gamma" in taken
 
 
-def test_what_was_written_in_the_same_commit_is_seen(store: SqliteStore) -> None:
-    """Two callers' works share a commit: an exchange, then a pause."""
+def test_claim_sees_a_write_of_the_same_commit(store: SqliteStore) -> None:
+    """A pause and a claim share a commit."""
     one_by_one(store, 2)
     request = ClaimRequest("worker", 1, 1_000_000)
     works: list[Callable[[], object]] = [
+        lambda: store._queries.execute("pause", by="anna", why="a test"),
         lambda: store._ack_and_claim((), request, START),
-        lambda: store._queries.fetch_one("pause", by="anna", why="a test"),
     ]
-    store._writer.run_all(works)
-    assert store.claim(request) == ()
+    assert store._writer.run_all(works)[1] == ((), ())
 
 
 @pytest.mark.parametrize("limit", [1, 2])
-def test_a_lease_that_ends_is_noticed_though_nobody_wrote(store: SqliteStore, clock: ManualClock, limit: int) -> None:
+def test_claim_finds_an_expired_lease_though_nothing_was_written(
+    store: SqliteStore, clock: ManualClock, limit: int
+) -> None:
     request = ClaimRequest("worker", limit, seconds(5))
     first = store.claim(request)[0]
     store.claim(ClaimRequest("worker", limit, seconds(60)))
@@ -150,7 +156,7 @@ def test_a_lease_that_ends_is_noticed_though_nobody_wrote(store: SqliteStore, cl
     assert (again.document.id, again.document.attempt) == (first.document.id, 2)
 
 
-def test_a_freed_cap_opens_the_line_in_the_same_exchange(store: SqliteStore) -> None:
+def test_freed_cap_opens_the_lane_in_the_same_call(store: SqliteStore) -> None:
     store.change_customer("acme", {"cap": 1}, ANNA)
     store.change_customer("beta", {"paused": True}, ANNA)
     taken = one_by_one(store, 4)
@@ -159,7 +165,7 @@ def test_a_freed_cap_opens_the_line_in_the_same_exchange(store: SqliteStore) -> 
 
 
 @pytest.mark.parametrize("invalid", ["stale", "repeated"])
-def test_an_outcome_that_comes_to_nothing_is_judged_and_the_next_one_claimed(store: SqliteStore, invalid: str) -> None:
+def test_outcome_that_changes_nothing_is_answered_and_the_next_one_claimed(store: SqliteStore, invalid: str) -> None:
     (claimed,) = one_by_one(store, 1)
     queue = Queue(store)
     if invalid == "repeated":
@@ -170,10 +176,75 @@ def test_an_outcome_that_comes_to_nothing_is_judged_and_the_next_one_claimed(sto
     assert [claim.document.customer for claim in after] == ["beta"]
 
 
-# -- files of other versions ------------------------------------------------------------------------------------------
+def test_failed_claim_leaves_nothing(opened: Callable[[], SqliteStore], monkeypatch: pytest.MonkeyPatch) -> None:
+    store = opened()
+    fill(store)
+    taken = [claim(store, 3)]
+    with monkeypatch.context() as broken:
+
+        def fails(*_: object) -> None:
+            raise RuntimeError("after the lanes were written")
+
+        broken.setattr(SqliteQueries, "_insert_events", fails)
+        with pytest.raises(RuntimeError, match="after the lanes"):
+            claim(store, 25)
+    taken += [claim(store, limit) for limit in (1, 8, 30)]
+    assert store.recount(repair=False) == ()
+    assert taken == claim_from_memory([3, 1, 8, 30])
 
 
-def test_a_file_from_before_goes_on_and_what_ended_is_still_pruned(
+# -- the order of memory ----------------------------------------------------------------------------------------------
+
+
+def test_claims_see_documents_that_leave_or_come_back(opened: Callable[[], SqliteStore]) -> None:
+    stores: list[Store] = [MemoryStore(ManualClock()), opened()]
+    claimed_seqs: list[list[int]] = [[], []]
+    for store, taken in zip(stores, claimed_seqs, strict=True):
+        queue = Queue(store)
+        late = NewDocument("late", delay=seconds(9))
+        queue.submit("acme", [NewDocument("x"), NewDocument("x"), late] * 20, now=1)
+        for step in range(30):
+            now = 2 if step < 15 else seconds(10)
+            (claimed,) = queue.claim("worker", now=now)
+            taken.append(claimed.document.seq)
+            waiting = queue.documents(DocumentFilter(states=frozenset({DocumentState.WAITING}))).items
+            if step % 5 == 2:
+                queue.cancel(waiting[-2].id, Operator("test", "the one after the head"), now=now)
+            if step % 5 == 4:
+                queue.release(claimed, now=now)
+    assert claimed_seqs[0] == claimed_seqs[1]
+
+
+def test_more_customers_than_are_read_at_once_keep_their_order(opened: Callable[[], SqliteStore]) -> None:
+    claimed_seqs = []
+    for store in (MemoryStore(ManualClock()), opened()):
+        for number in range(150):
+            Queue(store).submit(f"customer {number}", [NewDocument("x")] * (1 + number % 4), now=1)
+        claimed_seqs.append([claim(store, limit) for limit in (1, 1, 40, 3, 90, 1, 60, 150)])
+    assert claimed_seqs[0] == claimed_seqs[1]
+
+
+def test_prune_deletes_the_oldest_first_however_they_ended(store: SqliteStore, clock: ManualClock) -> None:
+    queue = Queue(store)
+    first, last = (receipt.id for receipt in queue.submit("gamma", [NewDocument("x")] * 2))
+    queue.cancel(first, ANNA)
+    done = []
+    for _ in range(2):
+        clock.advance(1)
+        done += queue.claim("worker")
+        queue.finish(done[-1])
+    clock.advance(1)
+    queue.cancel(last, ANNA)
+    assert store.prune(START + seconds(1), limit=2).documents == 2
+    stored = {document.id for document in queue.documents().items}
+    assert stored.isdisjoint({first, done[0].document.id})
+    assert stored.issuperset({last, done[1].document.id})
+
+
+# -- files of older versions ------------------------------------------------------------------------------------------
+
+
+def test_file_of_schema_4_goes_on_and_ended_documents_are_pruned(
     store: SqliteStore, path: Path, before_clock: str, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
     Queue(store).finish(one_by_one(store, 3)[-1])
@@ -192,10 +263,10 @@ def test_a_file_from_before_goes_on_and_what_ended_is_still_pruned(
 
 
 @pytest.mark.parametrize("order", Order)
-def test_lines_that_only_the_queues_row_knew_go_on(
+def test_lanes_that_stood_in_the_queues_row_alone_go_on(
     store: SqliteStore, path: Path, schema_7: str, clock: ManualClock, order: Order
 ) -> None:
-    """The version before left lines that were only taken from in the queue's row."""
+    """Schema 7 could leave lanes that were only taken from in the queue's row."""
     store.set_policy(Policy(turns=TurnPolicy(order)), ANNA)
     one_by_one(store, 1)
     connection = store._queries.connection
@@ -225,21 +296,4 @@ def test_lines_that_only_the_queues_row_knew_go_on(
 def test_a_process_of_an_older_version_is_refused_with_advice(store: SqliteStore, statement: str) -> None:
     one_by_one(store, 3)
     with pytest.raises(StoreVersionError, match="upgraded by a newer version of Inturn: stop this process"):
-        store._write(lambda: store._queries.connection.execute(statement).fetchall())
-
-
-def test_what_ended_first_is_pruned_first_however_it_ended(store: SqliteStore, clock: ManualClock) -> None:
-    queue = Queue(store)
-    first, last = (receipt.id for receipt in queue.submit("gamma", [NewDocument("x")] * 2))
-    queue.cancel(first, ANNA)
-    done = []
-    for _ in range(2):
-        clock.advance(1)
-        done += queue.claim("worker")
-        queue.finish(done[-1])
-    clock.advance(1)
-    queue.cancel(last, ANNA)
-    assert store.prune(START + seconds(1), limit=2).documents == 2
-    stored = {document.id for document in queue.documents().items}
-    assert stored.isdisjoint({first, done[0].document.id})
-    assert stored.issuperset({last, done[1].document.id})
+        store.write(lambda _: store._queries.connection.execute(statement).fetchall())

@@ -1,4 +1,4 @@
-"""Documents are looked for from their line's front on; what comes back behind it must be found, and cost no walk."""
+"""Documents are searched from `scan_from` of their lane on. Requeued ones before it must be found without a scan."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +13,8 @@ from inturn.clock import ManualClock
 from inturn.model import seconds
 from inturn.store import Operator
 from inturn.stores import migrate
+from inturn.stores.sql.lanes import TableLane
 from inturn.stores.sqlite import SqliteStore, schema
-from inturn.stores.sqlite.rows import SqlLane
 from requeue_walk import RandomWalk, check_nothing_lost, make_unclaimed_changes
 
 
@@ -25,7 +25,7 @@ def opened(path: Path, clock: ManualClock) -> SqliteStore:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_comes_back_or_leaves_keeps_the_order_of_memory(tmp_path: Path, seed: int) -> None:
+def test_documents_that_come_back_or_leave_keep_the_order_of_memory(tmp_path: Path, seed: int) -> None:
     clock = ManualClock(seconds(1_700_000_000))
     RandomWalk([opened(tmp_path / "queue.db", clock) for _ in range(1 + seed % 2)], clock, seed).run(250)
 
@@ -43,19 +43,18 @@ def steps(store: SqliteStore, work: Callable[[], object]) -> int:
     return sum(counted)
 
 
-def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanwhile(tmp_path: Path) -> None:
+def test_claim_of_a_requeued_document_scans_none_that_ended_meanwhile(tmp_path: Path) -> None:
     def steps_with(ended: int) -> int:
         clock = ManualClock(seconds(1_700_000_000))
         store = opened(tmp_path / f"{ended}.db", clock)
         queue = Queue(store)
         queue.submit("acme", [NewDocument("x")] * (ended + 30))
-        queue.claim("worker", 21)  # from here on all are of one line
+        queue.claim("worker", 21)  # from here on all are of one lane
         (back,) = queue.claim("worker", 1)
         queue.fail(back, "later", retry_in=seconds(5))
         for claim in queue.claim("worker", ended):
             queue.finish(claim)
         clock.advance(seconds(6))
-        store._queries.clear_cache()
         counted = steps(store, lambda: queue.claim("worker", 1) + queue.claim("worker", 1))
         store.close()
         return counted
@@ -63,7 +62,7 @@ def test_a_document_that_comes_back_lets_nobody_walk_over_those_that_ended_meanw
     assert steps_with(900) < 1.5 * steps_with(9)
 
 
-def test_a_file_from_before_there_were_fronts_goes_on(
+def test_file_from_before_scan_positions_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before_fronts: str
 ) -> None:
     path, clock = tmp_path / "queue.db", ManualClock(seconds(1_700_000_000))
@@ -78,29 +77,28 @@ def test_a_file_from_before_there_were_fronts_goes_on(
         check_nothing_lost(queue, left)
 
 
-def test_a_front_that_has_run_ahead_is_found_out_and_put_right(tmp_path: Path) -> None:
+def test_recount_corrects_a_scan_position_that_has_run_ahead(tmp_path: Path) -> None:
     store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
     queue = Queue(store)
     queue.submit("acme", [NewDocument("x")] * 3)
     queue.claim("worker", 1)
     store._queries.connection.execute("UPDATE lane SET scan_from = scan_from + 2")
-    store._queries.clear_cache()
     assert [discrepancy.what for discrepancy in store.recount(repair=True)] == ["found in level 1"]
     assert store.recount(repair=False) == ()
     assert len(queue.claim("worker", 5)) == 2
     store.close()
 
 
-def test_a_front_behind_which_the_head_stands_is_not_given_up() -> None:
-    """A document that comes back before it would be the head then, and nobody would find the other."""
-    line = SqlLane("acme", 1, scan_from=5)
-    line.mark_exhausted(7)
-    assert line.scan_from == 5
-    line.mark_exhausted(4)
-    assert line.scan_from is None
+def test_scan_position_before_the_head_is_kept() -> None:
+    """A document that comes back before it would be the head then, and the other would not be found."""
+    lane = TableLane("acme", 1, scan_from=5)
+    lane.mark_exhausted(7)
+    assert lane.scan_from == 5
+    lane.mark_exhausted(4)
+    assert lane.scan_from is None
 
 
-def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started_nor_kept(tmp_path: Path) -> None:
+def test_claim_skips_a_requeued_row_whose_document_does_not_wait(tmp_path: Path) -> None:
     """As a process leaves it that was at work before the file was migrated, and cancels something since."""
     store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
     queue = Queue(store)
@@ -116,7 +114,7 @@ def test_one_that_is_said_to_have_come_back_and_does_not_wait_is_neither_started
     store.close()
 
 
-def test_a_line_emptied_by_a_process_from_before_there_were_fronts_is_empty(tmp_path: Path) -> None:
+def test_lane_emptied_by_a_process_from_before_scan_positions_is_empty(tmp_path: Path) -> None:
     """It does not say how many documents went."""
     store = opened(tmp_path / "queue.db", ManualClock(seconds(1_700_000_000)))
     queue = Queue(store)

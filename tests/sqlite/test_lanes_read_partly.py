@@ -1,5 +1,5 @@
-"""A claim reads only the lines it may need. With many customers it must still take what a store that sees them all
-takes: the state machine of the contract has too few of them to tell.
+"""A claim reads only the lanes it may need. With many customers it must still take what a store that sees them all
+takes: the state machine of the contract has too few customers to show a difference.
 """
 
 import random
@@ -12,7 +12,8 @@ from inturn.model import NewDocument, seconds
 from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
 from inturn.store import ClaimRequest, Operator, Outcome, OutcomeKind, Submission
 from inturn.stores.memory import MemoryStore
-from inturn.stores.sqlite import SqliteStore, claim_window
+from inturn.stores.sql import claim_window
+from inturn.stores.sqlite import SqliteStore
 
 CUSTOMERS = [f"customer {n}" for n in range(40)]
 ANNA = Operator("anna", "a test")
@@ -25,12 +26,11 @@ def made_id(n: int) -> str:
 
 @pytest.mark.parametrize("order", list(Order))
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("remembered", [0, 3, 100])
+@pytest.mark.parametrize("more_lanes", [0, 1, 100])
 def test_many_customers_take_turns_as_in_memory(
-    tmp_path: Path, seed: int, order: Order, remembered: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, seed: int, order: Order, more_lanes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim_window, "MAX_CACHED_CUSTOMERS", remembered)
-    monkeypatch.setattr(claim_window, "EXTRA_LANES", 1)
+    monkeypatch.setattr(claim_window, "MORE_LANES", more_lanes)
     chance, clock = random.Random(seed), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
     stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
@@ -63,11 +63,8 @@ def test_many_customers_take_turns_as_in_memory(
         store.close()
 
 
-def test_the_oldest_heads_are_found_by_one_that_has_not_seen_them_come(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They came at times in another order than that of their turns, and a claim sees few lines at once."""
-    monkeypatch.setattr(claim_window, "EXTRA_LANES", 1)
+def test_oldest_heads_are_found_whatever_their_turns(tmp_path: Path) -> None:
+    """They came at times in another order than that of their turns, and a claim reads few lanes at once."""
     chance, clock = random.Random(7), ManualClock(seconds(1_700_000_000))
     stores = (MemoryStore(clock), SqliteStore(tmp_path / "queue.db", clock))
     stores[1]._queries.connection.execute("PRAGMA synchronous = OFF")
@@ -78,7 +75,6 @@ def test_the_oldest_heads_are_found_by_one_that_has_not_seen_them_come(
             documents = [NewDocument("a document")] * 2
             store.submit(Submission(f"customer {n}", [made_id(2 * n), made_id(2 * n + 1)], documents), now=at)
     stores[1].sweep()
-    stores[1]._queries.clear_cache()
     request = ClaimRequest("worker", 1, HOUR)
     first, second = ([store.claim(request)[0].document.seq for _ in range(500)] for store in stores)
     for store in stores:
