@@ -318,6 +318,17 @@ def test_claim_larger_than_a_transaction_gets_all_its_documents(stores: list[Pos
 # -- requests that are not served ---------------------------------------------------------------------------------------
 
 
+def ask(turn: Turn, limit: int, pid: int | None = None, age: int = 0) -> int:
+    """Leave a request as a session that waits does: the test's own, or one that is gone."""
+    asking = turn.admin.info.backend_pid if pid is None else pid
+    turn.admin.execute(
+        "INSERT INTO claim_request (pid, ticket, worker, max_documents, lease, now, asked_at)"
+        " VALUES (%s, 1, 'waits', %s, %s, %s, clock_timestamp() - %s * interval '1 second')",
+        (asking, limit, MINUTE, START, age),
+    )
+    return asking
+
+
 def test_request_older_than_20_seconds_is_not_served(stores: list[PostgresStore], turn: Turn) -> None:
     submit(stores[0], "acme", 10)
     for pid, age in ((-1, 21), (-2, 19)):
@@ -327,6 +338,19 @@ def test_request_older_than_20_seconds_is_not_served(stores: list[PostgresStore]
         (-2, [1, 2]),
         (-1, None),
     ]
+
+
+def test_requests_of_sessions_that_are_gone_cost_nothing(stores: list[PostgresStore], turn: Turn) -> None:
+    """A claim reads no lanes for them, and a sweep forgets them."""
+    for number in range(20):
+        submit(stores[0], f"customer {number}", 1, number)
+    stores[0].apply_lane_log()
+    for pid, age in ((-1, 61), (-2, 3_600), (-3, 30)):
+        ask(turn, 5, pid, age)
+    lanes = stores[0]._database.run_claim(lambda queries: queries.fetch_all("first_lanes", limit=2, more=1))
+    assert len(lanes) == 2 + 5 + 1
+    stores[0].sweep()
+    assert turn.pids() == [-3]
 
 
 def test_process_that_is_alone_claims_without_the_turn(stores: list[PostgresStore], turn: Turn) -> None:
@@ -351,17 +375,6 @@ def test_process_that_is_alone_serves_those_that_wait(stores: list[PostgresStore
         assert seqs(claim(stores[0], 1)) == [5]
     assert seqs(future.result(60)) == [3, 4]
     assert turn.is_free()
-
-
-def ask(turn: Turn, limit: int, pid: int | None = None, age: int = 0) -> int:
-    """Leave a request as a session that waits does: the test's own, or one that is gone."""
-    asking = turn.admin.info.backend_pid if pid is None else pid
-    turn.admin.execute(
-        "INSERT INTO claim_request (pid, ticket, worker, max_documents, lease, now, asked_at)"
-        " VALUES (%s, 1, 'waits', %s, %s, %s, clock_timestamp() - %s * interval '1 second')",
-        (asking, limit, MINUTE, START, age),
-    )
-    return asking
 
 
 def test_claim_that_lost_its_lease_before_it_was_read_is_not_given_twice(
