@@ -226,11 +226,11 @@ def test_claims_at_times_between_which_a_document_falls_due(stores: list[Postgre
     """One that must process what is due claims in a transaction of its own, as those before it are not written yet."""
     memory = MemoryStore(ManualClock(START))
     for store in (memory, stores[0]):
-        submit(store, "acme", 8)
+        submit(store, "acme", 10)
         (first,) = store.claim(ClaimRequest("before", 1, MINUTE))
         failed = Outcome(first.document.id, first.fence, OutcomeKind.FAILED, error="no", retry_in=seconds(5))
         store.ack_and_claim([failed], None)
-    times = [START, START, START + seconds(5), START + seconds(6)]
+    times = [START, START, START + seconds(5), START + seconds(6), START]
     request = ClaimRequest("worker", 2, MINUTE)
     version = turn.version()
     with turn.held():
@@ -241,8 +241,8 @@ def test_claims_at_times_between_which_a_document_falls_due(stores: list[Postgre
             )
         )
     claimed = [future.result(60) for future in futures]
-    expected = {n: memory.claim(request, now=times[n]) for n in (1, 0, 3, 2)}
-    assert claimed == [expected[n] for n in range(4)]
+    expected = {n: memory.claim(request, now=times[n]) for n in (1, 0, 3, 4, 2)}  # the last overtakes nobody
+    assert claimed == [expected[n] for n in range(5)]
     assert turn.version() == version + 2
     assert first.document.id in [item.document.id for item in claimed[3]]
 
