@@ -28,7 +28,12 @@ ANNA = Operator("anna", "a test")
 START = seconds(1_700_000_000)
 MINUTE = seconds(60)
 MAX_CLAIMERS = 6
-LOCK_ID = "'claim_lock'::regclass::oid"
+LOCK = "SELECT pg_advisory_lock('claim_lock'::regclass::oid::bigint)"
+UNLOCK = "SELECT pg_advisory_unlock('claim_lock'::regclass::oid::bigint)"
+COUNT_LOCKS = """
+    SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+    WHERE locktype = 'advisory' AND datname = current_database() AND objid = 'claim_lock'::regclass::oid AND granted = %s
+"""
 
 
 class Turn:
@@ -40,19 +45,15 @@ class Turn:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        self.admin.execute(f"SELECT pg_advisory_lock({LOCK_ID}::bigint)".encode())
+        self.admin.execute(LOCK)
         try:
             yield
         finally:
-            self.admin.execute(f"SELECT pg_advisory_unlock({LOCK_ID}::bigint)".encode())
+            self.admin.execute(UNLOCK)
 
     def count(self, *, granted: bool) -> int:
         """How many sessions wait for it, or have it."""
-        query = (
-            "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
-            f" WHERE locktype = 'advisory' AND datname = current_database() AND objid = {LOCK_ID} AND granted = %s"
-        )
-        return int((self.admin.execute(query.encode(), (granted,)).fetchone() or (0,))[0])
+        return int((self.admin.execute(COUNT_LOCKS, (granted,)).fetchone() or (0,))[0])
 
     def is_free(self) -> bool:
         return self.count(granted=True) + self.count(granted=False) == 0
@@ -126,7 +127,7 @@ def claim_from_memory(n: int, *limits: int) -> list[list[int]]:
     return [seqs(claim(memory, limit)) for limit in limits]
 
 
-# -- as if one by one -------------------------------------------------------------------------------------------------
+# -- as if one by one -----------------------------------------------------------------------------------------------
 
 
 CUSTOMER_SETTINGS = st.fixed_dictionaries(
@@ -158,7 +159,7 @@ def prepare(
     customers: Sequence[tuple[Sequence[float], dict[str, Any]]],
     outcomes: Sequence[str],
 ) -> None:
-    """A queue in which some documents have run before: some are due or lost by now, and some wait for longer than others."""
+    """Fill a queue: some documents have run before and are due or lost by now, and some have waited for long."""
     clock.set(START - seconds(30))
     store.set_policy(policy, ANNA)
     given_ids = 0
@@ -208,7 +209,9 @@ def test_combined_claims_equal_claims_one_by_one(
             futures = turn.wait_for(*calls_for([store, other] * MAX_CLAIMERS, limits))
         claimed = [future.result(60) for future in futures]
         asked = list(range(len(limits)))
-        expected = {n: claim(memory, limits[n], f"worker {n}") for n in [*asked[1:], asked[0]]}  # first come has the turn
+        expected = {
+            n: claim(memory, limits[n], f"worker {n}") for n in [*asked[1:], asked[0]]
+        }  # first come has the turn
         assert claimed == [expected[n] for n in asked]
         assert turn.version() <= version + 1
         assert store.scheduler_snapshot() == memory.scheduler_snapshot()
@@ -219,10 +222,8 @@ def test_combined_claims_equal_claims_one_by_one(
     drop_schema(url)
 
 
-def test_claims_at_times_between_which_a_document_falls_due(
-    url: str, stores: list[PostgresStore], turn: Turn
-) -> None:
-    """One that must process what is due claims in a transaction of its own, as the documents before it are not written."""
+def test_claims_at_times_between_which_a_document_falls_due(stores: list[PostgresStore], turn: Turn) -> None:
+    """One that must process what is due claims in a transaction of its own, as those before it are not written yet."""
     memory = MemoryStore(ManualClock(START))
     for store in (memory, stores[0]):
         submit(store, "acme", 8)
@@ -288,7 +289,7 @@ def test_finish_is_recorded_whether_or_not_its_claim_has_to_wait(stores: list[Po
     assert sorted(seq for answer in answers for seq in seqs(answer.claimed)) == [4, 5, 6, 7, 8, 9]
 
 
-# -- how much one transaction does --------------------------------------------------------------------------------------
+# -- how much one transaction does ------------------------------------------------------------------------------------
 
 
 def test_claims_beyond_the_limit_of_a_transaction_wait_for_the_next(
@@ -315,7 +316,18 @@ def test_claim_larger_than_a_transaction_gets_all_its_documents(stores: list[Pos
     assert stores[0].recount(repair=False) == ()
 
 
-# -- requests that are not served ---------------------------------------------------------------------------------------
+# -- requests that are not served -------------------------------------------------------------------------------------
+
+
+def ask(turn: Turn, limit: int, pid: int | None = None, age: int = 0) -> int:
+    """Leave a request as a session that waits does: the test's own, or one that is gone."""
+    asking = turn.admin.info.backend_pid if pid is None else pid
+    turn.admin.execute(
+        "INSERT INTO claim_request (pid, ticket, worker, max_documents, lease, now, asked_at)"
+        " VALUES (%s, 1, 'waits', %s, %s, %s, clock_timestamp() - %s * interval '1 second')",
+        (asking, limit, MINUTE, START, age),
+    )
+    return asking
 
 
 def test_request_older_than_20_seconds_is_not_served(stores: list[PostgresStore], turn: Turn) -> None:
@@ -327,6 +339,19 @@ def test_request_older_than_20_seconds_is_not_served(stores: list[PostgresStore]
         (-2, [1, 2]),
         (-1, None),
     ]
+
+
+def test_requests_of_sessions_that_are_gone_cost_nothing(stores: list[PostgresStore], turn: Turn) -> None:
+    """A claim reads no lanes for them, and a sweep forgets them."""
+    for number in range(20):
+        submit(stores[0], f"customer {number}", 1, number)
+    stores[0].apply_lane_log()
+    for pid, age in ((-1, 61), (-2, 3_600), (-3, 30)):
+        ask(turn, 5, pid, age)
+    lanes = stores[0]._database.run_claim(lambda queries: queries.fetch_all("first_lanes", limit=2, more=1))
+    assert len(lanes) == 2 + 5 + 1
+    stores[0].sweep()
+    assert turn.pids() == [-3]
 
 
 def test_process_that_is_alone_claims_without_the_turn(stores: list[PostgresStore], turn: Turn) -> None:
@@ -351,17 +376,6 @@ def test_process_that_is_alone_serves_those_that_wait(stores: list[PostgresStore
         assert seqs(claim(stores[0], 1)) == [5]
     assert seqs(future.result(60)) == [3, 4]
     assert turn.is_free()
-
-
-def ask(turn: Turn, limit: int, pid: int | None = None, age: int = 0) -> int:
-    """Leave a request as a session that waits does: the test's own, or one that is gone."""
-    asking = turn.admin.info.backend_pid if pid is None else pid
-    turn.admin.execute(
-        "INSERT INTO claim_request (pid, ticket, worker, max_documents, lease, now, asked_at)"
-        " VALUES (%s, 1, 'waits', %s, %s, %s, clock_timestamp() - %s * interval '1 second')",
-        (asking, limit, MINUTE, START, age),
-    )
-    return asking
 
 
 def test_claim_that_lost_its_lease_before_it_was_read_is_not_given_twice(
@@ -395,7 +409,7 @@ def test_claim_answered_while_its_turn_begins_keeps_its_answer(
     assert turn.is_free()
 
 
-# -- what goes wrong ----------------------------------------------------------------------------------------------------
+# -- what goes wrong --------------------------------------------------------------------------------------------------
 
 
 def test_session_killed_while_it_waits_takes_nothing_from_the_others(stores: list[PostgresStore], turn: Turn) -> None:
@@ -452,7 +466,7 @@ def test_contention_of_the_session_that_has_the_turn_is_tried_again(stores: list
         futures = turn.wait_for(*calls_for(stores, [1, 2, 3]))
     claimed = [seqs(future.result(60)) for future in futures]
     assert [len(item) for item in claimed] == [1, 2, 3]
-    assert sorted(sum(claimed, [])) == [1, 2, 3, 4, 5, 6]
+    assert sorted(seq for item in claimed for seq in item) == [1, 2, 3, 4, 5, 6]
     assert turn.is_free()
 
 

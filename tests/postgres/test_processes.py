@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from inturn.ids import RandomIds
@@ -12,7 +13,8 @@ from inturn.model import NewDocument
 from inturn.policy import Policy, PriorityPolicy
 from inturn.store import DocumentFilter, EventKind, Operator, Submission
 from inturn.stores.postgres import PostgresStore
-from services import needs_postgres
+from kill_rounds import run_kill_rounds
+from services import needs_postgres, wait_until
 
 pytestmark = needs_postgres
 Start = Callable[..., Any]
@@ -63,6 +65,14 @@ def test_8_claimers_share_no_document_and_leave_none(start: Start, store: Postgr
     assert sorted(finished) == sorted(taken)
     assert [event.number for event in events] == list(range(1, len(events) + 1))
     assert store.recount(repair=False) == ()
+
+
+def test_8_claimers_of_which_some_are_killed_lose_nothing(start: Start, store: PostgresStore, url: str) -> None:
+    run_kill_rounds(store, lambda worker, limit: start("finish_and_claim_for_ever", url, worker, limit))
+    locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 'claim_lock'::regclass::oid"
+    options = f"-c search_path={store.address.schema}"
+    with psycopg.connect(store.address.conninfo, autocommit=True, options=options) as admin:
+        wait_until(lambda: admin.execute(locks).fetchone() == (0,))
 
 
 def test_two_bulk_customers_under_8_claimers_get_equal_shares(start: Start, store: PostgresStore, url: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from inturn.model import DocumentState
 from inturn.store import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Store
 from inturn.stores.sqlite import SqliteStore
+from kill_rounds import run_kill_rounds
 
 Start = Callable[..., Any]
 ROUNDS = 9
@@ -105,5 +106,13 @@ def test_processes_killed_at_any_moment_lose_nothing(start: Start, tmp_path: Pat
     assert kills == ROUNDS * KILLED_A_ROUND
     assert len(acknowledged) > 20
     assert len(said_done) > 20
+    sound(store, path)
+    store.close()
+
+
+def test_8_claimers_of_which_some_are_killed_lose_nothing(start: Start, tmp_path: Path, sound: Start) -> None:
+    path = tmp_path / "queue.db"
+    store = SqliteStore(path)
+    run_kill_rounds(store, lambda worker, limit: start("finish_and_claim_for_ever", path, worker, limit))
     sound(store, path)
     store.close()

@@ -14,7 +14,7 @@ from inturn.errors import StaleFenceError, StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
 from inturn.queue import Queue
-from inturn.store import ClaimRequest, Submission
+from inturn.store import ClaimRequest, Outcome, OutcomeKind, Submission
 from inturn.stores.postgres import PostgresStore
 
 MINUTE = 60_000_000
@@ -137,6 +137,23 @@ def work_for_ever(url: str, worker: str, limit: str) -> None:
                 send([document.id, fence])
         except StoreError:
             time.sleep(0.05)
+
+
+def finish_and_claim_for_ever(url: str, worker: str, limit: str) -> None:
+    """Finish and claim in one call, with short leases; tell each id and fence as claimed, and as finished."""
+    store, outcomes = PostgresStore(url), list[Outcome]()
+    request = ClaimRequest(worker, int(limit), 1_500_000)
+    send("ready")
+    while True:
+        statuses, claimed = store.ack_and_claim(outcomes, request)
+        for outcome, status in zip(outcomes, statuses, strict=True):
+            if status != "stale":
+                send(["finished", outcome.id, outcome.fence])
+        for document, fence in claimed:
+            send(["claimed", document.id, fence])
+        outcomes = [Outcome(document.id, fence, OutcomeKind.DONE, result="1") for document, fence in claimed]
+        if not claimed:
+            store.wait(0.05)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import apsw
 from inturn.errors import InturnError, StaleFenceError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, Submission
+from inturn.store import ClaimRequest, Outcome, OutcomeKind, Submission
 from inturn.stores.sqlite import SqliteStore, connection, notifier
 from inturn.stores.sqlite.connection import write_lock_path
 
@@ -109,6 +109,23 @@ def work_for_ever(path: str, worker: str, limit: str) -> None:
             except StaleFenceError:
                 continue
             send(document.id)
+
+
+def finish_and_claim_for_ever(path: str, worker: str, limit: str) -> None:
+    """Finish and claim in one call, with short leases; tell each id and fence as claimed, and as finished."""
+    store, outcomes = SqliteStore(path), list[Outcome]()
+    request = ClaimRequest(worker, int(limit), 1_500_000)
+    send("ready")
+    while True:
+        statuses, claimed = store.ack_and_claim(outcomes, request)
+        for outcome, status in zip(outcomes, statuses, strict=True):
+            if status != "stale":
+                send(["finished", outcome.id, outcome.fence])
+        for document, fence in claimed:
+            send(["claimed", document.id, fence])
+        outcomes = [Outcome(document.id, fence, OutcomeKind.DONE, result="1") for document, fence in claimed]
+        if not claimed:
+            store.wait(0.05)
 
 
 def hold_lock(path: str) -> None:

@@ -8,7 +8,8 @@
 -- Where many rows are deleted at once, each is looked up in its index first (LIMIT keeps it so) and deleted by its ctid: a
 -- join with a table that was empty when it was last analyzed would compare every row with every other. The row of a lane
 -- is first looked for at the ctid where it was read, which takes no index. The row itself confirms that it is the one, since
--- VACUUM FULL moves rows. Where equal customers and lanes would do, rows are compared: no other index sorts them so.
+-- VACUUM FULL moves rows. `first_lanes` counts requests for longer than `waiting_claims` serves them, as it must read enough
+-- lanes for all of those. Where equal customers and lanes would do, rows are compared: no other index sorts them so.
 
 -- name: queue
 WITH newest AS MATERIALIZED (SELECT * FROM scheduler_state ORDER BY version DESC LIMIT 1)
@@ -96,6 +97,9 @@ SELECT pid, worker, max_documents, lease, now FROM claim_request
 WHERE answer IS NULL AND pid <> pg_backend_pid() AND asked_at > clock_timestamp() - interval '20 seconds'
 ORDER BY asked_at, pid;
 
+-- name: forget_old_requests
+DELETE FROM claim_request WHERE asked_at < clock_timestamp() - interval '1 minute';
+
 -- name: first_lanes
 WITH newest AS MATERIALIZED (
     SELECT ordered, state::json -> 3 AS levels FROM scheduler_state ORDER BY version DESC LIMIT 1
@@ -103,7 +107,10 @@ WITH newest AS MATERIALIZED (
     SELECT
         position::int - 1 AS level, (value ->> 4)::bigint AS open_lanes,
         CASE ordered WHEN 'fair' THEN (value ->> 0)::bigint ELSE -1 END AS turn,
-        %(limit)s::bigint + coalesce((SELECT sum(max_documents) FROM claim_request WHERE answer IS NULL), 0) AS wanted
+        %(limit)s::bigint + coalesce((
+            SELECT sum(max_documents) FROM claim_request
+            WHERE answer IS NULL AND asked_at > clock_timestamp() - interval '1 minute'
+        ), 0) AS wanted
     FROM newest CROSS JOIN LATERAL json_array_elements(levels) WITH ORDINALITY AS item (value, position)
     WHERE (value ->> 4)::bigint > 0
     LIMIT 1

@@ -10,7 +10,16 @@ from psycopg import Connection as UsersConnection
 from inturn.clock import Clock
 from inturn.errors import InvalidInputError, StoreReadOnlyError
 from inturn.model import Check, Claim, Receipt
-from inturn.store import AckAndClaim, AckStatus, ClaimRequest, Outcome, OutcomeKind, Submission, SubmitResult
+from inturn.store import (
+    AckAndClaim,
+    AckStatus,
+    ClaimRequest,
+    Outcome,
+    OutcomeKind,
+    Submission,
+    SubmitResult,
+    SweepResult,
+)
 from inturn.stores.postgres import backup, schema
 from inturn.stores.postgres.claims import Claims
 from inturn.stores.postgres.closed_marker import require_open
@@ -185,6 +194,11 @@ class PostgresStore(SqlStore):
             self._may_find_work = True
 
     # -- maintenance ------------------------------------------------------------------------------------------------
+
+    def sweep(self, *, now: int | None = None) -> SweepResult:
+        """Sweep, and forget requests for claims of sessions that are gone."""
+        self.write(lambda queries: queries.execute("forget_old_requests"))
+        return super().sweep(now=now)
 
     def now(self) -> int:
         return self._database.run(TransactionKind.SINGLE_READ, lambda queries: self.time(queries, None))

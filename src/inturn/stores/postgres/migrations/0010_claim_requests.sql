@@ -1,7 +1,7 @@
 -- Claims that combine (`claims.py`): a claimer that cannot have its turn at once leaves its claim here, and whoever has the
 -- turn claims for it.
 --
---   claim_request    one row for each session that ever had to wait. `ticket` is the session's own number of the claim,
+--   claim_request    one row for each session that had to wait lately. `ticket` is the session's own number of the claim,
 --                    `answer` are the seqs of the documents that were claimed for it, under fences from `first_fence` on;
 --                    null: it still waits. Unlogged: a session does not outlive a crash
 --   take_claim_turn  waits for the turn, an advisory lock of the session by the oid of `claim_lock`. Returns whether the
