@@ -181,6 +181,22 @@ class ClaimTests(StoreSuite):
         turns = {lane.customer: lane.turn for lane in harness.store.scheduler_snapshot().lanes}
         assert turns == {"acme": 3_000_000, "beta": 6_000_000}
 
+    @pytest.mark.parametrize("swept", [False, True])
+    def test_s8_documents_that_came_back_go_before_those_behind_them(
+        self, harness: StoreHarness, *, swept: bool
+    ) -> None:
+        harness.set_policy(Policy(PriorityPolicy(thresholds=(-1_000,))))
+        ids = [receipt.id for receipt in harness.submit("acme", 6)]
+        first, second, third, fourth = harness.claim(4)
+        for claimed in (third, second):
+            harness.queue.release(claimed)
+        for claimed in (first, fourth):
+            harness.queue.finish(claimed)
+        if swept:
+            harness.store.sweep()
+        assert [claimed.document.id for claimed in harness.claim(10)] == [ids[1], ids[2], ids[4], ids[5]]
+        assert harness.store.recount(repair=False) == ()
+
     def test_s9_a_lost_lease_is_an_attempt(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme", max_attempts=2)
         harness.claim_one()

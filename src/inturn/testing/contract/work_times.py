@@ -5,13 +5,15 @@ from pathlib import Path
 import pytest
 
 from inturn.clock import ManualClock
-from inturn.model import Claim, seconds
+from inturn.model import Claim, ResultFile, seconds
 from inturn.store import AckStatus, EventKind, OutcomeKind, Work
 from inturn.testing.contract.harness import ANNA, START, StoreHarness, StoreSuite
 
 DONE, FAILED, RELEASED = OutcomeKind.DONE, OutcomeKind.FAILED, OutcomeKind.RELEASED
 WORK_CLAIMED_AHEAD = Work(seconds(15), seconds(3))
 """Of a prefetched document: begun 15 seconds after the claim, done in 3."""
+
+FILE = ResultFile("a.txt", "sha256/1", 1, "1")
 
 
 def claim_and_wait(harness: StoreHarness, by: float = 20) -> Claim:
@@ -85,18 +87,21 @@ class WorkTimeTests(StoreSuite):
         harness.ack(claim_and_wait(harness), RELEASED, work=WORK_CLAIMED_AHEAD)
         assert attempt_work_of(harness, id_) == [(None, None), (START + seconds(35), seconds(3))]
 
-    @pytest.mark.parametrize("kind", [DONE, FAILED, RELEASED])
-    def test_s51_processing_times_lie_between_claim_and_outcome(self, harness: StoreHarness, kind: OutcomeKind) -> None:
+    @pytest.mark.parametrize(("kind", "files"), [(DONE, ()), (DONE, (FILE,)), (FAILED, ()), (RELEASED, ())])
+    def test_s51_processing_times_lie_between_claim_and_outcome(
+        self, harness: StoreHarness, kind: OutcomeKind, files: tuple[ResultFile, ...]
+    ) -> None:
         first, second, third = (harness.submit_one(customer) for customer in "abc")
-        harness.ack(claim_and_wait(harness, 5), kind, result="1", work=Work(seconds(2), seconds(50)))
+        harness.ack(claim_and_wait(harness, 5), kind, result="1", work=Work(seconds(2), seconds(50)), files=files)
         assert work_of(harness, first) == (START + seconds(2), seconds(3))
         harness.store.cancel([first], ANNA)
-        harness.ack(claim_and_wait(harness, 5), kind, result="1", work=Work(seconds(60), seconds(50)))
+        harness.ack(claim_and_wait(harness, 5), kind, result="1", work=Work(seconds(60), seconds(50)), files=files)
         assert work_of(harness, second) == (START + seconds(10), 0)
         harness.store.cancel([second], ANNA)
         claimed = harness.claim_one()
         harness.clock.set(START - seconds(30))
-        assert harness.ack(claimed, kind, result="1", work=Work(seconds(60), seconds(50))) is AckStatus.RECORDED
+        status = harness.ack(claimed, kind, result="1", work=Work(seconds(60), seconds(50)), files=files)
+        assert status is AckStatus.RECORDED
         assert work_of(harness, third) == (START + seconds(10), 0)
 
     def test_s51_a_claim_and_a_retry_by_hand_clear_processing_times(self, harness: StoreHarness) -> None:
@@ -119,6 +124,13 @@ class WorkTimeTests(StoreSuite):
             EventKind.FAILED,
         ]
         assert attempt_work_of(harness, id_)[2] == (START + seconds(96), seconds(3))
+
+    def test_s51_a_claim_by_a_clock_behind_clears_processing_times(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme")
+        harness.ack(claim_and_wait(harness), RELEASED, work=WORK_CLAIMED_AHEAD)
+        harness.clock.set(START + seconds(10))
+        assert harness.claim_one().document.began_at is None
+        assert work_of(harness, id_) == (None, None)
 
     def test_s51_lists_and_a_backup_have_processing_times(self, harness: StoreHarness, tmp_path: Path) -> None:
         id_ = harness.submit_one("acme")
