@@ -11,7 +11,7 @@ from inturn import Queue
 from inturn.errors import StoreError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, DocumentFilter, Outcome, OutcomeKind, Submission
+from inturn.store import ClaimRequest, DocumentFilter, EventKind, Outcome, OutcomeKind, Submission
 from inturn.stores.postgres import PostgresStore
 from services import needs_postgres, wait_until
 
@@ -98,3 +98,32 @@ def test_claims_of_a_queue_go_one_by_one(store: PostgresStore, admin: psycopg.Co
             wait_until(lambda: claim.done() or admin.execute(waits).fetchone())
             assert not claim.done()
         assert len(claim.result()) == 1
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_outcome_before_a_claim_that_is_tried_again_is_recorded_once(
+    store: PostgresStore, admin: psycopg.Connection[tuple[Any, ...]], *, alone: bool
+) -> None:
+    store.submit(submission(3))
+    (claimed,) = store.claim(REQUEST)
+    admin.execute(
+        """
+        CREATE SEQUENCE times_raised;
+        CREATE FUNCTION raise_once() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF nextval('times_raised') = 1 THEN
+                RAISE EXCEPTION 'once' USING ERRCODE = '40001';
+            END IF;
+            RETURN NULL;
+        END
+        $$;
+        CREATE TRIGGER raise_once AFTER INSERT ON running FOR EACH STATEMENT EXECUTE FUNCTION raise_once();
+        """
+    )
+    store._claims._is_alone = alone
+    outcome = Outcome(claimed.document.id, claimed.fence, OutcomeKind.DONE, result="1")
+    statuses, claims = store.ack_and_claim([outcome], REQUEST)
+    assert (statuses, len(claims)) == (("recorded",), 1)
+    assert admin.execute("SELECT last_value FROM times_raised").fetchone() == (2,)
+    finished = [event for event in store.events(0, limit=100) if event.kind is EventKind.FINISHED]
+    assert [event.documents for event in finished] == [(claimed.document.id,)]

@@ -241,6 +241,15 @@ def test_prune_deletes_the_oldest_first_however_they_ended(store: SqliteStore, c
     assert stored.issuperset({last, done[1].document.id})
 
 
+def test_claim_that_would_start_what_does_not_wait_is_not_committed(store: SqliteStore) -> None:
+    store._queries.connection.execute("UPDATE document SET state = 'cancelled' WHERE seq = 1")
+    with pytest.raises(AssertionError, match="of 3 documents that head their lanes only 2 wait"):
+        store.claim(ClaimRequest("worker", 3, 1_000_000))
+    assert store.counts(DocumentFilter()).states == {"cancelled": 1, "waiting": 19}
+    store._queries.connection.execute("UPDATE document SET state = 'waiting'")
+    assert [claim.document.seq for claim in store.claim(ClaimRequest("worker", 2, 1_000_000))] == [1, 11]
+
+
 # -- files of older versions ------------------------------------------------------------------------------------------
 
 

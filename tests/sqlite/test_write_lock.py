@@ -1,0 +1,78 @@
+"""The lock between processes that write: whoever has waited too long for it leaves nothing behind."""
+
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from inturn.stores.sqlite.write_lock import EXCLUSIVE_NONBLOCKING, WriteLock, _Acquisition
+from services import wait_until
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "queue.db-gate"
+
+
+@pytest.fixture
+def impatient(path: Path) -> Iterator[WriteLock]:
+    lock = WriteLock(path, timeout=0.05)
+    yield lock
+    lock.close()
+
+
+def is_free(path: Path) -> bool:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, EXCLUSIVE_NONBLOCKING)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_lock_that_came_too_late_is_given_back(
+    path: Path, impatient: WriteLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand_over, answers = _Acquisition.hand_over, []
+
+    def recorded(acquisition: _Acquisition) -> bool:
+        answers.append(hand_over(acquisition))
+        return answers[-1]
+
+    monkeypatch.setattr(_Acquisition, "hand_over", recorded)
+    with path.open("rb") as holder:
+        fcntl.flock(holder, fcntl.LOCK_EX)
+        for _ in range(2):
+            with pytest.raises(apsw.BusyError):
+                impatient.acquire()
+    wait_until(lambda: len(answers) == 2)
+    assert answers == [False, False]
+    wait_until(lambda: is_free(path), 10)
+    impatient.acquire()
+    assert not is_free(path)
+    impatient.release()
+    assert is_free(path)
+
+
+def test_lock_that_was_handed_over_just_when_the_time_was_up_is_had() -> None:
+    acquisition = _Acquisition()
+
+    class Late:
+        """Handed over between the end of the wait and what follows."""
+
+        def acquire(self, *, timeout: float) -> bool:
+            del timeout
+            acquisition._handed_over = handed_over
+            assert acquisition.hand_over()
+            return False
+
+    handed_over, acquisition._handed_over = acquisition._handed_over, Late()  # type: ignore[assignment]
+    assert acquisition.wait(0)
+
+
+def test_lock_is_not_handed_over_to_one_whose_time_was_up() -> None:
+    acquisition = _Acquisition()
+    assert not acquisition.wait(0)
+    assert not acquisition.hand_over()
