@@ -32,7 +32,8 @@ LOCK = "SELECT pg_advisory_lock('claim_lock'::regclass::oid::bigint)"
 UNLOCK = "SELECT pg_advisory_unlock('claim_lock'::regclass::oid::bigint)"
 COUNT_LOCKS = """
     SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
-    WHERE locktype = 'advisory' AND datname = current_database() AND objid = 'claim_lock'::regclass::oid AND granted = %s
+    WHERE datname = current_database() AND locktype = 'advisory' AND objid = 'claim_lock'::regclass::oid
+        AND granted = %s
 """
 
 

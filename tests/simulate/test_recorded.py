@@ -25,13 +25,13 @@ def rest(document):
 """
 
 
-@pytest.fixture(scope="module", params=[0.0005, 0.02])
+@pytest.fixture(scope="module", params=[0.005, 0.02])
 def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A queue in which a worker processed two floods and some small customers' documents."""
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "processors.py").write_text(PROCESSOR, encoding="utf-8")
     path, took = folder / "queue.db", request.param
-    n = 1_500 if took < 0.01 else 120
+    n = 400 if took < 0.01 else 120
     with inturn.open(str(path)) as queue:
         for customer in ("flood", "other"):
             queue.submit(customer, [NewDocument("a", metadata={"seconds": took})] * n)

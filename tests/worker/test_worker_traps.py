@@ -416,7 +416,7 @@ def test_the_bell_can_be_stopped_while_it_waits() -> None:
         entered.set()
         go.wait(TIMEOUT_SECONDS)
 
-    queue: Any = SimpleNamespace(store=SimpleNamespace(wait=wait))
+    queue: Any = SimpleNamespace(wait=wait)
     bell = Waiter(queue, lambda: None)
     bell.start()
     bell.start_waiting(1.0)
