@@ -150,6 +150,7 @@ POLICIES = st.builds(
     st.sampled_from([(-1,), (-1, -3), (-100,)]),
     st.sampled_from([2, 3, 10]),
 )
+PAUSED = st.lists(st.integers(0, 3), max_size=3, unique=True)
 OUTCOMES = st.lists(st.sampled_from(["done", "released", "due", "lost", "running"]), max_size=6)
 
 
@@ -159,8 +160,12 @@ def prepare(
     policy: Policy,
     customers: Sequence[tuple[Sequence[float], dict[str, Any]]],
     outcomes: Sequence[str],
+    paused: Sequence[int],
 ) -> None:
-    """Fill a queue: some documents have run before and are due or lost by now, and some have waited for long."""
+    """Fill a queue: some documents have run before and are due or lost by now, and some have waited for long.
+
+    Some customers are paused in the end, which no claim has seen yet.
+    """
     clock.set(START - seconds(30))
     store.set_policy(policy, ANNA)
     given_ids = 0
@@ -185,6 +190,8 @@ def prepare(
         if outcome == "lost":
             store.heartbeat([(id_, fence)], seconds(1))
     clock.set(START)
+    for number in paused:
+        store.change_customer(f"customer {number}", {"paused": True}, ANNA)
 
 
 @settings(
@@ -192,18 +199,19 @@ def prepare(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-@given(POLICIES, CUSTOMERS, OUTCOMES, st.lists(st.integers(1, 5), min_size=2, max_size=MAX_CLAIMERS))
+@given(POLICIES, CUSTOMERS, OUTCOMES, PAUSED, st.lists(st.integers(1, 5), min_size=2, max_size=MAX_CLAIMERS))
 def test_combined_claims_equal_claims_one_by_one(
     policy: Policy,
     customers: Sequence[tuple[Sequence[float], dict[str, Any]]],
     outcomes: Sequence[str],
+    paused: Sequence[int],
     limits: Sequence[int],
 ) -> None:
     url, clock, other_clock = new_schema(), ManualClock(START), ManualClock(START)
     turn, memory = Turn(url), MemoryStore(other_clock)
     with closing(PostgresStore(url, clock)) as store, closing(PostgresStore(url, clock)) as other:
-        prepare(store, clock, policy, customers, outcomes)
-        prepare(memory, other_clock, policy, customers, outcomes)
+        prepare(store, clock, policy, customers, outcomes, paused)
+        prepare(memory, other_clock, policy, customers, outcomes, paused)
         version = turn.version()
         with turn.held():
             store._claims._is_alone = False
@@ -246,6 +254,22 @@ def test_claims_at_times_between_which_a_document_falls_due(stores: list[Postgre
     assert claimed == [expected[n] for n in range(5)]
     assert turn.version() == version + 2
     assert first.document.id in [item.document.id for item in claimed[3]]
+
+
+def test_claims_read_on_where_the_first_lanes_were_closed(stores: list[PostgresStore], turn: Turn) -> None:
+    """The first lanes are read in the trip that begins the claim, before the log says that some are closed."""
+    memory = MemoryStore(ManualClock(START))
+    for store in (stores[0], memory):
+        for number in range(8):
+            submit(store, f"customer {number}", 3, 3 * number)
+        claim(store, 1)
+        for number in range(1, 6):
+            store.change_customer(f"customer {number}", {"paused": True}, ANNA)
+    with turn.held():
+        futures = turn.wait_for(*calls_for(stores[1:], [1, 1]))
+    expected = [claim(memory, 1, f"worker {n}") for n in (1, 0)]
+    assert [futures[n].result(60) for n in (1, 0)] == expected
+    assert [items[0].document.customer for items in expected] == ["customer 6", "customer 7"]
 
 
 def test_one_transaction_serves_all_that_wait(stores: list[PostgresStore], turn: Turn) -> None:
