@@ -17,6 +17,8 @@ POLL_INTERVAL_SECONDS: Final = 0.5
 """The longest pause between two polls: not every event notifies the store's waiters."""
 MIN_POLL_PAUSE_SECONDS: Final = 0.05
 """The shortest pause between two polls."""
+RETRY_PAUSE_SECONDS: Final = 1.0
+"""The pause after a poll that failed."""
 EVENTS_PAGE_SIZE: Final = 1_000
 END_EVENT_KINDS: Final = frozenset(
     {EventKind.FINISHED, EventKind.FAILED, EventKind.CANCELLED, EventKind.EXPIRED, EventKind.PURGED}
@@ -90,15 +92,18 @@ class EventPoller:
 
     def _run(self) -> None:
         while not self._stop_requested.is_set():
-            self._queue.wait(POLL_INTERVAL_SECONDS)
             try:
+                self._queue.wait(POLL_INTERVAL_SECONDS)
                 while self._poll() and not self._stop_requested.is_set():
                     pass
                 for task in self.periodic_tasks:
                     task()
             except InturnError as error:
                 log.warning("events could not be read, trying again: %s", error.code)
-                self._stop_requested.wait(1)
+                self._stop_requested.wait(RETRY_PAUSE_SECONDS)
+            except Exception as error:  # noqa: BLE001 - all streams and long polls depend on this thread
+                log.error("the event poller failed, trying again: %s", type(error).__name__)
+                self._stop_requested.wait(RETRY_PAUSE_SECONDS)
             time.sleep(MIN_POLL_PAUSE_SECONDS)
 
     def _poll(self) -> bool:
