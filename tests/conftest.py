@@ -2,11 +2,14 @@
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["inturn.testing.plugin"]
 
 settings.register_profile(
     "quick",
@@ -21,6 +24,10 @@ settings.register_profile(
     max_examples=2000,
     suppress_health_check=[HealthCheck.too_slow],
 )
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts background commands with SIGINT ignored, and every process started here would
+    # inherit that: tests that press Ctrl-C would then wait until their timeout.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.load_profile("soak" if os.environ.get("INTURN_SOAK") == "1" else "quick")
 
 

@@ -1,6 +1,6 @@
 """Define the store contract: the methods of every store, with numbered guarantees.
 
-Read this file first: it describes the whole queue. Each number has at least one test in `inturn.testing.contract`.
+Read this file first: it describes the whole queue. Each number marks at least one test in `inturn.testing.contract`.
 The value types are in `inturn.store_types` and can be imported from here. Guarantees of every method:
 
 - A0. A call is atomic and isolated from all other calls. Once it has returned it survives a crash, except in the

@@ -1,5 +1,7 @@
 """The contract suite: at least one test for each numbered guarantee of `inturn.store`, for any store.
 
+A module of tests for a store and its counters:
+
 class TestMyStore(StoreContract):
     def make_store(self, clock, folder):
         return MyStore(folder / "queue", clock)
@@ -11,7 +13,13 @@ class TestMyCounters(CountersContract):
     def make_counters(self, clock):
         return Counters(lambda: MyCounters(clock))
 
-TestMyStoreSteps = same_steps(MyStore.in_a_temporary_folder)
+TestMyStoreSteps = same_steps(MyStore.in_a_temporary_folder).TestCase
+
+The `conftest.py` at the root of the tests registers the marker `guarantee`, and lets a failure name its guarantee:
+
+pytest_plugins = ["inturn.testing.plugin"]
+
+The tests are nested by method: `TestMyStore::TestClaim::test_never_exceeds_a_cap`.
 """
 
 try:
@@ -21,47 +29,74 @@ except ImportError as missing:
     raise ImportError("the contract suite needs pytest and hypothesis: pip install 'inturn[testing]'") from missing
 
 pytest.register_assert_rewrite(
+    "inturn.testing.contract.api_keys",
+    "inturn.testing.contract.attempts",
+    "inturn.testing.contract.backup",
     "inturn.testing.contract.checks",
     "inturn.testing.contract.claims",
-    "inturn.testing.contract.clock_skew",
+    "inturn.testing.contract.events",
     "inturn.testing.contract.maintenance",
-    "inturn.testing.contract.limits",
-    "inturn.testing.contract.state_machine",
     "inturn.testing.contract.operations",
+    "inturn.testing.contract.outcomes",
     "inturn.testing.contract.queries",
-    "inturn.testing.contract.api_keys_and_audit",
+    "inturn.testing.contract.settings",
+    "inturn.testing.contract.state_machine",
     "inturn.testing.contract.submissions",
-    "inturn.testing.contract.attempts",
-    "inturn.testing.contract.work_times",
+    "inturn.testing.contract.sweep",
+    "inturn.testing.contract.workers",
 )
 
-from inturn.testing.contract.api_keys_and_audit import ApiKeyAndAuditTests  # noqa: E402
-from inturn.testing.contract.attempts import AttemptTests  # noqa: E402
-from inturn.testing.contract.checks import CheckTests, CountersContract  # noqa: E402 - after the rewrite is registered
-from inturn.testing.contract.claims import ClaimTests  # noqa: E402
-from inturn.testing.contract.clock_skew import ClockSkewTests  # noqa: E402
-from inturn.testing.contract.limits import LimitTests  # noqa: E402
-from inturn.testing.contract.maintenance import MaintenanceTests  # noqa: E402
-from inturn.testing.contract.operations import OperationTests  # noqa: E402
-from inturn.testing.contract.queries import QueryTests  # noqa: E402
+from inturn.testing.contract import (  # noqa: E402 - after the rewrite is registered
+    api_keys,
+    attempts,
+    backup,
+    checks,
+    claims,
+    events,
+    maintenance,
+    operations,
+    outcomes,
+    queries,
+    settings,
+    submissions,
+    sweep,
+    workers,
+)
+from inturn.testing.contract.checks import CountersContract  # noqa: E402
+from inturn.testing.contract.harness import StoreSuite  # noqa: E402
 from inturn.testing.contract.state_machine import same_steps  # noqa: E402
-from inturn.testing.contract.submissions import SubmissionTests  # noqa: E402
-from inturn.testing.contract.work_times import WorkTimeTests  # noqa: E402
 
 __all__ = ["CountersContract", "StoreContract", "same_steps"]
 
 
-class StoreContract(
-    CheckTests,
-    SubmissionTests,
-    ClaimTests,
-    LimitTests,
-    OperationTests,
-    QueryTests,
-    MaintenanceTests,
-    ApiKeyAndAuditTests,
-    AttemptTests,
-    ClockSkewTests,
-    WorkTimeTests,
-):
-    """All tests of the store contract."""
+class StoreContract(StoreSuite):
+    """All tests of the store contract, by method, in the order of `inturn.store`."""
+
+    TestCheck = checks.TestCheck
+    TestSubmit = submissions.TestSubmit
+    TestAck = outcomes.TestAck
+    TestFail = outcomes.TestFail
+    TestRelease = outcomes.TestRelease
+    TestClaim = claims.TestClaim
+    TestHeartbeat = workers.TestHeartbeat
+    TestWorkers = workers.TestWorkers
+    TestCancel = operations.TestCancel
+    TestRetry = operations.TestRetry
+    TestExpedite = operations.TestExpedite
+    TestPurge = operations.TestPurge
+    TestChangeCustomer = settings.TestChangeCustomer
+    TestPause = settings.TestPause
+    TestSetPolicy = settings.TestSetPolicy
+    TestAttempts = attempts.TestAttempts
+    TestDocuments = queries.TestDocuments
+    TestCustomers = queries.TestCustomers
+    TestReading = queries.TestReading
+    TestWait = queries.TestWait
+    TestEvents = events.TestEvents
+    TestAudit = events.TestAudit
+    TestSweep = sweep.TestSweep
+    TestPrune = maintenance.TestPrune
+    TestRecount = maintenance.TestRecount
+    TestMaintenanceRecord = maintenance.TestMaintenanceRecord
+    TestBackup = backup.TestBackup
+    TestApiKeys = api_keys.TestApiKeys

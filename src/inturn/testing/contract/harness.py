@@ -1,6 +1,6 @@
 """Fixtures of the contract suite: a store under test with its clock and shortcuts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,13 +9,21 @@ import pytest
 from inturn.clock import Clock, ManualClock
 from inturn.counters import Counters, StoreCounters
 from inturn.model import Claim, Document, DocumentState, NewDocument, Receipt, seconds
-from inturn.policy import Policy
+from inturn.policy import Policy, PriorityPolicy
 from inturn.queue import Queue
 from inturn.store import AckStatus, DocumentFilter, Operator, Outcome, OutcomeKind, Store
 
 START: Final = seconds(1_700_000_000)
 ANNA: Final = Operator("anna", "because the test says so")
 LEASE: Final = seconds(60)
+UNKNOWN_ID: Final = "018f3c5e-0000-7000-8000-000000000000"
+SINGLE_LEVEL_POLICY: Final = Policy(PriorityPolicy(thresholds=(-(10**6),)))
+"""All documents in level 1, so that the tests see turns only."""
+
+
+def guarantee(*numbers: str) -> pytest.MarkDecorator:
+    """Mark a test with the numbers of the guarantees in `inturn.store` that it tests."""
+    return pytest.mark.guarantee(*numbers)
 
 
 class StoreHarness:
@@ -84,7 +92,10 @@ class StoreHarness:
 
 
 class StoreSuite:
-    """Base of all parts of the suite: creates the store under test."""
+    """Fixtures that create the store under test, for the tests of nested classes.
+
+    pytest calls the fixtures of all tests on one instance of the outer class.
+    """
 
     def make_store(self, clock: Clock, folder: Path) -> Store:
         """Create an empty store that uses this clock where `now` is left out."""
@@ -100,6 +111,10 @@ class StoreSuite:
         store = self.make_store(clock, tmp_path)
         yield StoreHarness(store, clock)
         store.close()
+
+    @pytest.fixture
+    def open_backup(self) -> Callable[[Path, Clock], Store]:
+        return self.reopen
 
     @pytest.fixture
     def clock(self, harness: StoreHarness) -> ManualClock:

@@ -1,41 +1,25 @@
-"""S27 to S30, S35 and S36: sweep, prune, backup, recount, workers, blobs."""
-
-from pathlib import Path
+"""Prune, recount and the maintenance record."""
 
 import pytest
 
-from inturn.clock import ManualClock
 from inturn.errors import NotFoundError
-from inturn.model import Claim, DocumentState, Progress, ResultFile, WorkerReport, seconds
-from inturn.store import AckStatus, CustomerFilter, DocumentFilter, EventKind, SweepResult
-from inturn.testing.contract.harness import ANNA, START, StoreHarness, StoreSuite
+from inturn.model import Claim, DocumentState, ResultFile, seconds
+from inturn.policy.retention import Checkpoint
+from inturn.store import AckStatus, EventKind, MaintenanceRecord
+from inturn.testing.contract.harness import ANNA, START, StoreHarness, guarantee
 
 
-class MaintenanceTests(StoreSuite):
-    """Test sweep, prune, backup, recount, worker reports and blobs."""
+def claim_of(harness: StoreHarness, customer: str) -> Claim:
+    """Submit a document of a customer and claim it."""
+    harness.submit(customer)
+    return harness.claim_one()
 
-    def test_s27_a_sweep_processes_what_is_due(self, harness: StoreHarness) -> None:
-        harness.queue.change_customer("rated", ANNA, rate=(1, seconds(5)))
-        harness.submit_one("rated")
-        harness.submit_one("acme")
-        harness.claim(2)
-        harness.submit_one("acme", delay=seconds(10))
-        expired = harness.submit_one("beta", start_by=START + seconds(10))
-        harness.advance(60)
-        assert harness.store.sweep() == SweepResult(expired=1, leases_lost=2, due=1, customers_opened=1)
-        assert harness.store.sweep() == SweepResult()
-        assert harness.state(expired) is DocumentState.EXPIRED
-        assert len(harness.claim(10)) == 3
 
-    def test_s27_a_sweep_keeps_lanes_that_are_ahead_of_v(self, harness: StoreHarness) -> None:
-        harness.submit("a", 1)
-        harness.submit("b", 3)
-        assert harness.claim_customers(2) == ["a", "b"]
-        harness.store.sweep()
-        harness.submit("a", 2)
-        assert harness.claim_customers(4) == ["b", "a", "b", "a"]
+class TestPrune:
+    """Test `Store.prune` and `Store.prunable`."""
 
-    def test_s28_a_prune_deletes_what_ended_long_ago(self, harness: StoreHarness) -> None:
+    @guarantee("S28")
+    def test_deletes_documents_that_ended_before_a_time(self, harness: StoreHarness) -> None:
         old = [receipt.id for receipt in harness.submit("acme", 4, blob="blobs/x")]
         for claimed in harness.claim(3):
             harness.queue.finish(claimed)
@@ -52,29 +36,26 @@ class MaintenanceTests(StoreSuite):
         assert harness.state(young) is DocumentState.CANCELLED
         assert harness.store.prune(harness.clock.now() + 1, limit=10).documents == 1
 
-    def test_s28_a_customer_may_have_a_retention_of_its_own(self, harness: StoreHarness) -> None:
+    @guarantee("S28")
+    def test_customer_may_have_a_retention_of_its_own(self, harness: StoreHarness) -> None:
         harness.queue.change_customer("acme", ANNA, keep=seconds(1))
         for customer in ("acme", "beta", "acme", "beta"):
-            harness.queue.finish(self._claim_of(harness, customer))
+            harness.queue.finish(claim_of(harness, customer))
         harness.advance(10)
         events = harness.store.events(0, limit=100)
         assert harness.store.prune(harness.clock.now(), limit=10, customer="acme").documents == 2
         assert harness.store.events(0, limit=100) == events
-        harness.queue.finish(self._claim_of(harness, "acme"))
+        harness.queue.finish(claim_of(harness, "acme"))
         harness.advance(10)
         assert harness.store.prune(harness.clock.now(), limit=10).documents == 2
         assert [document.customer for document in harness.all_documents()] == ["acme"]
         with pytest.raises(NotFoundError):
             harness.store.prune(harness.clock.now(), limit=10, customer="unknown")
 
-    @staticmethod
-    def _claim_of(harness: StoreHarness, customer: str) -> Claim:
-        harness.submit(customer)
-        return harness.claim_one()
-
-    def test_s28_and_s18_the_files_of_results_go_with_their_documents(self, harness: StoreHarness) -> None:
+    @guarantee("S28", "S18")
+    def test_prune_and_purge_return_the_result_files_of_their_documents(self, harness: StoreHarness) -> None:
         for number, customer in enumerate(("acme", "beta")):
-            claimed = self._claim_of(harness, customer)
+            claimed = claim_of(harness, customer)
             files = (ResultFile("a", f"a{number}", 1, "0"), ResultFile("b", f"b{number}", 2, "1", "text/plain"))
             assert harness.ack(claimed, result="{}", files=files) is AckStatus.RECORDED
             assert harness.store.files(claimed.document.id) == files
@@ -82,28 +63,8 @@ class MaintenanceTests(StoreSuite):
         harness.advance(1)
         assert harness.store.prune(harness.clock.now(), limit=10).blobs == ("a1", "b1")
 
-    def test_s36_unreferenced_blobs_are_returned(self, harness: StoreHarness) -> None:
-        harness.submit("acme", blob="given")
-        harness.ack(harness.claim_one(), result="{}", files=(ResultFile("a", "made", 1, "0"),))
-        assert harness.store.unreferenced_blobs(["given", "made", "orphan"]) == {"orphan"}
-        harness.store.purge("acme", ANNA)
-        assert harness.store.unreferenced_blobs(["given", "made", "orphan"]) == {"given", "made", "orphan"}
-
-    def test_s35_reports_are_stored_until_a_worker_stops_or_is_silent_for_a_day(self, harness: StoreHarness) -> None:
-        busy = WorkerReport("b", "host", 7, 2, 1, "extract", START, progress={"x": Progress(1, 4)}, at_work={"x": 5})
-        other = busy._replace(name="a", at_work=None)
-        for report in (busy._replace(busy=0, at_work={"y": 1}), busy, other, busy._replace(name="c")):
-            harness.store.record_worker(report)
-        harness.store.forget_worker("c")
-        assert [worker.report for worker in harness.store.workers()] == [other, busy]
-        assert harness.store.workers()[0].seen_at == START
-        harness.advance(86_400)
-        harness.store.record_worker(busy)
-        harness.advance(1)
-        harness.store.sweep()
-        assert [worker.report.name for worker in harness.store.workers()] == ["b"]
-
-    def test_s28_events_with_an_operator_are_kept(self, harness: StoreHarness) -> None:
+    @guarantee("S28")
+    def test_keeps_events_with_an_operator(self, harness: StoreHarness) -> None:
         harness.submit("acme")
         harness.queue.pause(ANNA, "acme")
         harness.submit("acme")
@@ -120,7 +81,8 @@ class MaintenanceTests(StoreSuite):
         assert events[0].operator == ANNA
         assert events[-1].number > last
 
-    def test_s28_expired_idempotency_keys_are_deleted(self, harness: StoreHarness) -> None:
+    @guarantee("S28")
+    def test_deletes_expired_idempotency_keys(self, harness: StoreHarness) -> None:
         harness.submit("acme", key="old")
         harness.advance(7 * 86_400)
         harness.submit("acme", key="young")
@@ -128,35 +90,37 @@ class MaintenanceTests(StoreSuite):
         harness.advance(1)
         assert harness.store.prune(START, limit=10).keys == 1
 
-    def test_s29_a_backup_is_the_store_as_it_was(self, harness: StoreHarness, tmp_path: Path) -> None:
-        harness.queue.change_customer("acme", ANNA, cap=3, weight=2)
-        harness.queue.change_customer("rated", ANNA, rate=(1, seconds(50)))
-        harness.queue.pause(ANNA, "quiet")
-        first = harness.submit("acme", 30, key="k", metadata={"a": 1})
-        for customer in ("beta", "gamma", "rated", "quiet"):
-            harness.submit(customer, 4)
-        claimed = harness.claim(9)
-        harness.queue.finish(claimed[0], {"n": 1})
-        harness.queue.fail(claimed[1], "no", retry_in=seconds(30))
-        harness.queue.expedite(first[-1].id, ANNA)
-        path = tmp_path / "copy.backup"
-        harness.store.backup(path)
-        clock = ManualClock(harness.clock.now())
-        copy = StoreHarness(self.reopen(path, clock), clock)
-        try:
-            assert _snapshot(copy) == _snapshot(harness)
-            assert copy.queue.result(claimed[0].document.id) == {"n": 1}
-            assert copy.submit("acme", 30, key="k", metadata={"a": 1}) == first
-            for store_harness in (harness, copy):
-                store_harness.advance(61)
-            taken = [store_harness.claim(40) for store_harness in (harness, copy)]
-            assert [claim.document.id for claim in taken[0]] == [claim.document.id for claim in taken[1]]
-            assert copy.store.recount(repair=False) == ()
-            assert min(claim.fence for claim in taken[1]) > max(claim.fence for claim in claimed)
-        finally:
-            copy.store.close()
+    @guarantee("S50", "S28")
+    def test_prunable_counts_the_documents_that_prune_deletes(self, harness: StoreHarness) -> None:
+        harness.submit("acme", 3)
+        harness.submit("keeps", 2)
+        harness.queue.change_customer("keeps", ANNA, keep=seconds(1_000))
+        harness.finish_all()
+        harness.advance(10)
+        harness.submit("acme", 1)
+        harness.finish_all()
+        harness.submit("acme", 1)
+        at = harness.clock.now()
+        assert harness.store.prunable(at) == 3
+        assert harness.store.prunable(at + 1) == 4
+        assert harness.store.prunable(at, customer="keeps") == 2
+        assert harness.store.prunable(0) == 0
+        second = sorted(document.seq for document in harness.all_documents())[1]
+        assert harness.store.prunable(at, up_to=second) == 2
+        assert harness.store.prunable(at, customer="keeps", up_to=second) == 0
+        assert harness.store.prune(at, limit=100, customer="keeps", up_to=second).documents == 0
+        assert harness.store.prune(at, limit=100, up_to=second).documents == 2
+        assert harness.store.prune(at, limit=100).documents == 1
+        assert harness.store.prunable(at) == 0
+        with pytest.raises(NotFoundError):
+            harness.store.prunable(at, customer="unknown")
 
-    def test_s30_a_recount_finds_nothing_wrong(self, harness: StoreHarness) -> None:
+
+class TestRecount:
+    """Test `Store.recount`."""
+
+    @guarantee("S30")
+    def test_finds_no_discrepancy(self, harness: StoreHarness) -> None:
         harness.queue.change_customer("acme", ANNA, cap=2)
         harness.submit("acme", 30)
         harness.submit("beta", 5)
@@ -171,14 +135,15 @@ class MaintenanceTests(StoreSuite):
         assert harness.store.events(0, limit=100) == events
 
 
-def _snapshot(harness: StoreHarness) -> tuple[object, ...]:
-    store = harness.store
-    return (
-        store.documents(DocumentFilter(), limit=1_000),
-        store.customers(CustomerFilter(), limit=1_000),
-        store.counts(DocumentFilter()),
-        store.events(0, limit=1_000),
-        store.policies(),
-        store.paused(),
-        store.next_due(),
-    )
+class TestMaintenanceRecord:
+    """Test `Store.maintenance` and `Store.record_maintenance`."""
+
+    @guarantee("S49")
+    def test_is_stored(self, harness: StoreHarness) -> None:
+        assert harness.store.maintenance() is None
+        for record in (
+            MaintenanceRecord(START),
+            MaintenanceRecord(START + 1, "boot", 17, START + 2, -5, 3, 4, (Checkpoint(1, 2), Checkpoint(3, 4))),
+        ):
+            harness.store.record_maintenance(record)
+            assert harness.store.maintenance() == record

@@ -1,22 +1,27 @@
-"""S15 to S18, S22: cancel, retry, expedite, purge, policy."""
-
-from typing import Any
+"""Operations on documents by hand."""
 
 import pytest
 
-from inturn.errors import IllegalTransitionError, InvalidInputError, NotFoundError, VersionConflictError
-from inturn.model import DocumentState, RateLimit, seconds
-from inturn.policy import Order, Policy, PriorityPolicy, TurnPolicy
-from inturn.store import AckStatus, DocumentFilter, EventKind, LeaseStatus, Operator, OutcomeKind
-from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, StoreSuite
+from inturn.errors import IllegalTransitionError, NotFoundError
+from inturn.model import DocumentState, seconds
+from inturn.store import (
+    AckStatus,
+    DocumentFilter,
+    EventKind,
+    LeaseStatus,
+    OutcomeKind,
+)
+from inturn.testing.contract.api_keys import new_api_key
+from inturn.testing.contract.attempts import attempt_ends, fail_next
+from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
+from inturn.testing.contract.outcomes import WORK_CLAIMED_AHEAD, attempt_work_of, claim_and_wait, work_of
 
-UNKNOWN_ID = "018f3c5e-0000-7000-8000-000000000000"
 
+class TestCancel:
+    """Test `Store.cancel`."""
 
-class OperationTests(StoreSuite):
-    """Test the calls of operators."""
-
-    def test_s15_cancel_takes_a_document_out_wherever_it_is(self, harness: StoreHarness) -> None:
+    @guarantee("S15")
+    def test_takes_a_document_out_wherever_it_is(self, harness: StoreHarness) -> None:
         delayed = harness.submit_one("acme", delay=seconds(10))
         running, waiting, other = (receipt.id for receipt in harness.submit("acme", 3))
         claimed = harness.claim_one()
@@ -31,7 +36,8 @@ class OperationTests(StoreSuite):
         harness.advance(100)
         assert harness.finish_all() == [other]
 
-    def test_s15_a_cancelled_claim_is_stale_at_once(self, harness: StoreHarness) -> None:
+    @guarantee("S15")
+    def test_cancelled_claim_is_stale_at_once(self, harness: StoreHarness) -> None:
         harness.submit_one("acme")
         claimed = harness.claim_one()
         harness.queue.cancel(claimed.document.id, ANNA)
@@ -40,7 +46,8 @@ class OperationTests(StoreSuite):
         assert harness.ack(claimed, OutcomeKind.RELEASED) is AckStatus.STALE
         assert harness.state(claimed.document.id) is DocumentState.CANCELLED
 
-    def test_s15_cancel_skips_ended_documents(self, harness: StoreHarness) -> None:
+    @guarantee("S15")
+    def test_skips_ended_documents(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme")
         harness.finish_all()
         assert harness.store.cancel([id_, UNKNOWN_ID], ANNA) == ()
@@ -49,7 +56,8 @@ class OperationTests(StoreSuite):
         with pytest.raises(NotFoundError):
             harness.queue.cancel(UNKNOWN_ID, ANNA)
 
-    def test_s15_cancelling_the_head_lets_the_next_go_first(self, harness: StoreHarness) -> None:
+    @guarantee("S15")
+    def test_cancelling_the_head_lets_the_next_go_first(self, harness: StoreHarness) -> None:
         first, second, third = (receipt.id for receipt in harness.submit("acme", 3))
         harness.store.cancel([first], ANNA)
         assert harness.claim_one().document.id == second
@@ -57,7 +65,8 @@ class OperationTests(StoreSuite):
         assert harness.claim() == ()
         assert harness.store.customer("acme").lanes == ()
 
-    def test_s15_cancel_all_and_retry_all_take_a_filter(self, harness: StoreHarness) -> None:
+    @guarantee("S15", "S16")
+    def test_cancel_all_and_retry_all_take_a_filter(self, harness: StoreHarness) -> None:
         harness.submit("acme", 5, batch="march")
         harness.submit("acme", 2)
         where = DocumentFilter(batch="march")
@@ -68,7 +77,12 @@ class OperationTests(StoreSuite):
         assert harness.store.counts(where).states == {DocumentState.WAITING: 5}
         assert [document.id for document in reversed(harness.store.documents(where, limit=10).items)] == ids
 
-    def test_s16_a_retry_by_hand_is_a_new_check(self, harness: StoreHarness) -> None:
+
+class TestRetry:
+    """Test `Store.retry`."""
+
+    @guarantee("S16")
+    def test_is_a_new_check(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme", max_attempts=1, start_by=START + seconds(5))
         harness.queue.fail(harness.claim_one(), "no")
         harness.submit("acme", 4)
@@ -82,7 +96,8 @@ class OperationTests(StoreSuite):
         assert document.seq == max(document.seq for document in harness.all_documents())
         assert harness.finish_all()[-1] == id_
 
-    def test_s16_only_what_ended_without_a_result_is_tried_again(self, harness: StoreHarness) -> None:
+    @guarantee("S16")
+    def test_skips_documents_that_did_not_end_or_have_a_result(self, harness: StoreHarness) -> None:
         done, running, waiting = (receipt.id for receipt in harness.submit("acme", 3))
         harness.queue.finish(harness.claim_one())
         harness.claim_one()
@@ -96,7 +111,8 @@ class OperationTests(StoreSuite):
         assert len(harness.store.retry([cancelled, expired], ANNA)) == 2
         assert harness.claim_one().document.id == cancelled
 
-    def test_s16_an_old_fence_is_stale_after_a_retry(self, harness: StoreHarness) -> None:
+    @guarantee("S16")
+    def test_old_fence_is_stale_after_a_retry(self, harness: StoreHarness) -> None:
         harness.submit_one("acme", max_attempts=1)
         claimed = harness.claim_one()
         harness.queue.fail(claimed, "no")
@@ -104,7 +120,65 @@ class OperationTests(StoreSuite):
         assert harness.ack(claimed, OutcomeKind.FAILED, error="no") is AckStatus.STALE
         assert harness.ack(claimed, result="1") is AckStatus.STALE
 
-    def test_s17_an_expedited_document_goes_before_all_levels(self, harness: StoreHarness) -> None:
+    @guarantee("S45")
+    def test_keeps_the_attempt_before_it(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme", max_attempts=2)
+        fail_next(harness, "first")
+        harness.advance(1)
+        fail_next(harness, "second", final=True)
+        harness.advance(5)
+        harness.queue.retry(id_, ANNA)
+        assert harness.document(id_).error is None
+        harness.claim_one()
+        harness.advance(7)
+        harness.queue.cancel(id_, ANNA)
+        harness.advance(1)
+        harness.queue.retry(id_, ANNA)
+        ended = [(1, EventKind.DELAYED, "first"), (2, EventKind.FAILED, "second"), (1, EventKind.CANCELLED, None)]
+        assert attempt_ends(harness, id_) == ended
+        assert harness.store.attempts(id_)[1][2:4] == (START + seconds(1), START + seconds(1))
+        assert harness.store.attempts(id_)[2][2:4] == (START + seconds(6), START + seconds(13))
+
+    @guarantee("S45")
+    def test_adds_no_attempt_for_a_document_that_was_not_running(self, harness: StoreHarness) -> None:
+        waited, tried = harness.submit_one("a"), harness.submit_one("b")
+        late = harness.submit_one("c", start_by=START + seconds(5))
+        harness.store.cancel([waited], ANNA)
+        harness.queue.fail(harness.claim_one(), "no", retry_in=seconds(60))
+        harness.store.cancel([tried], ANNA)
+        harness.advance(6)
+        harness.store.sweep()
+        harness.store.retry([waited, tried, late], ANNA)
+        assert [attempt_ends(harness, id_) for id_ in (waited, tried, late)] == [[], [(1, EventKind.DELAYED, "no")], []]
+
+    @guarantee("S51")
+    def test_claim_and_retry_clear_processing_times(self, harness: StoreHarness) -> None:
+        id_ = harness.submit_one("acme", max_attempts=2)
+        harness.ack(claim_and_wait(harness), OutcomeKind.FAILED, error="no", retry_in=0, work=WORK_CLAIMED_AHEAD)
+        harness.claim_one()
+        assert work_of(harness, id_) == (None, None)
+        harness.advance(61)
+        harness.store.sweep()
+        assert attempt_work_of(harness, id_)[1:] == []
+        harness.queue.retry(id_, ANNA)
+        assert work_of(harness, id_) == (None, None)
+        assert attempt_work_of(harness, id_) == [(START + seconds(15), seconds(3)), (None, None)]
+        harness.ack(claim_and_wait(harness), OutcomeKind.FAILED, error="no", work=WORK_CLAIMED_AHEAD)
+        harness.queue.retry(id_, ANNA)
+        assert work_of(harness, id_) == (None, None)
+        assert [attempt.ended for attempt in harness.store.attempts(id_)] == [
+            EventKind.DELAYED,
+            EventKind.FAILED,
+            EventKind.FAILED,
+        ]
+        assert attempt_work_of(harness, id_)[2] == (START + seconds(96), seconds(3))
+
+
+class TestExpedite:
+    """Test `Store.expedite`."""
+
+    @guarantee("S17")
+    def test_goes_before_all_levels(self, harness: StoreHarness) -> None:
         receipts = harness.submit("flood", 30)
         harness.submit("beta", 2)
         last = receipts[-1].id
@@ -116,13 +190,15 @@ class OperationTests(StoreSuite):
         event = harness.store.events(0, limit=100)[-2]
         assert (event.kind, event.documents, event.operator) == (EventKind.EXPEDITED, (last,), ANNA)
 
-    def test_s17_expedited_documents_of_customers_take_turns(self, harness: StoreHarness) -> None:
+    @guarantee("S17")
+    def test_documents_of_several_customers_take_turns(self, harness: StoreHarness) -> None:
         for customer in ("a", "b"):
             for receipt in harness.submit(customer, 3):
                 harness.queue.expedite(receipt.id, ANNA)
         assert harness.claim_customers() == ["a", "b", "a", "b", "a", "b"]
 
-    def test_s17_a_delay_ends_and_a_retry_stays_in_front(self, harness: StoreHarness) -> None:
+    @guarantee("S17")
+    def test_ends_a_delay_and_an_automatic_retry_stays_in_front(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme", delay=seconds(100))
         harness.queue.expedite(id_, ANNA)
         harness.queue.fail(harness.claim_one(), "no", retry_in=seconds(1))
@@ -130,7 +206,8 @@ class OperationTests(StoreSuite):
         harness.advance(1)
         assert harness.claim_one().document.id == id_
 
-    def test_s17_what_does_not_wait_cannot_be_expedited(self, harness: StoreHarness) -> None:
+    @guarantee("S17")
+    def test_refuses_documents_that_do_not_wait(self, harness: StoreHarness) -> None:
         id_ = harness.submit_one("acme")
         harness.queue.pause(ANNA, "acme")
         harness.queue.expedite(id_, ANNA)
@@ -144,7 +221,12 @@ class OperationTests(StoreSuite):
         with pytest.raises(NotFoundError):
             harness.queue.expedite(UNKNOWN_ID, ANNA)
 
-    def test_s18_a_purge_deletes_documents_and_keys_and_keeps_the_counter(self, harness: StoreHarness) -> None:
+
+class TestPurge:
+    """Test `Store.purge`."""
+
+    @guarantee("S18")
+    def test_deletes_documents_and_keys_and_keeps_the_counter(self, harness: StoreHarness) -> None:
         harness.queue.change_customer("acme", ANNA, weight=2, cap=1)
         harness.submit("acme", 3, key="k", blob="blobs/1")
         harness.submit("beta", 1, key="k")
@@ -165,7 +247,8 @@ class OperationTests(StoreSuite):
         with pytest.raises(NotFoundError):
             harness.queue.purge("unknown", ANNA)
 
-    def test_s18_a_purge_opens_no_lane_for_what_it_deletes(self, harness: StoreHarness) -> None:
+    @guarantee("S18")
+    def test_opens_no_lane_for_documents_that_it_deletes(self, harness: StoreHarness) -> None:
         harness.queue.change_customer("acme", ANNA, cap=1)
         harness.submit("acme", 2)
         harness.claim_one()
@@ -175,63 +258,11 @@ class OperationTests(StoreSuite):
         stamps = {lane.customer: lane.stamp for lane in harness.store.scheduler_snapshot().lanes}
         assert stamps["after"] == stamps["before"] + 1
 
-    def test_s19_settings_are_changed_one_by_one_and_write_events(self, harness: StoreHarness) -> None:
-        harness.queue.change_customer("acme", ANNA, weight=2.5)
-        harness.queue.change_customer("acme", ANNA, rate=(5, seconds(1)), display_name="Acme GmbH")
-        settings = harness.store.customer("acme").settings
-        assert (settings.weight, settings.rate, settings.display_name) == (
-            2.5,
-            RateLimit(5, seconds(1)),
-            "Acme GmbH",
-        )
-        assert (settings.cap, settings.paused) == (None, False)
-        event = harness.store.events(0, limit=100)[-1]
-        assert (event.kind, event.operator, event.detail["rate"]) == (
-            EventKind.CUSTOMER_CHANGED,
-            ANNA,
-            [5, seconds(1)],
-        )
-
-    @pytest.mark.parametrize(
-        "bad",
-        [
-            {"weight": 0},
-            {"weight": 1001},
-            {"weight": float("nan")},
-            {"cap": 0},
-            {"cap": 1.5},
-            {"rate": (0, 1_000_000)},
-            {"rate": (5, 1)},
-            {"display_name": "a\0b"},
-            {"colour": "red"},
-        ],
-    )
-    def test_s19_bad_settings_are_refused_and_change_nothing(self, harness: StoreHarness, bad: dict[str, Any]) -> None:
-        harness.submit("acme")
-        before = harness.store.customer("acme"), harness.store.events(0, limit=100)
-        with pytest.raises(InvalidInputError):
-            harness.queue.change_customer("acme", ANNA, **bad)
-        assert (harness.store.customer("acme"), harness.store.events(0, limit=100)) == before
-
-    def test_s22_policy_versions_record_operator_time_and_reason(self, harness: StoreHarness) -> None:
-        assert harness.store.policy().number == 1
-        assert harness.store.policy().policy == Policy()
-        harness.advance(5)
-        changed = Policy(PriorityPolicy(seconds(60), (-1, -2)), TurnPolicy(Order.CLASSIC, seconds(30), 4))
-        version = harness.store.set_policy(changed, Operator("bob", "trying"), expected=1)
-        assert version == harness.store.policy()
-        assert (version.number, version.policy, version.at, version.operator) == (
-            2,
-            changed,
-            START + seconds(5),
-            Operator("bob", "trying"),
-        )
-        assert [policy.number for policy in harness.store.policies()] == [2, 1]
-        event = harness.store.events(0, limit=10)[-1]
-        assert (event.kind, event.detail["version"]) == (EventKind.POLICY_SET, 2)
-
-    def test_s22_a_change_of_an_outdated_version_is_refused(self, harness: StoreHarness) -> None:
-        harness.store.set_policy(Policy(), ANNA, expected=1)
-        with pytest.raises(VersionConflictError, match="version 2"):
-            harness.store.set_policy(Policy(), ANNA, expected=1)
-        assert harness.store.policy().number == 2
+    @guarantee("S18")
+    def test_deletes_the_api_keys_of_the_customer(self, harness: StoreHarness) -> None:
+        (_, own), (_, others) = new_api_key(), new_api_key("beta")
+        for key in (own, others):
+            harness.store.api_keys.add(key, ANNA)
+        harness.submit_one("acme")
+        harness.queue.purge("acme", ANNA)
+        assert harness.store.api_keys.all() == (others,)

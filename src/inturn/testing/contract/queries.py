@@ -1,22 +1,22 @@
-"""S23 to S26, S31 to S34: lists, counts, events, snapshots, waiting."""
+"""Queries."""
 
 import threading
 
 import pytest
 
 from inturn.errors import InvalidInputError, NotFoundError
-from inturn.model import DocumentState, NewDocument, seconds
-from inturn.store import CustomerFilter, DocumentFilter, DocumentSort, Event
-from inturn.testing.contract.harness import ANNA, LEASE, START, StoreHarness, StoreSuite
-from inturn.testing.contract.operations import UNKNOWN_ID
+from inturn.model import DocumentState, NewDocument, ResultFile, seconds
+from inturn.store import CustomerFilter, DocumentFilter, DocumentSort
+from inturn.testing.contract.harness import ANNA, LEASE, START, UNKNOWN_ID, StoreHarness, guarantee
 
 WAITING, RUNNING, DONE = DocumentState.WAITING, DocumentState.RUNNING, DocumentState.DONE
 
 
-class QueryTests(StoreSuite):
-    """Test the queries."""
+class TestDocuments:
+    """Test `Store.documents`."""
 
-    def test_s23_documents_are_listed_newest_first_in_pages(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_lists_newest_first_in_pages(self, harness: StoreHarness) -> None:
         ids = [receipt.id for n in range(5) for receipt in harness.submit(f"c{n}", 5)]
         seen: list[str] = []
         after = None
@@ -29,7 +29,8 @@ class QueryTests(StoreSuite):
                 break
         assert seen == list(reversed(ids))
 
-    def test_s23_documents_are_listed_oldest_first_in_pages(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_lists_oldest_first_in_pages(self, harness: StoreHarness) -> None:
         ids = [receipt.id for n in range(5) for receipt in harness.submit(f"c{n}", 5)]
         where = DocumentFilter(customer="c3", level=2)
         assert [document.id for document in harness.queue.documents(where, sort=DocumentSort.OLDEST).items] == ids[
@@ -44,7 +45,8 @@ class QueryTests(StoreSuite):
             after = page.next
         assert (seen, after) == (ids, None)
 
-    def test_s23_a_cursor_is_good_for_both_ways(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_cursor_works_in_both_directions(self, harness: StoreHarness) -> None:
         ids = [receipt.id for receipt in harness.submit("acme", 6)]
         where = DocumentFilter(customer="acme")
         page = harness.queue.documents(where, limit=2, sort=DocumentSort.OLDEST)
@@ -58,13 +60,15 @@ class QueryTests(StoreSuite):
         oldest = harness.queue.documents(sort=DocumentSort.OLDEST).items
         assert [document.id for document in oldest] == [*ids[1:], ids[0]]
 
-    def test_s23_a_full_last_page_has_no_next(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_full_last_page_has_no_next(self, harness: StoreHarness) -> None:
         assert harness.queue.documents() == ((), None)
         harness.submit("acme", 4)
         assert harness.queue.documents(limit=4).next is None
         assert harness.queue.customers(limit=1).next is None
 
-    def test_s23_documents_are_filtered_by_all_that_is_given(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_filters_by_all_given_fields(self, harness: StoreHarness) -> None:
         harness.queue.submit(
             "acme", [NewDocument("Invoice 1.pdf", batch="b1"), NewDocument("letter 100%.txt", batch="b1")]
         )
@@ -88,7 +92,21 @@ class QueryTests(StoreSuite):
         assert names(DocumentFilter(text="'; --")) == []
         assert names(DocumentFilter(customer="unknown")) == []
 
-    def test_s23_customers_are_listed_by_name_in_pages(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_refuses_an_invalid_cursor(self, harness: StoreHarness) -> None:
+        with pytest.raises(InvalidInputError, match="cursor"):
+            harness.queue.documents(after="x'; drop")
+        with pytest.raises(InvalidInputError, match="cursor"):
+            harness.queue.documents(after="9" * 19)
+        with pytest.raises(InvalidInputError, match="limit"):
+            harness.queue.documents(limit=0)
+
+
+class TestCustomers:
+    """Test `Store.customers`."""
+
+    @guarantee("S23")
+    def test_lists_by_name_in_pages(self, harness: StoreHarness) -> None:
         names = ["Zed", "acme", "beta", "ábel", "z", "żak", "猫"]
         for name in reversed(names):
             harness.store.check(name, 1)
@@ -98,7 +116,8 @@ class QueryTests(StoreSuite):
         assert [customer.name for customer in second.items] == sorted(names)[4:]
         assert second.next is None
 
-    def test_s23_customers_are_filtered(self, harness: StoreHarness) -> None:
+    @guarantee("S23")
+    def test_filters_by_all_given_fields(self, harness: StoreHarness) -> None:
         harness.submit("acme")
         harness.store.check("Acme two", 1)
         harness.queue.pause(ANNA, "beta")
@@ -112,15 +131,12 @@ class QueryTests(StoreSuite):
         assert names(CustomerFilter(paused=True)) == ["beta"]
         assert names(CustomerFilter(text="acme", paused=True)) == []
 
-    def test_s23_an_invalid_cursor_is_refused(self, harness: StoreHarness) -> None:
-        with pytest.raises(InvalidInputError, match="cursor"):
-            harness.queue.documents(after="x'; drop")
-        with pytest.raises(InvalidInputError, match="cursor"):
-            harness.queue.documents(after="9" * 19)
-        with pytest.raises(InvalidInputError, match="limit"):
-            harness.queue.documents(limit=0)
 
-    def test_a2_unknown_ids_and_customers_raise_not_found(self, harness: StoreHarness) -> None:
+class TestReading:
+    """Test the other queries. Names of tests begin with the method."""
+
+    @guarantee("A2")
+    def test_unknown_ids_and_customers_raise_not_found(self, harness: StoreHarness) -> None:
         with pytest.raises(NotFoundError, match=UNKNOWN_ID):
             harness.store.document(UNKNOWN_ID)
         with pytest.raises(NotFoundError):
@@ -128,7 +144,8 @@ class QueryTests(StoreSuite):
         with pytest.raises(NotFoundError, match="unknown"):
             harness.store.customer("unknown")
 
-    def test_s24_counts_agree_with_lanes_and_documents(self, harness: StoreHarness) -> None:
+    @guarantee("S24")
+    def test_counts_agree_with_lanes_and_documents(self, harness: StoreHarness) -> None:
         harness.submit("acme", 30, batch="b")
         harness.submit("beta", 2)
         harness.submit_one("beta", delay=seconds(5))
@@ -143,31 +160,8 @@ class QueryTests(StoreSuite):
         assert sum(harness.store.counts(DocumentFilter(batch="b")).states.values()) == 30
         assert harness.store.counts(DocumentFilter(batch="none")) == ({}, {})
 
-    def test_s25_events_are_numbered_and_read_on(self, harness: StoreHarness) -> None:
-        for n in range(10):
-            harness.submit(f"c{n}", 2)
-            harness.advance(1)
-        harness.finish_all()
-        whole = harness.store.events(0, limit=1_000)
-        numbers = [event.number for event in whole]
-        assert numbers == sorted(set(numbers))
-        pieces: list[Event] = []
-        last = 0
-        while piece := harness.store.events(last, limit=7):
-            pieces += piece
-            last = piece[-1].number
-        assert tuple(pieces) == whole
-
-    def test_s25_one_call_writes_one_event_for_each_customer(self, harness: StoreHarness) -> None:
-        harness.submit("a", 3)
-        harness.submit("b", 1)
-        last = harness.store.events(0, limit=10)[-1].number
-        claimed = harness.claim(4)
-        a, b = harness.store.events(last, limit=10)
-        assert (a.customer, b.customer) == ("a", "b")
-        assert a.documents == tuple(claim.document.id for claim in claimed if claim.document.customer == "a")
-
-    def test_s31_the_snapshot_has_the_open_lanes_in_claim_order(self, harness: StoreHarness) -> None:
+    @guarantee("S31")
+    def test_scheduler_snapshot_has_the_open_lanes_in_claim_order(self, harness: StoreHarness) -> None:
         harness.submit("a", 5)
         harness.submit("b", 2)
         harness.submit("c", 2)
@@ -181,7 +175,8 @@ class QueryTests(StoreSuite):
         assert len(snapshot.overdue_uses) == 10
         assert snapshot.policy == harness.store.policy().policy.turns
 
-    def test_s32_ahead_in_lane_counts_waiting_documents_of_its_lane(self, harness: StoreHarness) -> None:
+    @guarantee("S32")
+    def test_ahead_in_lane_counts_waiting_documents_of_its_lane(self, harness: StoreHarness) -> None:
         ids = [receipt.id for receipt in harness.submit("acme", 3)]
         harness.submit("acme", 2)
         assert [harness.store.ahead_in_lane(id_) for id_ in ids] == [0, 1, 2]
@@ -192,7 +187,8 @@ class QueryTests(StoreSuite):
         with pytest.raises(NotFoundError):
             harness.store.ahead_in_lane(UNKNOWN_ID)
 
-    def test_s33_throughput_counts_starts_and_finishes_since_a_time(self, harness: StoreHarness) -> None:
+    @guarantee("S33")
+    def test_throughput_counts_starts_and_finishes_since_a_time(self, harness: StoreHarness) -> None:
         harness.submit("acme", 6)
         done, failed, cancelled, _ = harness.claim(4)
         harness.advance(10)
@@ -203,7 +199,29 @@ class QueryTests(StoreSuite):
         assert harness.store.throughput(START + seconds(10)) == (0, 2, 1)
         assert harness.store.throughput(START + seconds(11)) == (0, 0, 1)
 
-    def test_s34_a_waiter_is_woken_by_a_submit(self, harness: StoreHarness) -> None:
+    @guarantee("S36")
+    def test_unreferenced_blobs_are_those_without_document_and_result(self, harness: StoreHarness) -> None:
+        harness.submit("acme", blob="given")
+        harness.ack(harness.claim_one(), result="{}", files=(ResultFile("a", "made", 1, "0"),))
+        assert harness.store.unreferenced_blobs(["given", "made", "orphan"]) == {"orphan"}
+        harness.store.purge("acme", ANNA)
+        assert harness.store.unreferenced_blobs(["given", "made", "orphan"]) == {"given", "made", "orphan"}
+
+    @guarantee("S43")
+    def test_stored_bytes_are_counted_for_each_customer(self, harness: StoreHarness) -> None:
+        harness.submit("acme", 2, size=100)
+        harness.submit_one("acme", uri="https://example.com/a")
+        harness.submit_one("beta", size=7)
+        harness.finish_all()
+        harness.submit_one("acme", size=1)
+        assert [harness.store.stored_bytes(customer) for customer in ("acme", "beta", "unknown")] == [201, 7, 0]
+
+
+class TestWait:
+    """Test `Store.wait` and `Store.next_due`."""
+
+    @guarantee("S34")
+    def test_is_woken_by_a_submit(self, harness: StoreHarness) -> None:
         waiter = threading.Thread(target=harness.store.wait, args=(60.0,), daemon=True)
         waiter.start()
         for _ in range(200):
@@ -213,10 +231,12 @@ class QueryTests(StoreSuite):
                 break
         assert not waiter.is_alive()
 
-    def test_s34_a_waiter_goes_on_when_its_time_is_over(self, harness: StoreHarness) -> None:
+    @guarantee("S34")
+    def test_ends_after_its_timeout(self, harness: StoreHarness) -> None:
         harness.store.wait(0.01)
 
-    def test_s26_next_due_is_the_earliest_of_delay_lease_and_rate(self, harness: StoreHarness) -> None:
+    @guarantee("S26")
+    def test_next_due_is_the_earliest_of_delay_lease_and_rate(self, harness: StoreHarness) -> None:
         assert harness.store.next_due() is None
         harness.submit_one("acme", delay=seconds(100))
         assert harness.store.next_due() == START + seconds(100)
