@@ -1,4 +1,4 @@
-"""`inturn` as a person runs it: a process of its own, in a folder of its own."""
+"""`inturn` as a person runs it, in a folder of its own: forked, in an interpreter of its own, or in this process."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import forked_cli
 import inturn as package
 from inturn import cli
 
@@ -28,13 +29,10 @@ class CommandResult(NamedTuple):
         return [json.loads(line) for line in self.stdout.splitlines()]
 
 
-REMOVED_ENV_PREFIXES = ("INTURN_", "LC_", "LANG", "COLUMNS", "NO_COLOR", "FORCE_COLOR", "TYPER", "TERM")
-
-
 @pytest.fixture
 def environment() -> dict[str, str]:
     """Ours, without what would change the output, and with the package under test first."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(REMOVED_ENV_PREFIXES)}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(forked_cli.REMOVED_ENV_PREFIXES)}
     inherited = [str(Path(part).absolute()) for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     path = os.pathsep.join([*inherited, str(Path(package.__file__).parents[1])])
     return ours | {"PYTHONPATH": path, "LANG": "C.UTF-8", "TERM": "dumb", "TZ": "UTC"}
@@ -42,13 +40,23 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def inturn(tmp_path: Path, environment: dict[str, str]) -> Callable[..., CommandResult]:
-    """Run `inturn` with these arguments; keywords are variables of its environment."""
+    """Run `inturn` with these arguments, forked from a warm process; keywords are variables of its environment."""
+    return _runner(forked_cli.command, tmp_path, environment)
 
+
+@pytest.fixture
+def inturn_alone(tmp_path: Path, environment: dict[str, str]) -> Callable[..., CommandResult]:
+    """The same in an interpreter of its own: for what start-up decides, at ten times the cost."""
+    return _runner(lambda *args: [sys.executable, "-m", "inturn.cli", *args], tmp_path, environment)
+
+
+def _runner(
+    command: Callable[..., list[str]], folder: Path, environment: dict[str, str]
+) -> Callable[..., CommandResult]:
     def run(*args: str, **more: str) -> CommandResult:
-        command = [sys.executable, "-m", "inturn.cli", *args]
         done = subprocess.run(  # noqa: S603 - our own
-            command,
-            cwd=tmp_path,
+            command(*args),
+            cwd=folder,
             env=environment | more,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -3,12 +3,13 @@
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import forked_cli
 
 Inturn = Callable[..., Any]
 UNKNOWN = "018f3c5e-0000-7000-8000-000000000000"
@@ -64,7 +65,7 @@ def test_a_terminal_is_asked(
 ) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, f"{typed}\n".encode())
-    command = [sys.executable, "-m", "inturn.cli", "cancel", "--customer", "acme", "--lang", language]
+    command = forked_cli.command("cancel", "--customer", "acme", "--lang", language)
     done = subprocess.run(  # noqa: S603 - our own
         command, cwd=tmp_path, env=environment, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
     )

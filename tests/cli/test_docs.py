@@ -4,12 +4,12 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import typer
 
+import forked_cli
 from inturn.cli import app
 
 from .conftest import CommandResult
@@ -66,7 +66,7 @@ def test_the_examples_run_in_order_and_print_what_they_show(
     programs = tmp_path / "bin"
     programs.mkdir()
     program = programs / "inturn"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m inturn.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(forked_cli.command())} "$@"\n')
     program.chmod(0o755)
     in_shell = environment | {"PATH": f"{programs}{os.pathsep}{environment['PATH']}"}
 

@@ -6,7 +6,6 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import forked_cli
 import inturn as package
 
 Inturn = Callable[..., Any]
@@ -85,7 +85,7 @@ def test_in_a_terminal_the_reason_is_cut_and_the_ids_are_whole(
 def in_terminal(arguments: list[str], environment: dict[str, str], folder: Path, width: int) -> str:
     main, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    command = [sys.executable, "-m", "inturn.cli", *arguments]
+    command = forked_cli.command(*arguments)
     plain = environment | {"TERM": "xterm", "NO_COLOR": "1", "LANG": "C.UTF-8"}
     with subprocess.Popen(command, cwd=folder, env=plain, stdout=child, stdin=child) as process:  # noqa: S603
         os.close(child)

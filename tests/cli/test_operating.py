@@ -3,13 +3,13 @@
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forked_cli
 from inturn import open as open_queue
 from inturn.store import EventKind
 
@@ -149,7 +149,7 @@ def test_a_purge_asks_for_the_customers_name(
 ) -> None:
     submit(inturn_here)
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "inturn.cli", "purge", "acme"]
+    command = forked_cli.command("purge", "acme")
     os.write(ours, f"{typed}\n".encode())
     done = subprocess.run(  # noqa: S603 - our own
         command, cwd=tmp_path, env=environment, stdin=theirs, capture_output=True, text=True, check=False, timeout=60

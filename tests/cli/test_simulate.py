@@ -71,5 +71,5 @@ def test_mistakes_end_with_2_and_advice_not_with_a_traceback(inturn_here: Inturn
     assert "Traceback" not in shown.stderr
 
 
-def test_it_tells_its_version(inturn: Inturn) -> None:
-    assert inturn("--version").stdout.startswith("inturn 0.")
+def test_it_tells_its_version(inturn_alone: Inturn) -> None:
+    assert inturn_alone("--version").stdout.startswith("inturn 0.")

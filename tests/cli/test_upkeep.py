@@ -189,8 +189,8 @@ def test_a_mistake_of_ours_is_told_without_a_traceback(environment: dict[str, st
     assert "Traceback" in python(broken("1 / 0"), tmp_path, environment | {"INTURN_DEBUG": "1"}).stderr
 
 
-def test_a_terminal_without_our_letters_gets_the_rest(inturn: Inturn) -> None:
-    done = inturn("check", "Zażółć", "--lang", "pl", "--store", "memory://", PYTHONIOENCODING="ascii")
+def test_a_terminal_without_our_letters_gets_the_rest(inturn_alone: Inturn) -> None:
+    done = inturn_alone("check", "Zażółć", "--lang", "pl", "--store", "memory://", PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert "Za?" in done.stdout
     assert os.linesep in done.stdout

@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forked_cli
 from demo import make_document
 from hostile_files import hidden_bomb_pdf, package
 
@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 def start(folder: Path, environment: dict[str, str]) -> Callable[..., subprocess.Popen[str]]:
     def start(*arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(  # noqa: S603 - our own
-            [sys.executable, "-m", "inturn.cli", *arguments],
+            forked_cli.command(*arguments),
             cwd=folder,
             env=environment,
             stdout=subprocess.PIPE,

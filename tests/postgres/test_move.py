@@ -18,6 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import forked_cli
 import full_queue
 import inturn
 from full_queue import ANNA, BEGIN, contents, drain, transfer
@@ -317,11 +318,8 @@ def test_the_command_takes_files_along_and_asks_where_they_are(
     source = copied(filled[0], tmp_path / "source.db")
 
     def command(*args: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(Path(inturn.__file__).parents[1])}
-        run = [sys.executable, "-m", "inturn.cli", "move", *args, "--json"]
-        return subprocess.run(  # noqa: S603 - our own
-            run, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
-        )
+        run = forked_cli.command("move", *args, "--json")
+        return subprocess.run(run, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60)  # noqa: S603
 
     there = command(
         "--from", source, "--to", url, "--from-blobs", str(filled[0].with_name("blobs")), "--to-blobs", "new"

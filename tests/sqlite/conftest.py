@@ -1,105 +1,26 @@
-"""Real processes on one file. Each is a run of `children.py`; whatever a test leaves running is killed."""
+"""Real processes on one file. Whatever a test leaves running is killed."""
 
-import json
 import os
 import subprocess
 import sys
-import tempfile
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any
 
 import apsw
 import pytest
 
 import inturn
 from inturn.store import Store
+from store_children import CHILD_TIMEOUT_SECONDS, Child, children_of
 
-CHILD_TIMEOUT_SECONDS = 30
-"""Seconds after which a child is taken for stuck; nothing is measured by it."""
 ROOT = Path(inturn.__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
-class Child:
-    """A process that does one thing to a store and tells of it in lines of JSON."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
-        self._process = subprocess.Popen(  # noqa: S603 - our own
-            command,
-            env=ENVIRONMENT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
-        self._lines: SimpleQueue[str] = SimpleQueue()
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
-
-    def _listen(self) -> None:
-        for line in self._process.stdout or ():
-            self._lines.put(line)
-        self._lines.put("")
-
-    def receive(self) -> Any:
-        """The next thing it tells."""
-        line = self._lines.get(timeout=CHILD_TIMEOUT_SECONDS)
-        assert line, self._read_stderr()
-        return json.loads(line)
-
-    def go(self) -> None:
-        """Tell it to begin, or to go on."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-
-    def end(self) -> list[Any]:
-        """All that it still tells, when it has ended well."""
-        assert self._process.wait(CHILD_TIMEOUT_SECONDS) == 0, self._read_stderr()
-        return self._remaining_messages()
-
-    def kill(self) -> list[Any]:
-        """All that it still told before it was killed."""
-        self._process.kill()
-        self._process.wait()
-        return self._remaining_messages()
-
-    def close(self) -> None:
-        """Killed, if it still runs, and forgotten."""
-        self._process.kill()
-        with self._process, self._errors:
-            self._listener.join()
-
-    def _remaining_messages(self) -> list[Any]:
-        self._listener.join()
-        lines = [self._lines.get() for _ in range(self._lines.qsize())]
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-
-    def _read_stderr(self) -> str:
-        self._errors.seek(0)
-        return self._errors.read().decode()
-
-
 @pytest.fixture
 def start() -> Iterator[Callable[..., Child]]:
-    """Start `children.py` with these arguments, in a process of its own."""
-    started: list[Child] = []
-
-    def begin(*args: object) -> Child:
-        script = Path(__file__).parents[1] / "support" / "sqlite_processes.py"
-        child = Child([sys.executable, str(script), *map(str, args)])
-        started.append(child)
-        return child
-
-    try:
-        yield begin
-    finally:
-        for child in started:
-            child.close()
+    """Start a function of `sqlite_processes` in a process of its own."""
+    yield from children_of("sqlite_processes")
 
 
 @pytest.fixture

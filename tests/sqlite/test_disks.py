@@ -245,7 +245,7 @@ def test_a_full_disk_says_what_to_do(store: SqliteStore, disk: Disk) -> None:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a connection may fail to close, too
 def test_no_half_a_store_is_made_on_a_full_disk(disk: Disk, path: Path, sound: Sound) -> None:
     errors = []
-    for n in range(200):
+    for n in range(60):
         disk.chance.seed(n)
         disk.chance.choice = lambda kinds: kinds[0]  # type: ignore[method-assign, assignment]
         disk.odds = dict.fromkeys([(file, act) for file in (LOG, DATABASE) for act in ("write", "sync")], 0.05)
@@ -257,7 +257,7 @@ def test_no_half_a_store_is_made_on_a_full_disk(disk: Disk, path: Path, sound: S
         disk.heal()
         store.close()
         path.unlink()
-    assert len(errors) > 30
+    assert len(errors) > 10
     assert {type(error) for error in errors} == {StoreFullError}
     disk.heal()
     store = SqliteStore(path)

@@ -5,6 +5,7 @@ import json
 import os
 import random
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
+import forked_cli
 from inturn.errors import (
     StoreBusyError,
     StoreCorruptError,
@@ -265,15 +267,14 @@ def test_a_store_without_rights_is_read_only(python: Run, open_way: Path, *, fol
 
 
 @pytest.mark.parametrize("spoil", [a_folder, random_bytes, a_newer_store, foreign_file, half_a_store])
-def test_the_command_line_says_it_without_a_traceback(
-    python: Run, tmp_path: Path, spoil: Callable[[Path], None]
-) -> None:
+def test_the_command_line_says_it_without_a_traceback(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
     path = tmp_path / "queue.db"
     spoil(path)
-    done = python("-m", "inturn.cli", "status", "--store", path)
+    command = forked_cli.command("status", "--store", str(path))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     assert done.returncode == 1
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    reported = python("-m", "inturn.cli", "status", "--store", path, "--json")
+    reported = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)  # noqa: S603 - our own
     code = next(item[2] for item in UNUSABLE if item[0] is spoil)
     assert json.loads(reported.stderr)["error"] == code

@@ -67,7 +67,7 @@ def test_claimers_share_no_document_and_leave_none(start: Start, store: SqliteSt
         store.submit(submission(customer, 60))
     limits = [1, 3, 7, 10]
     reported = all_at_once(start, *[("claim_all", path, f"worker {n}", limit) for n, limit in enumerate(limits)])
-    taken = [id_ for ids in reported for id_ in ids]
+    taken = [id_ for claims in reported for id_, _, _ in claims]
     assert len(taken) == len(set(taken)) == 60 * len(CUSTOMERS)
     finished = [id_ for event in store.events(0, limit=10_000) if event.kind is EventKind.FINISHED
                 for id_ in event.documents]  # fmt: skip

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import forked_cli
+
 ROOT = Path(__file__).parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
@@ -68,9 +70,9 @@ class Shell:
         self._replaced = replaced
         programs = folder / "bin"
         programs.mkdir()
-        for name, module in (("inturn", "inturn.cli"), ("pytest", "pytest")):
+        for name, command in (("inturn", forked_cli.command()), ("pytest", [sys.executable, "-m", "pytest"])):
             program = programs / name
-            program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m {module} "$@"\n')
+            program.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n')
             program.chmod(0o755)
         self._environment = {**environment, "PATH": f"{programs}:{environment['PATH']}", "INTURN_PORT": "0"}
 

@@ -1,8 +1,6 @@
 """`inturn serve` in a process of its own, and keys for it."""
 
-import functools
 import json
-import multiprocessing
 import os
 import queue
 import signal
@@ -10,15 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 import inturn as package
-from inturn import cli
+from forked_cli import ForkedProcess
 from inturn.api_keys import ApiKey, ApiKeyScope, generate_api_key
 from inturn.store import Operator, Store
 
@@ -33,65 +29,10 @@ def create_api_key(store: Store, name: str, customer: str | None = None, scope: 
     return text
 
 
-@functools.cache
-def _fork_server() -> ForkServerContext:
-    """Has the server's modules loaded, so that a start costs a tenth of what it costs a person."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["inturn.cli", "inturn.http.server"])
-    return context
-
-
-def _run_forked(command: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path) -> None:
-    """What a forked server does: as if it had been started with this command, there."""
-    with log.open("w") as said:
-        os.dup2(said.fileno(), 2)
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115 - the old one knows another file
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(folder)
-    sys.argv = [*command]
-    cli.main()
-
-
-class ForkedServer:
-    """A server out of the nursery; what a `Popen` can do, as far as it is needed."""
-
-    def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        log = folder / f"log-{time.monotonic_ns()}"
-        os.mkfifo(log)
-        self._process = _fork_server().Process(
-            target=_run_forked, args=(command, folder, environment, log), daemon=True
-        )
-        self._process.start()
-        self.pid: int = self._process.pid or 0
-        self.stderr = log.open()
-        log.unlink()
-
-    @property
-    def returncode(self) -> int | None:
-        return self._process.exitcode
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def wait(self, timeout: float) -> int:
-        """Until it has ended; if the nursery is gone, nobody knows."""
-        self._process.join(timeout)
-        if (code := self._process.exitcode) is None:
-            raise TimeoutError(f"the server did not end within {timeout} s")
-        return code
-
-    def send_signal(self, number: int) -> None:
-        os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self._process.kill()
-
-
 class ServerProcess:
     """`inturn serve`, as a person runs it if it is to be `alone`."""
 
-    process: "ForkedServer | subprocess.Popen[str]"
+    process: "ForkedProcess | subprocess.Popen[str]"
 
     def __init__(self, folder: Path, *flags: str, alone: bool = False, **environment: str) -> None:
         self.folder = folder
@@ -104,7 +45,7 @@ class ServerProcess:
             program = [sys.executable, "-m", "inturn.cli", *command]
             self.process = subprocess.Popen(program, cwd=folder, env=ours, stderr=subprocess.PIPE, text=True)  # noqa: S603
         else:
-            self.process = ForkedServer(["inturn", *command], folder, ours)
+            self.process = ForkedProcess(command, folder, ours)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         port = self._port.get(timeout=60)

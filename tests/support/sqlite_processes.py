@@ -1,69 +1,44 @@
-"""What the processes of these tests do: `python children.py WHAT ARGUMENT …`, one line of JSON for each thing told."""
+"""What the children of tests do to a SQLite file: one line of JSON for each message (`store_children`)."""
 
 import fcntl
 import json
-import sys
-import uuid
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import apsw
 
 from inturn.errors import InturnError, StaleFenceError
 from inturn.ids import RandomIds
 from inturn.model import NewDocument
-from inturn.store import ClaimRequest, Outcome, OutcomeKind, Submission
+from inturn.store import ClaimRequest, Submission
 from inturn.stores.sqlite import SqliteStore, connection, notifier
 from inturn.stores.sqlite.connection import write_lock_path
+from store_processes import (
+    MINUTE,
+    claim_all,
+    finish_and_claim_for_ever,
+    known_ids,
+    make,
+    send,
+    submit_some,
+    wait_for_start,
+)
 
-MINUTE = 60_000_000
 LEASE = 200_000
 NEVER = 3_600.0
 
-
-def send(message: Any) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
-def wait_for_start() -> None:
-    """All children of a test begin together, when it says so."""
-    send("ready")
-    sys.stdin.readline()
-
-
-def names() -> Iterator[str]:
-    return (f"document {n}" for n in range(10**9))
-
-
-def known_ids(seed: str) -> Iterator[str]:
-    """Ids that the test can work out for itself."""
-    return (str(uuid.uuid5(uuid.NAMESPACE_OID, f"{seed} {n}")) for n in range(10**9))
-
-
-def submit_some(path: str, customer: str, n: str) -> None:
-    """Submit n documents, one by one; tell all receipts at the end."""
-    store = SqliteStore(path)
-    wait_for_start()
-    ids, receipts = RandomIds(), []
-    for name, _ in zip(names(), range(int(n)), strict=False):
-        receipts += store.submit(Submission(customer, ids.make(1, 0), [NewDocument(name)]))
-    send(receipts)
-    store.close()
-
-
-def claim_all(path: str, worker: str, limit: str) -> None:
-    """Claim and finish until nothing is left; tell the ids."""
-    store = SqliteStore(path)
-    wait_for_start()
-    taken = []
-    while claimed := store.claim(ClaimRequest(worker, int(limit), MINUTE)):
-        for document, fence in claimed:
-            store.finish(document.id, fence, json.dumps(worker))
-            taken.append(document.id)
-    send(taken)
-    store.close()
+__all__ = [
+    "claim_all",
+    "finish_and_claim_for_ever",
+    "hold_lock",
+    "hold_write_lock_file",
+    "known_ids",
+    "make",
+    "submit_for_ever",
+    "submit_impatiently",
+    "submit_some",
+    "wait_for_one",
+    "work_for_ever",
+]
 
 
 def wait_for_one(path: str) -> None:
@@ -75,15 +50,6 @@ def wait_for_one(path: str) -> None:
     send("ready")
     store.wait(NEVER)
     send([claimed.document.id for claimed in store.claim(request)])
-    store.close()
-
-
-def make(path: str) -> None:
-    """Open a file that may not be there yet, and use it."""
-    wait_for_start()
-    store = SqliteStore(path)
-    receipts = store.submit(Submission("acme", RandomIds().make(1, 0), [NewDocument("a document")]))
-    send(receipts[0].id)
     store.close()
 
 
@@ -109,23 +75,6 @@ def work_for_ever(path: str, worker: str, limit: str) -> None:
             except StaleFenceError:
                 continue
             send(document.id)
-
-
-def finish_and_claim_for_ever(path: str, worker: str, limit: str) -> None:
-    """Finish and claim in one call, with short leases; tell each id and fence as claimed, and as finished."""
-    store, outcomes = SqliteStore(path), list[Outcome]()
-    request = ClaimRequest(worker, int(limit), 1_500_000)
-    send("ready")
-    while True:
-        statuses, claimed = store.ack_and_claim(outcomes, request)
-        for outcome, status in zip(outcomes, statuses, strict=True):
-            if status != "stale":
-                send(["finished", outcome.id, outcome.fence])
-        for document, fence in claimed:
-            send(["claimed", document.id, fence])
-        outcomes = [Outcome(document.id, fence, OutcomeKind.DONE, result="1") for document, fence in claimed]
-        if not claimed:
-            store.wait(0.05)
 
 
 def hold_lock(path: str) -> None:
@@ -155,12 +104,3 @@ def submit_impatiently(path: str) -> None:
     else:
         send(None)
     store.close()
-
-
-def main() -> None:
-    what, *args = sys.argv[1:]
-    globals()[what](*args)
-
-
-if __name__ == "__main__":
-    main()

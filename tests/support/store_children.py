@@ -1,0 +1,119 @@
+"""Processes that do one thing to a store: forks of a process that has imported it, 20 ms each instead of 500.
+
+What they do is a function of `sqlite_processes` or `postgres_processes`; it sends lines of JSON with `send`.
+"""
+
+import functools
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
+from queue import SimpleQueue
+from typing import Any
+
+CHILD_TIMEOUT_SECONDS = 60
+"""Seconds after which a child is taken for stuck; nothing is measured by it."""
+MODULES = ("sqlite_processes", "postgres_processes")
+
+
+class Child:
+    """A process that runs one function of a module."""
+
+    def __init__(self, module: str, function: str, *args: str) -> None:
+        self._errors = tempfile.NamedTemporaryFile()  # noqa: SIM115 - closed with the child
+        stdin, self._stdin = multiprocessing.Pipe(duplex=False)
+        self._stdout, stdout = multiprocessing.Pipe(duplex=False)
+        self._process = _fork_server().Process(
+            target=_run, args=(stdin, stdout, self._errors.name, module, function, args), daemon=True
+        )
+        self._process.start()
+        stdin.close()
+        stdout.close()
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        with os.fdopen(os.dup(self._stdout.fileno()), encoding="utf-8") as lines:
+            for line in lines:
+                self._lines.put(line)
+        self._lines.put("")
+
+    def receive(self) -> Any:
+        """The next thing it sends."""
+        line = self._lines.get(timeout=CHILD_TIMEOUT_SECONDS)
+        assert line, self._read_stderr()
+        return json.loads(line)
+
+    def go(self) -> None:
+        """Let it begin, or go on."""
+        os.write(self._stdin.fileno(), b"go\n")
+
+    def end(self) -> list[Any]:
+        """All that it still sends, when it has ended well."""
+        self._process.join(CHILD_TIMEOUT_SECONDS)
+        assert self._process.exitcode == 0, self._read_stderr()
+        return self._remaining_messages()
+
+    def kill(self) -> list[Any]:
+        """All that it still sent before it was killed."""
+        self._process.kill()
+        self._process.join()
+        return self._remaining_messages()
+
+    def close(self) -> None:
+        """Kill it, if it still runs, and forget it."""
+        self._process.kill()
+        self._process.join()
+        self._listener.join()
+        for part in (self._stdin, self._stdout, self._process, self._errors):
+            part.close()
+
+    def _remaining_messages(self) -> list[Any]:
+        self._listener.join()
+        lines = [self._lines.get() for _ in range(self._lines.qsize())]
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def _read_stderr(self) -> str:
+        with open(self._errors.name, encoding="utf-8") as errors:  # noqa: PTH123 - a name, not a path
+            return errors.read()
+
+
+def children_of(module: str) -> Iterator[Callable[..., Child]]:
+    """For a fixture: start children; those that a test leaves running are killed."""
+    started: list[Child] = []
+
+    def start(function: str, *args: object) -> Child:
+        started.append(Child(module, function, *map(str, args)))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for child in started:
+            child.close()
+
+
+@functools.cache
+def _fork_server() -> ForkServerContext:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(MODULES))
+    return context
+
+
+def _run(stdin: Connection, stdout: Connection, errors: str, module: str, function: str, args: tuple[str, ...]) -> None:
+    """In the child: take over the streams, then call the function."""
+    with open(errors, "wb") as stderr:  # noqa: PTH123 - a name, not a path
+        for number, stream in enumerate((stdin, stdout, stderr)):
+            os.dup2(stream.fileno(), number)
+    stdin.close()
+    stdout.close()
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - for as long as the process lives
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - likewise
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - likewise
+    getattr(__import__(module), function)(*args)
