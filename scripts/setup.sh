@@ -108,11 +108,14 @@ case ${1-} in
     rm -f "$venv"/.run-*
     ;;
   test)
+    install_programs & # Debian's packages and Python's come at the same time
+    programs=$!
+    trap wait EXIT # a failure below does not leave a half-installed package behind
     say "installing requirements/test.txt, every hash checked: what Inturn needs to run, and the tools that check it"
     install_lock test
     say "installing Inturn itself from src/, editable: for the tests and the command $venv/bin/inturn"
     install --no-deps --no-build-isolation --editable .
-    install_programs
+    wait "$programs"
     rm -f "$venv"/.run-* "$venv"/.test-*
     touch "$(stamp test)" # test.txt holds all of run.txt
     ;;

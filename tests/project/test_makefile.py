@@ -12,6 +12,7 @@ TARGETS = {
     "help",
     "demo",
     "test",
+    "test-fast",
     "cover",
     "lint",
     "format",
